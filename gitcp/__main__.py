@@ -1,0 +1,6 @@
+"""`python -m gitcp`."""
+
+from gitcp.cli import entry
+
+if __name__ == "__main__":
+    entry()

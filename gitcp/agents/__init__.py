@@ -1,0 +1,1 @@
+"""One module for each agent: what its records mean. None knows another."""

@@ -1,0 +1,47 @@
+"""Telling whose transcript a file is, by the shape of its first records."""
+
+import msgspec
+
+_LOOK_AT = 20
+KINDS = ("claude-code", "codex", "gemini", "messages", "unknown")
+
+
+class _Shape(msgspec.Struct):
+    type: str | None = None
+    sessionId: str | None = None  # noqa: N815  the client's spelling
+    payload: msgspec.Raw = msgspec.Raw(b"")
+    projectHash: str | None = None  # noqa: N815
+    role: str | None = None
+
+
+class _Payload(msgspec.Struct):
+    id: str | None = None
+
+
+def detect(raw: bytes) -> tuple[str, str | None]:
+    """Returns the kind of a transcript and the agent's own session id, if it says.
+
+    A record that is not understood is skipped; a file without one that is has the
+    kind `unknown` and is stored all the same.
+    """
+    for line in raw.split(b"\n", _LOOK_AT)[:_LOOK_AT]:
+        try:
+            shape = msgspec.json.decode(line, type=_Shape)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+            continue
+        if shape.sessionId and shape.projectHash:
+            return "gemini", shape.sessionId
+        if shape.type == "session_meta":
+            return "codex", _payload_id(shape.payload)
+        if shape.sessionId and shape.type:
+            return "claude-code", shape.sessionId
+        if shape.role:
+            return "messages", None
+    return "unknown", None
+
+
+def _payload_id(payload: msgspec.Raw) -> str | None:
+    try:
+        return msgspec.json.decode(payload, type=_Payload).id
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return None

@@ -1,0 +1,34 @@
+"""The command line: the only package that imports click, or prints."""
+
+import gc
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def entry() -> None:
+    """Runs the command line and ends the process with its exit status."""
+    # A command is short and makes no cycles worth looking for while it starts.
+    gc.set_threshold(100_000, 20, 20)
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: "Sequence[str]") -> int:
+    """Runs one command and returns its exit status."""
+    if arguments == ["--version"]:
+        # Asked for by scripts at every turn; click takes longer to load than to run.
+        from gitcp._version import __version__
+
+        sys.stdout.write(f"gitcp {__version__}\n")
+        return 0
+    if sys.platform == "win32":
+        sys.stderr.write(
+            "gitcp: Windows is not supported: its promises need POSIX files and locks\n"
+            "  use it inside WSL\n"
+        )
+        return 17
+    from gitcp.cli.app import run
+
+    return run(list(arguments))

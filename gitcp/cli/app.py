@@ -1,0 +1,188 @@
+"""The root command: global options, lazily imported commands, one error boundary."""
+
+import importlib
+import os
+import sys
+import traceback
+from typing import Any
+
+import click
+
+from gitcp._version import __version__
+from gitcp.cli.emit import Output, color_wanted, safe
+from gitcp.errors import GitcpError, PartialError, UsageError, WouldOverwriteError
+
+# command -> module below gitcp.cli.commands; imported on use, for start-up time
+COMMANDS = {
+    "branches": "sessions",
+    "cat": "files",
+    "completion": "completion",
+    "config": "config",
+    "context": "context",
+    "decide": "decisions",
+    "decisions": "decisions",
+    "demo": "demo",
+    "diff": "diff",
+    "doctor": "doctor",
+    "du": "du",
+    "export": "transfer",
+    "files": "files",
+    "fork": "fork",
+    "gc": "gc",
+    "import": "transfer",
+    "log": "log",
+    "messages": "messages",
+    "restore": "restore",
+    "rollback": "restore",
+    "run": "run",
+    "save": "save",
+    "sessions": "sessions",
+    "show": "show",
+    "status": "status",
+    "switch": "sessions",
+    "undo": "restore",
+    "verify": "verify",
+}
+_INTERNAL = 70
+_INTERRUPTED = 130
+_CLOSED_PIPE = 141
+
+
+class _Lazy(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        loaded = importlib.import_module(f"gitcp.cli.commands.{module}")
+        name = f"{cmd_name.replace('-', '_')}_command"
+        found: click.Command = getattr(loaded, name)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        wrong = name and name not in COMMANDS and not name.startswith("-")
+        if wrong and not ctx.resilient_parsing:
+            import difflib
+
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f"did you mean `{near[0]}`?" if near else "see `gitcp --help`"
+            raise UsageError(f"there is no command {name!a}", hint=hint)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=_Lazy,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, message="gitcp %(version)s")
+@click.option(
+    "-C",
+    "directory",
+    metavar="DIR",
+    default=None,
+    help="Work as if started in DIR",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print results and errors only")
+@click.option("-v", "--verbose", is_flag=True, help="Say more")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    help="Whether to colour the output",
+)
+@click.pass_context
+def _root(
+    ctx: click.Context, directory: str | None, quiet: bool, verbose: bool, color: str
+) -> None:
+    """Save and restore files, conversation and decisions together, in your git repository."""
+    out: Output = ctx.obj
+    out.quiet = quiet
+    out.verbose = verbose
+    out.color = color_wanted(color, sys.stdout)
+    ctx.color = out.color
+    if directory is not None:
+        out.directory = directory
+
+
+def run(arguments: list[str]) -> int:
+    """Runs the command line; every error becomes one message and one exit status."""
+    out = Output()
+    # Known before click has parsed anything, for errors in the usage itself.
+    out.json = "--json" in arguments[: _end_of_options(arguments)]
+    try:
+        result: Any = _root.main(
+            arguments, prog_name="gitcp", standalone_mode=False, obj=out
+        )
+        sys.stdout.flush()
+    except GitcpError as exc:
+        _report(out, exc)
+        return exc.exit_status
+    except click.exceptions.Exit as exc:
+        return exc.exit_code
+    except click.ClickException as exc:
+        error = UsageError(exc.format_message(), hint="add -h for help")
+        _report(out, error)
+        return error.exit_status
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("gitcp: interrupted", err=True)
+        return _INTERRUPTED
+    except (BrokenPipeError, SystemExit) as exc:
+        # click ends a completion by an exit of its own, and a closed pipe likewise.
+        if isinstance(exc, SystemExit) and "_GITCP_COMPLETE" in os.environ:
+            return exc.code if isinstance(exc.code, int) else _INTERNAL
+        # Whoever read this has gone; Python would complain again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _CLOSED_PIPE
+    except Exception as exc:  # noqa: BLE001  the boundary
+        _report_bug(out, exc)
+        return _INTERNAL
+    return result if isinstance(result, int) else 0
+
+
+def _end_of_options(arguments: list[str]) -> int:
+    return arguments.index("--") if "--" in arguments else len(arguments)
+
+
+def _report(out: Output, exc: GitcpError) -> None:
+    if out.json:
+        document: dict[str, Any] = {
+            "code": exc.code,
+            "message": exc.message,
+            "hint": exc.hint,
+            "exit": exc.exit_status,
+        }
+        if isinstance(exc, PartialError):
+            document["left"] = list(exc.left)
+        if isinstance(exc, WouldOverwriteError):
+            document["paths"] = list(exc.paths)
+        out.error_document(document)
+        return
+    out.error(exc.message, exc.hint)
+    if isinstance(exc, PartialError):
+        for line in exc.left:
+            out.note(f"  {line}")
+
+
+def _report_bug(out: Output, exc: Exception) -> None:
+    trace = "".join(traceback.format_exception(exc))
+    if out.json:
+        out.error_document(
+            {
+                "code": "internal",
+                "message": f"{type(exc).__name__}: {exc}",
+                "hint": "please report this",
+                "exit": _INTERNAL,
+            }
+        )
+    else:
+        out.error(
+            f"this is a bug in gitcp {__version__}: {exc}", "please report it with:"
+        )
+    click.echo(safe(trace), err=True, nl=False)

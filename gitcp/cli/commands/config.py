@@ -1,0 +1,64 @@
+"""gitcp config."""
+
+import click
+
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command
+from gitcp.errors import UsageError
+from gitcp.git.repository import discover
+from gitcp.ops import config
+from gitcp.ops.settings import KNOWN
+
+
+@command("config")
+@click.argument("key", required=False, metavar="[KEY")
+@click.argument("value", required=False, metavar="[VALUE]]")
+@click.option("--add", is_flag=True, help="Add a value to include or exclude")
+@click.option("--unset", is_flag=True, help="Go back to the default")
+def config_command(
+    out: Output, key: str | None, value: str | None, add: bool, unset: bool
+) -> None:
+    """List, read or change settings (git config, section `gitcp`).
+
+    A `GITCP_*` variable in the environment, as GITCP_MAX_FILE_SIZE, wins over them.
+    Values are written to the repository's own configuration; for all of yours use
+    `git config --global gitcp.KEY VALUE`.
+    """
+    # Not the whole workspace: a setting that makes no sense has to be mendable.
+    repository = discover(out.directory)
+    if key is None:
+        _print(out, [config.get(repository, name) for name in KNOWN], whole=True)
+        return
+    name = config.known(key)
+    if unset and (value is not None or add):
+        raise UsageError("--unset takes no value", hint=f"gitcp config {name} --unset")
+    if unset:
+        config.unset(repository, name)
+    elif value is not None:
+        config.put(repository, name, value, add=add)
+    else:
+        _print(out, [config.get(repository, name)], whole=False)
+        return
+    if out.json:
+        repository = discover(out.directory)
+        _print(out, [config.get(repository, name)], whole=False)
+
+
+def _print(out: Output, found: list[config.Setting], *, whole: bool) -> None:
+    if out.json:
+        settings = [setting._asdict() for setting in found]
+        out.document({"schema": "gitcp.config/1", "settings": settings})
+        return
+    if not whole:
+        for value in found[0].values:
+            out.print(safe(value))
+        return
+    width = max(len(setting.name) for setting in found)
+    for setting in found:
+        values = safe(", ".join(setting.values)) or "(none)"
+        name = out.style(f"{setting.name:<{width}}", fg="cyan")
+        origin = ""
+        if setting.origin != "default":
+            origin = f"  [{setting.origin}; default {setting.default or 'none'}]"
+        out.print(f"{name}  {values}{origin}")
+        out.print(f"{'':{width}}  {setting.meaning}")

@@ -1,0 +1,43 @@
+"""gitcp context."""
+
+import click
+
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command
+from gitcp.ops.conversation import context, tokens
+from gitcp.ops.select import select
+from gitcp.ops.workspace import open_workspace
+
+
+@command("context")
+@click.argument("selector", metavar="[SEL]", required=False)
+@click.option("--window", type=click.IntRange(min=1), help="Warn above N tokens")
+def context_command(out: Output, selector: str | None, window: int | None) -> None:
+    """Print the block to put in front of a restored conversation."""
+    found = select(open_workspace(out.directory), selector)
+    text = context(found)
+    own = tokens(len(text.encode("utf-8", "replace")))
+    said = found.manifest.conversation
+    whole = own + tokens(said.bytes if said else 0)
+    too_large = window is not None and whole > window
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.context/1",
+                "checkpoint": found.id,
+                "context": text,
+                "tokens": {"context": own, "total": whole, "window": window},
+                "fits": None if window is None else not too_large,
+            }
+        )
+    else:
+        out.print(safe(text))
+        out.note(
+            f"about {own:,} tokens; with the conversation about {whole:,} (estimated)"
+        )
+    if too_large:
+        out.warn(
+            f"context and conversation are about {whole:,} tokens, the window is"
+            f" {window:,}: {whole - (window or 0):,} too many. Nothing was cut; go back to"
+            " an earlier checkpoint or start anew from the context alone"
+        )

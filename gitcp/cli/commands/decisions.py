@@ -1,0 +1,93 @@
+"""gitcp decide, decisions."""
+
+import os
+import re
+
+import click
+
+from gitcp.cli import documents
+from gitcp.cli.emit import Output
+from gitcp.cli.options import command
+from gitcp.cli.render import decision_line
+from gitcp.errors import UsageError
+from gitcp.format.checkpoint import show_path
+from gitcp.format.log import KINDS, Decision
+from gitcp.ops.select import select
+from gitcp.ops.workspace import open_workspace
+
+
+@command("decide")
+@click.argument("text")
+@click.option("--why", metavar="T", help="The reason")
+@click.option("--kind", type=click.Choice(KINDS), default="decision", help="What it is")
+@click.option("--path", "paths", multiple=True, metavar="P", help="What it is about")
+def decide_command(
+    out: Output, text: str, why: str | None, kind: str, paths: tuple[str, ...]
+) -> None:
+    """Add to the decision log; it goes into the next save."""
+    workspace = open_workspace(out.directory)
+    entry = Decision(
+        text, why, kind, paths=tuple(show_path(os.fsencode(path)) for path in paths)
+    )
+    workspace.add_pending([entry])
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.decide/1",
+                "pending": documents.decisions(workspace.pending()),
+            }
+        )
+    else:
+        out.print(f"Noted for the next save:\n{decision_line(out, entry)}")
+
+
+@command("decisions")
+@click.argument("selector", metavar="[SEL]", required=False)
+@click.option("--kind", metavar="K", help="Of one kind only")
+@click.option("--path", metavar="P", help="About a path, or below it")
+@click.option("--grep", metavar="RE", help="Whose text or reason matches")
+def decisions_command(
+    out: Output,
+    selector: str | None,
+    kind: str | None,
+    path: str | None,
+    grep: str | None,
+) -> None:
+    """Print the decision log of a checkpoint."""
+    try:
+        pattern = re.compile(grep or "", re.IGNORECASE)
+    except re.error as exc:
+        raise UsageError(
+            f"{grep!a} is not a regular expression: {exc}", hint="escape it with \\"
+        ) from exc
+    workspace = open_workspace(out.directory)
+    found = select(workspace, selector)
+
+    def about(entry: Decision) -> bool:
+        prefix = f"{path}/" if path else ""
+        return any(one == path or one.startswith(prefix) for one in entry.paths)
+
+    entries = [
+        entry
+        for entry in found.decisions()
+        if (kind is None or entry.kind == kind)
+        and (path is None or about(entry))
+        and (pattern.search(entry.text) or pattern.search(entry.why or ""))
+    ]
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.decisions/1",
+                "checkpoint": found.id,
+                "decisions": documents.decisions(entries),
+                "pending": documents.decisions(workspace.pending()),
+            }
+        )
+        return
+    for entry in entries:
+        out.print(decision_line(out, entry))
+    if not entries:
+        out.note("nothing in the decision log fits")
+    pending = len(workspace.pending())
+    if pending:
+        out.note(f"{pending} more wait for the next save")

@@ -1,0 +1,86 @@
+"""gitcp demo."""
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import click
+
+from gitcp.cli.emit import Output
+from gitcp.cli.options import command
+from gitcp.ops.demo import Check, Command, Remark, Title, demo
+
+
+@command("demo")
+@click.option("--keep", is_flag=True, help="Leave the project there to look at")
+def demo_command(out: Output, keep: bool) -> int:
+    """Show on a throw-away project what gitcp does, and check it.
+
+    Nothing of yours is read or written: project, home and git configuration are
+    temporary. Exits with 1 if a check fails.
+    """
+    started = time.monotonic()
+    checks: list[Check] = []
+    directory = Path(tempfile.mkdtemp(prefix="gitcp-demo-"))
+    try:
+        for event in demo(directory, color=out.color):
+            if isinstance(event, Check):
+                checks.append(event)
+            if not out.json:
+                _show(out, event)
+    finally:
+        if not keep:
+            shutil.rmtree(directory, ignore_errors=True)
+    failed = [check for check in checks if not check.passed]
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.demo/1",
+                "ok": not failed,
+                "checks": [{"check": one.text, "ok": one.passed} for one in checks],
+                "kept": str(directory / "shop") if keep else None,
+            }
+        )
+        return 1 if failed else 0
+    seconds = time.monotonic() - started
+    out.print()
+    if failed:
+        count = f"{len(failed)} of {len(checks)} checks failed"
+        out.print(out.style(count, fg="red", bold=True))
+        for check in failed:
+            out.print(f"  {check.text}")
+    else:
+        count = f"all {len(checks)} checks passed"
+        out.print(f"{out.style(count, fg='green', bold=True)} in {seconds:.1f} s")
+    if keep:
+        out.print(f"the project is in {directory / 'shop'}")
+    else:
+        out.print("the project is gone; `gitcp demo --keep` leaves it to look at")
+    if not failed:
+        out.print("next: go to a project of yours and type `gitcp save -m 'it works'`")
+    return 1 if failed else 0
+
+
+def _show(out: Output, event: Title | Remark | Command | Check) -> None:
+    match event:
+        case Title(text):
+            out.print(f"\n{out.style(text, bold=True, underline=True)}")
+        case Remark(text):
+            if text.startswith("user:"):
+                out.print()
+            out.print(f"  {out.style(text, fg='cyan')}")
+        case Check(text, passed):
+            mark = (
+                out.style("ok  ", fg="green") if passed else out.style("FAIL", fg="red")
+            )
+            out.print(f"  {mark}  {text}")
+        case Command(line, done):
+            for number, part in enumerate(line.split("\n")):
+                sign = "$" if number == 0 else ">"
+                out.print(f"  {out.style(f'{sign} {part}', bold=True)}")
+            # Our own output, colours included: of a project that we wrote ourselves.
+            for said in done.output.splitlines():
+                out.raw(b"    " + said + b"\n")
+            if done.status:
+                out.print(f"    {out.style(f'exit status {done.status}', fg='red')}")

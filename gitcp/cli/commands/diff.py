@@ -1,0 +1,214 @@
+"""gitcp diff."""
+
+import os
+from typing import Any
+
+import click
+import msgspec
+
+from gitcp.cli import documents
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command, path_inside
+from gitcp.cli.render import count, decision_line
+from gitcp.errors import NotFoundError, UsageError
+from gitcp.format.checkpoint import show_path
+from gitcp.ops import diff as ops
+from gitcp.ops.conversation import as_markdown
+from gitcp.ops.diff import FileDiff, FilesDiff
+from gitcp.ops.select import select
+from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import require_tip
+
+_COLORS = {"+": "green", "-": "red", "@": "cyan"}
+_HEADS = ("diff ", "index ", "--- ", "+++ ", "new ", "deleted ", "old ", "similarity ")
+
+
+@command("diff")
+@click.argument("first", metavar="A")
+@click.argument("rest", metavar="[B] [PATH]...", nargs=-1)
+@click.option("--files", is_flag=True, help="Compare the files (the default)")
+@click.option("--conversation", is_flag=True, help="Compare the conversations")
+@click.option("--decisions", is_flag=True, help="Compare the decision logs")
+@click.option("--stat", is_flag=True, help="Only count what changed")
+def diff_command(
+    out: Output,
+    first: str,
+    rest: tuple[str, ...],
+    files: bool,
+    conversation: bool,
+    decisions: bool,
+    stat: bool,
+) -> None:
+    """Show what changed from one checkpoint to another, or to the working tree.
+
+    Without B, files are compared with the working tree, conversation and decisions
+    with the newest checkpoint.
+    """
+    if files + conversation + decisions > 1:
+        raise UsageError(
+            "--files, --conversation and --decisions do not go together",
+            hint="give one of them",
+        )
+    workspace = open_workspace(out.directory)
+    old = select(workspace, first)
+    new, paths = _second(out, workspace, old, rest)
+    if paths and (conversation or decisions):
+        raise UsageError("only files have paths", hint="leave the paths out")
+    if conversation or decisions:
+        if new is None:
+            current = workspace.current()
+            new = require_tip(workspace.store, current.session, current.branch)
+        if conversation:
+            _conversation(out, old, new, stat=stat)
+        else:
+            _decisions(out, old, new, stat=stat)
+    elif new is not None:
+        _files(out, old, new, ops.between(old, new, paths), stat=stat)
+    else:
+        found = ops.with_worktree(workspace, old, paths)
+        _files(out, old, None, found, stat=stat)
+
+
+def _second(
+    out: Output, workspace: Workspace, old: Checkpoint, rest: tuple[str, ...]
+) -> tuple[Checkpoint | None, list[bytes]]:
+    """Returns B, if the first of the arguments is one, and the paths."""
+    new = None
+    words = list(rest)
+    if words:
+        try:
+            new = select(workspace, words[0])
+            words = words[1:]
+        except (NotFoundError, UsageError):
+            inside = path_inside(out, workspace.top, words[0])
+            there = os.path.lexists(os.path.join(os.fsencode(workspace.top), inside))
+            if not there and old.entry(inside) is None:
+                raise
+    paths = [path_inside(out, workspace.top, word) for word in words]
+    for word, path in zip(words, paths, strict=True):
+        sides = [one for one in (old, new) if one is not None]
+        there = new is None and os.path.lexists(
+            os.path.join(os.fsencode(workspace.top), path)
+        )
+        if not there and not any(one.entry(path) for one in sides):
+            raise NotFoundError(
+                f"{word} is on neither side",
+                hint="`gitcp files SEL` lists what there is",
+            )
+    return new, paths
+
+
+def _head(kind: str, old: Checkpoint, new: Checkpoint | None) -> dict[str, Any]:
+    return {
+        "schema": "gitcp.diff/1",
+        "kind": kind,
+        "a": old.id,
+        "b": new.id if new is not None else None,
+    }
+
+
+def _file(one: FileDiff) -> dict[str, Any]:
+    def mode(entry: Any) -> str | None:
+        return None if entry is None else f"{entry.mode:06o}"
+
+    return {
+        **documents.path_fields(one.change.path),
+        "status": one.change.status,
+        "old_mode": mode(one.change.old),
+        "new_mode": mode(one.change.new),
+        "added": one.added,
+        "deleted": one.deleted,
+    }
+
+
+def _files(
+    out: Output,
+    old: Checkpoint,
+    new: Checkpoint | None,
+    found: FilesDiff,
+    *,
+    stat: bool,
+) -> None:
+    if out.json:
+        document = _head("files", old, new)
+        document["changes"] = list(map(_file, found.files))
+        if not stat:
+            document["patch"] = found.patch.decode("utf-8", "backslashreplace")
+        out.document(document)
+        return
+    if not stat:
+        for line in found.patch.decode("utf-8", "backslashreplace").split("\n")[:-1]:
+            out.print(_colored(out, safe(line)))
+        return
+    names = [safe(show_path(one.change.path)) for one in found.files]
+    width = max(map(len, names), default=0)
+    for name, one in zip(names, found.files, strict=True):
+        if one.added is None:
+            counts = "binary"
+        else:
+            plus = out.style(f"+{one.added}", fg="green")
+            counts = f"{plus} {out.style(f'-{one.deleted}', fg='red')}"
+        out.print(f"  {one.change.status[0].upper()} {name:<{width}}  {counts}")
+    out.note(f"{count(len(names), 'file')} with differences")
+
+
+def _colored(out: Output, line: str) -> str:
+    if line.startswith(_HEADS):
+        return out.style(line, bold=True)
+    color = _COLORS.get(line[:1])
+    return out.style(line, fg=color) if color else line
+
+
+def _conversation(out: Output, old: Checkpoint, new: Checkpoint, *, stat: bool) -> None:
+    found = ops.conversations(old, new)
+    if out.json:
+        document = _head("conversation", old, new)
+        document |= {"common": found.common}
+        document |= {"removed": len(found.removed), "added": len(found.added)}
+        if not stat:
+            document["removed_records"] = list(map(_record, found.removed))
+            document["added_records"] = list(map(_record, found.added))
+        out.document(document)
+        return
+    out.print(
+        f"{found.common} records in common, {len(found.removed)} only in {old.id},"
+        f" {len(found.added)} only in {new.id}"
+    )
+    if stat:
+        return
+    for sign, records in (("-", found.removed), ("+", found.added)):
+        for line in as_markdown(b"\n".join(records)).splitlines():
+            out.print(_colored(out, safe(f"{sign} {line}".rstrip())))
+
+
+def _record(line: bytes) -> Any:
+    try:
+        return msgspec.Raw(msgspec.json.format(line.decode().encode(), indent=-1))
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return line.decode("utf-8", "backslashreplace")
+
+
+def _decisions(out: Output, old: Checkpoint, new: Checkpoint, *, stat: bool) -> None:
+    found = ops.decision_logs(old, new)
+    if out.json:
+        document = _head("decisions", old, new)
+        document |= {"common": found.common}
+        if stat:
+            document |= {"removed": len(found.removed), "added": len(found.added)}
+        else:
+            document |= {
+                "removed": documents.decisions(found.removed),
+                "added": documents.decisions(found.added),
+            }
+        out.document(document)
+        return
+    out.print(
+        f"{found.common} entries in common, {len(found.removed)} only in {old.id},"
+        f" {len(found.added)} only in {new.id}"
+    )
+    if stat:
+        return
+    for sign, entries in (("-", found.removed), ("+", found.added)):
+        for entry in entries:
+            out.print(f"{sign}{decision_line(out, entry)[1:]}")

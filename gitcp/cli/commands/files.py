@@ -1,0 +1,62 @@
+"""gitcp files, cat."""
+
+import os
+
+import click
+
+from gitcp.cli import documents
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command, path_inside
+from gitcp.errors import NotFoundError
+from gitcp.format.checkpoint import show_path
+from gitcp.format.tree import DIRECTORY, GITLINK
+from gitcp.ops.select import select
+from gitcp.ops.workspace import open_workspace
+from gitcp.worktree.plan import selection
+
+
+@command("files")
+@click.argument("selector", metavar="[SEL]", required=False)
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+def files_command(out: Output, selector: str | None, paths: tuple[str, ...]) -> None:
+    """List the files of a checkpoint."""
+    workspace = open_workspace(out.directory)
+    found = select(workspace, selector)
+    chosen = selection([path_inside(out, workspace.top, path) for path in paths])
+    listed = [(path, entry) for path, entry in found.files() if chosen(path)]
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.files/1",
+                "checkpoint": found.id,
+                "files": [
+                    {
+                        **documents.path_fields(path),
+                        "mode": f"{entry.mode:06o}",
+                        "oid": entry.oid.hex(),
+                    }
+                    for path, entry in listed
+                ],
+            }
+        )
+        return
+    for path, _ in listed:
+        out.print(safe(show_path(path)))
+
+
+@command("cat")
+@click.argument("selector", metavar="SEL")
+@click.argument("path")
+def cat_command(out: Output, selector: str, path: str) -> None:
+    """Print the bytes of a file in a checkpoint."""
+    workspace = open_workspace(out.directory)
+    found = select(workspace, selector)
+    inside = path_inside(out, workspace.top, path)
+    entry = found.entry(inside) or found.entry(os.fsencode(path))
+    if entry is None or entry.mode in {DIRECTORY, GITLINK}:
+        raise NotFoundError(
+            f"there is no file {path!a} in checkpoint {found.id}",
+            hint=f"`gitcp files {found.id}` lists them",
+        )
+    for chunk in found.objects.stream(entry.oid):
+        out.raw(chunk)

@@ -1,0 +1,61 @@
+"""gitcp fork."""
+
+from pathlib import Path
+
+import click
+
+from gitcp.cli import documents
+from gitcp.cli.commands.restore import carry_out
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command, yes_option
+from gitcp.cli.render import headline
+from gitcp.errors import UsageError
+from gitcp.names import check_typed
+from gitcp.ops import fork as ops
+from gitcp.ops.select import select
+from gitcp.ops.workspace import open_workspace
+from gitcp.store.checkpoint import Checkpoint
+
+
+@command("fork")
+@click.argument("arguments", metavar="[SEL] NAME", nargs=-1, required=True)
+@click.option("--worktree", metavar="DIR", help="Into a new git worktree")
+@click.option("--no-switch", is_flag=True, help="Only make the branch")
+@yes_option
+def fork_command(
+    out: Output,
+    arguments: tuple[str, ...],
+    worktree: str | None,
+    no_switch: bool,
+    yes: bool,
+) -> None:
+    """Start a new, named branch at a checkpoint."""
+    if len(arguments) > 2:  # noqa: PLR2004  SEL and NAME
+        raise UsageError("fork takes SEL and NAME", hint="gitcp fork 3 try-other-way")
+    name = check_typed(arguments[-1], "branch")
+    workspace = open_workspace(out.directory)
+    workspace.refuse_if_interrupted()
+    start = select(workspace, arguments[0] if len(arguments) > 1 else None)
+    if worktree is not None:
+        directory = Path(out.directory, worktree)
+        _say(out, ops.fork_into_worktree(workspace, start, name, directory))
+        if not out.json:
+            out.print(f"  its files are in {safe(worktree)}")
+        return
+    if no_switch:
+        _say(out, ops.fork_only(workspace.store, start, name))
+        return
+    wanted = ops.plan_fork(workspace, start, name)
+    if ops.at_present(wanted):
+        _say(out, ops.fork_here(workspace, start, name))
+        return
+    carry_out(out, workspace, wanted, yes=yes)
+
+
+def _say(out: Output, made: Checkpoint) -> None:
+    if out.json:
+        out.document(
+            {"schema": "gitcp.fork/1", "checkpoint": documents.checkpoint(made)}
+        )
+    else:
+        out.print(f"Forked {headline(out, made)}")

@@ -1,0 +1,149 @@
+"""gitcp log."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import islice
+
+import click
+
+from gitcp.cli import documents
+from gitcp.cli.emit import Output, one_line, safe
+from gitcp.cli.options import command
+from gitcp.cli.render import changed, when, width
+from gitcp.ops.select import split
+from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Store, require_tip
+
+# Checkpoints whose objects git reads sooner than libgit2 loads.
+_FEW = 50
+
+
+def _newest_first(store: Store) -> Iterator[Checkpoint]:
+    """Yields every checkpoint once, newest first; a parent never before its child."""
+    import heapq
+
+    heap: list[tuple[tuple[int, ...], int, Checkpoint]] = []
+    seen: set[bytes] = set()
+    count = 0
+
+    def push(found: Checkpoint) -> None:
+        nonlocal count
+        if found.oid not in seen:
+            seen.add(found.oid)
+            count += 1
+            stamp = tuple(-ord(char) for char in found.manifest.created)
+            heapq.heappush(heap, (stamp, count, found))
+
+    from gitcp.ops.fork import sessions
+
+    for session in sessions(store):
+        for branch in session.branches:
+            push(branch.tip)
+    while heap:
+        _, _, found = heapq.heappop(heap)
+        yield found
+        if found.raw.parents:
+            parent = store.checkpoint(found.raw.parents[0])
+            if parent is not None:
+                push(parent)
+
+
+class _Graph:
+    """Columns of a graph: one for each line that is still to be continued."""
+
+    def __init__(self) -> None:
+        self._columns: list[bytes] = []
+
+    def row(self, found: Checkpoint) -> str:
+        """Returns the marks for a checkpoint's line; `/` where a fork joins it."""
+        mine = [at for at, oid in enumerate(self._columns) if oid == found.oid]
+        if not mine:
+            self._columns.append(found.oid)
+            mine = [len(self._columns) - 1]
+        marks = ["*" if at == mine[0] else "|" for at in range(len(self._columns))]
+        if len(mine) > 1:
+            marks = ["/" if at in mine[1:] else mark for at, mark in enumerate(marks)]
+            self._columns = [
+                oid for at, oid in enumerate(self._columns) if at not in mine[1:]
+            ]
+        if found.raw.parents:
+            self._columns[mine[0]] = found.raw.parents[0]
+        else:
+            del self._columns[mine[0]]
+        return " ".join(marks)
+
+
+def _line(out: Output, found: Checkpoint, prefix: str, *, place: bool) -> str:
+    said = found.manifest
+    number = f"#{said.seq}"
+    where = f"{said.session}/{said.branch} {number}" if place else number
+    trigger = "" if said.trigger == "manual" else f"[{one_line(said.trigger)}] "
+    label = f"({one_line(said.label)}) " if said.label else ""
+    messages = f"{said.conversation.messages} msg" if said.conversation else ""
+    left = (
+        f"{prefix}{out.style(safe(f'{where:<6}'), fg='cyan')} "
+        f"{out.style(said.id, fg='yellow')} {out.style(when(found), dim=True)} "
+        f"{changed(found):<12} {messages:<8} "
+    )
+    room = max(20, width() - len(click.unstyle(left)) - len(trigger) - len(label))
+    return (
+        f"{left}{out.style(trigger, dim=True)}{out.style(label, fg='green')}"
+        f"{one_line(said.note or '', room)}"
+    ).rstrip()
+
+
+@command("log")
+@click.option("-n", "count", type=click.IntRange(min=1), help="Show at most N")
+@click.option("-s", "where", metavar="SESSION[/BRANCH]", help="Of which branch")
+@click.option("--all", "everything", is_flag=True, help="Of all sessions and branches")
+@click.option("--graph", is_flag=True, help="Draw the lines")
+def log_command(
+    out: Output, count: int | None, where: str | None, everything: bool, graph: bool
+) -> None:
+    """List checkpoints, newest first."""
+    workspace = open_workspace(out.directory)
+    few = count is not None and count <= _FEW and not everything
+    objects = workspace.repository.objects
+    with objects.few_reads() if few else nullcontext():
+        _show(out, workspace, count, where, everything=everything, graph=graph)
+
+
+def _show(
+    out: Output,
+    workspace: Workspace,
+    count: int | None,
+    where: str | None,
+    *,
+    everything: bool,
+    graph: bool,
+) -> None:
+    store = workspace.store
+    current = workspace.current()
+    session, branch = (
+        split(where, current) if where else (current.session, current.branch)
+    )
+    if everything:
+        found = _newest_first(store)
+    elif where is None and store.tip(session, branch) is None:
+        found = iter(())
+    else:
+        found = store.line(require_tip(store, session, branch))
+    shown = islice(found, count)
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.log/1",
+                "checkpoints": [documents.checkpoint(one) for one in shown],
+            }
+        )
+        return
+    columns = _Graph()
+    empty = True
+    for one in shown:
+        empty = False
+        prefix = f"{columns.row(one)}  " if graph or everything else ""
+        place = everything or one.manifest.branch != branch
+        out.print(_line(out, one, prefix, place=place))
+    if empty:
+        out.note("no checkpoints yet; `gitcp save` makes one")

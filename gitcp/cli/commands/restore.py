@@ -1,0 +1,261 @@
+"""gitcp restore, rollback, undo."""
+
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gitcp.cli import documents
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command, path_inside, yes_option
+from gitcp.cli.render import count, headline, name_of, prompt_plan, step_line
+from gitcp.errors import UsageError
+from gitcp.format.checkpoint import show_path
+from gitcp.ops import extract, planning
+from gitcp.ops import restore as ops
+from gitcp.ops.planning import Plan
+from gitcp.ops.restore import Restored
+from gitcp.ops.select import select
+from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.worktree import journal
+from gitcp.worktree.files import Root
+from gitcp.worktree.plan import FilePlan, Left
+
+
+def document(
+    target: Checkpoint | None,
+    saved: Checkpoint | None,
+    steps: FilePlan,
+    left: list[Left],
+) -> dict[str, Any]:
+    """Returns the JSON document of a restore."""
+    return {
+        "schema": "gitcp.restore/1",
+        "checkpoint": documents.checkpoint(target),
+        "saved": documents.checkpoint(saved),
+        "plan": documents.steps(steps),
+        "left": documents.left(left),
+        "resume": None,
+    }
+
+
+_SINCE = 5
+
+
+def _not_captured(target: Checkpoint) -> list[Left]:
+    return [Left(path, f"not in it: {reason}") for path, reason in target.skipped()]
+
+
+def _describe(out: Output, wanted: Plan) -> list[str]:
+    lines = [f"Restore {headline(out, wanted.target)}"]
+    what = []
+    if wanted.files:
+        what.append(f"{count(len(wanted.steps.steps), 'change')} to files")
+    if wanted.conversation:
+        said = wanted.target.manifest.conversation
+        what.append(f"conversation of {count(said.messages if said else 0, 'message')}")
+    lines.append(f"  {', '.join(what)}")
+    lines += [step_line(out, step) for step in wanted.steps.steps]
+    for left in (*wanted.steps.left, *_not_captured(wanted.target)):
+        lines.append(
+            f"  {'left':<6} {safe(show_path(left.path))} ({safe(left.reason)})"
+        )
+    for left in wanted.obstacles:
+        lines.append(f"  {'stops':<6} {safe(show_path(left.path))} ({left.reason})")
+    for tip in wanted.since[:_SINCE]:
+        lines.append(f"  since  {headline(out, tip)} was saved by another session")
+    if wanted.operation:
+        lines.append(f"  a {wanted.operation} is under way: git's state stays as it is")
+    return lines
+
+
+def carry_out(
+    out: Output, workspace: Workspace, wanted: Plan, *, yes: bool, dry_run: bool = False
+) -> Restored | None:
+    """Shows a plan, asks, restores, and says what was done; None for a dry run."""
+    if dry_run:
+        if out.json:
+            left = [
+                *wanted.steps.left,
+                *wanted.obstacles,
+                *_not_captured(wanted.target),
+            ]
+            out.document(document(None, None, wanted.steps, left))
+        else:
+            for line in _describe(out, wanted):
+                out.print(line)
+        return None
+    if not yes:
+        prompt_plan(out, _describe(out, wanted))
+    out.confirm("Go on? What is there now is saved first.", yes=yes)
+    done = ops.restore(workspace, wanted)
+    _report(out, wanted.target, done)
+    return done
+
+
+def _report(out: Output, target: Checkpoint | None, done: Restored) -> None:
+    left = [*done.left, *(_not_captured(target) if target else [])]
+    if out.json:
+        out.document(document(done.checkpoint, done.saved, done.plan, left))
+        return
+    name = name_of(out, target) if target else "the checkpoint"
+    out.print(f"Restored {name}: {count(len(done.plan.steps), 'change')} to files")
+    out.print(f"  now at {headline(out, done.checkpoint)}")
+    if done.saved is not None:
+        out.print(
+            f"  what was there is {name_of(out, done.saved)}; `gitcp undo` goes back"
+        )
+    for item in left:
+        out.note(f"  left: {show_path(item.path)} ({item.reason})")
+
+
+@command("restore")
+@click.argument("selector", metavar="SEL", required=False)
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@click.option("--files", is_flag=True, help="Restore the files only")
+@click.option("--conversation", is_flag=True, help="Restore the conversation only")
+@click.option("--dry-run", is_flag=True, help="Show what would be done")
+@click.option("--to", "directory", metavar="DIR", help="Write into an empty directory")
+@click.option("--continue", "go_on", is_flag=True, help="Finish an interrupted restore")
+@click.option("--abort", is_flag=True, help="Take an interrupted restore back")
+@yes_option
+def restore_command(
+    out: Output,
+    selector: str | None,
+    paths: tuple[str, ...],
+    files: bool,
+    conversation: bool,
+    dry_run: bool,
+    directory: str | None,
+    go_on: bool,
+    abort: bool,
+    yes: bool,
+) -> None:
+    """Bring files and conversation of a checkpoint back.
+
+    What is there now is saved first; `gitcp undo` brings it back. Files that no
+    checkpoint holds are never overwritten or deleted.
+    """
+    workspace = open_workspace(out.directory)
+    if go_on or abort:
+        if selector or (go_on and abort):
+            raise UsageError(
+                "--continue and --abort stand alone", hint="leave the rest out"
+            )
+        _end_interrupted(out, workspace, go_on=go_on)
+        return
+    if selector is None:
+        raise UsageError(
+            "which checkpoint?", hint="`gitcp log` lists them; `gitcp restore last`"
+        )
+    if files and conversation:
+        files = conversation = False
+    if paths and conversation:
+        raise UsageError(
+            "--conversation does not go with paths", hint="leave one of them out"
+        )
+    target = select(workspace, selector)
+    inside = [path_inside(out, workspace.top, path) for path in paths]
+    if directory is not None:
+        if conversation:
+            raise UsageError(
+                "--conversation does not go with --to",
+                hint="`gitcp messages SEL -o FILE` writes the conversation",
+            )
+        if dry_run:
+            _show_whole(out, target, directory, extract.plan_whole(target, inside))
+        else:
+            _write_to(out, target, directory, inside)
+        return
+    workspace.refuse_if_interrupted()
+    if yes and not dry_run:
+        # Nobody reads the plan first: it is made once, under the lock.
+        wanted = planning.unseen_plan(
+            target, paths=inside, files=not conversation, conversation=not files
+        )
+    else:
+        wanted = planning.plan_restore(
+            workspace,
+            target,
+            paths=inside,
+            files=not conversation,
+            conversation=not files,
+        )
+    carry_out(out, workspace, wanted, yes=yes, dry_run=dry_run)
+
+
+def _end_interrupted(out: Output, workspace: Workspace, *, go_on: bool) -> None:
+    if go_on:
+        _report(out, None, ops.resume(workspace))
+        return
+    entry = journal.read(workspace.directory)
+    back = ops.abort(workspace)
+    if out.json:
+        out.document(document(back, None, FilePlan((), ()), []))
+    elif entry is not None and entry.checkpoint == back.id:
+        out.print(
+            f"The restore was complete: {headline(out, back)}; `gitcp undo` goes back"
+        )
+    else:
+        out.print(
+            f"Took the restore back; the files are those of {headline(out, back)}"
+        )
+
+
+def _show_whole(
+    out: Output, target: Checkpoint, directory: str, steps: FilePlan
+) -> None:
+    if out.json:
+        out.document(document(None, None, steps, _not_captured(target)))
+        return
+    out.print(f"Write {headline(out, target)} to {safe(shlex.quote(directory))}")
+    for step in steps.steps:
+        out.print(step_line(out, step))
+
+
+def _write_to(
+    out: Output, target: Checkpoint, directory: str, paths: list[bytes]
+) -> None:
+    where = Path(os.path.join(out.directory, directory))
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        root = Root(where)
+    except OSError as exc:
+        raise UsageError(
+            f"{directory} cannot be used: {exc.strerror}", hint="name a new directory"
+        ) from exc
+    with root:
+        steps = extract.write_to(target, root, paths)
+    if out.json:
+        out.document(document(target, None, steps, _not_captured(target)))
+    else:
+        out.print(
+            f"Wrote {count(len(steps.steps), 'path')} of {headline(out, target)}"
+            f" to {safe(shlex.quote(directory))}"
+        )
+
+
+@command("rollback")
+@yes_option
+def rollback_command(out: Output, yes: bool) -> None:
+    """Go back to the last checkpoint (`restore last`)."""
+    workspace = open_workspace(out.directory)
+    workspace.refuse_if_interrupted()
+    wanted = planning.plan_restore(workspace, select(workspace, "last"))
+    carry_out(out, workspace, wanted, yes=yes)
+
+
+@command("undo")
+@yes_option
+def undo_command(out: Output, yes: bool) -> None:
+    """Go back to what the last restore replaced; again, and the restore is back."""
+    workspace = open_workspace(out.directory)
+    workspace.refuse_if_interrupted()
+    replaced = ops.last_replaced(workspace)
+    wanted = planning.plan_restore(
+        workspace, replaced, note=f"undid a restore: back to {replaced.id}"
+    )
+    carry_out(out, workspace, wanted, yes=yes)

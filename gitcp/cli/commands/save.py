@@ -1,0 +1,216 @@
+"""gitcp save."""
+
+import os
+from typing import Any
+
+import click
+import msgspec
+
+from gitcp.agents.kinds import detect
+from gitcp.cli import documents
+from gitcp.cli.emit import Output
+from gitcp.cli.options import command, read_input
+from gitcp.cli.render import count, headline
+from gitcp.errors import UsageError
+from gitcp.format import jsontext
+from gitcp.format.checkpoint import show_path
+from gitcp.format.log import Decision
+from gitcp.names import check_typed
+from gitcp.ops import messages
+from gitcp.ops.messages import Incoming
+from gitcp.ops.save import Request, save
+from gitcp.ops.select import split
+from gitcp.ops.workspace import open_workspace
+from gitcp.store.draft import NewRecords
+
+_JSON_LIMIT = 1024 * 1024
+# option -> kind in the decision log
+_KINDS = {
+    "decision": "decision",
+    "tried": "tried",
+    "fact": "fact",
+    "next_step": "next",
+    "log_note": "note",
+    "bug": "bug",
+    "task": "task",
+}
+
+
+class _Ordered(click.Command):
+    """Remembers the order of the log entries, which `--why` refers to."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        values, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        seen: dict[str, int] = {}
+        entries: list[tuple[str, str]] = []
+        for parameter in order:
+            name = parameter.name or ""
+            if name in _KINDS or name == "why":
+                value = values[name]
+                at = seen.get(name, 0)
+                seen[name] = at + 1
+                entries.append((name, value[at] if isinstance(value, list) else value))
+        ctx.meta["entries"] = entries
+        return super().parse_args(ctx, args)
+
+
+def _entries(ctx: click.Context, active: tuple[str, ...]) -> tuple[Decision, ...]:
+    made: list[Decision] = []
+    for name, text in ctx.meta["entries"]:
+        if name != "why":
+            made.append(Decision(text, kind=_KINDS[name]))
+        elif made:
+            made[-1] = msgspec.structs.replace(made[-1], why=text)
+        else:
+            raise UsageError(
+                "--why explains the entry before it, and there is none",
+                hint="put it after --decision, --tried, --fact, --next, --note or --bug",
+            )
+    if active:
+        made.append(
+            Decision("files in work", kind="active", paths=tuple(map(shown, active)))
+        )
+    return tuple(made)
+
+
+def _incoming(given: dict[str, Any]) -> Incoming | None:
+    names = [name for name in ("messages", "append", "transcript") if given[name]]
+    if len(names) > 1:
+        raise UsageError(
+            f"--{names[0]} and --{names[1]} do not go together", hint="give one of them"
+        )
+    if given["agent"] and names != ["transcript"]:
+        raise UsageError("--agent goes with --transcript", hint="add --transcript FILE")
+    if not names:
+        return None
+    file = given[names[0]]
+    raw = read_input(file)
+    shown = "stdin" if file == "-" else file
+    if names == ["messages"]:
+        return messages.whole(raw, shown)
+    if names == ["append"]:
+        return messages.more(raw, shown)
+    kind, agent_session = detect(raw)
+    kind = given["agent"] or kind
+    source = f"{kind}-{agent_session}" if agent_session else kind
+    return Incoming(
+        NewRecords(
+            raw, whole=True, kind=kind, source=source, agent_session=agent_session
+        )
+    )
+
+
+def shown(path: str) -> str:
+    """Returns a path of the command line as Unicode text."""
+    return show_path(os.fsencode(path))
+
+
+def json_value(text: str, what: str) -> msgspec.Raw:
+    """Returns JSON given at the command line, verbatim but compact.
+
+    Raises:
+        UsageError: it is none, or too long.
+    """
+    raw = text.encode("utf-8", "surrogateescape")
+    if len(raw) > _JSON_LIMIT:
+        raise UsageError(f"{what} is longer than 1 MiB", hint="keep it in a file")
+    try:
+        jsontext.decode(raw)
+        return msgspec.Raw(msgspec.json.format(raw, indent=-1))
+    except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+        raise UsageError(
+            f"{what} is not JSON: {exc}", hint="quote it for the shell"
+        ) from exc
+
+
+def _check_label(label: str) -> None:
+    check_typed(label, "label")
+    if label == "last" or label.startswith("~"):
+        raise UsageError(
+            f"the label {label!a} could not be selected: it means something else",
+            hint="choose another word",
+        )
+
+
+@command("save", cls=_Ordered)
+@click.option("-m", "note", metavar="NOTE", help="What this state is")
+@click.option("--label", metavar="NAME", help="A name to find it by")
+@click.option("-s", "where", metavar="SESSION[/BRANCH]", help="Where to save")
+@click.option("--messages", metavar="FILE", help="The whole conversation, or -")
+@click.option("--append", metavar="FILE", help="New messages as JSON lines, or -")
+@click.option("--transcript", metavar="FILE", help="An agent's own transcript file")
+@click.option("--agent", metavar="NAME", help="The kind of the transcript")
+@click.option("--decision", multiple=True, metavar="T", help="A decision (repeatable)")
+@click.option("--tried", multiple=True, metavar="T", help="A dead end (repeatable)")
+@click.option("--fact", multiple=True, metavar="T", help="A case fact (repeatable)")
+@click.option(
+    "--next", "next_step", multiple=True, metavar="T", help="A next step (repeatable)"
+)
+@click.option(
+    "--note", "log_note", multiple=True, metavar="T", help="A remark (repeatable)"
+)
+@click.option("--bug", multiple=True, metavar="T", help="A bug found (repeatable)")
+@click.option("--why", multiple=True, metavar="T", help="Explains the entry before it")
+@click.option("--task", metavar="T", help="The current task")
+@click.option(
+    "--active", multiple=True, metavar="PATH", help="A file in work (repeatable)"
+)
+@click.option("--position", metavar="JSON", help="Where a pipeline stands")
+@click.option("--trigger", metavar="NAME", default="manual", help="Why it is made")
+@click.option("--allow-empty", is_flag=True, help="Save even if nothing changed")
+@click.option(
+    "--include", multiple=True, metavar="GLOB", help="Ignored paths to capture, too"
+)
+@click.pass_context
+def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
+    """Make a checkpoint of files, conversation and decisions."""
+    if given["label"] is not None:
+        _check_label(given["label"])
+    incoming = _incoming(given)
+    workspace = open_workspace(out.directory)
+    session = branch = None
+    if given["where"] is not None:
+        session, branch = split(given["where"], workspace.current())
+    position = given["position"]
+    saved = save(
+        workspace,
+        Request(
+            session=session,
+            branch=branch,
+            note=given["note"],
+            label=given["label"],
+            trigger=given["trigger"],
+            records=(incoming.records,) if incoming else (),
+            decisions=_entries(ctx, given["active"]),
+            position=json_value(position, "--position")
+            if position is not None
+            else None,
+            metadata=incoming.metadata if incoming else None,
+            allow_empty=given["allow_empty"],
+            include=given["include"],
+        ),
+        progress=out.progress("reading files:"),
+    )
+    made = saved.checkpoint
+    if saved.rewritten:
+        out.warn(
+            "the conversation does not continue the stored one: its end was replaced"
+            " (earlier checkpoints keep theirs)"
+        )
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.save/1",
+                "created": saved.created,
+                "checkpoint": documents.checkpoint(made),
+            }
+        )
+    elif saved.created:
+        out.print(f"Saved {headline(out, made)}")
+        if made.manifest.skipped:
+            out.note(
+                f"  not captured: {count(made.manifest.skipped, 'path')};"
+                f" `gitcp show {made.id}` lists them"
+            )
+    else:
+        out.print(f"Nothing changed since {headline(out, made)}")

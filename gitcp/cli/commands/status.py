@@ -1,0 +1,59 @@
+"""gitcp status."""
+
+from gitcp.cli import documents
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command
+from gitcp.cli.render import change_lines, decision_line, headline
+from gitcp.ops.status import Status, status
+from gitcp.ops.workspace import open_workspace
+
+_SHOWN = 20
+
+
+@command("status")
+def status_command(out: Output) -> None:
+    """Show the current session, and what the next save would add."""
+    found = status(open_workspace(out.directory))
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.status/1",
+                "session": found.current.session,
+                "branch": found.current.branch,
+                "checkpoint": documents.checkpoint(found.tip),
+                "changed": len(found.changes),
+                "changes": documents.changes(found.changes),
+                "skipped": found.skipped,
+                "pending": documents.decisions(found.pending),
+                "interrupted": found.interrupted.target if found.interrupted else None,
+            }
+        )
+        return
+    _show(out, found)
+
+
+def _show(out: Output, found: Status) -> None:
+    if found.interrupted is not None:
+        out.print(out.style("a restore was interrupted here", fg="red", bold=True))
+        out.print("  `gitcp restore --continue` finishes it, `--abort` takes it back")
+    place = safe(f"{found.current.session}/{found.current.branch}")
+    if found.tip is None:
+        out.print(f"On {out.style(place, fg='cyan')}, which has no checkpoint yet")
+    else:
+        out.print(f"On {headline(out, found.tip)}")
+    if not found.changes:
+        out.print("No file changed since" if found.tip else "There is no file to save")
+    else:
+        count = len(found.changes)
+        files = "1 file" if count == 1 else f"{count:,} files"
+        out.print(f"{files} changed since:" if found.tip else f"{files} to save:")
+        for line in change_lines(out, found.changes[:_SHOWN]):
+            out.print(line)
+        if count > _SHOWN:
+            out.print(f"  … and {count - _SHOWN:,} more")
+    if found.skipped:
+        out.print(f"{found.skipped:,} paths would not be captured")
+    if found.pending:
+        out.print("Waiting for the next save:")
+        for entry in found.pending:
+            out.print(decision_line(out, entry))

@@ -1,0 +1,94 @@
+"""gitcp verify."""
+
+import click
+
+from gitcp.cli import documents
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command
+from gitcp.errors import CorruptError
+from gitcp.format.checkpoint import show_path
+from gitcp.names import check_typed
+from gitcp.ops.repair import repair
+from gitcp.ops.verify import Problem, Report, verify
+from gitcp.ops.workspace import open_workspace
+
+
+@command("verify")
+@click.argument("branches", nargs=-1, metavar="[SESSION[/BRANCH]]...")
+@click.option(
+    "--repair",
+    "mend",
+    is_flag=True,
+    help="Put back objects of which the work tree or git has a good copy",
+)
+def verify_command(out: Output, branches: tuple[str, ...], mend: bool) -> int:
+    """Read everything that is stored and check that it is what it should be.
+
+    Exits with 15 if something is wrong.
+    """
+    workspace = open_workspace(out.directory)
+    only = [_where(text) for text in branches]
+    progress = out.progress("checking branches:")
+    if mend:
+        report = repair(workspace, only, progress=progress)
+    else:
+        report = verify(workspace.store, only, progress=progress)
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.verify/1",
+                "checked": report.checked,
+                "ok": report.ok,
+                "problems": [_document(one) for one in report.problems],
+                "repaired": [_document(one) for one in report.repaired],
+            }
+        )
+    else:
+        _show(out, report, mend=mend)
+    return 0 if report.ok else CorruptError.exit_status
+
+
+def _where(text: str) -> tuple[str, str | None]:
+    session, slash, branch = text.partition("/")
+    check_typed(session, "session")
+    return session, check_typed(branch, "branch") if slash else None
+
+
+def _document(problem: Problem) -> dict[str, str | None]:
+    return {
+        "checkpoint": problem.checkpoint,
+        **documents.path_fields(problem.path),
+        "problem": problem.problem,
+        "object": problem.oid.hex() if problem.oid else None,
+    }
+
+
+def _line(out: Output, problem: Problem, color: str) -> str:
+    where = safe(show_path(problem.path)) or "(the checkpoint itself)"
+    ident = out.style(problem.checkpoint or "?", fg=color)
+    return f"  {ident}  {where}: {safe(problem.problem)}"
+
+
+def _show(out: Output, report: Report, *, mend: bool) -> None:
+    count = "1 checkpoint" if report.checked == 1 else f"{report.checked} checkpoints"
+    if report.repaired:
+        out.print("repaired:")
+        for problem in report.repaired:
+            out.print(_line(out, problem, "green"))
+        out.note(
+            "`git fsck` may still name the damaged file; `git repack -a -d` replaces it"
+        )
+    if report.ok:
+        out.print(f"{count} checked, {out.style('all sound', fg='green')}")
+        return
+    for problem in report.problems:
+        out.print(_line(out, problem, "red"))
+    bad = len({problem.checkpoint for problem in report.problems})
+    out.print(
+        f"{count} checked, {out.style(f'{bad} damaged', fg='red', bold=True)};"
+        " the others are sound"
+    )
+    if mend:
+        out.note("what is left cannot be repaired: no good copy of it is known here")
+    else:
+        out.note("`gitcp verify --repair` puts back what has a good copy")

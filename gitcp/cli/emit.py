@@ -1,0 +1,157 @@
+"""Printing: safe text, colours, JSON, progress. Results to stdout, the rest to stderr."""
+
+import codecs
+import json
+import os
+import sys
+import time
+import unicodedata
+from collections.abc import Callable
+from typing import Any, TextIO
+
+import click
+import msgspec
+
+from gitcp.errors import ConfirmationError, NothingToDoError
+
+_BIDI = frozenset(
+    "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+_SLOW = 0.5
+_EVERY = 0.1
+
+
+def safe(text: str) -> str:
+    """Returns text that cannot steer a terminal; newlines and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char
+        if char in "\n\t"
+        or (unicodedata.category(char)[0] != "C" and char not in _BIDI)
+        else ascii(char)[1:-1]
+        for char in text
+    )
+
+
+def one_line(text: str, width: int = 0) -> str:
+    """Returns the first line of a text, safe, cut to a width if one is given."""
+    line = safe(text.strip().split("\n", 1)[0].replace("\t", " "))
+    return line[: width - 1] + "…" if width and len(line) > width else line
+
+
+def color_wanted(choice: str, stream: TextIO) -> bool:
+    """Whether to colour: the flag, NO_COLOR, FORCE_COLOR, TERM, the terminal."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return os.environ.get("TERM") != "dumb" and stream.isatty()
+
+
+def _at_terminal(raw: bytes, stream: TextIO) -> bytes:
+    """Returns JSON with what could steer a terminal as escapes, if it goes to one."""
+    text = raw.decode("utf-8", "backslashreplace")
+    if not stream.isatty() or text.isprintable():
+        return raw
+    # Outside of strings JSON is plain ASCII, so that only strings change.
+    return "".join(
+        char if safe(char) == char else json.dumps(char)[1:-1] for char in text
+    ).encode()
+
+
+class Output:
+    """What a command prints to, and the global options."""
+
+    def __init__(self) -> None:
+        self.quiet = False
+        self.verbose = False
+        self.color = False
+        self.json = False
+        self.directory = "."
+        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+
+    def style(self, text: str, **how: Any) -> str:
+        """Returns text in a colour, if colours are on."""
+        return click.style(text, **how) if self.color else text
+
+    def print(self, text: str = "") -> None:
+        """Prints a line of the result. The caller makes untrusted parts `safe`."""
+        click.echo(text.encode("utf-8", "backslashreplace"), color=self.color)
+
+    def raw(self, data: bytes) -> None:
+        """Prints bytes as they are."""
+        sys.stdout.flush()
+        if sys.stdout.isatty():
+            # A terminal obeys what it is sent; a file or a pipe gets every byte.
+            data = safe(self._decoder.decode(data)).encode("utf-8", "backslashreplace")
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+    def note(self, text: str) -> None:
+        """Says something that is not the result, to stderr."""
+        if not self.quiet:
+            click.echo(safe(text).encode("utf-8", "backslashreplace"), err=True)
+
+    def warn(self, text: str) -> None:
+        """Says something that a user must not miss, to stderr."""
+        click.echo(
+            safe(f"gitcp: warning: {text}").encode("utf-8", "backslashreplace"),
+            err=True,
+        )
+
+    def error(self, message: str, hint: str | None) -> None:
+        """Says what went wrong, and the way out."""
+        lines = f"gitcp: {safe(message)}"
+        if hint:
+            lines += f"\n  {safe(hint)}"
+        click.echo(lines.encode("utf-8", "backslashreplace"), err=True)
+
+    def document(self, document: Any) -> None:
+        """Prints one JSON document."""
+        self.json_text(msgspec.json.encode(document) + b"\n")
+
+    def json_text(self, raw: bytes) -> None:
+        """Prints JSON as it is; on a terminal what could steer it is escaped."""
+        self.raw(_at_terminal(raw, sys.stdout))
+
+    def error_document(self, document: dict[str, Any]) -> None:
+        """Prints an error as a JSON document to stderr."""
+        raw = _at_terminal(msgspec.json.encode({"error": document}), sys.stderr)
+        click.echo(raw, err=True)
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Asks, unless `yes` was given.
+
+        Raises:
+            ConfirmationError: nobody can be asked.
+            NothingToDoError: the answer was no.
+        """
+        if yes:
+            return
+        if self.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise ConfirmationError(
+                "this needs a yes and there is no terminal to ask at",
+                hint="add --yes, or --dry-run to see what would be done",
+            )
+        if not click.confirm(question, default=False, err=True):
+            raise NothingToDoError("nothing was changed")
+
+    def progress(self, doing: str) -> Callable[[int, int], None] | None:
+        """Returns a callback that shows progress once it has taken half a second."""
+        if self.quiet or self.json or not sys.stderr.isatty():
+            return None
+        started = last = time.monotonic()
+
+        def show(done: int, total: int) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - started > _SLOW and now - last > _EVERY:
+                last = now
+                click.echo(f"\r{doing} {done:,} of {total:,}\x1b[K", err=True, nl=False)
+            if done + 1 == total and last != started:
+                click.echo("\r\x1b[K", err=True, nl=False)
+
+        return show

@@ -1,0 +1,93 @@
+"""Options and helpers that several commands share."""
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from gitcp.cli.emit import Output
+from gitcp.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _set_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.obj.json = True
+
+
+json_option = click.option(
+    "--json",
+    is_flag=True,
+    expose_value=False,
+    callback=_set_json,
+    help="Print one JSON document",
+)
+
+
+def _set_quiet(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.obj.quiet = True
+
+
+quiet_option = click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    expose_value=False,
+    callback=_set_quiet,
+    help="Print results and errors only",
+)
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask")
+
+
+def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
+    """A command that takes `--json` and `-q` and is handed the Output first."""
+
+    def decorate(function: F) -> click.Command:
+        @functools.wraps(function)
+        def with_output(*arguments: Any, **options: Any) -> Any:
+            return function(click.get_current_context().obj, *arguments, **options)
+
+        make: Any = click.command(name, **settings)
+        made: click.Command = make(json_option(quiet_option(with_output)))
+        return made
+
+    return decorate
+
+
+def read_input(name: str) -> bytes:
+    """Returns the content of a file, or of stdin for `-`.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    try:
+        with click.open_file(name, "rb") as file:
+            data: bytes = file.read()
+    except OSError as exc:
+        raise UsageError(
+            f"{name} cannot be read: {exc.strerror}", hint="check the path"
+        ) from exc
+    return data
+
+
+def path_inside(out: Output, top: os.PathLike[str], path: str) -> bytes:
+    """Returns a path given at the command line relative to the work tree, as bytes.
+
+    Raises:
+        UsageError: it lies outside.
+    """
+    absolute = os.path.normpath(os.path.join(os.path.abspath(out.directory), path))
+    real_top = os.path.realpath(top)
+    parent = os.path.realpath(os.path.dirname(absolute))
+    inside = os.path.relpath(os.path.join(parent, os.path.basename(absolute)), real_top)
+    if os.path.realpath(absolute) == real_top:
+        return b""
+    if inside == ".." or inside.startswith("../"):
+        raise UsageError(
+            f"{path} is outside the project {real_top}", hint="name a path inside it"
+        )
+    return os.fsencode(inside)

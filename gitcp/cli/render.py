@@ -1,0 +1,96 @@
+"""How checkpoints look to a person."""
+
+from collections.abc import Iterable
+
+import click
+
+from gitcp.cli.emit import Output, one_line, safe
+from gitcp.format import tree
+from gitcp.format.checkpoint import show_path
+from gitcp.format.log import Decision
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.worktree.plan import DELETE, MAKE_DIR, REMOVE_DIR, Step
+
+_SIGN = {"added": ("A", "green"), "modified": ("M", "yellow"), "deleted": ("D", "red")}
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+_KILO = 1024
+
+
+def size(count: float) -> str:
+    """Returns a size for people."""
+    for unit in _UNITS:
+        if count < _KILO or unit == _UNITS[-1]:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= _KILO
+    raise AssertionError
+
+
+def count(number: int, noun: str) -> str:
+    """Returns a number with its noun, `1 path` or `2 paths`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def name_of(out: Output, found: Checkpoint) -> str:
+    """Returns `session/branch #seq id`."""
+    place = one_line(f"{found.session}/{found.branch}".replace("\n", "\\n"))
+    return (
+        f"{out.style(place, fg='cyan')} {out.style(f'#{found.seq}', bold=True)}"
+        f" {out.style(found.id, fg='yellow')}"
+    )
+
+
+def headline(out: Output, found: Checkpoint) -> str:
+    """Returns one line that tells a checkpoint from others."""
+    note = one_line(found.note or "", 60)
+    return f"{name_of(out, found)}{f'  {note}' if note else ''}"
+
+
+def changed(found: Checkpoint) -> str:
+    """Returns the counts of changed files, `+2 ~1 -1`; empty where nothing changed."""
+    files = found.manifest.files
+    parts = [(files.added, "+"), (files.modified, "~"), (files.deleted, "-")]
+    return " ".join(f"{sign}{count}" for count, sign in parts if count)
+
+
+def change_lines(out: Output, found: Iterable[tree.Change]) -> Iterable[str]:
+    """Yields a line for each changed path."""
+    for change in found:
+        sign, color = _SIGN[change.status]
+        yield f"  {out.style(sign, fg=color)} {safe(show_path(change.path))}"
+
+
+def step_line(out: Output, step: Step) -> str:
+    """Returns a line for one step of a restore."""
+    if step.action in {DELETE, REMOVE_DIR}:
+        color = "red"
+    else:
+        color = "green" if step.before is None else "yellow"
+    slash = "/" if step.action in {MAKE_DIR, REMOVE_DIR} else ""
+    return f"  {out.style(f'{step.action:<6}', fg=color)} {safe(show_path(step.path))}{slash}"
+
+
+def decision_line(out: Output, entry: Decision) -> str:
+    """Returns an entry of the decision log."""
+    why = f"\n{'':12}because {safe(entry.why)}" if entry.why else ""
+    paths = f"  [{safe(', '.join(entry.paths))}]" if entry.paths else ""
+    return f"  {out.style(f'{safe(entry.kind):<9}', fg='magenta')} {safe(entry.text)}{paths}{why}"
+
+
+def when(found: Checkpoint) -> str:
+    """Returns the time of a checkpoint, in UTC to the second."""
+    return found.manifest.created[:19].replace("T", " ")
+
+
+def width() -> int:
+    """Returns the width of the terminal."""
+    import shutil
+
+    return shutil.get_terminal_size((100, 24)).columns
+
+
+def prompt_plan(out: Output, lines: list[str], limit: int = 40) -> None:
+    """Prints a plan to stderr, for a confirmation."""
+    for line in lines[:limit]:
+        click.echo(line, err=True, color=out.color)
+    if len(lines) > limit:
+        click.echo(f"  … and {len(lines) - limit} more", err=True)

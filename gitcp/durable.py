@@ -1,0 +1,150 @@
+"""Files that survive a crash: sync, atomic replace, locks, and the errors of disks."""
+
+import errno
+import fcntl
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from gitcp.errors import BusyError, StorageError
+
+T = TypeVar("T")
+
+_CAUSES = {
+    errno.ENOSPC: ("the disk is full", "free some space and run the command again"),
+    errno.EDQUOT: ("the disk quota is used up", "free some space and try again"),
+    errno.EROFS: ("the file system is read-only", "remount it writable"),
+    errno.EIO: ("the disk reported an input/output error", "check the disk"),
+    errno.EACCES: ("permission denied", "check who owns the directory"),
+    errno.EPERM: ("operation not permitted", "check who owns the directory"),
+    errno.EMFILE: ("too many open files", "raise `ulimit -n`"),
+}
+
+
+@contextmanager
+def storage(doing: str) -> Iterator[None]:
+    """Turns an OSError inside into a StorageError that says what was being done.
+
+    Raises:
+        StorageError: an OSError came out.
+    """
+    try:
+        yield
+    except OSError as exc:
+        cause, hint = _CAUSES.get(
+            exc.errno or 0, (exc.strerror or str(exc), "run `gitcp doctor`")
+        )
+        where = f" ({os.fsdecode(exc.filename)})" if exc.filename else ""
+        raise StorageError(f"{doing} failed: {cause}{where}", hint=hint) from exc
+
+
+def sync_directory(directory: Path) -> None:
+    """Makes the names in a directory durable."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def make_directories(directory: Path, *, private: bool = False) -> None:
+    """Makes a directory and its parents, syncing the parent of each new one."""
+    if directory.is_dir():
+        return
+    make_directories(directory.parent, private=private)
+    try:
+        directory.mkdir(mode=0o700 if private else 0o777)
+    except FileExistsError:
+        return
+    sync_directory(directory.parent)
+
+
+def replace(path: Path, data: bytes, *, sync: bool = True) -> None:
+    """Replaces a file's content in one step; with `sync`, durably."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if sync:
+        sync_directory(path.parent)
+
+
+def remove(path: Path) -> None:
+    """Removes a file, durably; absent is fine."""
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return
+    sync_directory(path.parent)
+
+
+def try_lock(path: Path, *, create: bool = True) -> int | None:
+    """Takes a lock file's flock and returns its descriptor, or None if it is held.
+
+    The kernel lets go of it when the process ends, however it ends.
+    """
+    flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+    fd = os.open(path, flags, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Somebody may have removed the file between opening and locking it.
+        if os.stat(path).st_ino != os.fstat(fd).st_ino:
+            os.close(fd)
+            return None
+    except (BlockingIOError, FileNotFoundError):
+        os.close(fd)
+        return None
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+@contextmanager
+def locked(path: Path, *, what: str, timeout: float) -> Iterator[None]:
+    """Holds a lock; waits up to `timeout` seconds for it.
+
+    Raises:
+        BusyError: another process kept it.
+    """
+    with storage(f"locking {what}"):
+        fd = until(lambda: try_lock(path), timeout=timeout)
+    if fd is None:
+        raise BusyError(
+            f"{what} is in use by another gitcp",
+            hint="wait for it to end, then run the command again",
+        )
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def until(attempt: Callable[[], T | None], *, timeout: float) -> T | None:
+    """Repeats an attempt until it returns something; None after `timeout` seconds.
+
+    Waits with full jitter, 1 ms doubling to 50 ms, so that many processes that want
+    the same thing do not march in step.
+    """
+    deadline = time.monotonic() + timeout
+    pause = 0.001
+    while True:
+        result = attempt()
+        if result is not None:
+            return result
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return None
+        time.sleep(min(left, random.uniform(0, pause)))  # noqa: S311  no secret
+        pause = min(pause * 2, 0.05)

@@ -1,0 +1,172 @@
+"""Every deliberate failure: a stable code, an exit status, and a way out.
+
+The message names the thing and the cause; the hint names the way out.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+
+class GitcpError(Exception):
+    """Base of everything gitcp raises on purpose."""
+
+    code: ClassVar[str] = "error"
+    exit_status: ClassVar[int] = 70
+    transient: ClassVar[bool] = False
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class NothingToDoError(GitcpError):
+    """Something was required and there was nothing to do, or the answer was no."""
+
+    code = "nothing-to-do"
+    exit_status = 1
+
+
+class UsageError(GitcpError):
+    """The request makes no sense as it stands."""
+
+    code = "usage"
+    exit_status = 2
+
+
+class PartialError(GitcpError):
+    """Done, but something was left out; `left` lists it."""
+
+    code = "partial"
+    exit_status = 3
+
+    def __init__(
+        self, message: str, *, left: Sequence[str] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.left = tuple(left)
+
+
+class NotARepositoryError(GitcpError):
+    """There is no git repository here."""
+
+    code = "no-repository"
+    exit_status = 10
+
+
+class BusyError(GitcpError):
+    """Another process holds the lock."""
+
+    code = "locked"
+    exit_status = 11
+    transient = True
+
+
+class BranchMovedError(GitcpError):
+    """The branch is no longer where it was expected."""
+
+    code = "branch-moved"
+    exit_status = 12
+    transient = True
+
+
+class NotFoundError(GitcpError):
+    """No such session, branch, checkpoint or path."""
+
+    code = "not-found"
+    exit_status = 13
+
+
+class AmbiguousError(GitcpError):
+    """A selector fits more than one checkpoint."""
+
+    code = "ambiguous"
+    exit_status = 14
+
+
+class CorruptError(GitcpError):
+    """Stored data is missing or is not what its id says."""
+
+    code = "corrupt"
+    exit_status = 15
+
+
+class FormatTooNewError(GitcpError):
+    """Written by a newer gitcp."""
+
+    code = "format-too-new"
+    exit_status = 16
+
+
+class UnsupportedRepositoryError(GitcpError):
+    """A kind of repository gitcp cannot keep its promises in."""
+
+    code = "unsupported"
+    exit_status = 17
+
+
+class WouldOverwriteError(GitcpError):
+    """Content that no checkpoint holds is in the way."""
+
+    code = "would-overwrite"
+    exit_status = 18
+
+    def __init__(self, message: str, *, paths: Sequence[str], hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.paths = tuple(paths)
+
+
+class UnsafePathError(GitcpError):
+    """A path that must not be written."""
+
+    code = "unsafe-path"
+    exit_status = 19
+
+
+class GitFailedError(GitcpError):
+    """The git executable failed."""
+
+    code = "git-failed"
+    exit_status = 20
+
+
+class StorageError(GitcpError):
+    """The disk or the file system refused: full, read-only, input/output error."""
+
+    code = "storage"
+    exit_status = 20
+
+
+class TransferError(GitcpError):
+    """Moving a session between repositories or files failed."""
+
+    code = "transfer"
+    exit_status = 21
+
+
+class AgentRecordError(GitcpError):
+    """Messages or a transcript that cannot be read."""
+
+    code = "agent-record"
+    exit_status = 22
+
+
+class ConfirmationError(GitcpError):
+    """A yes is needed and nobody can be asked."""
+
+    code = "confirmation-needed"
+    exit_status = 23
+
+
+class SecretsFoundError(GitcpError):
+    """What would leave holds secrets."""
+
+    code = "secrets-found"
+    exit_status = 24
+
+
+class RestoreInterruptedError(GitcpError):
+    """An earlier restore was cut off and has to be finished or taken back first."""
+
+    code = "restore-interrupted"
+    exit_status = 25

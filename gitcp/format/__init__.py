@@ -1,0 +1,1 @@
+"""What is on disk: pure data and bytes. No input or output, no clock."""

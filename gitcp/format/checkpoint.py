@@ -1,0 +1,196 @@
+"""`checkpoint.json` and the other files of `.gitcp` (docs/format.md, 4 and 5)."""
+
+import base64
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from gitcp.errors import CorruptError, FormatTooNewError
+from gitcp.format.jsontext import compact
+from gitcp.format.layout import FORMAT
+
+
+class Base(msgspec.Struct, frozen=True):
+    """Where the user's own history stood."""
+
+    commit: str | None
+    branch: str | None
+    operation: str | None = None
+
+
+class Files(msgspec.Struct, frozen=True):
+    """The root tree without `.gitcp`, and counts against the previous checkpoint."""
+
+    tree: str | None
+    added: int
+    modified: int
+    deleted: int
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """The source last written; `messages` are records, `bytes` its size."""
+
+    source: str
+    kind: str
+    messages: int
+    bytes: int
+    segments: int
+    digest: str
+    agent_session: str | None = None
+
+
+class LogTotals(msgspec.Struct, frozen=True):
+    """Totals of the decision log or the steps."""
+
+    entries: int
+    bytes: int
+    segments: int
+    digest: str
+
+
+NULL = msgspec.Raw(b"null")
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """The content of `checkpoint.json`; its size does not grow with history.
+
+    `position` and `metadata` are JSON text, `null` for none.
+    """
+
+    format: int
+    id: str
+    session: str
+    branch: str
+    seq: int
+    created: str
+    trigger: str
+    note: str | None
+    label: str | None
+    author: str | None
+    base: Base | None
+    position: msgspec.Raw
+    metadata: msgspec.Raw
+    files: Files
+    conversation: Conversation | None
+    decisions: LogTotals | None
+    steps: LogTotals | None
+    task: str | None
+    skipped: int
+    restored_from: str | None
+    replaced: str | None
+    forked_from: str | None
+
+
+class _Version(msgspec.Struct):
+    format: int
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Returns the canonical bytes."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+
+
+def decode_manifest(raw: bytes, where: str) -> Manifest:
+    """Returns the manifest in `raw`; `where` names it in errors.
+
+    Raises:
+        FormatTooNewError: it was written by a newer version of the format.
+        CorruptError: it is not a manifest.
+    """
+    try:
+        version = msgspec.json.decode(raw, type=_Version).format
+        if version > FORMAT:
+            raise FormatTooNewError(
+                f"{where} has format {version}; this gitcp knows up to {FORMAT}",
+                hint="upgrade gitcp",
+            )
+        found = msgspec.json.decode(raw, type=Manifest)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as exc:
+        raise CorruptError(
+            f"the checkpoint.json of {where} is damaged: {exc}",
+            hint="run `gitcp verify`",
+        ) from exc
+    # The indent of the file is not part of what was given.
+    return msgspec.structs.replace(
+        found, position=_compact(found.position), metadata=_compact(found.metadata)
+    )
+
+
+def _compact(raw: msgspec.Raw) -> msgspec.Raw:
+    return NULL if bytes(raw) == b"null" else msgspec.Raw(compact(bytes(raw)))
+
+
+class Skipped(NamedTuple):
+    """A path that was not captured, or not for sure, and why."""
+
+    path: bytes
+    reason: str
+
+
+class _SkippedLine(msgspec.Struct, omit_defaults=True):
+    path: str
+    reason: str
+    path_b64: str | None = None
+
+
+def show_path(path: bytes) -> str:
+    """Returns a path as text; bytes that are not UTF-8 are escaped in hex."""
+    return path.decode("utf-8", "backslashreplace")
+
+
+def is_text(path: bytes) -> bool:
+    """Whether a path is valid UTF-8."""
+    try:
+        path.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def encode_skipped(skipped: Iterable[Skipped]) -> bytes:
+    """Returns `skipped.jsonl`: one object a line, sorted by path."""
+    return b"".join(
+        msgspec.json.encode(
+            _SkippedLine(
+                show_path(path),
+                reason,
+                None if is_text(path) else base64.b64encode(path).decode(),
+            )
+        )
+        + b"\n"
+        for path, reason in sorted(set(skipped))
+    )
+
+
+def decode_skipped(raw: bytes, where: str) -> Iterator[Skipped]:
+    """Yields the entries of `skipped.jsonl`.
+
+    Raises:
+        CorruptError: a line is none.
+    """
+    decoder = msgspec.json.Decoder(_SkippedLine)
+    for line in raw.splitlines():
+        try:
+            found = decoder.decode(line)
+            path = (
+                base64.b64decode(found.path_b64)
+                if found.path_b64 is not None
+                else found.path.encode()
+            )
+        except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
+            raise CorruptError(
+                f"the skipped.jsonl of {where} is damaged: {exc}",
+                hint="run `gitcp verify`",
+            ) from exc
+        yield Skipped(path, found.reason)
+
+
+def encode_empty_dirs(paths: Iterable[bytes]) -> bytes:
+    """Returns `empty-dirs.txt`."""
+    return b"".join(path + b"\0" for path in sorted(paths))
+
+
+def decode_empty_dirs(raw: bytes) -> list[bytes]:
+    """Returns the paths in `empty-dirs.txt`."""
+    return raw.split(b"\0")[:-1]

@@ -1,0 +1,117 @@
+"""The commit object of a checkpoint (docs/format.md, 3)."""
+
+import re
+from typing import NamedTuple
+
+from gitcp.names import encode
+
+_WHO = b"gitcp <gitcp@localhost>"
+_LATEST = 2**32 - 1
+_TRAILER = re.compile(rb"Gitcp-([A-Z][a-z]+): ([!-~]+)")
+_ID = re.compile(r"[0-9a-f]{12}")
+
+
+class Commit(NamedTuple):
+    """The parts of a commit object that gitcp reads; oids are 20 raw bytes."""
+
+    tree: bytes
+    parents: tuple[bytes, ...]
+    committer: bytes
+    message: bytes
+
+    @property
+    def epoch(self) -> int:
+        """The committer's time in seconds, for display only; 0 where it is unreadable."""
+        try:
+            return int(self.committer.rsplit(b" ", 2)[1])
+        except (IndexError, ValueError):
+            return 0
+
+
+class Trailers(NamedTuple):
+    """What the message says of a checkpoint; names are ref components."""
+
+    id: str
+    session: str
+    branch: str
+    seq: int
+    trigger: str
+    base: str | None = None
+    label: str | None = None
+
+
+def encode_commit(
+    tree: bytes, parent: bytes | None, epoch: int, note: str | None, trailers: Trailers
+) -> bytes:
+    """Returns the raw commit object. `epoch` is in seconds and clamped."""
+    when = max(0, min(epoch, _LATEST))
+    who = b"%b %d +0000" % (_WHO, when)
+    # A commit cannot hold NUL; the exact note is in checkpoint.json.
+    text = (note or "").replace("\0", "\N{REPLACEMENT CHARACTER}").strip()
+    lines = [
+        f"Gitcp-Checkpoint: {trailers.id}",
+        f"Gitcp-Session: {trailers.session}",
+        f"Gitcp-Branch: {trailers.branch}",
+        f"Gitcp-Seq: {trailers.seq}",
+        f"Gitcp-Trigger: {encode(trailers.trigger)}",
+    ]
+    if trailers.base is not None:
+        lines.append(f"Gitcp-Base: {trailers.base}")
+    if trailers.label is not None:
+        lines.append(f"Gitcp-Label: {encode(trailers.label)}")
+    head = [b"tree " + tree.hex().encode()]
+    if parent is not None:
+        head.append(b"parent " + parent.hex().encode())
+    head += [b"author " + who, b"committer " + who]
+    message = f"{text or trailers.trigger}\n\n" + "\n".join(lines) + "\n"
+    return b"\n".join(head) + b"\n\n" + message.encode()
+
+
+def parse_commit(raw: bytes) -> Commit:
+    """Returns the parts of a raw commit object.
+
+    Raises:
+        ValueError: it is none.
+    """
+    head, _, message = raw.partition(b"\n\n")
+    tree = b""
+    committer = b""
+    parents: list[bytes] = []
+    for line in head.split(b"\n"):
+        key, _, value = line.partition(b" ")
+        if key == b"tree" and not tree:
+            tree = bytes.fromhex(value.decode("ascii"))
+        elif key == b"parent":
+            parents.append(bytes.fromhex(value.decode("ascii")))
+        elif key == b"committer" and not committer:
+            committer = value
+    if len(tree) != 20:  # noqa: PLR2004  the length of a SHA-1
+        raise ValueError("no tree in commit")
+    return Commit(tree, tuple(parents), committer, message)
+
+
+def trailers_of(commit: Commit) -> Trailers | None:
+    """Returns the trailers of a checkpoint, or None for any other commit."""
+    if not commit.committer.startswith(_WHO + b" "):
+        return None
+    last = commit.message.rstrip(b"\n").rpartition(b"\n\n")[2]
+    found = {
+        match[1].decode(): match[2].decode()
+        for match in map(_TRAILER.fullmatch, last.split(b"\n"))
+        if match
+    }
+    try:
+        ident, seq = found["Checkpoint"], int(found["Seq"])
+        if not _ID.fullmatch(ident) or seq < 1:
+            return None
+        return Trailers(
+            id=ident,
+            session=found["Session"],
+            branch=found["Branch"],
+            seq=seq,
+            trigger=found.get("Trigger", ""),
+            base=found.get("Base"),
+            label=found.get("Label"),
+        )
+    except (KeyError, ValueError):
+        return None

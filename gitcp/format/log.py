@@ -1,0 +1,109 @@
+"""Segments and their totals (docs/format.md, 6), and decision entries."""
+
+import hashlib
+from collections.abc import Iterator
+
+import msgspec
+
+from gitcp.errors import CorruptError
+from gitcp.format.layout import FORMAT
+
+EMPTY_DIGEST = hashlib.sha256(b"").hexdigest()
+
+
+class Meta(msgspec.Struct, frozen=True):
+    """`meta.json` of a source; `messages` counts its records."""
+
+    format: int
+    name: str
+    kind: str
+    messages: int
+    bytes: int
+    segments: int
+    digest: str
+    agent_session: str | None = None
+
+
+def empty_meta(name: str, kind: str) -> Meta:
+    """Returns the totals of a source that holds nothing yet."""
+    return Meta(FORMAT, name, kind, 0, 0, 0, EMPTY_DIGEST)
+
+
+def chain(digest: str, segment: bytes) -> str:
+    """Returns the digest of a log after one more segment."""
+    return hashlib.sha256(bytes.fromhex(digest) + segment).hexdigest()
+
+
+def encode_meta(meta: Meta) -> bytes:
+    """Returns the canonical bytes of `meta.json`."""
+    return msgspec.json.encode(meta) + b"\n"
+
+
+def decode_meta(raw: bytes, where: str) -> Meta:
+    """Returns the totals in `meta.json`.
+
+    Raises:
+        CorruptError: it is damaged.
+    """
+    try:
+        return msgspec.json.decode(raw, type=Meta)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as exc:
+        raise CorruptError(
+            f"the meta.json of {where} is damaged: {exc}", hint="run `gitcp verify`"
+        ) from exc
+
+
+KINDS = ("decision", "tried", "fact", "task", "next", "note", "bug", "active")
+
+
+class Decision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One entry of the decision log.
+
+    `kind` is one of `decision`, `tried` (and failed), `fact`, `task`, `next`, `note`,
+    `bug` and `active` (the files in work, in `paths`); `at` is RFC 3339 in UTC and is
+    filled in by the save.
+    """
+
+    text: str
+    why: str | None = None
+    kind: str = "decision"
+    at: str | None = None
+    paths: tuple[str, ...] = ()
+
+
+class _StoredDecision(msgspec.Struct, omit_defaults=True):
+    """Field order on disk; `kind` is always written."""
+
+    kind: str
+    text: str
+    why: str | None = None
+    at: str | None = None
+    paths: tuple[str, ...] = ()
+
+
+def encode_decision(entry: Decision) -> bytes:
+    """Returns one line of the decision log."""
+    return (
+        msgspec.json.encode(
+            _StoredDecision(entry.kind, entry.text, entry.why, entry.at, entry.paths)
+        )
+        + b"\n"
+    )
+
+
+def decode_decisions(raw: bytes, where: str) -> Iterator[Decision]:
+    """Yields the entries in a decision log; unknown kinds come through as they are.
+
+    Raises:
+        CorruptError: a line is no entry.
+    """
+    decoder = msgspec.json.Decoder(_StoredDecision)
+    for line in raw.splitlines():
+        try:
+            found = decoder.decode(line)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as exc:
+            raise CorruptError(
+                f"the decision log of {where} is damaged: {exc}",
+                hint="run `gitcp verify`",
+            ) from exc
+        yield Decision(found.text, found.why, found.kind, found.at, found.paths)

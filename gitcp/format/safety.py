@@ -1,0 +1,45 @@
+"""Which paths may be written to a work tree (docs/format.md, 11)."""
+
+import re
+import unicodedata
+
+from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, GITLINK, LINK
+
+NAME_LIMIT = 255
+PATH_LIMIT = 4_096
+DEPTH_LIMIT = 500
+MODES = frozenset({FILE, EXECUTABLE, LINK, GITLINK, DIRECTORY})
+
+# Code points that HFS+ ignores when it compares names (git's utf8.c).
+_HFS_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_NTFS_SHORT = re.compile(r"git~[0-9]+")
+
+
+def name_problem(name: bytes) -> str | None:
+    """Returns why a name in a tree must not be written, or None if it may."""
+    if name in {b"", b".", b".."} or b"/" in name or b"\0" in name:
+        return "is no file name"
+    if len(name) > NAME_LIMIT:
+        return f"is longer than {NAME_LIMIT} bytes"
+    if name.isascii() and b"git" not in name.lower():
+        # In ASCII every spelling below holds these three letters.
+        return None
+    text = name.decode("utf-8", "surrogateescape")
+    folded = unicodedata.normalize("NFC", _HFS_IGNORED.sub("", text)).casefold()
+    # NTFS drops trailing dots and spaces, and a colon starts a stream's name.
+    for part in re.split(r"\\", folded):
+        trimmed = part.partition(":")[0].rstrip(". ")
+        if trimmed == ".git" or _NTFS_SHORT.fullmatch(trimmed):
+            return "is a spelling of .git"
+    return None
+
+
+def path_problem(path: bytes) -> str | None:
+    """Returns why a path must not be written, or None if it may."""
+    if len(path) > PATH_LIMIT or path.count(b"/") >= DEPTH_LIMIT:
+        return f"is longer than {PATH_LIMIT} bytes or deeper than {DEPTH_LIMIT}"
+    for name in path.split(b"/"):
+        problem = name_problem(name)
+        if problem:
+            return problem
+    return None

@@ -1,0 +1,1 @@
+"""The only package that imports pygit2 or starts git."""

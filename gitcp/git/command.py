@@ -1,0 +1,143 @@
+"""Programs other than git, started because a user asked for it."""
+
+import os
+import select
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from gitcp.errors import NotFoundError
+
+_CHUNK = 65536
+_QUIET = 0.2
+_SIGNALLED = 128
+
+
+class Finished(NamedTuple):
+    """How a program ended: its exit status as a shell gives it, and its output."""
+
+    status: int
+    output: bytes
+
+
+def collect(
+    args: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
+) -> Finished:
+    """Runs a program without input and returns its output, both streams as they came.
+
+    Raises:
+        NotFoundError: it cannot be started.
+    """
+    try:
+        done = subprocess.run(
+            args,
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    except OSError as exc:
+        raise _unstartable(args, exc) from exc
+    return Finished(_status(done.returncode), done.stdout)
+
+
+def tee(
+    args: Sequence[str], *, cwd: Path, keep: int, out: int = 1, err: int = 2
+) -> Finished:
+    """Runs a program on our own input and output; returns the last `keep` bytes of it.
+
+    What it prints goes to the descriptors `out` and `err` as it comes. A program it
+    leaves running in the background is not waited for. While it runs an interrupt is
+    its affair, not ours.
+
+    Raises:
+        NotFoundError: it cannot be started.
+    """
+    tail = _Tail(keep)
+    ended = threading.Event()
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        try:
+            process = subprocess.Popen(
+                args, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+        except OSError as exc:
+            raise _unstartable(args, exc) from exc
+        assert process.stdout is not None
+        assert process.stderr is not None
+        readers = [
+            threading.Thread(target=_pump, args=(stream, to, tail, ended))
+            for stream, to in ((process.stdout, out), (process.stderr, err))
+        ]
+        for reader in readers:
+            reader.start()
+        process.wait()
+        ended.set()
+        for reader in readers:
+            reader.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return Finished(_status(process.returncode), tail.content())
+
+
+class _Tail:
+    """The last bytes of two streams, in the order in which they came."""
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+        self._data = bytearray()
+        self._lock = threading.Lock()
+
+    def add(self, data: bytes) -> None:
+        with self._lock:
+            self._data += data
+            del self._data[: -self._keep]
+
+    def content(self) -> bytes:
+        return bytes(self._data)
+
+
+def _pump(stream: IO[bytes], to: int, tail: _Tail, ended: threading.Event) -> None:
+    source = stream.fileno()
+    listening = True
+    with stream:
+        while True:
+            ready, _, _ = select.select([source], [], [], _QUIET)
+            if not ready:
+                # A background process may hold the pipe open for ever.
+                if ended.is_set():
+                    return
+                continue
+            data = os.read(source, _CHUNK)
+            if not data:
+                return
+            tail.add(data)
+            if listening:
+                # Whoever reads us may have gone; the program runs on.
+                listening = _write(to, data)
+
+
+def _write(to: int, data: bytes) -> bool:
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(to, view) :]
+    except OSError:
+        return False
+    return True
+
+
+def _status(returncode: int) -> int:
+    return returncode if returncode >= 0 else _SIGNALLED - returncode
+
+
+def _unstartable(args: Sequence[str], exc: OSError) -> NotFoundError:
+    return NotFoundError(
+        f"{args[0]!a} cannot be started: {exc.strerror}",
+        hint="check its name, and that it is executable",
+    )

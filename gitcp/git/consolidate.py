@@ -1,0 +1,138 @@
+"""Merging gitcp's packs, so that at most 20 stand (docs/format.md, 10)."""
+
+import os
+import re
+from pathlib import Path
+
+from gitcp import durable
+from gitcp.errors import GitFailedError
+from gitcp.git import process
+from gitcp.git.repository import Repository
+from gitcp.git.transaction import PACKS, Transaction, transaction
+
+AT_MOST = 20
+_NAME = re.compile(r"^pack-[0-9a-f]{40}$", re.MULTILINE)
+
+
+def consolidate(repository: Repository, *, force: bool = False) -> int:
+    """Merges packs where there are too many; returns how many went.
+
+    It is housekeeping: another process at it, or a failing git, leaves things as they
+    are.
+    """
+    registry = repository.store_dir / PACKS
+    directory = repository.common_dir / "objects" / "pack"
+    try:
+        names = _names(registry)
+    except FileNotFoundError:
+        return 0
+    if len(names) <= AT_MOST and not force:
+        return 0
+    with durable.storage("merging packs"):
+        lock = durable.try_lock(repository.store_dir / "store.lock")
+        if lock is None:
+            return 0
+        try:
+            names = _names(registry)
+            standing = _standing(directory, names)
+            merge = _to_merge(standing, everything=force)
+            if len(merge) < 2:  # noqa: PLR2004  one pack alone is merged already
+                if len(standing) != len(names):
+                    _rewrite(registry, set(names) - standing.keys())
+                return 0
+            try:
+                with transaction(repository) as opened:
+                    return _merge(repository, opened, merge)
+            except GitFailedError:
+                # A pack may have gone under our hands: the user's own gc.
+                return 0
+        finally:
+            os.close(lock)
+
+
+def _names(registry: Path) -> list[str]:
+    """Reads the list of packs; a power cut may have left anything in it."""
+    return _NAME.findall(registry.read_text("ascii", "replace"))
+
+
+def _standing(directory: Path, names: list[str]) -> dict[str, int]:
+    """Returns the size of each pack that is there and not in use."""
+    found = {}
+    for name in names:
+        path = directory / f"{name}.pack"
+        try:
+            size = path.stat().st_size
+        except FileNotFoundError:
+            continue
+        # In this order: a pack comes under its .keep, and the .keep goes only once
+        # a ref holds what is in it.
+        if (directory / f"{name}.keep").exists():
+            continue
+        if (directory / f"{name}.idx").exists():
+            found[name] = size
+        else:
+            # A merge was killed while it removed what it had merged.
+            _discard(directory, name)
+    return found
+
+
+def _discard(directory: Path, name: str) -> None:
+    # The index first: without it git does not look for the pack.
+    for suffix in ("idx", "rev", "pack"):
+        (directory / f"{name}.{suffix}").unlink(missing_ok=True)
+
+
+def _to_merge(standing: dict[str, int], *, everything: bool) -> list[str]:
+    """Returns the smallest packs, up to one that is twice as large as all of them."""
+    ordered = sorted(standing, key=lambda name: standing[name])
+    if everything:
+        return ordered
+    total = 0
+    for count, name in enumerate(ordered):
+        if count >= AT_MOST // 2 and standing[name] > 2 * total:
+            return ordered[:count]
+        total += standing[name]
+    return ordered
+
+
+def _merge(repository: Repository, opened: Transaction, names: list[str]) -> int:
+    directory = repository.common_dir / "objects" / "pack"
+    base = opened.scratch / "merged"
+    out = process.run(
+        [
+            "-c",
+            "pack.threads=1",
+            "pack-objects",
+            "--quiet",
+            "--stdin-packs",
+            "--delta-base-offset",
+            str(base),
+        ],
+        cwd=repository.common_dir,
+        data="".join(f"{name}.pack\n" for name in names).encode(),
+    )
+    made = out.decode("ascii").strip()
+    merged = f"pack-{made}"
+    if merged in names:
+        return 0
+    opened.adopt(
+        base.with_name(f"merged-{made}.pack"),
+        base.with_name(f"merged-{made}.idx"),
+        merged,
+    )
+    for name in names:
+        _discard(directory, name)
+    durable.sync_directory(directory)
+    _rewrite(repository.store_dir / PACKS, set(names))
+    return len(names) - 1
+
+
+def _rewrite(registry: Path, without: set[str]) -> None:
+    """Takes names out of the list; one added meanwhile may be lost to it.
+
+    Such a pack is then git's alone to merge: it is in use all the same.
+    """
+    names = [name for name in _names(registry) if name not in without]
+    durable.replace(
+        registry, "".join(f"{name}\n" for name in names).encode(), sync=False
+    )

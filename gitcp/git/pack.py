@@ -1,0 +1,180 @@
+"""Writing one pack and its index, streamed (git's Documentation/gitformat-pack).
+
+libgit2's PackBuilder holds every object in memory and `git pack-objects` needs each
+written loose first; a save knows its objects as it meets them.
+"""
+
+import hashlib
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from gitcp.git.objects import BLOB, COMMIT, TREE, object_id
+
+_CODES = {COMMIT: 1, TREE: 2, BLOB: 3}
+_SMALL = 1024 * 1024
+_LARGE_OFFSET = 0x80000000
+_BUFFER = 1024 * 1024
+
+
+class PackWriter:
+    """Collects objects into `pack.tmp` of a directory; see `close`."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "pack.tmp"
+        self._file: BinaryIO | None = None
+        self._at = 0
+        self._entries: dict[bytes, tuple[int, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, oid: bytes) -> bool:
+        return oid in self._entries
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._entries)
+
+    def add(self, kind: str, data: bytes, oid: bytes | None = None) -> bytes:
+        """Adds an object that is in memory and returns its oid."""
+        oid = oid or object_id(kind, data)
+        if oid not in self._entries:
+            level = -1 if len(data) <= _SMALL else 1
+            body = _head(_CODES[kind], len(data)) + zlib.compress(data, level)
+            self._open().write(body)
+            self._entries[oid] = (self._at, zlib.crc32(body))
+            self._at += len(body)
+        return oid
+
+    def add_stream(self, size: int, chunks: Iterator[bytes]) -> bytes | None:
+        """Adds a blob of known size; returns its oid, or None if it had another size.
+
+        Nothing of it stays in the pack in that case.
+        """
+        file = self._open()
+        start = self._at
+        digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+        deflate = zlib.compressobj(1)
+        crc = 0
+        seen = 0
+
+        def put(data: bytes) -> None:
+            nonlocal crc
+            crc = zlib.crc32(data, crc)
+            file.write(data)
+            self._at += len(data)
+
+        put(_head(_CODES[BLOB], size))
+        for chunk in chunks:
+            seen += len(chunk)
+            if seen > size:
+                break
+            digest.update(chunk)
+            put(deflate.compress(chunk))
+        put(deflate.flush())
+        oid = digest.digest()
+        if seen != size or oid in self._entries:
+            file.flush()
+            file.seek(start)
+            file.truncate()
+            self._at = start
+            return oid if seen == size else None
+        self._entries[oid] = (start, crc)
+        return oid
+
+    def close(self) -> tuple[Path, Path, str] | None:
+        """Completes and syncs pack and index; returns both and the pack's name.
+
+        None where nothing was added. The name is made of the ids, as git makes it.
+        """
+        if self._file is None or not self._entries:
+            return None
+        file = self._file
+        file.flush()
+        file.seek(0)
+        file.write(struct.pack(">4sII", b"PACK", 2, len(self._entries)))
+        file.flush()
+        checksum = self._checksum()
+        file.seek(self._at)
+        file.write(checksum)
+        file.flush()
+        os.fsync(file.fileno())
+        file.close()
+        index_path = self._path.with_name("idx.tmp")
+        with index_path.open("xb") as index:
+            index.write(self._index(checksum))
+            index.flush()
+            os.fsync(index.fileno())
+        os.chmod(self._path, 0o444)
+        os.chmod(index_path, 0o444)
+        name = hashlib.sha1(b"".join(sorted(self._entries)), usedforsecurity=False)
+        # The content, not only the ids, makes the name: a pack of the same objects
+        # may already stand, and replacing a file under readers is not safe.
+        name.update(checksum)
+        return self._path, index_path, f"pack-{name.hexdigest()}"
+
+    def abandon(self) -> None:
+        """Closes the file; the transaction removes it."""
+        if self._file is not None:
+            self._file.close()
+
+    def _open(self) -> BinaryIO:
+        if self._file is None:
+            self._file = self._path.open("x+b", buffering=_BUFFER)
+            self._file.write(b"\0" * 12)
+            self._at = 12
+        return self._file
+
+    def _checksum(self) -> bytes:
+        assert self._file is not None
+        digest = hashlib.sha1(usedforsecurity=False)
+        self._file.seek(0)
+        while chunk := self._file.read(_BUFFER):
+            digest.update(chunk)
+        return digest.digest()
+
+    def _index(self, pack_checksum: bytes) -> bytes:
+        oids = sorted(self._entries)
+        fanout = [0] * 256
+        for oid in oids:
+            fanout[oid[0]] += 1
+        total = 0
+        for byte, count in enumerate(fanout):
+            total += count
+            fanout[byte] = total
+        offsets: list[int] = []
+        large: list[int] = []
+        for oid in oids:
+            offset = self._entries[oid][0]
+            if offset >= _LARGE_OFFSET:
+                offsets.append(_LARGE_OFFSET | len(large))
+                large.append(offset)
+            else:
+                offsets.append(offset)
+        body = b"".join(
+            [
+                b"\377tOc",
+                struct.pack(">I256I", 2, *fanout),
+                *oids,
+                struct.pack(f">{len(oids)}I", *(self._entries[oid][1] for oid in oids)),
+                struct.pack(f">{len(oids)}I", *offsets),
+                struct.pack(f">{len(large)}Q", *large),
+                pack_checksum,
+            ]
+        )
+        return body + hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def _head(code: int, size: int) -> bytes:
+    byte = code << 4 | size & 15
+    size >>= 4
+    head = bytearray()
+    while size:
+        head.append(byte | 0x80)
+        byte = size & 0x7F
+        size >>= 7
+    head.append(byte)
+    return bytes(head)

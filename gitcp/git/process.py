@@ -1,0 +1,139 @@
+"""The one place where a git process starts, with a cleaned environment."""
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from gitcp.errors import GitFailedError
+
+Process = subprocess.Popen[bytes]
+PIPE = subprocess.PIPE
+NOTHING = subprocess.DEVNULL
+
+# What a caller's git has put into the environment (a hook's GIT_DIR, an index of a
+# commit under way) would redirect ours; what a user sets for transport and
+# configuration has to keep working.
+_KEPT = frozenset(
+    {
+        "GIT_ASKPASS",
+        "GIT_CEILING_DIRECTORIES",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_NOSYSTEM",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_EXEC_PATH",
+        "GIT_PROXY_COMMAND",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_SSH_VARIANT",
+        "GIT_SSL_CAINFO",
+        "GIT_SSL_CAPATH",
+        "GIT_SSL_CERT",
+        "GIT_SSL_KEY",
+        "GIT_SSL_NO_VERIFY",
+    }
+)
+_ALWAYS = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "LC_ALL": "C",
+}
+# No hook, monitor or background job of the user's runs on gitcp's account.
+_SAFE = (
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=false",
+)
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Returns the environment for a git process."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name in _KEPT
+    }
+    return {**kept, **_ALWAYS, **(extra or {})}
+
+
+def start(
+    args: Sequence[str | bytes],
+    *,
+    cwd: str | Path,
+    env: Mapping[str, str] | None = None,
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
+    stdout: int | IO[bytes] = subprocess.PIPE,
+) -> Process:
+    """Starts `git ARGS` and returns the process; stdout and stderr are pipes.
+
+    Raises:
+        GitFailedError: there is no git executable, or the directory is gone.
+    """
+    try:
+        return subprocess.Popen(
+            ["git", *_SAFE, *args],
+            cwd=cwd,
+            env=environment(env),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+        )
+    except OSError as exc:
+        raise GitFailedError(
+            f"git could not be started in {cwd}: {exc.strerror}",
+            hint="install git 2.32 or newer and put it on PATH",
+        ) from exc
+
+
+def finish(
+    process: Process,
+    data: bytes | None = None,
+    *,
+    accept: Sequence[int] = (0,),
+) -> bytes:
+    """Feeds `data`, waits, and returns stdout.
+
+    Raises:
+        GitFailedError: the exit status is not in `accept`.
+    """
+    out, err = process.communicate(data)
+    if process.returncode not in accept:
+        raise failure(process, err)
+    return out
+
+
+def failure(process: Process, err: bytes) -> GitFailedError:
+    """Returns the error for a git process that failed."""
+    args = process.args
+    words = args[1 + len(_SAFE) :] if isinstance(args, list) else [args]
+    verb = next((str(word) for word in words if not str(word).startswith("-")), "?")
+    said = err.decode("utf-8", "replace").strip().splitlines()
+    reason = said[-1] if said else f"exit status {process.returncode}"
+    return GitFailedError(
+        f"git {verb} failed: {reason}",
+        hint="the same command run by hand may tell more; `gitcp doctor` checks the rest",
+    )
+
+
+def run(
+    args: Sequence[str | bytes],
+    *,
+    cwd: str | Path,
+    env: Mapping[str, str] | None = None,
+    data: bytes | None = None,
+    accept: Sequence[int] = (0,),
+) -> bytes:
+    """Runs `git ARGS` and returns its stdout.
+
+    Raises:
+        GitFailedError: git is missing or its exit status is not in `accept`.
+    """
+    pipe = subprocess.DEVNULL if data is None else subprocess.PIPE
+    return finish(start(args, cwd=cwd, env=env, stdin=pipe), data, accept=accept)

@@ -1,0 +1,199 @@
+"""Refs in files: read, list, and one durable compare-and-swap (docs/format.md, 9).
+
+git's own protocol (`<ref>.lock`, then rename) is kept, so that `git pack-refs`,
+`git update-ref` and gitcp exclude each other. libgit2's transactions are not used:
+they do not sync, leave locks without an owner, and tell contention only by text.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from gitcp import durable
+from gitcp.errors import BranchMovedError, BusyError
+
+_SYMBOLIC = "ref: "
+_OID_LENGTH = 40
+_ZERO = "0" * _OID_LENGTH
+
+
+class Refs:
+    """The refs of a repository, as 40 hex digits; those of all worktrees but HEAD."""
+
+    def __init__(self, git_dir: Path, common_dir: Path) -> None:
+        self._git_dir = git_dir
+        self._common = common_dir
+        self.lock_timeout = 10.0
+
+    def symbolic(self, name: str) -> str | None:
+        """Returns what a symbolic ref of this worktree points to, or None."""
+        text = self._loose(self._git_dir / name)
+        if text is not None and text.startswith(_SYMBOLIC):
+            return text.removeprefix(_SYMBOLIC).strip()
+        return None
+
+    def read(self, name: str) -> str | None:
+        """Returns the commit a ref points to, or None."""
+        base = self._git_dir if name == "HEAD" else self._common
+        # Loose before packed: pack-refs writes the packed file before it removes the
+        # loose one.
+        text = self._loose(base / name)
+        if text is not None:
+            if text.startswith(_SYMBOLIC):
+                return self.read(text.removeprefix(_SYMBOLIC).strip())
+            return _oid(text)
+        needle = b" " + os.fsencode(name) + b"\n"
+        packed = self._packed()
+        at = packed.find(needle)
+        return packed[at - _OID_LENGTH : at].decode() if at >= _OID_LENGTH else None
+
+    def list(self, prefix: str) -> dict[str, str]:
+        """Returns the refs below a prefix that ends in a slash, sorted by name."""
+        found: dict[str, str] = {}
+        wanted = os.fsencode(prefix)
+        loose = dict(self._walk(prefix))
+        for line in self._packed().split(b"\n"):
+            if line[_OID_LENGTH + 1 :].startswith(wanted) and line[:1] not in b"#^":
+                found[os.fsdecode(line[_OID_LENGTH + 1 :])] = line[
+                    :_OID_LENGTH
+                ].decode()
+        found.update(loose)
+        return dict(sorted(found.items()))
+
+    def any(self, prefix: str) -> bool:
+        """Whether there is a ref below the prefix."""
+        return (
+            b" " + os.fsencode(prefix) in self._packed()
+            or next(self._walk(prefix), None) is not None
+        )
+
+    def compare_and_swap(
+        self,
+        name: str,
+        *,
+        expect: str | None,
+        new: str | None,
+        staged: Path,
+    ) -> None:
+        """Points a ref at `new` only if it is at `expect`; durable on return.
+
+        None stands for absence, on either side. `staged` is a path in the caller's
+        transaction where the new value is written first; its lock file is a link to it.
+
+        Raises:
+            BranchMovedError: the ref is elsewhere.
+            BusyError: another process held the ref's lock for `lock_timeout` seconds.
+            StorageError: the disk refused. The ref may have moved if that happened in the
+                last sync; reading it again tells.
+        """
+        path = self._common / name
+        lock = path.with_name(path.name + ".lock")
+        with durable.storage(f"moving {name}"):
+            with staged.open("xb") as file:
+                file.write(f"{new or _ZERO}\n".encode())
+                file.flush()
+                os.fsync(file.fileno())
+
+            def take() -> bool | None:
+                try:
+                    # pack-refs removes directories that have become empty.
+                    durable.make_directories(path.parent)
+                    os.link(staged, lock)
+                except FileExistsError:
+                    self._break_stale(lock, staged.parent.parent)
+                    return None
+                except FileNotFoundError:
+                    return None
+                return True
+
+            if not durable.until(take, timeout=self.lock_timeout):
+                raise BusyError(
+                    f"{name} is locked by another process",
+                    hint=f"if no git command is running, remove {lock}",
+                )
+            try:
+                found = self.read(name)
+                if found != expect:
+                    raise BranchMovedError(  # noqa: TRY301  under the lock
+                        f"{name} moved from {expect or 'nothing'} to {found or 'nothing'}",
+                        hint="run the command again",
+                    )
+                if new is None:
+                    self._delete(name, path)
+                    lock.unlink()
+                else:
+                    lock.rename(path)
+            except BaseException:
+                lock.unlink(missing_ok=True)
+                raise
+            finally:
+                staged.unlink()
+            # pack-refs may have been here already, and made it durable.
+            with suppress(FileNotFoundError):
+                durable.sync_directory(path.parent)
+
+    def _delete(self, name: str, path: Path) -> None:
+        if b" " + os.fsencode(name) + b"\n" in self._packed():
+            raise BusyError(
+                f"{name} is packed and cannot be deleted here",
+                hint=f"git update-ref -d {name}",
+            )
+        path.unlink(missing_ok=True)
+
+    def _break_stale(self, lock: Path, transactions: Path) -> None:
+        """Removes a lock that a dead gitcp left; leaves any other alone."""
+        try:
+            inode = lock.stat().st_ino
+        except FileNotFoundError:
+            return
+        for staged in transactions.glob("*/ref"):
+            try:
+                ours = staged.stat().st_ino == inode
+            except FileNotFoundError:
+                continue
+            if not ours:
+                continue
+            owner = durable.try_lock(staged.with_name("owner"), create=False)
+            if owner is not None:
+                try:
+                    lock.unlink(missing_ok=True)
+                finally:
+                    os.close(owner)
+            return
+
+    def _walk(self, prefix: str) -> Iterator[tuple[str, str]]:
+        root = self._common / prefix
+        for directory, _, files in os.walk(root):
+            for file in files:
+                path = Path(directory, file)
+                if file.endswith(".lock"):
+                    continue
+                text = self._loose(path)
+                oid = _oid(text) if text else None
+                if oid:
+                    yield path.relative_to(self._common).as_posix(), oid
+
+    @staticmethod
+    def _loose(path: Path) -> str | None:
+        try:
+            return path.read_text("utf-8", "surrogateescape")
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+
+    def _packed(self) -> bytes:
+        try:
+            return (self._common / "packed-refs").read_bytes()
+        except FileNotFoundError:
+            return b""
+
+
+def _oid(text: str) -> str | None:
+    word = text.strip()
+    if len(word) != _OID_LENGTH:
+        return None
+    try:
+        int(word, 16)
+    except ValueError:
+        return None
+    return word

@@ -1,0 +1,289 @@
+"""Find a repository, learn what it is, and refuse what gitcp cannot serve."""
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from gitcp.errors import (
+    GitFailedError,
+    NotARepositoryError,
+    UnsupportedRepositoryError,
+)
+from gitcp.git import process
+from gitcp.git.objects import Objects
+from gitcp.git.refs import Refs
+
+_OPERATIONS = (
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("BISECT_LOG", "bisect"),
+)
+_KNOWN_EXTENSIONS = frozenset(
+    {"noop", "objectformat", "preciousobjects", "relativeworktrees", "worktreeconfig"}
+)
+_Config = dict[str, list[str]]
+
+
+class Repository:
+    """A git repository as gitcp sees it: directories, configuration, objects, refs.
+
+    Objects are read in this process; everything else that git must do is done by
+    the git executable.
+    """
+
+    def __init__(self, *, git_dir: Path, common_dir: Path, config: _Config) -> None:
+        self.git_dir = git_dir
+        self.common_dir = common_dir
+        self.config = config
+        self.top: Path | None = None
+        self.refs = Refs(git_dir, common_dir)
+
+    @cached_property
+    def objects(self) -> Objects:
+        """The object database; pygit2 is imported on first use."""
+        return Objects(self.common_dir / "objects")
+
+    @property
+    def store_dir(self) -> Path:
+        """What all worktrees share: locks, pack list, transactions."""
+        return self.common_dir / "gitcp"
+
+    @property
+    def worktree_dir(self) -> Path:
+        """What belongs to this worktree: scan state, journal, current session."""
+        return self.git_dir / "gitcp"
+
+    @property
+    def worktree_name(self) -> str | None:
+        """The name of a linked worktree; None in the main one."""
+        return None if self.git_dir == self.common_dir else self.git_dir.name
+
+    def setting(self, name: str) -> str | None:
+        """Returns the last value of a configuration variable, by lower-case name."""
+        values = self.config.get(name)
+        return values[-1] if values else None
+
+    def flag(self, name: str) -> bool:
+        """Returns a boolean configuration variable; absent is false."""
+        value = self.setting(name)
+        return value is not None and value.lower() in {"", "true", "yes", "on", "1"}
+
+    def git(self, *args: str | bytes, data: bytes | None = None) -> bytes:
+        """Runs git in this repository and returns its stdout.
+
+        Raises:
+            GitFailedError: git failed.
+        """
+        return process.run(args, cwd=self.top or self.git_dir, data=data)
+
+    def run(
+        self,
+        *args: str | bytes,
+        environment: Mapping[str, str],
+        data: bytes | None = None,
+    ) -> bytes:
+        """Runs git in the work tree with more environment and returns its stdout.
+
+        Raises:
+            GitFailedError: git failed.
+        """
+        return process.run(
+            args, cwd=self.top or self.git_dir, env=environment, data=data
+        )
+
+    def start(
+        self, *args: str, environment: Mapping[str, str], feed: bool = False
+    ) -> process.Process:
+        """Starts git in the work tree; with `feed`, its stdin is a pipe."""
+        return process.start(
+            args,
+            cwd=self.top or self.git_dir,
+            env=environment,
+            stdin=process.PIPE if feed else process.NOTHING,
+        )
+
+    def head(self) -> tuple[str | None, str | None]:
+        """Returns HEAD's commit and the checked-out branch, each or None."""
+        target = self.refs.symbolic("HEAD")
+        branch = target.removeprefix("refs/heads/") if target else None
+        return self.refs.read(target or "HEAD"), branch
+
+    def operation(self) -> str | None:
+        """Returns the merge, rebase or the like that is under way."""
+        for name, operation in _OPERATIONS:
+            if (self.git_dir / name).exists():
+                return operation
+        return None
+
+    def anchor(self) -> str | None:
+        """Returns the newest ancestor of HEAD that a remote-tracking branch holds."""
+        head, _ = self.head()
+        if head is None or not self.refs.any("refs/remotes/"):
+            return None
+        out = self.git("rev-list", "--boundary", head, "--not", "--remotes").split()
+        if not out:
+            return head
+        for word in out:
+            if word.startswith(b"-"):
+                return word[1:].decode()
+        return None
+
+
+def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Repository:
+    """Returns the repository around a directory.
+
+    `GIT_DIR` and the like in the environment are not looked at: a hook's would lead
+    to the wrong place as often as to the right one. With `worktree=False` a bare
+    repository is accepted.
+
+    Raises:
+        NotARepositoryError: there is none.
+        UnsupportedRepositoryError: gitcp cannot keep its promises in it.
+    """
+    where = Path(directory)
+    if not where.is_dir():
+        raise NotARepositoryError(
+            f"{where} is not a directory", hint="name one inside a git repository"
+        )
+    # Both at once: each costs a process start and no more.
+    config_process = process.start(["config", "--list", "-z"], cwd=where)
+    probe_process = process.start(
+        [
+            "rev-parse",
+            "--path-format=absolute",
+            "--git-dir",
+            "--git-common-dir",
+            "--is-bare-repository",
+            "--is-inside-work-tree",
+            "--show-object-format",
+            "--show-cdup",
+        ],
+        cwd=where,
+    )
+    config = _parse_config(process.finish(config_process, accept=(0, 128)))
+    out, err = probe_process.communicate()
+    if probe_process.returncode:
+        raise _refusal(where, err.decode("utf-8", "replace").strip())
+    fields = os.fsdecode(out).split("\n")[:-1]
+    # The way up to the top is told only inside a work tree: empty, "../" or a path.
+    up = "" if fields[-1].isalnum() else fields.pop()
+    git_dir, common_dir, bare, inside, object_format = fields[-5:]
+    repository = Repository(
+        git_dir=Path(git_dir), common_dir=Path(common_dir), config=config
+    )
+    _check_supported(repository, object_format)
+    if not worktree:
+        return repository
+    if bare == "true":
+        raise UnsupportedRepositoryError(
+            f"{git_dir} is a bare repository: it has no files to save",
+            hint="run gitcp in a clone or a worktree of it",
+        )
+    if inside != "true":
+        raise NotARepositoryError(
+            f"{where} is inside the git directory {git_dir}, not in its work tree",
+            hint="change to the project's own directory",
+        )
+    repository.top = Path(os.path.realpath(where / up))
+    _check_place(repository.top)
+    return repository
+
+
+def nested_head(top: Path) -> bytes | None:
+    """Returns the HEAD commit of a repository inside a work tree; None if unborn."""
+    link = top / ".git"
+    try:
+        if link.is_file():
+            said = link.read_text("utf-8", "surrogateescape").strip()
+            git_dir = top / said.removeprefix("gitdir:").strip()
+        else:
+            git_dir = link
+        common = git_dir / "commondir"
+        common_dir = (
+            git_dir / common.read_text().strip() if common.is_file() else git_dir
+        )
+        refs = Refs(git_dir, common_dir)
+        head = refs.read(refs.symbolic("HEAD") or "HEAD")
+        return bytes.fromhex(head) if head else None
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _parse_config(raw: bytes) -> _Config:
+    config: _Config = {}
+    for item in raw.decode("utf-8", "surrogateescape").split("\0"):
+        name, newline, value = item.partition("\n")
+        if name:
+            # git lower-cases all but the middle part; no value means true.
+            config.setdefault(name.lower(), []).append(value if newline else "true")
+    return config
+
+
+def _refusal(where: Path, said: str) -> Exception:
+    if "not a git repository" in said:
+        return NotARepositoryError(
+            f"{where} is not in a git repository",
+            hint="run `git init` there first, or go to your project",
+        )
+    if "dubious ownership" in said:
+        return UnsupportedRepositoryError(
+            f"git does not trust the repository at {where}: somebody else owns it",
+            hint=f"if you trust it: git config --global --add safe.directory {where}",
+        )
+    if any(
+        word in said for word in ("extension", "repository version", "repo version")
+    ):
+        return UnsupportedRepositoryError(
+            f"this repository has a form git here does not know: {said.splitlines()[-1]}",
+            hint="gitcp needs a SHA-1 repository with its refs in files",
+        )
+    return GitFailedError(
+        f"git cannot read the repository at {where}: {said.splitlines()[-1] if said else '?'}",
+        hint="`git status` there may tell more",
+    )
+
+
+def _check_supported(repository: Repository, object_format: str) -> None:
+    def refuse(what: str) -> None:
+        raise UnsupportedRepositoryError(
+            f"{repository.common_dir} is {what}, which gitcp does not support",
+            hint="gitcp needs a SHA-1 repository with its refs in files and all its"
+            " objects present",
+        )
+
+    if object_format != "sha1":
+        refuse(f"a {object_format} repository")
+    storage = repository.setting("extensions.refstorage")
+    if storage and storage != "files":
+        refuse(f"a repository with its refs in a {storage}")
+    for name, values in repository.config.items():
+        partial = name == "extensions.partialclone" or (
+            name.startswith("remote.")
+            and name.endswith((".promisor", ".partialclonefilter"))
+            and values[-1].lower() not in {"false", "no", "off", "0"}
+        )
+        if partial:
+            refuse("a partial clone")
+    for name in repository.config:
+        section, _, key = name.partition(".")
+        if (
+            section == "extensions"
+            and key not in _KNOWN_EXTENSIONS
+            and key not in {"refstorage", "partialclone"}
+        ):
+            refuse(f"a repository with the extension {key}")
+
+
+def _check_place(top: Path) -> None:
+    real = Path(os.path.realpath(top))
+    home = os.environ.get("HOME")
+    if real == Path("/") or (home and real == Path(os.path.realpath(home))):
+        raise UnsupportedRepositoryError(
+            f"{top} is {'the root' if real == Path('/') else 'your home'} directory,"
+            " not a project",
+            hint="run gitcp in the repository of a project",
+        )

@@ -1,0 +1,272 @@
+"""New objects and the ref that needs them, made durable together (docs/format.md, 9)."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from gitcp import durable
+from gitcp.format import tree as trees
+from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects, object_id
+from gitcp.git.pack import PackWriter
+from gitcp.git.repository import Repository
+
+OWNER = "owner"
+STAGED_REF = "ref"
+PACKS = "packs"
+TRANSACTIONS = "tmp"
+
+
+class Transaction:
+    """One save: objects go to a pack beside the repository, then the ref moves.
+
+    What was written here can be read here before it is published.
+    """
+
+    def __init__(self, repository: Repository, directory: Path) -> None:
+        self.repository = repository
+        self.objects: Objects = repository.objects
+        self._directory = directory
+        self._pack = PackWriter(directory)
+        self._trees: dict[bytes, trees.Tree] = {}
+        self._keeps: list[Path] = []
+        self._published: set[bytes] = set()
+
+    def __contains__(self, oid: bytes) -> bool:
+        return oid in self._pack or oid in self._published
+
+    def add_blob(self, data: bytes) -> bytes:
+        """Adds a blob and returns its oid."""
+        return self._pack.add(BLOB, data)
+
+    def add_blob_stream(self, size: int, chunks: Iterator[bytes]) -> bytes | None:
+        """Adds a blob of any size; None if the chunks had another size."""
+        return self._pack.add_stream(size, chunks)
+
+    def add_tree(self, tree: trees.Tree) -> bytes:
+        """Makes a tree readable here and returns its oid; `complete` stores it."""
+        oid = object_id(TREE, trees.encode(tree))
+        self._trees[oid] = tree
+        return oid
+
+    def add_commit(self, raw: bytes) -> bytes:
+        """Adds a commit and returns its oid."""
+        return self._pack.add(COMMIT, raw)
+
+    def add_object(self, kind: str, data: bytes) -> bytes:
+        """Adds a blob, tree or commit as it is and returns its oid."""
+        return self._pack.add(kind, data)
+
+    def store(self) -> None:
+        """Makes the objects durable without moving a ref: one needs them already.
+
+        Raises:
+            StorageError: the disk refused.
+        """
+        with durable.storage("writing objects"):
+            self._move_in()
+
+    def tree(self, oid: bytes) -> trees.Tree:
+        """Returns a tree of this transaction or of the repository.
+
+        Raises:
+            CorruptError: it is in neither.
+        """
+        found = self._trees.get(oid)
+        return found if found is not None else self.objects.tree(oid)
+
+    def complete(self, root: bytes, bases: tuple[bytes | None, ...]) -> None:
+        """Stores what `root` needs and no base holds at the same path (I4).
+
+        An object that lies in the repository may belong to nothing and be pruned at any
+        moment; only what a ref reaches can be relied on.
+
+        Raises:
+            CorruptError: something that `root` needs is nowhere.
+        """
+        known = [self.objects.tree(base) for base in bases if base is not None]
+        self._complete(root, known)
+
+    def _complete(self, root: bytes, bases: list[trees.Tree]) -> None:
+        tree = self.tree(root)
+        if root not in self:
+            self._pack.add(TREE, trees.encode(tree), root)
+        for name, entry in tree.items():
+            others = [base.get(name) for base in bases]
+            if entry in others or entry.mode == trees.GITLINK:
+                continue
+            if entry.mode == trees.DIRECTORY:
+                below = [
+                    self.objects.tree(other.oid)
+                    for other in others
+                    if other and other.mode == trees.DIRECTORY
+                ]
+                self._complete(entry.oid, below)
+            elif entry.oid not in self and not any(
+                other and other.oid == entry.oid for other in others
+            ):
+                self._copy(entry.oid)
+
+    def _copy(self, oid: bytes) -> None:
+        _, size = self.objects.header(oid)
+        if size <= IN_MEMORY:
+            self._pack.add(BLOB, self.objects.blob(oid), oid)
+        else:
+            self._pack.add_stream(size, self.objects.stream(oid))
+
+    def publish(self, ref: str, *, expect: str | None, new: bytes) -> None:
+        """Makes the objects and then the ref durable; returning is the acknowledgement.
+
+        Raises:
+            BranchMovedError: the ref is not at `expect`; the objects are in, unreferenced,
+                and `publish` may be called again with more of them.
+            BusyError: somebody else holds the ref's lock.
+            StorageError: the disk refused.
+        """
+        with durable.storage("writing the checkpoint"):
+            self._move_in()
+        self.repository.refs.compare_and_swap(
+            ref, expect=expect, new=new.hex(), staged=self._directory / STAGED_REF
+        )
+
+    def _move_in(self) -> None:
+        written = self._pack.close()
+        if written is None:
+            return
+        self._published.update(self._pack)
+        self._pack = PackWriter(self.scratch)
+        self.adopt(*written)
+
+    @property
+    def scratch(self) -> Path:
+        """The transaction's own directory."""
+        return self._directory
+
+    def adopt(self, pack: Path, index: Path, name: str) -> None:
+        """Moves a complete pack into the repository, under a `.keep` until the end."""
+        for path in (pack, index):
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        target = self.repository.common_dir / "objects" / "pack"
+        durable.make_directories(target)
+        # Only consolidation reads this list: it need not survive a power cut.
+        with (self.repository.store_dir / PACKS).open("ab") as names:
+            names.write(f"{name}\n".encode())
+        # A second link to `owner`: whose it is must be known after a power cut too.
+        keep = target / f"{name}.keep"
+        keep.hardlink_to(self._directory / OWNER)
+        self._keeps.append(keep)
+        # git finds a pack by its .idx, so that comes last.
+        pack.rename(target / f"{name}.pack")
+        index.rename(target / f"{name}.idx")
+        durable.sync_directory(target)
+
+    def end(self) -> None:
+        """Lets go of everything; what was published stays.
+
+        What the disk refuses to let go of is left to the next sweep.
+        """
+        # Closing writes what is buffered, which a full disk refuses.
+        with suppress(OSError):
+            self._pack.abandon()
+        with suppress(OSError):
+            for keep in self._keeps:
+                _release(keep)
+            _remove(self._directory)
+
+
+@contextmanager
+def transaction(repository: Repository) -> Iterator[Transaction]:
+    """Opens a transaction, clearing away what dead ones left.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    root = repository.store_dir / TRANSACTIONS
+    with durable.storage("preparing to save"):
+        durable.make_directories(root, private=True)
+        sweep(repository)
+        # A sweep of another process may take a directory before its owner is locked.
+        owner = None
+        directory = root
+        while owner is None:
+            directory = root / secrets.token_hex(8)
+            directory.mkdir(mode=0o700)
+            with suppress(FileNotFoundError):
+                owner = durable.try_lock(directory / OWNER)
+    opened = Transaction(repository, directory)
+    try:
+        yield opened
+    finally:
+        opened.end()
+        os.close(owner)
+
+
+def sweep(repository: Repository) -> int:
+    """Removes what transactions of dead processes left; returns how many."""
+    root = repository.store_dir / TRANSACTIONS
+    swept = 0
+    for directory in root.iterdir() if root.is_dir() else ():
+        try:
+            owner = durable.try_lock(directory / OWNER, create=False)
+        except FileNotFoundError:
+            # Killed before it was locked. If it is only about to be, its maker goes on
+            # with another.
+            with suppress(OSError):
+                directory.rmdir()
+            continue
+        except NotADirectoryError:
+            continue
+        if owner is None:
+            continue
+        try:
+            _bury(repository, directory, os.fstat(owner).st_ino)
+            swept += 1
+        finally:
+            os.close(owner)
+    return swept
+
+
+def _bury(repository: Repository, directory: Path, owner: int) -> None:
+    staged = directory / STAGED_REF
+    try:
+        linked = staged.stat()
+    except FileNotFoundError:
+        linked = None
+    if linked is not None and linked.st_nlink > 1:
+        for lock in (repository.common_dir / "refs" / "gitcp").rglob("*.lock"):
+            try:
+                if lock.stat().st_ino == linked.st_ino:
+                    lock.unlink()
+            except FileNotFoundError:
+                continue
+    packs = repository.common_dir / "objects" / "pack"
+    for keep in packs.glob("*.keep"):
+        try:
+            if keep.stat().st_ino == owner:
+                _release(keep)
+        except FileNotFoundError:
+            continue
+    with suppress(OSError):
+        _remove(directory)
+
+
+def _remove(directory: Path) -> None:
+    """Removes a transaction's directory, `owner` last: without it, it is empty."""
+    for path in directory.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            # The repository that an import fetches into.
+            shutil.rmtree(path)
+        elif path.name != OWNER:
+            path.unlink(missing_ok=True)
+    (directory / OWNER).unlink(missing_ok=True)
+    directory.rmdir()
+
+
+def _release(keep: Path) -> None:
+    """Removes a `.keep`; before it a pack without an index, which git would never."""
+    if not keep.with_suffix(".idx").exists():
+        keep.with_suffix(".pack").unlink(missing_ok=True)
+    keep.unlink(missing_ok=True)

@@ -1,0 +1,28 @@
+"""Which git and which libgit2 are at work."""
+
+import re
+from importlib.metadata import version
+from pathlib import Path
+
+import pygit2
+
+from gitcp.git import process
+
+OLDEST_GIT = (2, 32)
+
+
+def git_version(directory: Path) -> tuple[tuple[int, int], str]:
+    """Returns git's version as numbers and as it says it.
+
+    Raises:
+        GitFailedError: there is no git.
+    """
+    said = process.run(["version"], cwd=directory).decode("utf-8", "replace").strip()
+    match = re.search(r"(\d+)\.(\d+)", said)
+    numbers = (int(match[1]), int(match[2])) if match else (0, 0)
+    return numbers, said.removeprefix("git version ")
+
+
+def libgit2_version() -> str:
+    """Returns the versions of pygit2 and of libgit2."""
+    return f"pygit2 {version('pygit2')}, libgit2 {pygit2.LIBGIT2_VERSION}"

@@ -1,0 +1,143 @@
+"""Reading a conversation for people: records, text, context, an estimate of tokens."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from gitcp.format import jsontext
+from gitcp.store.checkpoint import Checkpoint
+
+# Rough for English and code; said to be an estimate wherever it is shown.
+_BYTES_PER_TOKEN = 4
+
+UNREADABLE: Final = object()
+
+
+def records(raw: bytes) -> Iterator[tuple[bytes, Any]]:
+    """Yields each line with its value; UNREADABLE where it is no JSON."""
+    for line in raw.split(b"\n"):
+        if line.strip():
+            try:
+                yield line, jsontext.decode(line)
+            except ValueError:
+                yield line, UNREADABLE
+
+
+def tokens(size: int) -> int:
+    """Returns an estimate of the tokens in a text of `size` bytes."""
+    return (size + _BYTES_PER_TOKEN - 1) // _BYTES_PER_TOKEN
+
+
+def as_markdown(raw: bytes) -> str:
+    """Returns a conversation for reading; what is not understood is shown as such."""
+    parts = []
+    for line, value in records(raw):
+        role, text = _speech(value)
+        if role is None:
+            kind = value.get("type") if isinstance(value, dict) else None
+            shown = line.decode("utf-8", "replace")
+            cut = f"{shown[:200]}…" if len(shown) > 200 else shown  # noqa: PLR2004
+            parts.append(f"*({kind or 'unknown record'})* `{cut}`\n")
+        else:
+            parts.append(f"### {role}\n\n{text}\n")
+    return "\n".join(parts)
+
+
+def last_spoken(raw: bytes, count: int) -> bytes:
+    """Returns the last records that somebody said, as lines."""
+    found: list[bytes] = []
+    for line, value in records_backwards(raw):
+        role, text = _speech(value)
+        if role is not None and text.strip():
+            found.append(line)
+            if len(found) == count:
+                break
+    return b"\n".join(reversed(found))
+
+
+def records_backwards(raw: bytes) -> Iterator[tuple[bytes, Any]]:
+    """Yields what `records` does, the last first."""
+    for line in reversed(raw.split(b"\n")):
+        yield from records(line)
+
+
+def _speech(value: Any) -> tuple[str | None, str]:
+    """Returns role and text of a message in one of the shapes that agents use."""
+    if not isinstance(value, dict):
+        return None, ""
+    inner = value.get("message", value.get("payload", value))
+    if not isinstance(inner, dict):
+        return None, ""
+    role = inner.get("role")
+    if role is None and value.get("type") in {"user", "gemini"}:
+        role = value["type"]
+    content = inner.get("content")
+    if not isinstance(role, str) or (content is None and "tool_calls" not in inner):
+        return None, ""
+    return role, "\n\n".join([*_texts(content), *_calls(inner.get("tool_calls"))])
+
+
+def _texts(content: Any) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    for block in content if isinstance(content, list) else ():
+        if not isinstance(block, dict):
+            yield str(block)
+        elif isinstance(block.get("text"), str):
+            yield block["text"]
+        elif block.get("type") == "tool_use":
+            arguments = json.dumps(block.get("input"), ensure_ascii=False)
+            yield f"→ `{block.get('name')}` {arguments}"
+        elif block.get("type") == "tool_result":
+            yield "← " + "\n".join(_texts(block.get("content")))
+        else:
+            yield f"[{block.get('type', 'block')}]"
+
+
+def _calls(calls: Any) -> Iterator[str]:
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function", {}) if isinstance(call, dict) else {}
+        if isinstance(function, dict):
+            yield f"→ `{function.get('name')}` {function.get('arguments')}"
+
+
+def context(found: Checkpoint) -> str:
+    """Returns the block to put in front of a restored conversation.
+
+    Case facts come first; nothing is left out.
+    """
+    entries = found.decisions()
+    lines = [f"# Context restored from checkpoint {found.id}", ""]
+    if found.note:
+        lines += [found.note, ""]
+
+    def section(title: str, *kinds: str) -> None:
+        chosen = [entry for entry in entries if entry.kind in kinds]
+        if not chosen:
+            return
+        lines.extend([f"## {title}", ""])
+        for entry in chosen:
+            why = f" (because {entry.why})" if entry.why else ""
+            paths = f" [{', '.join(entry.paths)}]" if entry.paths else ""
+            lines.append(f"* {entry.text}{why}{paths}")
+        lines.append("")
+
+    section("Case facts", "fact")
+    if found.manifest.task:
+        lines += ["## Current task", "", found.manifest.task, ""]
+    section("Decisions", "decision")
+    section("Dead ends: tried, and failed", "tried")
+    section("Bugs found", "bug")
+    section("Notes", "note")
+    section("Next steps", "next")
+    active = [entry for entry in entries if entry.kind == "active"]
+    if active:
+        lines += ["## Active files", ""]
+        lines += [f"* `{path}`" for path in active[-1].paths]
+        lines.append("")
+    known = {"fact", "task", "decision", "tried", "bug", "note", "next", "active"}
+    section("Other", *sorted({entry.kind for entry in entries} - known))
+    if found.position is not None:
+        position = bytes(found.manifest.position).decode()
+        lines += ["## Position", "", f"`{position}`", ""]
+    return "\n".join(lines)

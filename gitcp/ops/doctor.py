@@ -1,0 +1,182 @@
+"""Looking at everything that could keep gitcp from working."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp import durable
+from gitcp.errors import GitcpError
+from gitcp.git.consolidate import AT_MOST
+from gitcp.git.transaction import sweep
+from gitcp.git.versions import OLDEST_GIT, git_version, libgit2_version
+from gitcp.ops.du import pack_sizes
+from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.worktree import journal
+from gitcp.worktree import state as states
+
+_LOW = 200 * 1024 * 1024
+_MIB = 1024 * 1024
+_WHOLE = re.compile(r"\+?refs/\*:refs/\*")
+
+
+class Check(NamedTuple):
+    """One thing looked at; `hint` is the way out where it is not well."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str | None = None
+
+
+def doctor(directory: Path) -> Iterator[Check]:
+    """Yields what was found; it removes only what killed processes left."""
+    yield _git(directory)
+    yield Check("libgit2", ok=True, detail=libgit2_version())
+    try:
+        workspace = open_workspace(directory)
+    except GitcpError as exc:
+        yield Check("repository", ok=False, detail=exc.message, hint=exc.hint)
+        return
+    yield _repository(workspace)
+    for look in (
+        _lock,
+        _left_over,
+        _ref_locks,
+        _restore,
+        _mirrors,
+        _scan,
+        _packs,
+        _disk,
+    ):
+        try:
+            yield look(workspace)
+        except (GitcpError, OSError) as exc:
+            name = look.__name__.strip("_").replace("_", "-")
+            hint = exc.hint if isinstance(exc, GitcpError) else None
+            yield Check(name, ok=False, detail=str(exc), hint=hint)
+
+
+def _git(directory: Path) -> Check:
+    try:
+        numbers, said = git_version(directory if directory.is_dir() else Path("/"))
+    except GitcpError as exc:
+        return Check("git", ok=False, detail=exc.message, hint=exc.hint)
+    oldest = ".".join(map(str, OLDEST_GIT))
+    if numbers < OLDEST_GIT:
+        return Check(
+            "git", ok=False, detail=said, hint=f"install git {oldest} or newer"
+        )
+    return Check("git", ok=True, detail=said)
+
+
+def _repository(workspace: Workspace) -> Check:
+    name = workspace.repository.worktree_name
+    kind = f"linked worktree {name}" if name else "main worktree"
+    return Check("repository", ok=True, detail=f"{workspace.top} ({kind}, SHA-1)")
+
+
+def _lock(workspace: Workspace) -> Check:
+    try:
+        held = durable.try_lock(workspace.directory / "worktree.lock", create=False)
+    except FileNotFoundError:
+        return Check("lock", ok=True, detail="never taken here")
+    if held is None:
+        return Check(
+            "lock",
+            ok=False,
+            detail="another gitcp is saving or restoring in this work tree",
+            hint="wait for it, or look for it with `ps`; a killed one holds no lock",
+        )
+    os.close(held)
+    return Check("lock", ok=True, detail="free")
+
+
+def _left_over(workspace: Workspace) -> Check:
+    swept = sweep(workspace.repository)
+    detail = f"cleared away what {swept} killed processes left" if swept else "none"
+    return Check("left-over", ok=True, detail=detail)
+
+
+def _ref_locks(workspace: Workspace) -> Check:
+    root = workspace.repository.common_dir / "refs" / "gitcp"
+    locks = sorted(map(str, root.rglob("*.lock")))
+    if not locks:
+        return Check("ref-locks", ok=True, detail="none")
+    return Check(
+        "ref-locks",
+        ok=False,
+        detail=", ".join(locks),
+        hint="if no git command is running, remove these files",
+    )
+
+
+def _restore(workspace: Workspace) -> Check:
+    if journal.read(workspace.directory) is None:
+        return Check("restore", ok=True, detail="none is under way")
+    return Check(
+        "restore",
+        ok=False,
+        detail="a restore was interrupted in this work tree",
+        hint="`gitcp restore --continue` finishes it, `--abort` takes it back",
+    )
+
+
+def _mirrors(workspace: Workspace) -> Check:
+    found = set()
+    for key, values in workspace.repository.config.items():
+        section, _, rest = key.partition(".")
+        name, _, variable = rest.rpartition(".")
+        if section != "remote":
+            continue
+        mirror = variable == "mirror" and workspace.repository.flag(key)
+        whole = variable in {"fetch", "push"} and any(map(_WHOLE.fullmatch, values))
+        if mirror or whole:
+            found.add(name)
+    if not found:
+        return Check("mirrors", ok=True, detail="none")
+    names = ", ".join(sorted(found))
+    return Check(
+        "mirrors",
+        ok=False,
+        detail=f"{names}: mirrors every ref. A fetch from it can delete checkpoints,"
+        " a push to it publishes them unseen",
+        hint="name the refs: git config remote.NAME.fetch '+refs/heads/*:refs/heads/*'",
+    )
+
+
+def _scan(workspace: Workspace) -> Check:
+    directory = workspace.directory / "scan"
+    if not directory.is_dir():
+        return Check("scan", ok=True, detail="none yet: the next save reads every file")
+    with suppress(OSError):
+        if states.load(directory) != states.ScanState():
+            return Check("scan", ok=True, detail="usable")
+    return Check(
+        "scan",
+        ok=True,
+        detail="not usable: the next save reads every file and makes it anew",
+    )
+
+
+def _packs(workspace: Workspace) -> Check:
+    count = len(pack_sizes(workspace))
+    detail = f"{count} of gitcp's"
+    if count > AT_MOST:
+        hint = "`gitcp gc` merges them"
+        return Check(
+            "packs", ok=False, detail=f"{detail}, more than {AT_MOST}", hint=hint
+        )
+    return Check("packs", ok=True, detail=detail)
+
+
+def _disk(workspace: Workspace) -> Check:
+    free = shutil.disk_usage(workspace.repository.common_dir).free
+    detail = f"{free // _MIB:,} MiB free"
+    if free < _LOW:
+        hint = "make room: a save that does not fit is refused, nothing is lost"
+        return Check("disk", ok=False, detail=detail, hint=hint)
+    return Check("disk", ok=True, detail=detail)

@@ -1,0 +1,87 @@
+"""What gitcp takes on disk."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.format import layout
+from gitcp.git.transaction import PACKS
+from gitcp.ops.workspace import Workspace
+
+
+class Usage(NamedTuple):
+    """Bytes on disk.
+
+    `packs` are the packs that gitcp wrote; they hold copies of some objects that git
+    has elsewhere as well. `only` is what no branch, tag or remote holds: about what
+    deleting all sessions would free. `sessions` is the same for each by itself; what
+    two share counts in both.
+    """
+
+    packs: int
+    pack_count: int
+    only: int
+    scan: int
+    sessions: dict[str, int]
+
+
+def usage(workspace: Workspace) -> Usage:
+    """Returns what gitcp takes on disk.
+
+    Raises:
+        GitFailedError: git failed; an object may be missing.
+    """
+    packs = pack_sizes(workspace)
+    names: dict[str, str] = {}
+    for component, oid in workspace.store.refs().items():
+        session, _ = workspace.store.names(component, oid)
+        names.setdefault(component[0], session)
+    return Usage(
+        sum(packs.values()),
+        len(packs),
+        _held(workspace, "refs/gitcp/*") if names else 0,
+        _below(workspace.directory / "scan"),
+        {
+            name: _held(workspace, f"{layout.SESSIONS}{component}/*")
+            for component, name in sorted(names.items(), key=lambda item: item[1])
+        },
+    )
+
+
+def pack_sizes(workspace: Workspace) -> dict[str, int]:
+    """Returns the size of each pack of gitcp's that stands."""
+    repository = workspace.repository
+    directory = repository.common_dir / "objects" / "pack"
+    try:
+        names = (repository.store_dir / PACKS).read_text("ascii").split()
+    except FileNotFoundError:
+        return {}
+    found = {}
+    for name in names:
+        try:
+            found[name] = (directory / f"{name}.pack").stat().st_size
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def _held(workspace: Workspace, glob: str) -> int:
+    """Returns the size of what refs hold and none of the user's does."""
+    head, _ = workspace.repository.head()
+    out = workspace.repository.git(
+        "rev-list",
+        "--disk-usage",
+        "--objects",
+        f"--glob={glob}",
+        "--not",
+        "--branches",
+        "--tags",
+        "--remotes",
+        *([head] if head else []),
+    )
+    return int(out)
+
+
+def _below(directory: Path) -> int:
+    return sum(
+        path.lstat().st_size for path in directory.rglob("*") if not path.is_dir()
+    )

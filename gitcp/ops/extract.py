@@ -1,0 +1,84 @@
+"""Writing a checkpoint's files into a directory of their own (`restore --to`)."""
+
+import os
+from collections.abc import Sequence
+
+from gitcp.errors import (
+    NotFoundError,
+    PartialError,
+    UnsafePathError,
+    WouldOverwriteError,
+)
+from gitcp.format.checkpoint import show_path
+from gitcp.ops.planning import check_objects, side
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.worktree import apply, plan
+from gitcp.worktree.files import Root
+from gitcp.worktree.plan import FilePlan, Side
+
+_SHOWN = 5
+
+
+def write_to(
+    target: Checkpoint, directory: Root, paths: Sequence[bytes] = ()
+) -> FilePlan:
+    """Writes a checkpoint's files into an empty directory.
+
+    Raises:
+        UnsafePathError: it names a path that must not be written.
+        WouldOverwriteError: the directory is not empty.
+        NotFoundError: a path is not in the checkpoint.
+        PartialError: some paths could not be written.
+    """
+    there = sorted(os.listdir(directory.fd))
+    if there:
+        raise WouldOverwriteError(
+            "the directory is not empty",
+            paths=there[:_SHOWN],
+            hint="name an empty or a new one",
+        )
+    steps = plan_whole(target, paths)
+    write_whole(directory, target, steps)
+    return steps
+
+
+def plan_whole(target: Checkpoint, paths: Sequence[bytes] = ()) -> FilePlan:
+    """Returns the steps that write a checkpoint's files where there is nothing.
+
+    Raises:
+        CorruptError: the checkpoint is damaged.
+        UnsafePathError: it names a path that must not be written.
+        NotFoundError: a path is not in it.
+    """
+    for path in paths:
+        if target.entry(path) is None and path not in target.empty_dirs:
+            raise NotFoundError(
+                f"{show_path(path)} is not in checkpoint {target.id}",
+                hint=f"`gitcp files {target.id}` lists what it holds",
+            )
+    try:
+        steps = plan.make(
+            Side(None), side(target), target.objects.tree, selects=plan.selection(paths)
+        )
+    except ValueError as exc:
+        raise UnsafePathError(
+            f"checkpoint {target.id} must not be restored: {exc}",
+            hint="nothing was written",
+        ) from exc
+    check_objects(target, steps)
+    return steps
+
+
+def write_whole(directory: Root, target: Checkpoint, steps: FilePlan) -> None:
+    """Carries out `plan_whole`.
+
+    Raises:
+        PartialError: some paths could not be written.
+    """
+    left = apply.apply(directory, steps, target.objects.stream, token=target.id)
+    if left:
+        raise PartialError(
+            f"{len(left)} paths could not be written",
+            left=[f"{show_path(item.path)}: {item.reason}" for item in left],
+            hint="somebody else writes there; take another directory",
+        )

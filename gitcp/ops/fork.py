@@ -1,0 +1,175 @@
+"""Forking, switching, listing sessions: which line the work is on."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.errors import NotFoundError, UsageError, WouldOverwriteError
+from gitcp.git.transaction import transaction
+from gitcp.ops import extract, planning
+from gitcp.ops.planning import Plan
+from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft, FilesState
+from gitcp.store.store import Store, require_tip
+from gitcp.worktree.files import Root
+
+
+class BranchInfo(NamedTuple):
+    """A branch and its newest checkpoint."""
+
+    name: str
+    tip: Checkpoint
+
+
+class SessionInfo(NamedTuple):
+    """A session and its branches, `main` first."""
+
+    name: str
+    branches: tuple[BranchInfo, ...]
+
+
+def sessions(store: Store) -> list[SessionInfo]:
+    """Returns every session, by name."""
+    found: dict[str, list[BranchInfo]] = {}
+    for component, oid in store.refs().items():
+        tip = store.checkpoint(oid)
+        if tip is not None:
+            session, branch = store.names(component, oid)
+            found.setdefault(session, []).append(BranchInfo(branch, tip))
+    return [
+        SessionInfo(
+            name,
+            tuple(sorted(branches, key=lambda one: (one.name != "main", one.name))),
+        )
+        for name, branches in sorted(found.items())
+    ]
+
+
+def check_free(store: Store, session: str, branch: str) -> None:
+    """Raises where a branch exists.
+
+    Raises:
+        UsageError: it does.
+    """
+    if store.tip(session, branch) is not None:
+        raise UsageError(
+            f"{session} has a branch {branch!r} already",
+            hint=f"choose another name, or `gitcp switch {session}/{branch}`",
+        )
+
+
+def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
+    """Makes a branch at a checkpoint and returns its first checkpoint.
+
+    No work tree is touched and no other branch becomes current.
+
+    Raises:
+        UsageError: the name is taken.
+        BranchMovedError: somebody took it at the same time.
+    """
+    check_free(store, start.session, name)
+    with transaction(store.repository) as opened:
+        draft = Draft(
+            session=start.session,
+            branch=name,
+            trigger="fork",
+            files=FilesState(
+                start.files_tree, start.empty_dirs, tuple(start.skipped())
+            ),
+            note=f"forked from {start.branch} #{start.seq}",
+            logs_from=start,
+            allow_empty=True,
+            fork_of=start,
+            bases=(start.raw.tree,),
+        )
+        return store.append(opened, draft).checkpoint
+
+
+def plan_fork(workspace: Workspace, start: Checkpoint, name: str) -> Plan:
+    """Returns what making a branch and going there would do to the files.
+
+    Raises:
+        UsageError: the name is taken.
+    """
+    check_free(workspace.store, start.session, name)
+    return planning.plan_restore(
+        workspace,
+        start,
+        note=f"forked from {start.branch} #{start.seq}",
+        fork=(start.session, name),
+    )
+
+
+def fork_here(workspace: Workspace, start: Checkpoint, name: str) -> Checkpoint:
+    """Makes a branch where the work tree is already and makes it current."""
+    workspace.refuse_if_interrupted()
+    made = fork_only(workspace.store, start, name)
+    workspace.make_current(made.session, made.branch)
+    return made
+
+
+def fork_into_worktree(
+    workspace: Workspace, start: Checkpoint, name: str, directory: Path
+) -> Checkpoint:
+    """Makes a branch in a new git worktree that holds the checkpoint's files.
+
+    The worktree's HEAD is detached at the commit the checkpoint was made on.
+
+    Raises:
+        WouldOverwriteError: there is something at the directory.
+        UsageError: the name is taken.
+        GitFailedError: git could not make the worktree.
+        PartialError: done, but some paths could not be written.
+    """
+    check_free(workspace.store, start.session, name)
+    directory = directory.absolute()
+    if os.path.lexists(directory) and (
+        not directory.is_dir() or any(directory.iterdir())
+    ):
+        raise WouldOverwriteError(
+            f"{directory} is there and not empty",
+            paths=[os.fspath(directory)],
+            hint="name a new directory",
+        )
+    base = start.manifest.base
+    commit = base.commit if base and base.commit else None
+    if commit is None:
+        raise NotFoundError(
+            f"checkpoint {start.id} was made before the first git commit",
+            hint="git needs a commit to make a worktree on; commit, save, fork",
+        )
+    # All that can be wrong is found before there is anything to take back.
+    steps = extract.plan_whole(start)
+    workspace.repository.git(
+        "worktree", "add", "--detach", "--no-checkout", os.fspath(directory), commit
+    )
+    try:
+        made = fork_only(workspace.store, start, name)
+    except BaseException:
+        workspace.repository.git("worktree", "remove", "--force", os.fspath(directory))
+        raise
+    other = open_workspace(directory)
+    # The index as after a checkout, so that git status there tells the truth.
+    other.repository.git("read-tree", "HEAD")
+    other.make_current(made.session, made.branch)
+    with Root(other.top) as root:
+        extract.write_whole(root, made, steps)
+    return made
+
+
+def switch(workspace: Workspace, session: str, branch: str) -> Checkpoint:
+    """Makes a branch current; files stay as they are.
+
+    Raises:
+        NotFoundError: there is no such branch.
+    """
+    tip = require_tip(workspace.store, session, branch)
+    workspace.refuse_if_interrupted()
+    workspace.make_current(session, branch)
+    return tip
+
+
+def at_present(made: Plan) -> bool:
+    """Whether a plan leaves every file as it is."""
+    return not made.steps.steps and not made.obstacles

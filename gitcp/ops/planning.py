@@ -1,0 +1,200 @@
+"""What a restore would do, made before anything is written."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gitcp.errors import (
+    CorruptError,
+    FormatTooNewError,
+    NotFoundError,
+    UnsafePathError,
+)
+from gitcp.format import tree
+from gitcp.format.checkpoint import show_path
+from gitcp.format.tree import GITLINK
+from gitcp.git.transaction import Transaction, transaction
+from gitcp.ops.workspace import Current, Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.worktree import apply, plan
+from gitcp.worktree.capture import Snapshot
+from gitcp.worktree.files import Root
+from gitcp.worktree.plan import FilePlan, Left, Side
+
+
+class Plan(NamedTuple):
+    """What a restore would do. Making one writes nothing.
+
+    `steps` is empty where only the conversation is restored; `since` has the newest
+    checkpoints of other sessions that were made after the target: what they saved may
+    be in these files too. `fork` names the new branch,
+    `onto` the existing one, that goes on from here instead of the current one.
+    """
+
+    target: Checkpoint
+    files: bool
+    conversation: bool
+    paths: tuple[bytes, ...]
+    steps: FilePlan
+    obstacles: tuple[Left, ...]
+    operation: str | None
+    note: str | None = None
+    fork: tuple[str, str] | None = None
+    onto: Current | None = None
+    since: tuple[Checkpoint, ...] = ()
+
+
+def side(checkpoint: Checkpoint) -> Side:
+    """Returns the files of a checkpoint for a plan."""
+    return Side(checkpoint.files_tree, checkpoint.empty_dirs)
+
+
+def plan_restore(
+    workspace: Workspace,
+    target: Checkpoint,
+    *,
+    paths: Sequence[bytes] = (),
+    files: bool = True,
+    conversation: bool = True,
+    note: str | None = None,
+    fork: tuple[str, str] | None = None,
+) -> Plan:
+    """Returns what restoring a checkpoint would do, writing nothing.
+
+    With `paths` only these files come back, and no conversation.
+
+    Raises:
+        CorruptError: the target is damaged.
+        UnsafePathError: it names a path that must not be written.
+        NotFoundError: a path is in neither state.
+    """
+    with workspace.capturing() as capture, transaction(workspace.repository) as opened:
+        snapshot = capture.take(opened)
+        return fill_in(
+            workspace,
+            opened,
+            snapshot,
+            unseen_plan(
+                target,
+                paths=paths,
+                files=files,
+                conversation=conversation,
+                note=note,
+                fork=fork,
+            )._replace(
+                operation=workspace.repository.operation(),
+                since=_saved_since(workspace, target),
+            ),
+        )
+
+
+def _saved_since(workspace: Workspace, target: Checkpoint) -> tuple[Checkpoint, ...]:
+    """Returns the tips of other sessions that are younger than a checkpoint."""
+    found = []
+    for oid in workspace.store.refs().values():
+        try:
+            tip = workspace.store.checkpoint(oid)
+            if (
+                tip is not None
+                and tip.trailers.session != target.trailers.session
+                and tip.raw.epoch > target.raw.epoch
+            ):
+                _ = tip.manifest  # it is going to be shown
+                found.append(tip)
+        except (CorruptError, FormatTooNewError):
+            # What is wrong in another session must not stop this one.
+            continue
+    return tuple(found)
+
+
+def unseen_plan(
+    target: Checkpoint,
+    *,
+    paths: Sequence[bytes] = (),
+    files: bool = True,
+    conversation: bool = True,
+    note: str | None = None,
+    fork: tuple[str, str] | None = None,
+) -> Plan:
+    """Returns a plan without steps, for a caller that shows it to nobody.
+
+    `restore` makes the steps in any case, from what is there then.
+    """
+    return Plan(
+        target,
+        files,
+        conversation and not paths,
+        tuple(paths),
+        FilePlan((), ()),
+        (),
+        None,
+        note,
+        fork,
+    )
+
+
+def fill_in(
+    workspace: Workspace, opened: Transaction, snapshot: Snapshot, wanted: Plan
+) -> Plan:
+    """Returns a plan with the steps from a snapshot, and what is in their way."""
+    if not wanted.files:
+        return wanted
+    present = Side(snapshot.tree, frozenset(snapshot.empty))
+    target = side(wanted.target)
+    for path in wanted.paths:
+        inside = [
+            tree.lookup(one.tree, path, opened.tree) or path in one.empty
+            for one in (present, target)
+        ]
+        if not any(inside):
+            raise NotFoundError(
+                f"{show_path(path)} is neither here nor in checkpoint {wanted.target.id}",
+                hint=f"`gitcp files {wanted.target.id}` lists what it holds",
+            )
+    steps = make_steps(present, target, opened, wanted, snapshot.sparse)
+    check_objects(wanted.target, steps)
+    with Root(workspace.top) as root:
+        obstacles = apply.obstacles(root, steps)
+    return wanted._replace(steps=steps, obstacles=tuple(obstacles))
+
+
+def make_steps(
+    present: Side,
+    target: Side,
+    opened: Transaction,
+    wanted: Plan,
+    sparse: frozenset[bytes] = frozenset(),
+) -> FilePlan:
+    """Returns the steps between two states.
+
+    Raises:
+        UnsafePathError: the target names a path that must not be written.
+    """
+    try:
+        return plan.make(
+            present,
+            target,
+            opened.tree,
+            selects=plan.selection(wanted.paths),
+            sparse=sparse,
+        )
+    except ValueError as exc:
+        raise UnsafePathError(
+            f"checkpoint {wanted.target.id} must not be restored: {exc}",
+            hint="nothing was changed; `gitcp verify` lists what is wrong with it",
+        ) from exc
+
+
+def check_objects(target: Checkpoint, steps: FilePlan) -> None:
+    """Reads what would be written, so that damage is found before the first write."""
+    for step in steps.steps:
+        if step.after is None or step.after.mode in {tree.DIRECTORY, GITLINK}:
+            continue
+        try:
+            for _ in target.objects.stream(step.after.oid):
+                pass
+        except CorruptError as exc:
+            raise CorruptError(
+                f"{show_path(step.path)} in checkpoint {target.id} is damaged:"
+                f" {exc.message}",
+                hint="nothing was changed; `gitcp verify` shows what else is affected",
+            ) from exc

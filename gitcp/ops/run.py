@@ -1,0 +1,106 @@
+"""Running a command between two checkpoints."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.errors import GitcpError
+from gitcp.format.log import Decision
+from gitcp.git.command import tee
+from gitcp.ops.planning import plan_restore
+from gitcp.ops.restore import Restored, restore
+from gitcp.ops.save import Request, save
+from gitcp.ops.workspace import Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Saved
+
+_KEPT = 8 * 1024
+_TOLD = 2 * 1024
+_NOTE = 60
+
+
+class Ran(NamedTuple):
+    """How a command went: its exit status, and the checkpoints around it.
+
+    `trouble` is what kept gitcp from saving or going back afterwards.
+    """
+
+    status: int
+    before: Saved
+    failed: Checkpoint | None = None
+    back: Restored | None = None
+    trouble: GitcpError | None = None
+
+
+def run(
+    workspace: Workspace,
+    words: Sequence[str],
+    *,
+    directory: Path,
+    note: str | None = None,
+    rollback: bool = False,
+    out: int = 1,
+) -> Ran:
+    """Saves, runs a command in `directory`, and saves again if it fails.
+
+    The second checkpoint has the trigger `test-failure` and a `tried` entry with the
+    end of the output. With `rollback` the files are then as before the command; the
+    failure and its entry stay in the log. `out` is the descriptor for the command's
+    stdout.
+
+    Raises:
+        NotFoundError: the command cannot be started.
+        GitcpError: the first checkpoint cannot be made; the command was not run.
+    """
+    line = shlex.join(words)
+    before = save(
+        workspace,
+        Request(trigger="before-run", note=note or f"before {_short(line)}"),
+    )
+    done = tee(words, cwd=directory, keep=_KEPT, out=out)
+    if not done.status:
+        return Ran(done.status, before)
+    failed = back = None
+    try:
+        failed = save(
+            workspace,
+            Request(
+                trigger="test-failure",
+                note=f"{note or _short(line)}: exit status {done.status}",
+                decisions=(
+                    Decision(
+                        f"{_short(line)} (exit status {done.status})",
+                        kind="tried",
+                        why=_end(done.output),
+                    ),
+                ),
+                allow_empty=True,
+            ),
+        ).checkpoint
+        if rollback:
+            plan = plan_restore(
+                workspace,
+                before.checkpoint,
+                conversation=False,
+                note=f"went back: exit status {done.status}",
+            )
+            back = restore(workspace, plan)
+    except GitcpError as exc:
+        return Ran(done.status, before, failed, back, exc)
+    return Ran(done.status, before, failed, back)
+
+
+def _short(line: str) -> str:
+    first = line.split("\n", 1)[0]
+    return first if len(first) <= _NOTE else f"{first[: _NOTE - 1]}…"
+
+
+def _end(output: bytes) -> str | None:
+    """Returns the end of an output as text, from the start of a line where it can."""
+    tail = output[-_TOLD:]
+    if len(output) > _TOLD:
+        # A cut character or line at the front tells nothing.
+        rest = tail.split(b"\n", 1)[-1]
+        tail = rest or tail
+    return tail.decode("utf-8", "replace").strip() or None

@@ -1,0 +1,146 @@
+"""Saving: capture the files, add what was said and decided, append one checkpoint."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from gitcp.errors import CorruptError, StorageError
+from gitcp.format.log import Decision
+from gitcp.git.consolidate import consolidate
+from gitcp.git.transaction import Transaction, transaction
+from gitcp.names import check_text
+from gitcp.ops.workspace import Workspace, check_decisions, files_of
+from gitcp.store.draft import Draft, NewRecords
+from gitcp.store.store import Saved
+from gitcp.worktree import journal
+from gitcp.worktree.capture import Capture, Progress, Snapshot
+
+T = TypeVar("T")
+
+
+class Request(NamedTuple):
+    """What to save besides the files; None for session and branch: the current ones."""
+
+    session: str | None = None
+    branch: str | None = None
+    note: str | None = None
+    label: str | None = None
+    trigger: str = "manual"
+    records: tuple[NewRecords, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    position: msgspec.Raw | None = None
+    metadata: msgspec.Raw | None = None
+    allow_empty: bool = False
+    include: tuple[str, ...] = ()
+
+
+def save(
+    workspace: Workspace, request: Request, *, progress: Progress | None = None
+) -> Saved:
+    """Makes a checkpoint of the work tree, unless nothing changed.
+
+    Raises:
+        RestoreInterruptedError: a restore has to be ended first.
+        BusyError: another save or restore is under way.
+        StorageError, GitFailedError: nothing was saved.
+    """
+    _check_texts(request)
+    with workspace.locked():
+        journal.refuse_if_open(workspace.directory)
+        with (
+            workspace.capturing(request.include) as capture,
+            transaction(workspace.repository) as opened,
+        ):
+            saved = captured(
+                capture,
+                opened,
+                lambda snapshot: append(workspace, opened, snapshot, request),
+                progress=progress,
+            )
+        # The checkpoint is saved: housekeeping that fails must not deny that.
+        with suppress(StorageError):
+            consolidate(workspace.repository)
+        return saved
+
+
+def append(
+    workspace: Workspace, opened: Transaction, snapshot: Snapshot, request: Request
+) -> Saved:
+    """Makes a checkpoint of a snapshot; the caller holds the work tree's lock."""
+    current = workspace.current()
+    session = request.session or current.session
+    branch = request.branch or (
+        current.branch if session == current.session else "main"
+    )
+    waiting = workspace.pending()
+    pending = _unsaved(workspace, waiting, session, branch)
+    saved = workspace.store.append(
+        opened,
+        Draft(
+            session=session,
+            branch=branch,
+            trigger=request.trigger,
+            files=files_of(snapshot),
+            note=request.note,
+            label=request.label,
+            records=request.records,
+            decisions=(*pending, *request.decisions),
+            position=request.position,
+            metadata=request.metadata,
+            allow_empty=request.allow_empty,
+        ),
+    )
+    if waiting:
+        workspace.clear_pending()
+    workspace.make_current(session, branch)
+    return saved
+
+
+def _unsaved(
+    workspace: Workspace, waiting: list[Decision], session: str, branch: str
+) -> list[Decision]:
+    """Leaves out what a save holds that was killed before it could clear them away."""
+    tip = workspace.store.tip(session, branch) if waiting else None
+    if tip is None:
+        return waiting
+    with suppress(CorruptError):
+        held = set(tip.decisions())
+        return [entry for entry in waiting if entry not in held]
+    return waiting
+
+
+def _check_texts(request: Request) -> None:
+    for what, text in (
+        ("the note", request.note),
+        ("the label", request.label),
+        ("the trigger", request.trigger),
+    ):
+        if text is not None:
+            check_text(text, what)
+    check_decisions(request.decisions)
+
+
+def captured(
+    capture: Capture,
+    opened: Transaction,
+    use: Callable[[Snapshot], T],
+    *,
+    progress: Progress | None = None,
+) -> T:
+    """Captures, hands the snapshot to `use`, and remembers it if that went well.
+
+    Where objects that an earlier scan relied on are gone (a branch was deleted and
+    git has pruned), everything is read anew.
+    """
+    try:
+        snapshot = capture.take(opened, progress=progress)
+        result = use(snapshot)
+    except CorruptError:
+        snapshot = capture.take(opened, fresh=True, progress=progress)
+        result = use(snapshot)
+    # Derived (I7): losing it costs time, and what `use` did is done.
+    with suppress(StorageError):
+        capture.remember(snapshot)
+    return result

@@ -1,0 +1,212 @@
+"""Selecting a checkpoint: `[SESSION[/BRANCH]:]WHAT` (the interface, docs/cli.md)."""
+
+import re
+from collections.abc import Iterator
+
+from gitcp.errors import AmbiguousError, NotFoundError, UsageError
+from gitcp.format.layout import LogName
+from gitcp.names import check_typed, encode
+from gitcp.ops.workspace import Current, Workspace
+from gitcp.store import logs
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Store, require_tip
+
+_SHORTEST = 4
+_SHOWN = 8
+
+
+def split(spec: str, current: Current) -> tuple[str, str]:
+    """Returns session and branch of `SESSION[/BRANCH]`.
+
+    Raises:
+        UsageError: a name is not usable.
+    """
+    session, slash, branch = spec.partition("/")
+    check_typed(session, "session")
+    if slash:
+        return session, check_typed(branch, "branch")
+    return session, current.branch if session == current.session else "main"
+
+
+def select(workspace: Workspace, selector: str | None) -> Checkpoint:
+    """Returns the checkpoint a selector names; None stands for `last`.
+
+    Raises:
+        NotFoundError: there is none.
+        AmbiguousError: it fits several.
+        UsageError: it makes no sense.
+    """
+    current = workspace.current()
+    text = selector or "last"
+    store = workspace.store
+    what = text
+    if ":" in text:
+        return _qualified(store, current, text)
+    tip = store.tip(current.session, current.branch)
+    if tip is not None:
+        try:
+            return _on_branch(store, current.session, current.branch, what, text)
+        except NotFoundError:
+            found = _anywhere(store, what)
+            if found is None:
+                raise
+            return found
+    found = _anywhere(store, what)
+    if found is None:
+        return require_tip(store, current.session, current.branch)
+    return found
+
+
+def _qualified(store: Store, current: Current, text: str) -> Checkpoint:
+    """Returns the checkpoint `SESSION[/BRANCH]:WHAT` names; a label may hold a colon."""
+    failure: NotFoundError | UsageError | None = None
+    at = text.rfind(":")
+    while at >= 0:
+        try:
+            session, branch = split(text[:at], current)
+            return _on_branch(store, session, branch, text[at + 1 :] or "last", text)
+        except (NotFoundError, UsageError) as exc:
+            failure = failure or exc
+        at = text.rfind(":", 0, at)
+    labelled = _labelled(store, text)
+    if labelled is not None:
+        return labelled
+    assert failure is not None
+    raise failure
+
+
+def _on_branch(
+    store: Store, session: str, branch: str, what: str, text: str
+) -> Checkpoint:
+    tip = require_tip(store, session, branch)
+    if what == "last":
+        return tip
+    if re.fullmatch(r"\d{1,9}", what):
+        # A number wins over an id prefix, if there is such a number.
+        found = _by_number(store, tip, branch, int(what))
+        if found is not None:
+            return found
+        if len(what) < _SHORTEST:
+            raise NotFoundError(
+                f"there is no checkpoint {what} in {session}/{branch}",
+                hint=f"it has 1 to {tip.seq}; see `gitcp log`",
+            )
+    if match := re.fullmatch(r"~(\d{1,9})", what):
+        for distance, checkpoint in enumerate(store.line(tip)):
+            if distance == int(match[1]):
+                return checkpoint
+        raise NotFoundError(
+            f"there are not {match[1]} checkpoints before the last of {session}/{branch}",
+            hint="see `gitcp log`",
+        )
+    matches = list(_matching(store, tip, what))
+    if not matches:
+        found = before_message(store, tip, what)
+        if found is not None:
+            return found
+        raise NotFoundError(
+            f"there is no checkpoint {text!a} in {session}/{branch}",
+            hint="`gitcp log` lists them; `gitcp sessions` the other sessions",
+        )
+    return _only(matches, what)
+
+
+def _by_number(
+    store: Store, tip: Checkpoint, branch: str, number: int
+) -> Checkpoint | None:
+    component = encode(branch)
+    for checkpoint in store.line(tip):
+        if checkpoint.trailers.branch == component and checkpoint.seq == number:
+            return checkpoint
+    return None
+
+
+def _matching(store: Store, tip: Checkpoint, what: str) -> Iterator[Checkpoint]:
+    label = _component(what)
+    is_hex = re.fullmatch(rf"[0-9a-f]{{{_SHORTEST},40}}", what)
+    by_commit: dict[str, Checkpoint] = {}
+    for checkpoint in store.line(tip):
+        said = checkpoint.trailers
+        if label is not None and said.label == label:
+            yield checkpoint
+        elif is_hex:
+            if said.id.startswith(what) or checkpoint.commit.startswith(what):
+                yield checkpoint
+            elif said.base is not None and said.base.startswith(what):
+                # The oldest one with this base is the one made at the commit.
+                by_commit[said.base] = checkpoint
+    yield from by_commit.values()
+
+
+def _component(text: str) -> str | None:
+    try:
+        return encode(text)
+    except UsageError:
+        return None
+
+
+def _only(matches: list[Checkpoint], what: str) -> Checkpoint:
+    labelled = [found for found in matches if found.trailers.label == _component(what)]
+    if labelled:
+        # A label given again moves: the newest has it.
+        return labelled[0]
+    if len({found.oid for found in matches}) == 1:
+        return matches[0]
+    raise _ambiguous(matches, what)
+
+
+def _ambiguous(matches: list[Checkpoint], what: str) -> AmbiguousError:
+    shown = ", ".join(
+        f"{found.id} ({found.session}/{found.branch} #{found.seq})"
+        for found in matches[:_SHOWN]
+    )
+    more = " …" if len(matches) > _SHOWN else ""
+    return AmbiguousError(
+        f"{what!a} fits {len(matches)} checkpoints: {shown}{more}",
+        hint="give more of the id, or the number",
+    )
+
+
+def _labelled(store: Store, label: str) -> Checkpoint | None:
+    found = _anywhere(store, label)
+    component = _component(label)
+    return found if found and found.trailers.label == component else None
+
+
+def _anywhere(store: Store, what: str) -> Checkpoint | None:
+    """Looks for an id or label in all branches."""
+    if what == "last":
+        return None
+    found: dict[str, Checkpoint] = {}
+    for oid in store.refs().values():
+        tip = store.checkpoint(oid)
+        if tip is not None:
+            matches = list(_matching(store, tip, what))
+            if matches:
+                one = _only(matches, what)
+                found.setdefault(one.id, one)
+    if len(found) > 1:
+        raise _ambiguous(list(found.values()), what)
+    return next(iter(found.values()), None)
+
+
+def before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | None:
+    """Returns the newest checkpoint of a line that does not hold a message yet.
+
+    That is the state before that message or prompt.
+    """
+    if len(ident) < _SHORTEST:
+        return None
+    needle = f'"{ident}"'.encode()
+    at = tip.conversation().find(needle)
+    if at < 0:
+        return None
+    said = tip.manifest.conversation
+    assert said is not None
+    name = LogName("conversation", said.source)
+    for checkpoint in store.line(tip):
+        # Another source may have been written last then.
+        held = logs.meta(checkpoint.log_tree, name, checkpoint.objects)
+        if held is None or held.bytes <= at:
+            return checkpoint
+    return None

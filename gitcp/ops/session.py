@@ -1,0 +1,296 @@
+"""The Python interface: Store, Session, Branch, Batch (exported by `gitcp`)."""
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+import msgspec
+
+from gitcp.errors import UsageError
+from gitcp.format.log import Decision
+from gitcp.ops import fork as forking
+from gitcp.ops import planning
+from gitcp.ops import restore as restoring
+from gitcp.ops.planning import Plan
+from gitcp.ops.restore import Restored
+from gitcp.ops.save import Request, save
+from gitcp.ops.select import select
+from gitcp.ops.workspace import Current, Workspace, open_workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import NewRecords
+
+T = TypeVar("T")
+
+
+def open(directory: str | os.PathLike[str] = ".") -> "Store":  # noqa: A001  gitcp.open
+    """Returns the store of the repository around a directory; writes nothing.
+
+    Raises:
+        NotARepositoryError: there is none.
+        UnsupportedRepositoryError: a kind that gitcp cannot serve.
+    """
+    return Store(open_workspace(directory))
+
+
+class Store:
+    """The checkpoints of one project."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def __repr__(self) -> str:
+        return f"<gitcp.Store {str(self._workspace.top)!r}>"
+
+    def session(self, name: str, branch: str = "main") -> "Session":
+        """Returns a session by name, any text; it exists from the first save on."""
+        if not name or not branch:
+            raise UsageError("a session needs a name", hint="give it one")
+        return Session(self._workspace, name, branch)
+
+    def sessions(self) -> list["Session"]:
+        """Returns the sessions there are, each on its `main` or first branch."""
+        return [
+            Session(self._workspace, found.name, found.branches[0].name)
+            for found in forking.sessions(self._workspace.store)
+        ]
+
+    def checkpoint(self, selector: str) -> Checkpoint:
+        """Returns a checkpoint by selector, as on the command line.
+
+        Raises:
+            NotFoundError, AmbiguousError: there is none, or more than one.
+        """
+        return select(self._workspace, selector)
+
+
+class Session:
+    """One thread of work, on one of its branches."""
+
+    def __init__(self, workspace: Workspace, name: str, branch: str) -> None:
+        self._workspace = workspace
+        self.name = name
+        self.branch = branch
+
+    def __repr__(self) -> str:
+        return f"<gitcp.{type(self).__name__} {self.name}/{self.branch}>"
+
+    def save(
+        self,
+        *,
+        messages: Iterable[Any] | None = None,
+        append: Iterable[Any] | None = None,
+        note: str | None = None,
+        label: str | None = None,
+        trigger: str = "manual",
+        position: Any = None,
+        metadata: Mapping[str, Any] | None = None,
+        decisions: Sequence[Decision] = (),
+        allow_empty: bool = False,
+    ) -> Checkpoint:
+        """Makes a checkpoint, or returns the newest one if nothing changed.
+
+        `messages` is the whole conversation, `append` only what is new; values are
+        anything that is JSON. A position of None leaves the last one standing.
+
+        Raises:
+            UsageError: something is not JSON, or both kinds of messages are given.
+            BusyError: another process is saving or restoring in this work tree.
+            StorageError: the disk refused; nothing was saved.
+        """
+        if messages is not None and append is not None:
+            raise UsageError("give messages or append, not both", hint="drop one")
+        records: tuple[NewRecords, ...] = ()
+        given = messages if messages is not None else append
+        if given is not None:
+            data = b"".join(
+                bytes(_json(message, "a message")) + b"\n" for message in given
+            )
+            records = (NewRecords(data, whole=messages is not None),)
+        return save(
+            self._workspace,
+            Request(
+                session=self.name,
+                branch=self.branch,
+                note=note,
+                label=label,
+                trigger=trigger,
+                records=records,
+                decisions=tuple(decisions),
+                position=None if position is None else _json(position, "the position"),
+                metadata=None if metadata is None else _json(metadata, "the metadata"),
+                allow_empty=allow_empty,
+            ),
+        ).checkpoint
+
+    @property
+    def last(self) -> Checkpoint | None:
+        """The newest checkpoint, or None."""
+        return self._workspace.store.tip(self.name, self.branch)
+
+    def checkpoints(self) -> Iterator[Checkpoint]:
+        """Yields the checkpoints of the line, newest first, across fork points."""
+        tip = self.last
+        if tip is not None:
+            yield from self._workspace.store.line(tip)
+
+    def plan_restore(
+        self,
+        checkpoint: Checkpoint,
+        *,
+        paths: Sequence[str | bytes] = (),
+        files: bool = True,
+        conversation: bool = True,
+    ) -> Plan:
+        """Returns what restoring would do; writes nothing.
+
+        Raises:
+            CorruptError: the checkpoint is damaged.
+            UnsafePathError: it names a path that must not be written.
+        """
+        return planning.plan_restore(
+            self._workspace,
+            checkpoint,
+            paths=[os.fsencode(path) for path in paths],
+            files=files,
+            conversation=conversation,
+        )._replace(onto=Current(self.name, self.branch))
+
+    def restore(self, plan: Plan) -> Restored:
+        """Carries out a plan; what is there now is saved first.
+
+        Raises:
+            WouldOverwriteError: something that no checkpoint holds is in the way.
+            PartialError: done, but files changed meanwhile and were left alone.
+        """
+        return restoring.restore(self._workspace, plan)
+
+    def fork(self, checkpoint: Checkpoint, name: str) -> "Branch":
+        """Makes a new branch at a checkpoint; files stay as they are.
+
+        Raises:
+            UsageError: the name is taken.
+        """
+        forking.fork_only(self._workspace.store, checkpoint, name)
+        return Branch(self._workspace, checkpoint.session, name)
+
+    def batch(
+        self,
+        records: Iterable[T],
+        *,
+        every: int | None = None,
+        seconds: float | None = None,
+        note: str | None = None,
+    ) -> "Batch[T]":
+        """Returns a batch over records that resumes after the last saved position.
+
+        It saves each `every` records or `seconds`, and at the end. `records` must yield
+        the same records in the same order each time.
+        """
+        return Batch(self, records, every=every, seconds=seconds, note=note)
+
+
+class Branch(Session):
+    """A session on a branch of its own, as `Session.fork` makes it."""
+
+
+class Batch(Generic[T]):
+    """Iterates over records, saving how many are done; use it as a context manager.
+
+    A record counts as done when the next one is asked for. The position is
+    `{"offset": n}`: n records are done.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        records: Iterable[T],
+        *,
+        every: int | None,
+        seconds: float | None,
+        note: str | None,
+    ) -> None:
+        if every is not None and every < 1:
+            raise UsageError("every must be at least 1", hint="every=1000")
+        self._session = session
+        self._records = records
+        self._every = every
+        self._seconds = seconds
+        self._note = note
+        last = session.last
+        position = last.position if last is not None else None
+        offset = position.get("offset", 0) if isinstance(position, dict) else 0
+        self.offset: int = offset if isinstance(offset, int) else 0
+        self._saved = self.offset
+        self._saved_at = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # What is done is done, also where the loop was left by an error.
+        if self.offset != self._saved:
+            self.save()
+
+    def save(self) -> Checkpoint:
+        """Saves the position now."""
+        saved = self._session.save(
+            position={"offset": self.offset}, note=self._note, trigger="interval"
+        )
+        self._saved = self.offset
+        self._saved_at = time.monotonic()
+        return saved
+
+    def __iter__(self) -> Iterator[T]:
+        for number, record in enumerate(self._records):
+            if number < self.offset:
+                continue
+            yield record
+            self.offset = number + 1
+            if self._due():
+                self.save()
+
+    def _due(self) -> bool:
+        if self._every is not None and self.offset - self._saved >= self._every:
+            return True
+        return (
+            self._seconds is not None
+            and time.monotonic() - self._saved_at >= self._seconds
+        )
+
+
+def _finite(value: Any) -> bool:
+    """Whether every number is finite; msgspec would write null for others."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, Mapping):
+        return all(map(_finite, value.values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return all(map(_finite, value))
+    return True
+
+
+def _json(value: Any, what: str) -> msgspec.Raw:
+    try:
+        try:
+            raw = msgspec.json.encode(value)
+        except UnicodeEncodeError:
+            # Lone surrogates, as output of programs decoded by Python has them.
+            raw = json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+        if b"null" in raw and not _finite(value):
+            raise UsageError(
+                f"{what} holds a number that is not finite", hint="JSON has none"
+            )
+        return msgspec.Raw(raw)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as exc:
+        raise UsageError(
+            f"{what} is not JSON: {exc}", hint="use dicts, lists, text"
+        ) from exc

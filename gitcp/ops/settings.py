@@ -1,0 +1,90 @@
+"""Settings: git config, section `gitcp`, overridden by `GITCP_*` in the environment."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple, Self
+
+from gitcp.errors import UsageError
+from gitcp.git.repository import Repository
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SIZE = re.compile(r"(\d+)\s*([kmg]?)i?b?", re.IGNORECASE)
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
+_PER = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+# name -> (default, meaning)
+KNOWN = {
+    "maxFileSize": ("100m", "larger files are listed as not captured"),
+    "include": ("", "globs of ignored paths to capture (may be given many times)"),
+    "exclude": ("", "globs of paths never to capture (may be given many times)"),
+    "lockTimeout": (
+        "10s",
+        "how long to wait for another gitcp, and for a lock of git's",
+    ),
+}
+
+
+class Settings(NamedTuple):
+    """The settings in force. Sizes in bytes, times in seconds."""
+
+    max_file_size: int
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    lock_timeout: float
+
+    @classmethod
+    def of(
+        cls, repository: Repository, environment: Mapping[str, str] | None = None
+    ) -> Self:
+        """Returns the settings of a repository.
+
+        Raises:
+            UsageError: a value makes no sense.
+        """
+        environment = os.environ if environment is None else environment
+
+        def many(name: str) -> list[str]:
+            variable = "GITCP_" + re.sub(r"([A-Z])", r"_\1", name).upper()
+            if variable in environment:
+                return environment[variable].split(os.pathsep)
+            return repository.config.get(f"gitcp.{name.lower()}", [])
+
+        def one(name: str) -> str:
+            values = many(name)
+            return values[-1] if values else KNOWN[name][0]
+
+        return cls(
+            parse_size(one("maxFileSize"), "gitcp.maxFileSize"),
+            tuple(filter(None, many("include"))),
+            tuple(filter(None, many("exclude"))),
+            parse_seconds(one("lockTimeout"), "gitcp.lockTimeout"),
+        )
+
+
+def parse_size(text: str, what: str) -> int:
+    """Returns a size such as `100m` in bytes.
+
+    Raises:
+        UsageError: it is none.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(
+            f"{what} is {text!a}, not a size", hint="write 500k, 100m or 2g"
+        )
+    return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def parse_seconds(text: str, what: str) -> float:
+    """Returns a duration such as `10s` in seconds.
+
+    Raises:
+        UsageError: it is none.
+    """
+    match = _SECONDS.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(
+            f"{what} is {text!a}, not a duration", hint="write 500ms, 10s or 5m"
+        )
+    return float(match[1]) * _PER[match[2] or "s"]

@@ -1,0 +1,60 @@
+"""Where the work stands, found out without writing anything into the repository."""
+
+from typing import NamedTuple
+
+from gitcp.errors import CorruptError
+from gitcp.format import tree
+from gitcp.format.log import Decision
+from gitcp.format.tree import Change
+from gitcp.git.transaction import transaction
+from gitcp.ops.workspace import Current, Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.worktree import journal
+from gitcp.worktree.journal import Journal
+
+
+class Status(NamedTuple):
+    """The current line and what is not in it yet.
+
+    `tip` is None before the first save; `interrupted` is the restore that was cut off.
+    """
+
+    current: Current
+    tip: Checkpoint | None
+    changes: tuple[Change, ...]
+    skipped: int
+    pending: tuple[Decision, ...]
+    interrupted: Journal | None
+
+
+def status(workspace: Workspace) -> Status:
+    """Returns where the work stands.
+
+    Raises:
+        CorruptError: the tip is damaged.
+        GitFailedError: git failed.
+    """
+    current = workspace.current()
+    tip = workspace.store.tip(current.session, current.branch)
+    # Never published, so nothing that is read here gets into the repository.
+    with workspace.capturing() as capture, transaction(workspace.repository) as opened:
+
+        def compare(*, fresh: bool) -> tuple[tuple[Change, ...], int]:
+            snapshot = capture.take(opened, fresh=fresh)
+            before = tip.files_tree if tip else None
+            found = tree.diff(before, snapshot.tree, opened.tree)
+            return tuple(found), len(snapshot.skipped)
+
+        try:
+            changes, skipped = compare(fresh=False)
+        except CorruptError:
+            # What an earlier scan relied on may be gone.
+            changes, skipped = compare(fresh=True)
+    return Status(
+        current,
+        tip,
+        changes,
+        skipped,
+        tuple(workspace.pending()),
+        journal.read(workspace.directory),
+    )

@@ -1,0 +1,197 @@
+"""A work tree with its store: what every operation on files starts from."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gitcp import durable
+from gitcp.errors import UnsupportedRepositoryError
+from gitcp.format.log import Decision, decode_decisions, encode_decision
+from gitcp.git.repository import Repository, discover
+from gitcp.names import check_text
+from gitcp.ops.settings import Settings
+from gitcp.store.draft import FilesState
+from gitcp.store.store import Store
+from gitcp.worktree import journal
+
+if TYPE_CHECKING:
+    from gitcp.worktree.capture import Capture, Snapshot
+
+MAIN = "main"
+
+
+class Current(msgspec.Struct, frozen=True):
+    """The session and branch that a work tree is on."""
+
+    session: str
+    branch: str
+
+
+class Workspace:
+    """A project that checkpoints are made of."""
+
+    def __init__(
+        self, repository: Repository, settings: Settings, store: Store
+    ) -> None:
+        if repository.top is None:
+            raise UnsupportedRepositoryError(
+                f"{repository.git_dir} has no work tree", hint="run gitcp in a clone"
+            )
+        self.repository = repository
+        self.settings = settings
+        self.store = store
+        self.top: Path = repository.top
+
+    @property
+    def directory(self) -> Path:
+        """Where this work tree's own state lies."""
+        return self.repository.worktree_dir
+
+    # --- current session ----------------------------------------------------------
+
+    def current(self) -> Current:
+        """Returns the session and branch last saved to, forked to or switched to.
+
+        The default is `main/main`, in a linked worktree the worktree's name.
+        """
+        try:
+            raw = (self.directory / "current.json").read_bytes()
+            return msgspec.json.decode(raw, type=Current)
+        except (OSError, msgspec.MsgspecError):
+            return Current(self.repository.worktree_name or MAIN, MAIN)
+
+    def make_current(self, session: str, branch: str) -> None:
+        """Makes a branch the current one of this work tree."""
+        if self.current() == Current(session, branch) and self._has("current.json"):
+            return
+        with durable.storage("noting the current session"):
+            durable.make_directories(self.directory, private=True)
+            durable.replace(
+                self.directory / "current.json",
+                msgspec.json.encode(Current(session, branch)),
+            )
+
+    def _has(self, name: str) -> bool:
+        return (self.directory / name).exists()
+
+    # --- decisions that wait for the next save -------------------------------------
+
+    def pending(self) -> list[Decision]:
+        """Returns the decisions that go into the next save.
+
+        Raises:
+            CorruptError: the file they wait in is damaged.
+        """
+        try:
+            raw = (self.directory / "pending.jsonl").read_bytes()
+        except FileNotFoundError:
+            return []
+        return list(decode_decisions(raw, "the next save (pending.jsonl)"))
+
+    def add_pending(self, entries: list[Decision]) -> None:
+        """Keeps decisions for the next save.
+
+        Raises:
+            UsageError: a text is not valid Unicode.
+            BusyError: a save or restore is under way.
+        """
+        check_decisions(entries)
+        # The time also tells an entry from one with the same words.
+        at = self.store.now()
+        dated = [msgspec.structs.replace(entry, at=entry.at or at) for entry in entries]
+        # A save that is under way would clear away what it has not seen.
+        with self.locked(), durable.storage("keeping the decision"):
+            path = self.directory / "pending.jsonl"
+            before = path.read_bytes() if path.exists() else b""
+            durable.replace(path, before + b"".join(map(encode_decision, dated)))
+
+    def clear_pending(self) -> None:
+        """Forgets the waiting decisions; they have been saved."""
+        with durable.storage("clearing the decisions that were saved"):
+            durable.remove(self.directory / "pending.jsonl")
+
+    # --- files --------------------------------------------------------------------
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds this work tree's lock.
+
+        Raises:
+            BusyError: another save or restore kept it.
+        """
+        with durable.storage("preparing"):
+            durable.make_directories(self.directory, private=True)
+        with durable.locked(
+            self.directory / "worktree.lock",
+            what=f"the work tree {self.top}",
+            timeout=self.settings.lock_timeout,
+        ):
+            yield
+
+    def refuse_if_interrupted(self) -> None:
+        """Raises if a restore was cut off here; waits for one that is under way.
+
+        Raises:
+            RestoreInterruptedError: one was.
+            BusyError: one is under way, and takes too long.
+        """
+        if journal.is_open(self.directory):
+            # Its journal is no news while the process that wrote it is at work.
+            with self.locked():
+                journal.refuse_if_open(self.directory)
+
+    @contextmanager
+    def capturing(self, include: tuple[str, ...] = ()) -> "Iterator[Capture]":
+        """Opens the work tree for capture; git's comparison starts at once."""
+        # Commands that only look do without all this.
+        from gitcp.worktree.capture import Capture  # noqa: PLC0415
+        from gitcp.worktree.files import Root  # noqa: PLC0415
+        from gitcp.worktree.scan import Rules  # noqa: PLC0415
+
+        rules = Rules(
+            self.settings.max_file_size,
+            self.settings.include + include,
+            self.settings.exclude,
+        )
+        with Root(self.top) as root:
+            capture = Capture(self.repository, root, rules)
+            try:
+                capture.begin()
+                yield capture
+            finally:
+                capture.abandon()
+
+
+def check_decisions(entries: Iterable[Decision]) -> None:
+    """Raises where an entry cannot be stored.
+
+    Raises:
+        UsageError: a text is not valid Unicode.
+    """
+    for entry in entries:
+        check_text(entry.text, f"the {entry.kind}")
+        check_text(entry.why or "", "the reason")
+        for path in entry.paths:
+            check_text(path, "the path")
+
+
+def open_workspace(directory: str | os.PathLike[str]) -> Workspace:
+    """Returns the workspace around a directory.
+
+    Raises:
+        NotARepositoryError: there is no repository.
+        UnsupportedRepositoryError: gitcp cannot serve it.
+    """
+    repository = discover(directory)
+    settings = Settings.of(repository)
+    repository.refs.lock_timeout = settings.lock_timeout
+    return Workspace(repository, settings, Store(repository))
+
+
+def files_of(snapshot: "Snapshot") -> FilesState:
+    """Returns what of a snapshot goes into a checkpoint."""
+    return FilesState(snapshot.tree, frozenset(snapshot.empty), snapshot.skipped)

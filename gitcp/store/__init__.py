@@ -1,0 +1,1 @@
+"""Append, read, walk: the invariants of docs/format.md live here."""

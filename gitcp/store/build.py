@@ -1,0 +1,271 @@
+"""Making the objects of one checkpoint on a given tip (docs/format.md, 3 to 6)."""
+
+import datetime
+import secrets
+
+import msgspec
+
+from gitcp.format import checkpoint as manifests
+from gitcp.format import layout, log, tree
+from gitcp.format.checkpoint import (
+    NULL,
+    Base,
+    Conversation,
+    Files,
+    LogTotals,
+    Manifest,
+    Skipped,
+)
+from gitcp.format.commit import Trailers, encode_commit
+from gitcp.format.layout import FORMAT, LogName
+from gitcp.format.tree import DIRECTORY, FILE, Entry
+from gitcp.git.repository import Repository
+from gitcp.git.transaction import Transaction
+from gitcp.names import encode
+from gitcp.store import logs
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft, FilesState
+from gitcp.store.summary import summary
+
+_MILLISECOND = 1_000
+
+
+def count_records(data: bytes) -> int:
+    """Returns the number of lines, a torn last one included."""
+    return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+
+
+def timestamp(epoch: float) -> str:
+    """Returns a time as RFC 3339 in UTC with milliseconds."""
+    moment = datetime.datetime.fromtimestamp(
+        round(epoch * _MILLISECOND) / _MILLISECOND, datetime.UTC
+    )
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Build:
+    """One attempt to make a checkpoint on a given tip."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        transaction: Transaction,
+        draft: Draft,
+        tip: Checkpoint | None,
+        now: float,
+    ) -> None:
+        self._repository = repository
+        self._transaction = transaction
+        self._draft = draft
+        self._tip = tip
+        self._before = tip or draft.fork_of
+        self._now = now
+        self._metas: dict[LogName, log.Meta] = {}
+        self._rewritten = 0
+
+    def run(self) -> tuple[bytes, int] | None:
+        """Returns the new commit's oid and segments rewritten; None if no change."""
+        draft, before = self._draft, self._before
+        logs_of = draft.logs_from or before
+        old_log = logs_of.log_tree if logs_of else None
+        log_tree = self._write_logs(old_log)
+        files = draft.files or _files_of(before)
+        unchanged = (
+            before is not None
+            and before is self._tip
+            and log_tree == before.log_tree
+            and files.tree == before.files_tree
+            and files.empty == before.empty_dirs
+            and _lasting(files.skipped) == _lasting(before.skipped())
+            and draft.position is None
+            and draft.metadata is None
+            and draft.label is None
+        )
+        if unchanged and not draft.allow_empty:
+            return None
+        parent = before.oid if before else None
+        if parent is None:
+            anchor = self._repository.anchor()
+            parent = bytes.fromhex(anchor) if anchor else None
+        manifest = self._manifest(files, logs_of)
+        root = self._root(files, log_tree, manifest)
+        head = manifest.base.commit if manifest.base else None
+        bases = [before.raw.tree] if before else []
+        bases += draft.bases
+        if draft.logs_from is not None:
+            bases.append(draft.logs_from.raw.tree)
+        if head is not None:
+            bases.append(self._repository.objects.commit(bytes.fromhex(head)).tree)
+        self._transaction.complete(root, tuple(bases))
+        raw = encode_commit(
+            root,
+            parent,
+            int(self._now),
+            draft.note,
+            Trailers(
+                manifest.id,
+                encode(draft.session),
+                encode(draft.branch),
+                manifest.seq,
+                draft.trigger,
+                head,
+                draft.label,
+            ),
+        )
+        return self._transaction.add_commit(raw), self._rewritten
+
+    def _write_logs(self, old: bytes | None) -> bytes | None:
+        writer = logs.Writer(self._transaction, old)
+        changes: dict[bytes, Entry | None] = {}
+
+        def take(name: LogName, appended: logs.Appended | None) -> None:
+            if appended is not None:
+                changes.update(appended.changes)
+                self._metas[name] = appended.meta
+                self._rewritten += appended.rewritten
+
+        for records in self._draft.records:
+            name = LogName("conversation", records.source)
+            if records.whole:
+                take(
+                    name,
+                    writer.replace(
+                        name,
+                        records.data,
+                        kind=records.kind,
+                        count=count_records,
+                        agent_session=records.agent_session,
+                    ),
+                )
+            else:
+                take(
+                    name,
+                    writer.append(
+                        name,
+                        records.data,
+                        kind=records.kind,
+                        records=count_records(records.data),
+                        agent_session=records.agent_session,
+                    ),
+                )
+        if self._draft.decisions:
+            at = timestamp(self._now)
+            lines = [
+                log.encode_decision(
+                    entry if entry.at else msgspec.structs.replace(entry, at=at)
+                )
+                for entry in self._draft.decisions
+            ]
+            take(
+                layout.DECISIONS,
+                writer.append(
+                    layout.DECISIONS,
+                    b"".join(lines),
+                    kind="decisions",
+                    records=len(lines),
+                ),
+            )
+        return tree.edit(
+            old, changes, self._transaction.tree, self._transaction.add_tree
+        )
+
+    def _manifest(self, files: FilesState, logs_of: Checkpoint | None) -> Manifest:
+        draft, before = self._draft, self._before
+        carried = logs_of.manifest if logs_of else None
+        head, branch = self._repository.head()
+        operation = self._repository.operation()
+        tasks = [entry.text for entry in draft.decisions if entry.kind == "task"]
+        return Manifest(
+            format=FORMAT,
+            id=draft.id or secrets.token_hex(6),
+            session=draft.session,
+            branch=draft.branch,
+            seq=self._tip.seq + 1 if self._tip else 1,
+            created=timestamp(self._now),
+            trigger=draft.trigger,
+            note=draft.note,
+            label=draft.label,
+            author=_unicode(self._repository.setting("user.name")),
+            base=Base(head, _unicode(branch), operation) if head or branch else None,
+            position=draft.position or (carried.position if carried else NULL),
+            metadata=draft.metadata or (carried.metadata if carried else NULL),
+            files=self._count(files, before),
+            conversation=self._conversation(carried),
+            decisions=self._totals(
+                layout.DECISIONS, carried.decisions if carried else None
+            ),
+            steps=self._totals(layout.STEPS, carried.steps if carried else None),
+            task=tasks[-1] if tasks else (carried.task if carried else None),
+            skipped=len(files.skipped),
+            restored_from=draft.restored_from,
+            replaced=draft.replaced,
+            forked_from=draft.fork_of.id if draft.fork_of else None,
+        )
+
+    def _count(self, files: FilesState, before: Checkpoint | None) -> Files:
+        counts = {"added": 0, "modified": 0, "deleted": 0}
+        old = before.files_tree if before else None
+        for change in tree.diff(old, files.tree, self._transaction.tree):
+            counts[change.status] += 1
+        return Files(files.tree.hex() if files.tree else None, **counts)
+
+    def _conversation(self, carried: Manifest | None) -> Conversation | None:
+        written = [name for name in self._metas if name.log == "conversation"]
+        if not written:
+            return carried.conversation if carried else None
+        meta = self._metas[written[0]]
+        return Conversation(
+            meta.name,
+            meta.kind,
+            meta.messages,
+            meta.bytes,
+            meta.segments,
+            meta.digest,
+            meta.agent_session,
+        )
+
+    def _totals(self, name: LogName, carried: LogTotals | None) -> LogTotals | None:
+        meta = self._metas.get(name)
+        if meta is None:
+            return carried
+        return LogTotals(meta.messages, meta.bytes, meta.segments, meta.digest)
+
+    def _root(
+        self, files: FilesState, log_tree: bytes | None, manifest: Manifest
+    ) -> bytes:
+        add = self._transaction.add_blob
+        own = {
+            layout.CHECKPOINT: Entry(FILE, add(manifests.encode_manifest(manifest))),
+            layout.SUMMARY: Entry(FILE, add(summary(manifest, self._draft.decisions))),
+        }
+        if files.skipped:
+            own[layout.SKIPPED] = Entry(
+                FILE, add(manifests.encode_skipped(files.skipped))
+            )
+        if files.empty:
+            own[layout.EMPTY_DIRS] = Entry(
+                FILE, add(manifests.encode_empty_dirs(files.empty))
+            )
+        if log_tree is not None:
+            own[layout.LOG] = Entry(DIRECTORY, log_tree)
+        root = dict(self._transaction.tree(files.tree)) if files.tree else {}
+        root[layout.RESERVED] = Entry(DIRECTORY, self._transaction.add_tree(own))
+        return self._transaction.add_tree(root)
+
+
+def _files_of(before: Checkpoint | None) -> FilesState:
+    if before is None:
+        return FilesState(None)
+    return FilesState(before.files_tree, before.empty_dirs, tuple(before.skipped()))
+
+
+def _lasting(skipped: tuple[Skipped, ...] | list[Skipped]) -> set[Skipped]:
+    """A file that would not settle is no reason for a checkpoint by itself."""
+    return {entry for entry in skipped if entry.reason != "changed-while-reading"}
+
+
+def _unicode(text: str | None) -> str | None:
+    """Names in git are bytes; checkpoint.json holds Unicode."""
+    if text is None:
+        return None
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

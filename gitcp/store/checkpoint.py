@@ -1,0 +1,202 @@
+"""One checkpoint, read lazily."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from gitcp.errors import AgentRecordError, CorruptError
+from gitcp.format import checkpoint as manifests
+from gitcp.format import jsontext, layout, log, tree
+from gitcp.format.checkpoint import Manifest, Skipped
+from gitcp.format.commit import Commit, Trailers
+from gitcp.format.layout import LogName
+from gitcp.format.log import Decision
+from gitcp.format.tree import DIRECTORY, Entry
+from gitcp.git.objects import Objects
+from gitcp.store import logs
+
+
+class Checkpoint:
+    """A saved state: files, conversation, decisions. Immutable.
+
+    `commit` is the commit's id in hex. What the commit message says (`id`, `seq`,
+    `trigger`) costs nothing to read; the rest is read on use.
+    """
+
+    def __init__(
+        self, objects: Objects, oid: bytes, commit: Commit, trailers: Trailers
+    ) -> None:
+        self.objects = objects
+        self.oid = oid
+        self.raw = commit
+        self.trailers = trailers
+
+    def __repr__(self) -> str:
+        said = self.trailers
+        return f"<Checkpoint {said.id} {said.session}/{said.branch} #{said.seq}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Checkpoint) and other.oid == self.oid
+
+    def __hash__(self) -> int:
+        return hash(self.oid)
+
+    @property
+    def commit(self) -> str:
+        """The commit's id in hex."""
+        return self.oid.hex()
+
+    @property
+    def id(self) -> str:
+        """The checkpoint's own id: 12 hex digits, stable for life."""
+        return self.trailers.id
+
+    @property
+    def seq(self) -> int:
+        """Its number on its branch, from 1."""
+        return self.trailers.seq
+
+    @property
+    def session(self) -> str:
+        """The name of its session."""
+        return self.manifest.session
+
+    @property
+    def branch(self) -> str:
+        """The name of its branch."""
+        return self.manifest.branch
+
+    @property
+    def note(self) -> str | None:
+        """The note it was saved with."""
+        return self.manifest.note
+
+    @property
+    def label(self) -> str | None:
+        """Its label."""
+        return self.manifest.label
+
+    @property
+    def trigger(self) -> str:
+        """Why it was made."""
+        return self.manifest.trigger
+
+    @property
+    def position(self) -> Any:
+        """Where a pipeline stood: any JSON value, or None."""
+        return jsontext.decode(self.manifest.position)
+
+    @property
+    def metadata(self) -> Any:
+        """What came with the messages as metadata, or None."""
+        return jsontext.decode(self.manifest.metadata)
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The content of checkpoint.json.
+
+        Raises:
+            CorruptError: it is missing or damaged.
+            FormatTooNewError: a newer gitcp wrote it.
+        """
+        entry = self._own(layout.CHECKPOINT)
+        where = f"checkpoint {self.id}"
+        if entry is None:
+            raise CorruptError(
+                f"{where} has no checkpoint.json", hint="run `gitcp verify`"
+            )
+        return manifests.decode_manifest(self.objects.blob(entry.oid), where)
+
+    def _own(self, path: bytes) -> Entry | None:
+        return tree.lookup(
+            self.raw.tree, layout.RESERVED + b"/" + path, self.objects.tree
+        )
+
+    @cached_property
+    def log_tree(self) -> bytes | None:
+        """The oid of the tree that holds the logs."""
+        entry = self._own(layout.LOG)
+        return entry.oid if entry is not None and entry.mode == DIRECTORY else None
+
+    @cached_property
+    def files_tree(self) -> bytes | None:
+        """The oid of the root tree without `.gitcp`; None where there is no file."""
+        entries = dict(self.objects.tree(self.raw.tree))
+        entries.pop(layout.RESERVED, None)
+        return self.objects.pin(tree.encode(entries)) if entries else None
+
+    @cached_property
+    def empty_dirs(self) -> frozenset[bytes]:
+        """The directories that were empty."""
+        entry = self._own(layout.EMPTY_DIRS)
+        if entry is None:
+            return frozenset()
+        return frozenset(manifests.decode_empty_dirs(self.objects.blob(entry.oid)))
+
+    def skipped(self) -> list[Skipped]:
+        """Returns what was not captured, with the reason.
+
+        Raises:
+            CorruptError: the list is damaged.
+        """
+        entry = self._own(layout.SKIPPED)
+        if entry is None:
+            return []
+        return list(
+            manifests.decode_skipped(
+                self.objects.blob(entry.oid), f"checkpoint {self.id}"
+            )
+        )
+
+    def files(self) -> Iterator[tuple[bytes, Entry]]:
+        """Yields the path and entry of every file."""
+        return tree.walk(self.files_tree, self.objects.tree)
+
+    def entry(self, path: bytes) -> Entry | None:
+        """Returns the entry at a path of the files, or None."""
+        return tree.lookup(self.files_tree, path, self.objects.tree)
+
+    def conversation(self, source: str | None = None) -> bytes:
+        """Returns the conversation's bytes, exactly as stored.
+
+        Raises:
+            CorruptError: a segment is missing or damaged.
+        """
+        said = self.manifest.conversation
+        if source is None:
+            if said is None:
+                return b""
+            source = said.source
+        return logs.content(
+            self.log_tree, LogName("conversation", source), self.objects
+        )
+
+    def messages(self) -> list[Any]:
+        """Returns the messages, equal to what was saved.
+
+        Raises:
+            AgentRecordError: a record is no JSON, as in a transcript cut off mid-line.
+            CorruptError: a segment is missing or damaged.
+        """
+        found = []
+        for number, line in enumerate(self.conversation().split(b"\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                found.append(jsontext.decode(line))
+            except ValueError as exc:
+                raise AgentRecordError(
+                    f"record {number} of the conversation in checkpoint {self.id}"
+                    f" is not JSON: {exc}",
+                    hint=f"`gitcp messages {self.id} --format jsonl` gives its bytes",
+                ) from exc
+        return found
+
+    def decisions(self) -> list[Decision]:
+        """Returns the decision log, oldest first.
+
+        Raises:
+            CorruptError: it is damaged.
+        """
+        raw = logs.content(self.log_tree, layout.DECISIONS, self.objects)
+        return list(log.decode_decisions(raw, f"checkpoint {self.id}"))

@@ -1,0 +1,58 @@
+"""A checkpoint to be: what an operation hands to the store."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from gitcp.format.checkpoint import Skipped
+from gitcp.format.log import Decision
+from gitcp.store.checkpoint import Checkpoint
+
+
+class FilesState(NamedTuple):
+    """The files of a checkpoint to be: tree, empty directories, what is missing."""
+
+    tree: bytes | None
+    empty: frozenset[bytes] = frozenset()
+    skipped: tuple[Skipped, ...] = ()
+
+
+class NewRecords(NamedTuple):
+    """Conversation to store: the `whole` of a source, or only what is new.
+
+    `data` is lines of JSON; `kind` is `messages` or an agent's name.
+    """
+
+    data: bytes
+    whole: bool
+    kind: str = "messages"
+    source: str = "main"
+    agent_session: str | None = None
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A checkpoint to be.
+
+    `logs_from` takes conversation, decisions, steps and position from another
+    checkpoint instead of the tip; `fork_of` starts a new branch there.
+    """
+
+    session: str
+    branch: str
+    trigger: str
+    files: FilesState | None = None
+    note: str | None = None
+    label: str | None = None
+    records: tuple[NewRecords, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    position: msgspec.Raw | None = None
+    metadata: msgspec.Raw | None = None
+    allow_empty: bool = False
+    logs_from: Checkpoint | None = None
+    restored_from: str | None = None
+    replaced: str | None = None
+    fork_of: Checkpoint | None = None
+    id: str | None = None
+    bases: tuple[bytes, ...] = field(default=())

@@ -1,0 +1,159 @@
+"""Logs inside a checkpoint's tree: reading segments, appending one (docs/format.md, 6)."""
+
+import hashlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gitcp.format import log, tree
+from gitcp.format.layout import FORMAT, META, LogName, segment_path
+from gitcp.format.log import Meta
+from gitcp.format.tree import DIRECTORY, FILE, Entry, ReadTree
+from gitcp.git.objects import Objects
+from gitcp.git.transaction import Transaction
+
+
+def segments(root: bytes | None, name: LogName, read: ReadTree) -> list[bytes]:
+    """Returns the oids of a source's segments in order; `root` is the `log` tree."""
+    source = tree.lookup(root, name.path, read)
+    if source is None or source.mode != DIRECTORY:
+        return []
+    found: list[bytes] = []
+    for high, entry in sorted(read(source.oid).items()):
+        if high != META and entry.mode == DIRECTORY:
+            found += [low.oid for _, low in sorted(read(entry.oid).items())]
+    return found
+
+
+def meta(root: bytes | None, name: LogName, objects: Objects) -> Meta | None:
+    """Returns the totals of a source, or None where it has none.
+
+    Raises:
+        CorruptError: they are damaged.
+    """
+    entry = tree.lookup(root, name.path + b"/" + META, objects.tree)
+    if entry is None:
+        return None
+    return log.decode_meta(objects.blob(entry.oid), name.path.decode())
+
+
+def content(root: bytes | None, name: LogName, objects: Objects) -> bytes:
+    """Returns the bytes of a source (I5).
+
+    Raises:
+        CorruptError: a segment is missing or damaged.
+    """
+    return b"".join(map(objects.blob, segments(root, name, objects.tree)))
+
+
+class Appended(NamedTuple):
+    """What an append did: totals, changes to the `log` tree, segments dropped."""
+
+    meta: Meta
+    changes: dict[bytes, Entry | None]
+    rewritten: int
+
+
+class Writer:
+    """Adds to the sources of a `log` tree within a transaction."""
+
+    def __init__(self, transaction: Transaction, root: bytes | None) -> None:
+        self._transaction = transaction
+        self._root = root
+
+    def append(
+        self,
+        name: LogName,
+        data: bytes,
+        *,
+        kind: str,
+        records: int,
+        agent_session: str | None = None,
+    ) -> Appended | None:
+        """Adds `data`, holding `records` records, as one segment; None if empty."""
+        if not data:
+            return None
+        before = self._meta(name, kind)
+        after = Meta(
+            FORMAT,
+            name.source,
+            kind,
+            before.messages + records,
+            before.bytes + len(data),
+            before.segments + 1,
+            log.chain(before.digest, data),
+            agent_session or before.agent_session,
+        )
+        return Appended(after, self._changes(name, before.segments, data, after), 0)
+
+    def replace(
+        self,
+        name: LogName,
+        data: bytes,
+        *,
+        kind: str,
+        count: Callable[[bytes], int],
+        agent_session: str | None = None,
+    ) -> Appended | None:
+        """Makes a source hold exactly `data`, keeping every segment that still fits.
+
+        Returns None where it does already.
+        """
+        before = self._meta(name, kind)
+        stored = segments(self._root, name, self._transaction.tree)
+        kept, at, digest = self._fitting(stored, data, before)
+        rest = data[at:]
+        if kept == len(stored) and not rest and before.kind == kind:
+            return None
+        after = Meta(
+            FORMAT,
+            name.source,
+            kind,
+            count(data),
+            len(data),
+            kept + bool(rest),
+            log.chain(digest, rest) if rest else digest,
+            agent_session or before.agent_session,
+        )
+        changes = self._changes(name, kept, rest, after)
+        for number in range(kept + bool(rest), len(stored)):
+            changes[name.path + b"/" + segment_path(number)] = None
+        return Appended(after, changes, len(stored) - kept)
+
+    def _fitting(
+        self, stored: list[bytes], data: bytes, before: Meta
+    ) -> tuple[int, int, str]:
+        """Returns how many segments `data` starts with, their size and digest."""
+        at = 0
+        ends: list[int] = []
+        for oid in stored:
+            _, size = self._transaction.objects.header(oid)
+            piece = data[at : at + size]
+            head = f"blob {size}\0".encode()
+            hashed = hashlib.sha1(head + piece, usedforsecurity=False).digest()
+            if len(piece) != size or hashed != oid:
+                break
+            at += size
+            ends.append(at)
+        if len(ends) == len(stored):
+            return len(ends), at, before.digest
+        digest = log.EMPTY_DIGEST
+        start = 0
+        for end in ends:
+            digest = log.chain(digest, data[start:end])
+            start = end
+        return len(ends), at, digest
+
+    def _meta(self, name: LogName, kind: str) -> Meta:
+        found = meta(self._root, name, self._transaction.objects)
+        return found or log.empty_meta(name.source, kind)
+
+    def _changes(
+        self, name: LogName, number: int, data: bytes, after: Meta
+    ) -> dict[bytes, Entry | None]:
+        add = self._transaction.add_blob
+        changes: dict[bytes, Entry | None] = {
+            name.path + b"/" + META: Entry(FILE, add(log.encode_meta(after)))
+        }
+        if data:
+            changes[name.path + b"/" + segment_path(number)] = Entry(FILE, add(data))
+        return changes

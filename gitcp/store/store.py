@@ -1,0 +1,162 @@
+"""Branches of checkpoints: tips, walks, and the one way to append (I1 to I4)."""
+
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from gitcp import durable
+from gitcp.errors import BranchMovedError, CorruptError, NotFoundError, StorageError
+from gitcp.format import layout
+from gitcp.format.commit import trailers_of
+from gitcp.git.repository import Repository
+from gitcp.git.transaction import Transaction
+from gitcp.names import decode
+from gitcp.store.build import Build, timestamp
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft
+
+_RETRIES = 50
+
+Clock = Callable[[], float]
+
+
+class Saved(NamedTuple):
+    """What an append came to; `rewritten` counts segments a rewrite replaced."""
+
+    checkpoint: Checkpoint
+    created: bool
+    rewritten: int = 0
+
+
+class Store:
+    """The checkpoints of a repository."""
+
+    def __init__(self, repository: Repository, *, clock: Clock = time.time) -> None:
+        self.repository = repository
+        self._clock = clock
+
+    def now(self) -> str:
+        """Returns the time as checkpoints hold it."""
+        return timestamp(self._clock())
+
+    # --- reading --------------------------------------------------------------
+
+    def checkpoint(self, oid: str | bytes) -> Checkpoint | None:
+        """Returns the checkpoint in a commit, or None if it is another commit.
+
+        Raises:
+            CorruptError: the commit is missing or damaged.
+        """
+        raw = bytes.fromhex(oid) if isinstance(oid, str) else oid
+        commit = self.repository.objects.commit(raw)
+        trailers = trailers_of(commit)
+        if trailers is None:
+            return None
+        return Checkpoint(self.repository.objects, raw, commit, trailers)
+
+    def tip(self, session: str, branch: str) -> Checkpoint | None:
+        """Returns the newest checkpoint of a branch, or None if there is no branch.
+
+        Raises:
+            CorruptError: the ref does not point to a checkpoint.
+        """
+        ref = layout.branch_ref(session, branch)
+        oid = self.repository.refs.read(ref)
+        if oid is None:
+            return None
+        found = self.checkpoint(oid)
+        if found is None:
+            raise CorruptError(
+                f"{ref} points to {oid}, which is no checkpoint",
+                hint=f"look at it with `git show {oid}`;"
+                f" `git update-ref -d {ref}` removes the branch",
+            )
+        return found
+
+    def line(self, start: Checkpoint) -> Iterator[Checkpoint]:
+        """Yields a checkpoint and those before it, across fork points."""
+        current: Checkpoint | None = start
+        while current is not None:
+            yield current
+            parents = current.raw.parents
+            current = self.checkpoint(parents[0]) if parents else None
+
+    def refs(self) -> dict[tuple[str, str], str]:
+        """Returns the tip of each branch by its encoded session and branch."""
+        found = {}
+        for ref, oid in self.repository.refs.list(layout.SESSIONS).items():
+            parts = ref.removeprefix(layout.SESSIONS).split("/")
+            if len(parts) == 2:  # noqa: PLR2004  session and branch
+                found[parts[0], parts[1]] = oid
+        return found
+
+    def names(self, component: tuple[str, str], oid: str) -> tuple[str, str]:
+        """Returns the whole names behind a branch's ref; cut ones are in its tip."""
+        session, branch = map(decode, component)
+        if session is None or branch is None:
+            tip = self.checkpoint(oid)
+            if tip is None:
+                return component
+            return tip.session, tip.branch
+        return session, branch
+
+    # --- appending --------------------------------------------------------------
+
+    def append(self, transaction: Transaction, draft: Draft) -> Saved:
+        """Makes a checkpoint at the tip of a branch, durably.
+
+        Where another process was faster, it is made again on the new tip.
+
+        Raises:
+            BranchMovedError: the branch kept moving, or the fork's name is taken.
+            BusyError: the ref stayed locked.
+            StorageError: the disk refused.
+        """
+        ref = layout.branch_ref(draft.session, draft.branch)
+        for _ in range(_RETRIES):
+            tip = self.tip(draft.session, draft.branch)
+            if draft.fork_of is not None and tip is not None:
+                raise BranchMovedError(
+                    f"the branch {draft.branch!r} of {draft.session!r} exists",
+                    hint="choose another name, or `gitcp switch` to it",
+                )
+            with durable.storage("writing the checkpoint"):
+                built = Build(
+                    self.repository, transaction, draft, tip, self._clock()
+                ).run()
+            if built is None:
+                assert tip is not None
+                return Saved(tip, created=False)
+            oid, rewritten = built
+            try:
+                transaction.publish(ref, expect=tip.commit if tip else None, new=oid)
+            except BranchMovedError:
+                continue
+            except StorageError as exc:
+                if self.repository.refs.read(ref) != oid.hex():
+                    raise
+                raise StorageError(
+                    f"the checkpoint is saved, but not known to be durable: {exc.message}",
+                    hint="save again once the disk is well",
+                ) from exc
+            saved = self.checkpoint(oid)
+            assert saved is not None
+            return Saved(saved, created=True, rewritten=rewritten)
+        raise BranchMovedError(
+            f"{draft.session}/{draft.branch} kept moving", hint="run the command again"
+        )
+
+
+def require_tip(store: Store, session: str, branch: str) -> Checkpoint:
+    """Returns the newest checkpoint of a branch.
+
+    Raises:
+        NotFoundError: there is no such branch.
+    """
+    tip = store.tip(session, branch)
+    if tip is None:
+        raise NotFoundError(
+            f"there is no checkpoint in {session}/{branch}",
+            hint="`gitcp save` makes one; `gitcp sessions` lists what there is",
+        )
+    return tip

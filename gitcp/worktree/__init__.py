@@ -1,0 +1,1 @@
+"""Files on disk: scan, capture, plan, apply, journal."""

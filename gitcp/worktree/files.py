@@ -1,0 +1,165 @@
+"""Reaching files of a work tree without ever following a symbolic link.
+
+Every component of a path is opened with `O_NOFOLLOW` from the one before it, so that
+a directory swapped for a link, by chance or on purpose, leads nowhere.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CHUNK = 1024 * 1024
+_OPEN_AT_MOST = 200
+
+
+class Root:
+    """A directory whose content is reached by paths relative to it, as bytes."""
+
+    def __init__(self, top: str | bytes | os.PathLike[str]) -> None:
+        self.fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._open: list[tuple[bytes, int]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes every descriptor."""
+        self.forget()
+        os.close(self.fd)
+
+    def forget(self) -> None:
+        """Forgets directories kept open; to be called after one was removed."""
+        while self._open:
+            os.close(self._open.pop()[1])
+
+    def directory(self, path: bytes) -> int:
+        """Returns a descriptor of a directory; it stays the Root's.
+
+        The way to the last one is kept open: callers go in sorted order.
+
+        Raises:
+            NotADirectoryError: a component is a link or no directory (ELOOP is
+                turned into this).
+            OSError: it cannot be opened.
+        """
+        names = path.split(b"/") if path else []
+        if self._open and self._open[-1][0] == b"/" + path:
+            return self._open[-1][1]
+        keep = 0
+        for (name, _), wanted in zip(self._open, names, strict=False):
+            if name != wanted:
+                break
+            keep += 1
+        while len(self._open) > keep:
+            os.close(self._open.pop()[1])
+        fd = self._open[-1][1] if self._open else self.fd
+        for name in names[keep:]:
+            below = _enter(fd, name)
+            if len(self._open) == _OPEN_AT_MOST:
+                # A very deep tree: keep only the end of the way.
+                return self._deep(below, names[len(self._open) + 1 :], path)
+            self._open.append((name, below))
+            fd = below
+        return fd
+
+    def _deep(self, fd: int, names: list[bytes], path: bytes) -> int:
+        for name in names:
+            try:
+                below = _enter(fd, name)
+            finally:
+                os.close(fd)
+            fd = below
+        # One extra slot that the next call closes.
+        self._open.append((b"/" + path, fd))
+        return fd
+
+    def make_directory(self, path: bytes) -> int:
+        """Returns a descriptor of a directory, making what is missing on the way.
+
+        Raises:
+            NotADirectoryError: a component is a link or no directory.
+        """
+        try:
+            return self.directory(path)
+        except FileNotFoundError:
+            above, _, name = path.rpartition(b"/")
+            fd = self.make_directory(above)
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=fd)
+            return self.directory(path)
+
+    def parent(self, path: bytes) -> tuple[int, bytes]:
+        """Returns the descriptor of a path's directory, and its last name."""
+        above, _, name = path.rpartition(b"/")
+        return self.directory(above), name
+
+    def lstat(self, path: bytes) -> os.stat_result | None:
+        """Returns the stat of a path itself; None where there is nothing.
+
+        Raises:
+            PermissionError: a directory on the way cannot be entered.
+        """
+        try:
+            fd, name = self.parent(path)
+            return os.stat(name, dir_fd=fd, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def readlink(self, path: bytes) -> bytes:
+        """Returns the target of a link."""
+        fd, name = self.parent(path)
+        return os.readlink(name, dir_fd=fd)
+
+    def open(self, path: bytes) -> int:
+        """Opens a file for reading and returns a descriptor of the caller's.
+
+        Raises:
+            OSError: ELOOP for a link; what the system says otherwise.
+        """
+        fd, name = self.parent(path)
+        return os.open(name, _FILE, dir_fd=fd)
+
+
+def _enter(fd: int, name: bytes) -> int:
+    try:
+        return os.open(name, _DIRECTORY, dir_fd=fd)
+    except OSError as exc:
+        # What the disk or the system refuses must not look like an absent file.
+        if exc.errno == errno.ELOOP:
+            raise NotADirectoryError(exc.errno, exc.strerror, name) from exc
+        raise
+
+
+def chunks(fd: int) -> Iterator[bytes]:
+    """Yields what can be read from a descriptor."""
+    while chunk := os.read(fd, _CHUNK):
+        yield chunk
+
+
+def is_regular(found: os.stat_result) -> bool:
+    """Whether it is a regular file."""
+    return stat.S_ISREG(found.st_mode)
+
+
+def is_link(found: os.stat_result) -> bool:
+    """Whether it is a symbolic link."""
+    return stat.S_ISLNK(found.st_mode)
+
+
+def is_directory(found: os.stat_result) -> bool:
+    """Whether it is a directory."""
+    return stat.S_ISDIR(found.st_mode)

@@ -1,0 +1,209 @@
+"""What a restore will do: pure data, made from two trees.
+
+Nothing here touches the disk; `apply` carries a plan out, forwards or backwards.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from gitcp.format import tree as trees
+from gitcp.format.safety import path_problem
+from gitcp.format.tree import DIRECTORY, GITLINK, LINK, Entry, ReadTree
+
+WRITE, DELETE, CHMOD = "write", "delete", "chmod"
+LINK_TO, MAKE_DIR, REMOVE_DIR = "link", "mkdir", "rmdir"
+
+
+class Step(NamedTuple):
+    """One path: what it holds before and is to hold after, None for nothing."""
+
+    action: str
+    path: bytes
+    before: Entry | None
+    after: Entry | None
+
+
+class Left(NamedTuple):
+    """A path that a restore leaves as it is, and why."""
+
+    path: bytes
+    reason: str
+
+
+class Side(NamedTuple):
+    """The files of one state: the tree, and the directories that are empty in it."""
+
+    tree: bytes | None
+    empty: frozenset[bytes] = frozenset()
+
+
+class FilePlan(NamedTuple):
+    """The steps in the order in which they are safe, and what is left alone."""
+
+    steps: tuple[Step, ...]
+    left: tuple[Left, ...]
+
+    def reversed(self) -> "FilePlan":
+        """Returns the plan that goes back."""
+        back = [_step(step.path, step.after, step.before) for step in self.steps]
+        return FilePlan(tuple(_in_order(back)), self.left)
+
+
+Selects = Callable[[bytes], bool]
+
+
+def everything(path: bytes) -> bool:
+    """Selects every path."""
+    del path
+    return True
+
+
+def selection(paths: Sequence[bytes]) -> Selects:
+    """Returns what selects the given paths and everything below them."""
+    if not paths:
+        return everything
+    exact = {path.strip(b"/") for path in paths}
+
+    def selects(path: bytes) -> bool:
+        if path in exact or b"" in exact or b"." in exact:
+            return True
+        at = path.find(b"/")
+        while at >= 0:
+            if path[:at] in exact:
+                return True
+            at = path.find(b"/", at + 1)
+        return False
+
+    return selects
+
+
+def make(
+    present: Side,
+    target: Side,
+    read: ReadTree,
+    *,
+    selects: Selects = everything,
+    sparse: Iterable[bytes] = (),
+) -> FilePlan:
+    """Returns the steps from one state of the files to another.
+
+    Raises:
+        ValueError: the target names a path that must not be written; its text says
+            which and why.
+    """
+    steps: list[Step] = []
+    left: list[Left] = []
+    outside = frozenset(sparse)
+    touched: set[bytes] = set()
+    needed: set[bytes] = set()
+    for change in trees.diff(present.tree, target.tree, read):
+        path, old, new = change
+        if not selects(path):
+            continue
+        if new is not None:
+            problem = path_problem(path)
+            if problem:
+                raise ValueError(f"{path!a} {problem}")
+        if path in outside:
+            left.append(Left(path, "outside the sparse checkout"))
+            continue
+        if (old and old.mode == GITLINK) or (new and new.mode == GITLINK):
+            left.append(Left(path, "nested-repository"))
+            old = None if old is None or old.mode == GITLINK else old
+            new = None if new is None or new.mode == GITLINK else new
+        if old == new:
+            continue
+        steps.append(_step(path, old, new))
+        if new is None:
+            touched.update(_above(path))
+        elif old is None:
+            needed.update(_above(path))
+    steps += _directory_steps(
+        present, target, read, selects, touched=touched, needed=needed
+    )
+    return FilePlan(tuple(_in_order(steps)), tuple(left))
+
+
+def _step(path: bytes, old: Entry | None, new: Entry | None) -> Step:
+    if old is not None and old.mode == DIRECTORY:
+        return Step(REMOVE_DIR, path, old, None)
+    if new is not None and new.mode == DIRECTORY:
+        return Step(MAKE_DIR, path, None, new)
+    if new is None:
+        return Step(DELETE, path, old, None)
+    if new.mode == LINK:
+        return Step(LINK_TO, path, old, new)
+    if old is not None and old.oid == new.oid and old.mode != LINK:
+        return Step(CHMOD, path, old, new)
+    return Step(WRITE, path, old, new)
+
+
+_A_DIRECTORY = Entry(DIRECTORY, b"")
+
+
+def _directory_steps(
+    present: Side,
+    target: Side,
+    read: ReadTree,
+    selects: Selects,
+    *,
+    touched: set[bytes],
+    needed: set[bytes],
+) -> list[Step]:
+    """Returns the directories to make and to remove.
+
+    Those that only hold files are made by steps of their own too: the way back has to
+    remove them.
+    """
+    holding = {
+        id(side): side.empty | {above for path in side.empty for above in _above(path)}
+        for side in (present, target)
+    }
+
+    def has(side: Side, path: bytes) -> bool:
+        if path in holding[id(side)]:
+            return True
+        entry = trees.lookup(side.tree, path, read)
+        return entry is not None and entry.mode in {DIRECTORY, GITLINK}
+
+    for path in target.empty - present.empty:
+        if selects(path):
+            problem = path_problem(path)
+            if problem:
+                raise ValueError(f"{path!a} {problem}")
+            needed |= {path, *_above(path)}
+    for path in present.empty - target.empty:
+        if selects(path):
+            touched |= {path, *_above(path)}
+    made = [
+        _step(path, None, _A_DIRECTORY)
+        for path in needed
+        if has(target, path) and not has(present, path)
+    ]
+    removed = [
+        _step(path, _A_DIRECTORY, None)
+        for path in touched
+        if selects(path) and not has(target, path) and has(present, path)
+    ]
+    return made + removed
+
+
+def _above(path: bytes) -> Iterable[bytes]:
+    at = path.rfind(b"/")
+    while at > 0:
+        yield path[:at]
+        at = path.rfind(b"/", 0, at)
+
+
+_ORDER = {DELETE: 0, REMOVE_DIR: 1, CHMOD: 2, MAKE_DIR: 3, LINK_TO: 4, WRITE: 4}
+
+
+def _in_order(steps: Iterable[Step]) -> list[Step]:
+    """Deletes and removals deepest first, then the rest from the top down."""
+    down = {DELETE, REMOVE_DIR}
+    removing = [step for step in steps if step.action in down]
+    making = [step for step in steps if step.action not in down]
+    removing.sort(key=lambda step: step.path, reverse=True)
+    removing.sort(key=lambda step: _ORDER[step.action])
+    making.sort(key=lambda step: (_ORDER[step.action], step.path))
+    return removing + making

@@ -1,0 +1,195 @@
+"""The private git directory that lets git compare and match, and nothing else.
+
+With it `git diff-files` checks stat data in parallel and `git check-ignore` knows the
+user's rules, while the user's index, configuration and attributes stay out of it.
+"""
+
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from gitcp import durable
+from gitcp.errors import GitFailedError
+from gitcp.git.process import Process
+from gitcp.git.repository import Repository
+
+_CONFIG = b"""[core]
+\trepositoryformatversion = 0
+\tbare = false
+\tfilemode = true
+\tsymlinks = true
+\tautocrlf = false
+\tsafecrlf = false
+\tpreloadIndex = true
+\ttrustctime = true
+\tcheckStat = default
+[index]
+\tthreads = true
+"""
+# Beats every .gitattributes: a comparison of content is one of raw bytes.
+_ATTRIBUTES = b"* -text -filter -ident -eol -working-tree-encoding\n"
+_FIELDS = 4
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+class PrivateGit:
+    """`<git dir>/gitcp/scan`: made on demand, derived, safe to delete at any time."""
+
+    def __init__(self, repository: Repository, top: Path) -> None:
+        self._repository = repository
+        self._top = top
+        self.directory = repository.worktree_dir / "scan"
+        self.index = self.directory / "index"
+
+    def prepare(self) -> None:
+        """Makes the directory where it is missing; brings its excludes up to date."""
+        for name in ("objects", "refs", "info"):
+            durable.make_directories(self.directory / name, private=True)
+        wanted = {
+            "HEAD": b"ref: refs/heads/none\n",
+            "config": _CONFIG,
+            "info/attributes": _ATTRIBUTES,
+            "info/exclude": self.user_excludes(),
+        }
+        for name, content in wanted.items():
+            if _content(self.directory / name) != content:
+                durable.replace(self.directory / name, content, sync=False)
+
+    def user_excludes(self) -> bytes:
+        """Returns the content of the user's own `info/exclude`."""
+        return _content(self._repository.common_dir / "info" / "exclude") or b""
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "GIT_DIR": str(self.directory),
+            "GIT_WORK_TREE": str(self._top),
+        }
+
+    def _settings(self) -> list[str]:
+        # The repository's own setting is not in the private configuration.
+        found: list[str] = []
+        for name in ("core.excludesfile", "core.ignorecase"):
+            value = self._repository.setting(name)
+            if value is not None:
+                found += ["-c", f"{name}={value}"]
+        return found
+
+    def start_diff_files(self) -> Process:
+        """Starts the comparison of the index with the files; paths end with NUL."""
+        return self._repository.start(
+            "diff-files",
+            "-z",
+            "--name-only",
+            "--no-renames",
+            "--ignore-submodules=all",
+            environment=self._environment(),
+        )
+
+    def list_matching(self, globs: Sequence[str]) -> list[bytes]:
+        """Returns every file in the work tree that matches ignore patterns."""
+        patterns = [word for glob in globs for word in ("-x", glob)]
+        out = self._repository.run(
+            "ls-files",
+            "-z",
+            "--others",
+            "--ignored",
+            *patterns,
+            environment={
+                **self._environment(),
+                # No index: everything on disk counts as untracked.
+                "GIT_INDEX_FILE": str(self.directory / "no-index"),
+            },
+        )
+        return [path for path in out.split(b"\0") if path and path[-1:] != b"/"]
+
+    def ignore_checker(self) -> "IgnoreChecker":
+        """Returns a checker of the ignore rules, backed by one git process."""
+        return IgnoreChecker(
+            self._repository.start(
+                *self._settings(),
+                "check-ignore",
+                "-z",
+                "--stdin",
+                "--verbose",
+                "--non-matching",
+                "--no-index",
+                environment=self._environment(),
+                feed=True,
+            )
+        )
+
+
+class IgnoreChecker:
+    """Asks one `git check-ignore` about many paths, level by level."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def ignored(self, paths: Sequence[bytes]) -> set[bytes]:
+        """Returns those of the paths that the ignore rules name.
+
+        Raises:
+            GitFailedError: git gave up.
+        """
+        if not paths:
+            return set()
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise ValueError("a checker needs both pipes")
+
+        def feed() -> None:
+            # Where it is broken, the reader below sees the end and reports it.
+            with suppress(BrokenPipeError):
+                # "./" keeps a name that starts with a colon from being read as magic.
+                stdin.write(b"".join(b"./" + path + b"\0" for path in paths))
+                stdin.flush()
+
+        writer = threading.Thread(target=feed)
+        writer.start()
+        found: set[bytes] = set()
+        rest = b""
+        left = len(paths) * _FIELDS
+        while left:
+            block = stdout.read1(1 << 20)  # type: ignore[attr-defined]
+            if not block:
+                break
+            *fields, rest = (rest + block).split(b"\0")
+            # Whole records only; what is cut off waits for the next block.
+            whole = len(fields) // _FIELDS * _FIELDS
+            for at in range(0, whole, _FIELDS):
+                pattern, path = fields[at + 2], fields[at + 3]
+                if pattern and not pattern.startswith(b"!"):
+                    found.add(path[2:])
+            left -= whole
+            if whole < len(fields):
+                rest = b"\0".join([*fields[whole:], rest])
+        writer.join()
+        if left:
+            raise GitFailedError(
+                "git check-ignore ended early: "
+                + self._said().decode("utf-8", "replace").strip(),
+                hint="`git status` may tell more",
+            )
+        return found
+
+    def _said(self) -> bytes:
+        _, err = self._process.communicate()
+        return err
+
+    def close(self) -> None:
+        """Ends the git process."""
+        if self._process.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+        self._process.wait()

@@ -1,0 +1,134 @@
+"""What the last capture learnt, so that the next looks only at changes (I7)."""
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+
+from gitcp import durable
+from gitcp.format import index as indexes
+from gitcp.format.index import IndexEntry, Stat
+
+_VERSION = 1
+# Beyond this many remembered paths, writing the index is the cheaper way.
+_FOLD_AT = 1_000
+_CHECKSUM = 20
+
+Signature = tuple[int, int, int]
+Directory = tuple[int, int, int, int]
+Remembered = tuple[bytes, Stat]
+
+
+class ScanState(msgspec.Struct):
+    """Derived data. `tree` equals the index with `overlay` laid over it.
+
+    `root` is the raw root tree, which no commit holds;
+    `dirs` maps each directory that is walked to the stat it had when it was listed and
+    the number of its children that are not ignored;
+    `overlay` has the paths captured since the index was written; `nested` the
+    repositories inside, with the HEAD recorded (None where there is none);
+    `ignore_files` the `.gitignore` files that are not captured themselves; `forced`
+    what is tracked though ignored; `sparse` what a sparse checkout leaves out; `hidden`
+    what is forced but was not there; `began` the second in which the scan began, and
+    `stored` the checksum of the file it came from (neither is in the file).
+    """
+
+    version: int = _VERSION
+    rules: bytes = b""
+    index: bytes = b""
+    tree: bytes | None = None
+    root: bytes = b""
+    dirs: dict[bytes, Directory] = {}
+    skipped: dict[bytes, str] = {}
+    nested: dict[bytes, bytes | None] = {}
+    overlay: dict[bytes, Remembered] = {}
+    ignore_files: dict[bytes, Signature] = {}
+    user_index: Signature | None = None
+    forced: list[bytes] = []
+    sparse: dict[bytes, tuple[int, bytes]] = {}
+    hidden: list[bytes] = []
+    began: int = 0
+    stored: bytes = b""
+
+
+def load(directory: Path) -> ScanState:
+    """Returns the state left by the last capture, or an empty one if it is unusable."""
+    try:
+        raw = (directory / "state").read_bytes()
+        if (
+            hashlib.sha1(raw[_CHECKSUM:], usedforsecurity=False).digest()
+            != (raw[:_CHECKSUM])
+        ):
+            return ScanState()
+        state = msgspec.msgpack.decode(raw[_CHECKSUM:], type=ScanState)
+    except (OSError, msgspec.MsgspecError):
+        return ScanState()
+    state.stored = raw[:_CHECKSUM]
+    usable = state.version == _VERSION and state.index == _checksum(directory)
+    return state if usable else ScanState()
+
+
+def save(directory: Path, state: ScanState) -> None:
+    """Stores the state, folding the overlay into the index when it has grown large."""
+    if not state.index:
+        # What an earlier state knew is not to be mixed with this one.
+        (directory / "index").unlink(missing_ok=True)
+    if len(state.overlay) > _FOLD_AT:
+        _fold(directory, state)
+    stored, state.stored, state.began = state.stored, b"", 0
+    raw = msgspec.msgpack.encode(state)
+    digest = hashlib.sha1(raw, usedforsecurity=False).digest()
+    if digest == stored:
+        return
+    durable.replace(directory / "state", digest + raw, sync=False)
+
+
+def _fold(directory: Path, state: ScanState) -> None:
+    try:
+        entries = {
+            entry.path: entry
+            for entry in indexes.decode((directory / "index").read_bytes())
+        }
+    except (OSError, ValueError):
+        entries = {}
+    kept: dict[bytes, Remembered] = {}
+    for path, (oid, stat) in state.overlay.items():
+        entries.pop(path, None)
+        # Most builds of git compare whole seconds. A file that was changed in the
+        # second in which it was last seen could change again unnoticed.
+        if stat.ctime >= state.began or stat.mtime >= state.began:
+            kept[path] = oid, stat
+        elif stat.mode:
+            entries[path] = IndexEntry(path, oid, stat)
+    raw = indexes.encode(_without_conflicts(entries))
+    durable.replace(directory / "index", raw, sync=False)
+    state.index = raw[-_CHECKSUM:]
+    state.overlay = kept
+
+
+def _without_conflicts(entries: dict[bytes, IndexEntry]) -> list[IndexEntry]:
+    """Drops a file that has become a directory: an index holds one or the other."""
+    above: set[bytes] = set()
+    for path in entries:
+        directory = path.rpartition(b"/")[0]
+        while directory and directory not in above:
+            above.add(directory)
+            directory = directory.rpartition(b"/")[0]
+    return [entry for path, entry in entries.items() if path not in above]
+
+
+def _checksum(directory: Path) -> bytes:
+    try:
+        with (directory / "index").open("rb") as file:
+            file.seek(-_CHECKSUM, 2)
+            return file.read()
+    except OSError:
+        return b""
+
+
+def digest(*parts: bytes) -> bytes:
+    """Returns one digest of several strings."""
+    total = hashlib.sha256()
+    for part in parts:
+        total.update(len(part).to_bytes(8, "big") + part)
+    return total.digest()

@@ -1,0 +1,361 @@
+"""Faults under a real gitcp: strace, and what must hold after each of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.gitrepo import (
+    Executable,
+    Symlink,
+    git,
+    git_line,
+    gitcp_argv,
+    gitcp_environment,
+    make_repo,
+    run_gitcp,
+    tree_bytes,
+    write_files,
+)
+
+REF = "refs/gitcp/s/main/main"
+# What changes a file system, and what makes it durable.
+CHANGING = (
+    "openat",
+    "write",
+    "fsync",
+    "mkdir",
+    "mkdirat",
+    "link",
+    "linkat",
+    "symlinkat",
+    "rename",
+    "renameat",
+    "unlink",
+    "unlinkat",
+    "rmdir",
+    "ftruncate",
+    "chmod",
+    "fchmod",
+)
+_NO_STRACE = "strace is missing or may not trace here"
+
+_serial = count()
+_lock = threading.Lock()
+
+Done = subprocess.CompletedProcess[bytes]
+
+
+class Point(NamedTuple):
+    """The n-th call of a system call, and how strace printed it."""
+
+    call: str
+    number: int
+    line: str
+
+
+def _strace_works() -> bool:
+    if shutil.which("strace") is None:
+        return False
+    done = subprocess.run(
+        ["strace", "-qq", "-o", os.devnull, "true"], capture_output=True, check=False
+    )
+    return done.returncode == 0
+
+
+needs_strace = pytest.mark.skipif(not _strace_works(), reason=_NO_STRACE)
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+
+
+def strace(repo: Path, options: Sequence[str | Path], *args: str) -> Done:
+    """Runs gitcp under strace; the git processes it starts are left alone."""
+    return subprocess.run(
+        ["strace", "-qq", *options, *gitcp_argv(*args)],
+        cwd=repo,
+        env=gitcp_environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def calls(repo: Path, *args: str, among: Sequence[str] = CHANGING) -> list[Point]:
+    """Runs gitcp and returns its calls that concern the repository or the output."""
+    log = repo.with_name(f"{repo.name}.{threading.get_ident()}.strace")
+    names = ",".join(among)
+    done = strace(repo, ["-y", "-o", log, "-e", f"trace={names}"], *args)
+    assert done.returncode == 0, done.stderr
+    seen: dict[str, int] = {}
+    found = []
+    for line in log.read_text("utf-8", "replace").splitlines():
+        match = re.match(r"(\w+)\(", line)
+        if match is None:
+            continue
+        name = match[1]
+        seen[name] = seen.get(name, 0) + 1
+        reading = name == "openat" and "O_CREAT" not in line
+        if (str(repo) in line and not reading) or line.startswith("write(1<"):
+            found.append(Point(name, seen[name], line))
+    log.unlink()
+    return found
+
+
+def inject(repo: Path, point: Point, fault: str, *args: str) -> Done:
+    """Runs gitcp with one fault; `signal=KILL` ends strace by the same signal."""
+    at = f"inject={point.call}:{fault}:when={point.number}"
+    return strace(
+        repo, ["-o", os.devnull, "-e", f"trace={point.call}", "-e", at], *args
+    )
+
+
+def copy(source: Path, to: Path) -> Path:
+    """Copies a repository with all times and modes."""
+    subprocess.run(["cp", "-a", source, to], check=True)
+    return to
+
+
+def users_state(repo: Path) -> dict[str, bytes]:
+    """Everything in the git directory that is not gitcp's (I8)."""
+    found = {}
+    top = repo / ".git"
+    for where, directories, files in os.walk(top):
+        inside = Path(where).relative_to(top).as_posix()
+        if inside == ".":
+            directories[:] = [n for n in directories if n not in {"objects", "gitcp"}]
+        if inside == "refs" or Path(inside).parent.name == "worktrees":
+            directories[:] = [name for name in directories if name != "gitcp"]
+        for name in files:
+            path = Path(where, name)
+            found[path.relative_to(top).as_posix()] = path.read_bytes()
+    return found
+
+
+def tip(repo: Path, ref: str = REF) -> str | None:
+    """The commit a ref names, by git's own reading."""
+    out = git(repo, "rev-parse", "--verify", "--quiet", ref, check=False)
+    return out.decode().strip() or None
+
+
+def line(repo: Path, ref: str = REF) -> list[str]:
+    """The checkpoints of a branch, newest first, by git's own reading."""
+    if tip(repo, ref) is None:
+        return []
+    out = git_line(
+        repo, "log", "--first-parent", "--committer=gitcp@localhost", "--format=%H", ref
+    )
+    return out.split()
+
+
+def fsck(repo: Path) -> None:
+    """git finds nothing wrong: every object a ref reaches is there and whole."""
+    done = subprocess.run(
+        ["git", "fsck", "--full", "--strict", "--no-dangling"],
+        cwd=repo,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def nothing_left(repo: Path) -> None:
+    """No lock, no transaction, no `.keep` and no half pack stands."""
+    top = repo / ".git"
+    assert not list((top / "refs" / "gitcp").rglob("*.lock"))
+    assert not list((top / "gitcp" / "tmp").glob("*"))
+    packs = top / "objects" / "pack"
+    assert not list(packs.glob("*.keep"))
+    halves = {path.stem for path in packs.glob("*.pack")} ^ {
+        path.stem for path in packs.glob("*.idx")
+    }
+    assert not halves, halves
+
+
+def check(
+    repo: Path, user: dict[str, bytes], acked: Iterable[str], *, changed: str = "after"
+) -> None:
+    """The common checker: git is content, the user's own untouched, nothing is lost.
+
+    The next save needs no manual step and clears away what was left.
+    """
+    fsck(repo)
+    assert users_state(repo) == user
+    assert set(acked) <= set(line(repo))
+    before = tip(repo)
+    (repo / "next.txt").write_text(changed)
+    done = run_gitcp(repo, "save", "-m", "the next one")
+    assert done.returncode == 0, done.stderr
+    assert line(repo)[1:2] == ([before] if before else [])
+    assert git_line(repo, "show", f"{REF}:next.txt") == changed
+    nothing_left(repo)
+    fsck(repo)
+    assert users_state(repo) == user
+
+
+def ids(repo: Path) -> list[str]:
+    """The ids of the checkpoints of the line; an id twice would be a duplicate."""
+    out = git_line(
+        repo,
+        "log",
+        "--first-parent",
+        "--committer=gitcp@localhost",
+        "--format=%(trailers:key=Gitcp-Checkpoint,valueonly,separator=)",
+        REF,
+    )
+    return out.split()
+
+
+def make_scene(path: Path) -> Path:
+    """A repository of a user at work: staged change, stash, hook, branch, config."""
+    repo = make_repo(
+        path,
+        {
+            ".gitignore": b"*.log\n",
+            "keep.txt": b"keep\n",
+            "edit.txt": b"one\n",
+            "tool": Executable(b"#!/bin/sh\n"),
+            "link": Symlink(b"keep.txt"),
+            "sub/deep/a.txt": b"a\n",
+            "sub/deep/b.txt": b"b\n",
+        },
+    )
+    write_files(repo, {"edit.txt": b"stashed\n"})
+    git(repo, "stash")
+    git(repo, "branch", "other")
+    git(repo, "config", "test.key", "value")
+    hook = repo / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    write_files(repo, {"staged.txt": b"staged\n"})
+    git(repo, "add", "staged.txt")
+    write_files(repo, {"build.log": b"ignored\n", "own.txt": b"in no commit\n" * 99})
+    return repo
+
+
+def rework(repo: Path) -> None:
+    """Changes of every kind: content, mode, type, deletion, empty directory."""
+    write_files(
+        repo,
+        {
+            "edit.txt": b"two\n" * 5000,
+            "tool": b"#!/bin/sh\n",
+            "new/n.txt": b"n\n",
+            "keep.txt": Executable(b"keep\n"),
+        },
+    )
+    shutil.rmtree(repo / "sub")
+    (repo / "own.txt").unlink()
+    write_files(repo, {"sub": b"a file now\n"})
+    (repo / "link").unlink()
+    write_files(repo, {"link/inside": b"a directory now\n"})
+    (repo / "hollow").mkdir()
+
+
+def saved(repo: Path, *args: str) -> str:
+    """Saves and returns the tip."""
+    done = run_gitcp(repo, "save", *args)
+    assert done.returncode == 0, done.stderr
+    found = tip(repo)
+    assert found is not None
+    return found
+
+
+def every(points: Sequence[Point], step: int) -> list[Point]:
+    """Each `step`-th point, and always the last."""
+    return sorted({*points[::step], points[-1]}, key=points.index)
+
+
+def in_parallel(work: Callable[[Point], object], points: Sequence[Point]) -> None:
+    """Runs trials two at a time; names the point of the first that fails."""
+
+    def one(point: Point) -> None:
+        try:
+            work(point)
+        except AssertionError as exc:
+            raise AssertionError(f"at {point}: {exc}") from exc
+
+    with ThreadPoolExecutor(2) as pool:
+        for _ in pool.map(one, points):
+            pass
+
+
+def trees_equal(repo: Path, wanted: dict, *, but: bytes = b"next.txt") -> bool:
+    """Whether the work tree is exactly as noted."""
+    found = tree_bytes(repo)
+    found.pop(but, None)
+    return found == wanted
+
+
+@contextmanager
+def mounted(where: Path, *options: str | Path) -> Iterator[Path]:
+    """Mounts something for a while, or skips the test where that is not allowed."""
+    where.mkdir(exist_ok=True)
+    done = subprocess.run(
+        ["mount", *options, where], capture_output=True, check=False, text=True
+    )
+    if done.returncode:
+        pytest.skip(f"cannot mount: {done.stderr.strip()}")
+    try:
+        yield where
+    finally:
+        subprocess.run(["umount", "-l", where], check=False)
+
+
+def fresh(source: Path) -> Path:
+    """Copies a repository to a place of its own beside it."""
+    with _lock:
+        number = next(_serial)
+    return copy(source, source.with_name(f"trial{number}"))
+
+
+class Scene(NamedTuple):
+    """A repository before a command, with what may come out of it."""
+
+    repo: Path
+    user: dict[str, bytes]
+    acked: list[str]
+    before: dict
+    target: dict
+
+
+def interrupted(repo: Path) -> bool:
+    return (repo / ".git" / "gitcp" / "restore.json").exists()
+
+
+def ends(scene: Scene, repo: Path, how: str, wanted: dict) -> None:
+    """Ends an interrupted restore one way, and looks."""
+    refused = run_gitcp(repo, "save")
+    assert refused.returncode == 25, refused.stderr
+    done = run_gitcp(repo, "restore", how)
+    assert done.returncode == 0, done.stderr
+    assert tree_bytes(repo) == wanted
+    assert not interrupted(repo)
+    check(repo, scene.user, scene.acked)
+
+
+def after_kill(scene: Scene, repo: Path) -> None:
+    """Either way out of whatever a kill left leads to an exact state."""
+    fsck(repo)
+    if not interrupted(repo):
+        tree = tree_bytes(repo)
+        assert tree in (scene.before, scene.target)
+        check(repo, scene.user, scene.acked)
+        return
+    restored = git_line(repo, "log", "-1", "--format=%s", REF).startswith("restored")
+    twin = fresh(repo)
+    ends(scene, twin, "--continue", scene.target)
+    shutil.rmtree(twin)
+    # Past the commit point the restore is done: there is nothing to take back.
+    ends(scene, repo, "--abort", scene.target if restored else scene.before)

@@ -1,0 +1,292 @@
+"""Killed at any moment: the old state or the new one, and nothing to repair by hand."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.fault.harness import (
+    REF,
+    Point,
+    Scene,
+    after_kill,
+    calls,
+    check,
+    every,
+    fresh,
+    in_parallel,
+    inject,
+    interrupted,
+    line,
+    make_scene,
+    needs_strace,
+    nothing_left,
+    rework,
+    saved,
+    tip,
+    users_state,
+)
+from tests.support.gitrepo import git, git_line, run_gitcp, tree_bytes, write_files
+
+pytestmark = needs_strace
+
+KILL = "signal=KILL"
+KILLED = -9
+RESTORE = ("restore", "1", "--yes")
+
+
+@pytest.fixture
+def saving(tmp_path: Path) -> Scene:
+    repo = make_scene(tmp_path / "scene")
+    saved(repo)
+    rework(repo)
+    run_gitcp(repo, "decide", "this waits for the next save")
+    return Scene(repo, users_state(repo), line(repo), tree_bytes(repo), {})
+
+
+@pytest.fixture
+def restoring(tmp_path: Path) -> Scene:
+    repo = make_scene(tmp_path / "scene")
+    saved(repo)
+    rework(repo)
+    saved(repo)
+    write_files(repo, {"unsaved.txt": b"unsaved\n", "keep.txt": b"unsaved too\n"})
+    before = tree_bytes(repo)
+    through = fresh(repo)
+    assert run_gitcp(through, *RESTORE).returncode == 0
+    target = tree_bytes(through)
+    assert target != before
+    return Scene(repo, users_state(repo), line(repo), before, target)
+
+
+def sweep(scene: Scene, step: int, args: tuple[str, ...], trial) -> None:
+    points = every(calls(fresh(scene.repo), *args), step)
+    killed = []
+
+    def one(point: Point) -> None:
+        repo = fresh(scene.repo)
+        done = inject(repo, point, KILL, *args)
+        assert done.returncode in {0, KILLED}, done.stderr
+        killed.append(done.returncode == KILLED)
+        trial(repo, done)
+        shutil.rmtree(repo)
+
+    in_parallel(one, points)
+    assert sum(killed) >= 0.9 * len(points) > 3
+
+
+def killed_save(scene: Scene, step: int) -> None:
+    def trial(repo: Path, done) -> None:
+        new = tip(repo) != scene.acked[0]
+        if done.stdout:
+            assert new, "acknowledged and lost"
+        if new:
+            assert line(repo)[1:] == scene.acked
+            decided = git_line(repo, "ls-tree", "-r", "--name-only", REF)
+            assert ".gitcp/log/decisions/main/meta.json" in decided
+        assert tree_bytes(repo) == scene.before
+        check(repo, scene.user, scene.acked)
+        once = git(repo, "grep", "-h", "this waits", REF, "--", ".gitcp/log")
+        assert once.count(b"this waits") == 1
+
+    sweep(scene, step, ("save", "-m", "under test"), trial)
+
+
+def test_row01_kill_at_sampled_syscalls_of_save(saving):
+    killed_save(saving, 7)
+
+
+@pytest.mark.slow
+def test_row01_kill_at_every_syscall_of_save(saving):
+    killed_save(saving, 1)
+
+
+@pytest.mark.slow
+def test_row01_kill_at_every_syscall_of_the_first_save(tmp_path):
+    repo = make_scene(tmp_path / "scene")
+    scene = Scene(repo, users_state(repo), [], tree_bytes(repo), {})
+
+    def trial(repo: Path, done) -> None:
+        assert tip(repo) is not None or not done.stdout
+        check(repo, scene.user, [])
+
+    sweep(scene, 1, ("save",), trial)
+
+
+def merging(tmp_path: Path) -> Scene:
+    """A save that finds more packs than may stand, and merges them."""
+    import gitcp
+
+    repo = make_scene(tmp_path / "scene")
+    session = gitcp.open(repo).session("main")
+    for number in range(20):
+        session.save(append=[{"n": number}], note="words " * 100)
+    rework(repo)
+    return Scene(repo, users_state(repo), line(repo), tree_bytes(repo), {})
+
+
+def killed_merge(scene: Scene, step: int) -> None:
+    packs = len(list((scene.repo / ".git" / "objects" / "pack").glob("*.pack")))
+    through = fresh(scene.repo)
+    saved(through)
+    assert len(list((through / ".git" / "objects" / "pack").glob("*.pack"))) < packs
+
+    def trial(repo: Path, done) -> None:
+        new = tip(repo) != scene.acked[0]
+        assert new or not done.stdout
+        check(repo, scene.user, scene.acked)
+
+    sweep(scene, step, ("save",), trial)
+
+
+def test_row01_kill_at_sampled_syscalls_of_a_merge_of_packs(tmp_path):
+    killed_merge(merging(tmp_path), 16)
+
+
+@pytest.mark.slow
+def test_row01_kill_at_every_syscall_of_a_merge_of_packs(tmp_path):
+    killed_merge(merging(tmp_path), 1)
+
+
+def killed_restore(scene: Scene, step: int) -> None:
+    def trial(repo: Path, done) -> None:
+        if done.stdout:
+            assert tree_bytes(repo) == scene.target
+        after_kill(scene, repo)
+
+    sweep(scene, step, RESTORE, trial)
+
+
+def test_row02_kill_at_sampled_syscalls_of_restore(restoring):
+    killed_restore(restoring, 22)
+
+
+@pytest.mark.slow
+def test_row02_kill_at_every_syscall_of_restore(restoring):
+    killed_restore(restoring, 1)
+
+
+def half_way(scene: Scene) -> Scene:
+    """A restore that was killed among its files."""
+    points = calls(fresh(scene.repo), *RESTORE)
+    moves = [
+        p for p in points if p.call.startswith(("rename", "link")) and "-tmp-" in p.line
+    ]
+    repo = fresh(scene.repo)
+    assert inject(repo, moves[len(moves) // 2], KILL, *RESTORE).returncode == KILLED
+    assert interrupted(repo)
+    assert tree_bytes(repo) not in (scene.before, scene.target)
+    return scene._replace(repo=repo)
+
+
+def killed_ending(scene: Scene, how: str, step: int) -> None:
+    middle = half_way(scene)
+    wanted = scene.target if how == "--continue" else scene.before
+
+    def trial(repo: Path, done) -> None:
+        if not interrupted(repo):
+            assert tree_bytes(repo) == wanted
+        after_kill(middle, repo)
+
+    sweep(middle, step, ("restore", how), trial)
+
+
+@pytest.mark.parametrize("how", ["--continue", "--abort"])
+def test_row03_kill_at_sampled_syscalls_of_ending(restoring, how):
+    killed_ending(restoring, how, 25)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["--continue", "--abort"])
+def test_row03_kill_at_every_syscall_of_ending(restoring, how):
+    killed_ending(restoring, how, 1)
+
+
+def test_row12_lock_of_a_killed_gitcp_is_recovered(saving):
+    points = calls(fresh(saving.repo), "save")
+    # The rename of the lock is the commit point; killed on entry, the lock stands.
+    (move,) = [p for p in points if p.call == "rename" and "main.lock" in p.line]
+    assert inject(saving.repo, move, KILL, "save").returncode == KILLED
+    assert (saving.repo / ".git" / f"{REF}.lock").exists()
+    assert line(saving.repo) == saving.acked
+    check(saving.repo, saving.user, saving.acked)
+
+
+def test_row12_lock_of_a_killed_gitcp_is_recovered_in_its_way(saving, tmp_path):
+    """Not by the sweep at the start, but where the lock is met."""
+    from gitcp.git import repository
+    from gitcp.git.transaction import transaction
+
+    found = repository.discover(saving.repo)
+    with transaction(found) as opened:
+        dead = found.store_dir / "tmp" / "dead"
+        dead.mkdir()
+        (dead / "owner").touch()
+        (dead / "ref").write_text("x")
+        lock = found.common_dir / f"{REF}.lock"
+        lock.hardlink_to(dead / "ref")
+        old = found.refs.read(REF)
+        assert old is not None
+        found.refs.compare_and_swap(
+            REF, expect=old, new=old, staged=opened.scratch / "ref"
+        )
+    assert not lock.exists()
+
+
+@pytest.mark.parametrize("whose", ["foreign", "live"])
+def test_row12_lock_of_somebody_else_is_never_broken(saving, whose):
+    from gitcp import durable
+
+    lock = saving.repo / ".git" / f"{REF}.lock"
+    if whose == "foreign":
+        lock.touch()
+        owner = None
+    else:
+        other = saving.repo / ".git" / "gitcp" / "tmp" / "other"
+        other.mkdir()
+        (other / "ref").write_text("x")
+        lock.hardlink_to(other / "ref")
+        owner = durable.try_lock(other / "owner")
+        assert owner is not None
+    done = run_gitcp(
+        saving.repo, "save", env={"GITCP_LOCK_TIMEOUT": "300ms"}, timeout=5
+    )
+    assert done.returncode == 11, done.stderr
+    assert b"main.lock" in done.stderr
+    assert lock.exists()
+    assert line(saving.repo) == saving.acked
+    lock.unlink()
+    if owner is not None:
+        import os
+
+        os.close(owner)
+    check(saving.repo, saving.user, saving.acked)
+
+
+def test_row13_what_is_in_use_is_not_swept(saving):
+    from gitcp.git import repository
+    from gitcp.git.transaction import transaction
+
+    found = repository.discover(saving.repo)
+    with transaction(found) as opened:
+        opened.add_blob(b"kept")
+        (opened.scratch / "ref").write_text("in use")
+        saved(saving.repo)
+        assert (opened.scratch / "ref").exists()
+    nothing_left(saving.repo)
+
+
+def test_row13_half_a_pack_is_removed(saving):
+    points = calls(fresh(saving.repo), "save")
+    (move,) = [p for p in points if p.call == "rename" and "idx.tmp" in p.line]
+    assert inject(saving.repo, move, KILL, "save").returncode == KILLED
+    packs = saving.repo / ".git" / "objects" / "pack"
+    assert len(list(packs.glob("*.pack"))) == len(list(packs.glob("*.idx"))) + 1
+    check(saving.repo, saving.user, saving.acked)
+    done = subprocess.run(
+        ["git", "count-objects", "-v"], cwd=saving.repo, capture_output=True, check=True
+    )
+    assert b"garbage: 0" in done.stdout

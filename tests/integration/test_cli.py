@@ -1,0 +1,367 @@
+"""The command line: documents, exit codes, terminals."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gitcp.errors import GitcpError
+from gitcp.format import checkpoint as manifests
+from tests.support.gitrepo import (
+    git,
+    git_line,
+    gitcp_argv,
+    gitcp_environment,
+    make_repo,
+    run_gitcp,
+    write_files,
+)
+from tests.support.inprocess import fails, invoke, ok
+
+CHECKPOINT = {
+    "id", "commit", "session", "branch", "seq", "created", "trigger", "note", "label",
+    "base", "files", "conversation", "decisions", "position", "skipped",
+    "restored_from", "forked_from",
+}  # fmt: skip
+
+
+def save(repo: Path, *args: str, **given) -> dict:
+    return ok(repo, "save", "--allow-empty", *args, **given)["checkpoint"]
+
+
+# --- documents --------------------------------------------------------------------
+
+
+def test_the_documents_of_the_interface(repo):
+    write_files(repo, {"d/x": b"1"})
+    os.mkfifo(repo / "pipe")
+    given = ["-m", "note", "--label", "lab", "--decision", "D", "--why", "W"]
+    given += ["--position", '{"batch": 1.50}', "--trigger", "interval", "--task", "T"]
+    saved = ok(repo, "save", "--append", "-", *given, input=b'{"role":"user"}\n')
+    assert set(saved) >= {"schema", "created", "checkpoint"}
+    assert (saved["schema"], saved["created"]) == ("gitcp.save/1", True)
+    one = saved["checkpoint"]
+    assert set(one) >= CHECKPOINT
+    assert re.fullmatch(r"[0-9a-f]{12}", one["id"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", one["created"])
+    assert one["base"]["commit"] == git_line(repo, "rev-parse", "HEAD")
+    assert one["base"]["branch"] == "main"
+    assert {k: one["files"][k] for k in ("added", "modified", "deleted")} == {
+        "added": 7, "modified": 0, "deleted": 0}  # fmt: skip
+    assert {
+        "messages": 1,
+        "bytes": 16,
+        "agent": "messages",
+        "agent_session": None,
+    }.items() <= (one["conversation"].items())
+    assert (one["note"], one["label"], one["trigger"]) == ("note", "lab", "interval")
+    assert (one["decisions"], one["position"], one["skipped"]) == (2, {"batch": 1.5}, 1)
+    again = ok(repo, "save")
+    assert again["created"] is False
+    assert again["checkpoint"]["id"] == one["id"]
+
+    write_files(repo, {"d/x": b"2"})
+    (repo / "README.md").unlink()
+    two = save(repo)
+    assert {k: two["files"][k] for k in ("added", "modified", "deleted")} == {
+        "added": 0, "modified": 1, "deleted": 1}  # fmt: skip
+    log = ok(repo, "log")
+    assert log["schema"] == "gitcp.log/1"
+    assert [found["id"] for found in log["checkpoints"]] == [two["id"], one["id"]]
+    assert len(ok(repo, "log", "-n", "1")["checkpoints"]) == 1
+
+    shown = ok(repo, "show")
+    assert shown["schema"] == "gitcp.show/1"
+    assert shown["changes"] == [
+        {"path": "README.md", "status": "deleted"},
+        {"path": "d/x", "status": "modified"},
+    ]
+    assert shown["skipped"] == [{"path": "pipe", "reason": "special-file"}]
+    assert shown["decisions"] == []
+    (entry, task) = ok(repo, "show", "1")["decisions"]
+    assert {key: entry[key] for key in ("kind", "text", "why", "paths")} == {
+        "kind": "decision", "text": "D", "why": "W", "paths": []}  # fmt: skip
+    assert (task["kind"], entry["at"]) == ("task", task["at"])
+
+    back = ok(repo, "restore", "-y", "1")
+    assert set(back) >= {"schema", "checkpoint", "saved", "plan", "left", "resume"}
+    assert back["schema"] == "gitcp.restore/1"
+    assert (back["saved"], back["resume"]) == (None, None)
+    assert back["checkpoint"]["restored_from"] == one["id"]
+    assert sorted((step["path"], step["action"]) for step in back["plan"]) == [
+        ("README.md", "write"), ("d/x", "write")]  # fmt: skip
+    # A restore brings no decisions of its own.
+    assert ok(repo, "show")["decisions"] == []
+
+    forked = ok(repo, "fork", "side")
+    assert forked["checkpoint"]["forked_from"] == back["checkpoint"]["id"]
+    assert {"schema", "checkpoint"} <= set(ok(repo, "undo", "-y"))
+    listed = ok(repo, "sessions")
+    assert listed["schema"] == "gitcp.sessions/1"
+    (session,) = listed["sessions"]
+    assert (session["name"], session["current"]) == ("main", True)
+    assert [set(found) >= {"name", "tip", "seq"} for found in session["branches"]]
+    assert [found["name"] for found in session["branches"]] == ["main", "side"]
+
+
+def test_paths_that_are_not_utf8(repo):
+    (Path(os.fsdecode(os.fsencode(repo) + b"/caf\xe9"))).write_bytes(b"1")
+    save(repo)
+    (found,) = [one for one in ok(repo, "show")["changes"] if "path_b64" in one]
+    assert (found["path"], found["path_b64"]) == ("caf\\xe9", "Y2Fm6Q==")
+    assert invoke(repo, "cat", "1", b"caf\xe9").stdout == b"1"
+
+
+def test_texts_in_another_encoding_are_refused(repo):
+    for option in ("-m", "--decision", "--fact", "--task", "--trigger", "--label"):
+        fails(repo, 2, "save", option, b"caf\xe9")
+    fails(repo, 2, "decide", b"caf\xe9")
+    fails(repo, 2, "save", "-s", b"caf\xe9")
+    assert ok(repo, "sessions")["sessions"] == []
+    ok(repo, "save", "--active", b"caf\xe9")
+    assert ok(repo, "decisions")["decisions"][0]["paths"] == ["caf\\xe9"]
+
+
+def test_diff(repo):
+    save(repo, "--append", "-", "--decision", "a", input=b'{"n":1}\n')
+    write_files(repo, {"README.md": b"# B\n", "new\x1b": b"1\n", "bin.x": b"\0\1"})
+    before = sorted((repo / ".git/objects").rglob("*")), git(repo, "for-each-ref")
+    found = ok(repo, "diff", "1")
+    assert found["b"] is None
+    changes = {(one["path"], one["status"], one["added"]) for one in found["changes"]}
+    assert changes == {
+        ("README.md", "modified", 1),
+        ("new\x1b", "added", 1),
+        ("bin.x", "added", None),
+    }
+    text = invoke(repo, "diff", "1").stdout
+    assert b"-# A project\n+# B\n" in text
+    assert b"Binary files" in text
+    assert b"\x1b" not in text
+    assert (
+        sorted((repo / ".git/objects").rglob("*")),
+        git(repo, "for-each-ref"),
+    ) == before
+    save(repo, "--append", "-", "--decision", "b", input=b'{"n":2}\n')
+    assert ok(repo, "diff", "1", "2")["changes"] == found["changes"]
+    assert ok(repo, "diff", "2")["changes"] == []
+    assert len(ok(repo, "diff", "1", "2", "README.md")["changes"]) == 1
+    assert len(ok(repo, "diff", "1", "README.md")["changes"]) == 1
+    assert "binary" in invoke(repo, "diff", "1", "2", "--stat").stdout.decode()
+    said = ok(repo, "diff", "1", "--conversation")
+    assert (said["common"], said["added_records"]) == (1, [{"n": 2}])
+    assert [one["text"] for one in ok(repo, "diff", "1", "--decisions")["added"]] == [
+        "b"
+    ]
+    fails(repo, 13, "diff", "1", "nowhere")
+    fails(repo, 2, "diff", "1", "--files", "--decisions")
+
+
+# --- exit codes -------------------------------------------------------------------
+
+
+def test_every_exit_code_has_one_class():
+    found: dict[int, set[str]] = {}
+
+    def look(kind: type[GitcpError]) -> None:
+        for sub in kind.__subclasses__():
+            found.setdefault(sub.exit_status, set()).add(sub.__name__)
+            look(sub)
+
+    look(GitcpError)
+    assert found.keys() == {1, 2, 3, *range(10, 26)}
+    assert found.pop(20) == {"GitFailedError", "StorageError"}
+    assert all(len(names) == 1 for names in found.values())
+
+
+def test_exit_codes(repo, tmp_path):
+    fails(repo, 2, "save", "--nonsense")
+    fails(repo, 2, "frobnicate")
+    fails(repo, 2, "restore")
+    fails(repo, 1, "restore", "--continue")
+    fails(repo, 13, "show")
+    fails(repo, 13, "fork", "x")
+    fails(repo, 2, "save", "--position", "{")
+    fails(repo, 2, "save", "--position", "")
+    fails(repo, 2, "save", "--why", "x")
+    save(repo)
+    write_files(repo, {"README.md": b"2"})
+    fails(repo, 23, "restore", "1")
+    fails(repo, 23, "rollback")
+    assert (repo / "README.md").read_bytes() == b"2"
+    with (repo / ".git/gitcp/worktree.lock").open("r+b") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        git(repo, "config", "gitcp.lockTimeout", "50ms")
+        fails(repo, 11, "save")
+    git(repo, "config", "gitcp.maxFileSize", "huge")
+    fails(repo, 2, "save")
+    git(repo, "config", "--unset", "gitcp.maxFileSize")
+    # A ref that points to no checkpoint.
+    git(repo, "update-ref", "refs/gitcp/s/bad/main", "HEAD")
+    fails(repo, 15, "show", "bad:last")
+    broken = run_gitcp(repo, "save", env={"PATH": str(tmp_path)})
+    assert broken.returncode == 20
+    assert broken.stderr.startswith(b"gitcp: git could not be started")
+
+
+def test_a_newer_format_is_refused(repo, monkeypatch):
+    real = manifests.encode_manifest
+    monkeypatch.setattr(
+        manifests,
+        "encode_manifest",
+        lambda made: real(made).replace(b'"format": 1', b'"format": 9'),
+    )
+    assert invoke(repo, "save").returncode == 16
+    monkeypatch.undo()
+    for command in (["show"], ["restore", "-y", "1"], ["log"], ["messages"]):
+        assert "upgrade gitcp" in fails(repo, 16, *command)
+
+
+def test_a_closed_pipe_is_silent(repo):
+    for number in range(3):
+        save(repo, "-m", f"{number}" * 30_000)
+    argv = [os.fsdecode(arg) for arg in gitcp_argv("log", "--json")]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(argv, cwd=repo, env=gitcp_environment(), stdout=writer,
+                          stderr=subprocess.PIPE, check=False)  # fmt: skip
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+# --- terminals --------------------------------------------------------------------
+
+NASTY = (
+    "\x1b[31m\x1b]52;c;aGk=\x07\x1b]8;;http://x\x1b\\ \r\x08\x9b31m\u202eevil\u2066\x7f"
+)
+CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)
+
+
+def at_terminal(
+    cwd: Path, *args: str, answer: bytes = b"", env: dict | None = None
+) -> tuple[int, str]:
+    """Runs gitcp on a terminal of its own; returns exit status and all it showed."""
+    variables = gitcp_environment({"TERM": "xterm", "NO_COLOR": "1", **(env or {})})
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(cwd)
+        argv = [os.fsencode(arg) for arg in gitcp_argv(*args)]
+        os.execvpe(argv[0], argv, variables)
+    shown = b""
+    while True:
+        if not select.select([fd], [], [], 30)[0]:
+            os.kill(pid, signal.SIGKILL)
+            break
+        try:
+            chunk = os.read(fd, 65536)
+        except OSError:
+            break
+        if not chunk:
+            break
+        shown += chunk
+        if answer and b"[y/N]" in shown:
+            os.write(fd, answer)
+            answer = b""
+    _, status = os.waitpid(pid, 0)
+    os.close(fd)
+    text = shown.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+    return os.waitstatus_to_exitcode(status), text
+
+
+@pytest.fixture
+def poisoned(repo) -> Path:
+    """Everything that a checkpoint can hold, with what steers a terminal in it."""
+    import gitcp
+
+    write_files(repo, {f"f{NASTY.replace('/', '')}": f"{NASTY}\n".encode()})
+    os.mkfifo(repo / f"p{NASTY.replace('/', '')}")
+    entry = gitcp.Decision(NASTY, why=NASTY, kind="fact", paths=(NASTY,))
+    session = gitcp.open(repo).session(f"s{NASTY}", f"b{NASTY}")
+    session.save(
+        messages=[{"role": "user", "content": NASTY}, {"type": NASTY, "x": NASTY}],
+        note=NASTY,
+        label=f"l{NASTY}",
+        trigger=f"t{NASTY}",
+        position={"p": NASTY},
+        metadata={"m": NASTY},
+        decisions=[
+            entry,
+            gitcp.Decision(NASTY, kind="task"),
+            gitcp.Decision("x", kind=NASTY),
+        ],
+    )
+    transcript = repo.parent / "transcript"
+    transcript.write_bytes(f"not json {NASTY}\n".encode() + b"\x1b[2J\xff\n")
+    ok(repo, "save", "--transcript", transcript, "-m", NASTY)
+    return repo
+
+
+def test_row50_nothing_steers_the_terminal(poisoned):
+    (poisoned / "README.md").write_bytes(b"changed")
+    name = f"f{NASTY.replace('/', '')}"
+    commands = [
+        ["log"], ["log", "--all"], ["show"], ["show", "1"], ["files"], ["cat", "1", name],
+        ["messages"], ["messages", "1"], ["messages", "1", "--format", "jsonl"],
+        ["messages", "--format", "jsonl"], ["messages", "1", "--json"],
+        ["messages", "--format", "markdown"], ["context", "1"], ["decisions", "1"],
+        ["sessions"], ["branches"], ["diff", "1"], ["diff", "1", "2", "--conversation"],
+        ["diff", "1", "--json"], ["show", "1", "--json"], ["log", "--json"],
+        ["restore", "--dry-run", "1"], ["restore", "1"], ["show", NASTY],
+        ["show", NASTY, "--json"], ["cat", "1", NASTY], ["switch", NASTY], [NASTY],
+        ["save", "-s", NASTY], ["save", "--messages", NASTY], ["status"], ["verify"],
+        ["decide", NASTY], ["save", "-m", NASTY], ["fork", "-y", "1", "aside"],
+    ]  # fmt: skip
+    for command in commands:
+        status, shown = at_terminal(poisoned, *command, answer=b"n\n")
+        assert status != 70, (command, shown)
+        assert not CONTROL.search(shown), (command, shown)
+        if "--json" in command and status == 0:
+            json.loads(shown)
+
+
+def test_a_pipe_gets_every_byte(poisoned):
+    name = f"f{NASTY.replace('/', '')}"
+    assert invoke(poisoned, "cat", "1", name).stdout == f"{NASTY}\n".encode()
+    raw = invoke(poisoned, "messages", "--format", "jsonl").stdout
+    assert raw.endswith(b"\x1b[2J\xff\n")
+
+
+def test_a_terminal_is_asked(repo):
+    save(repo)
+    write_files(repo, {"README.md": b"2"})
+    status, shown = at_terminal(repo, "restore", "1", answer=b"n\n")
+    assert status == 1
+    assert "README.md" in shown
+    assert (repo / "README.md").read_bytes() == b"2"
+    status, shown = at_terminal(repo, "restore", "1", answer=b"y\n")
+    assert status == 0, shown
+    assert (repo / "README.md").read_bytes() == b"# A project\n"
+
+
+def test_colours(repo):
+    save(repo)
+    assert "\x1b[" in at_terminal(repo, "log", env={"NO_COLOR": ""})[1]
+    assert "\x1b[" not in at_terminal(repo, "log")[1]
+    assert b"\x1b[" not in invoke(repo, "log").stdout
+    assert b"\x1b[" in invoke(repo, "--color", "always", "log").stdout
+    assert "\x1b[" not in at_terminal(repo, "--color", "never", "log")[1]
+
+
+def test_directory_quiet_and_version(repo, tmp_path):
+    assert invoke(tmp_path, "-C", repo, "save").returncode == 0
+    make_repo(tmp_path / "other")
+    assert invoke(tmp_path, "-q", "-C", tmp_path / "other", "log").stderr == b""
+    assert invoke(tmp_path, "--version").stdout.startswith(b"gitcp ")
+    for command in ([], ["save"], ["restore"], ["diff"]):
+        assert b"Usage: gitcp" in invoke(tmp_path, *command, "-h").stdout

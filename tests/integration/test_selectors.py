@@ -1,0 +1,199 @@
+"""Every form of a selector in the interface, and what is no selector."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gitcp.errors import AmbiguousError
+from tests.support.gitrepo import commit_all, git_line, write_files
+from tests.support.inprocess import fails, invoke, ok
+
+
+def save(repo: Path, *args: str, **given) -> dict:
+    return ok(repo, "save", "--allow-empty", *args, **given)["checkpoint"]
+
+
+def chosen(repo: Path, selector: str) -> tuple[str, str, int]:
+    found = ok(repo, "show", selector)["checkpoint"]
+    return found["session"], found["branch"], found["seq"]
+
+
+@pytest.fixture
+def history(repo) -> dict[str, dict]:
+    """main/main 1 to 3, main/side from 2, job/main 1 and 2; current is main/main."""
+    found = {"1": save(repo, "-m", "one")}
+    found["2"] = save(repo, "--label", "good", "-m", "two")
+    write_files(repo, {"README.md": b"second\n"})
+    commit_all(repo)
+    found["3"] = save(repo)
+    found["job"] = save(repo, "-s", "job")
+    found["job2"] = save(repo, "-s", "job", "--label", "v1.0: final/x")
+    found["side"] = ok(repo, "fork", "--no-switch", "main/main:2", "side")["checkpoint"]
+    ok(repo, "switch", "main")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("last", ("main", "main", 3)),
+        ("1", ("main", "main", 1)),
+        ("3", ("main", "main", 3)),
+        ("~0", ("main", "main", 3)),
+        ("~2", ("main", "main", 1)),
+        ("good", ("main", "main", 2)),
+        ("main:1", ("main", "main", 1)),
+        ("main/main:last", ("main", "main", 3)),
+        ("main/main:", ("main", "main", 3)),
+        ("main/side:1", ("main", "side", 1)),
+        ("main/side:~1", ("main", "main", 2)),
+        ("job:1", ("job", "main", 1)),
+        ("job/main:~0", ("job", "main", 2)),
+        # In another session, where the current one has none of it.
+        ("v1.0: final/x", ("job", "main", 2)),
+        ("job:v1.0: final/x", ("job", "main", 2)),
+    ],
+)
+def test_each_form(repo, history, selector, expected):
+    assert chosen(repo, selector) == expected
+
+
+def test_ids_and_commits(repo, history):
+    for found in history.values():
+        expected = found["session"], found["branch"], found["seq"]
+        for key in (found["id"], found["id"][:8], found["commit"], found["commit"][:9]):
+            assert chosen(repo, key) == expected
+    head = git_line(repo, "rev-parse", "HEAD")
+    old = git_line(repo, "rev-parse", "HEAD~1")
+    # The one made at the commit is the first on it.
+    assert chosen(repo, head) == ("main", "main", 3)
+    assert chosen(repo, old[:7]) == ("main", "main", 1)
+
+
+def test_without_a_selector_it_is_the_last_of_the_current_branch(repo, history):
+    assert ok(repo, "show")["checkpoint"]["id"] == history["3"]["id"]
+    ok(repo, "switch", "job")
+    assert ok(repo, "show")["checkpoint"]["id"] == history["job2"]["id"]
+    assert chosen(repo, "1") == ("job", "main", 1)
+    ok(repo, "switch", "main/side")
+    assert chosen(repo, "1") == ("main", "side", 1)
+
+
+def test_a_label_given_again_moves(repo, history):
+    save(repo, "--label", "good")
+    assert chosen(repo, "good") == ("main", "main", 4)
+
+
+def test_a_label_in_two_sessions_is_ambiguous_from_a_third(repo, history):
+    save(repo, "-s", "job", "--label", "good")
+    assert chosen(repo, "good") == ("job", "main", 3)
+    save(repo, "-s", "third")
+    said = fails(repo, 14, "show", "good")
+    assert history["2"]["id"] in said
+    assert "job/main #3" in said
+    assert chosen(repo, "main/main:good") == ("main", "main", 2)
+
+
+def test_an_ambiguous_prefix_lists_the_candidates(repo):
+    # Ids are random: enough of them share their first four digits with a commit made on.
+    head = git_line(repo, "rev-parse", "HEAD")
+    saved = save(repo, "--label", head[:5])
+    assert chosen(repo, head[:5]) == ("main", "main", 1)
+    from gitcp.ops import select
+    from gitcp.ops.workspace import open_workspace
+    from gitcp.store.store import require_tip
+
+    workspace = open_workspace(repo)
+    save(repo)
+    two = [require_tip(workspace.store, "main", "main")]
+    two += [found for found in workspace.store.line(two[0]) if found.seq == 1]
+    with pytest.raises(AmbiguousError, match=saved["id"]):
+        select._only(two, "abcd")
+
+
+def test_a_number_wins_over_an_id(repo, monkeypatch):
+    import secrets
+
+    monkeypatch.setattr(
+        secrets, "token_hex", lambda size: "1000" + "0" * (size * 2 - 4)
+    )
+    save(repo)
+    assert chosen(repo, "1000") == ("main", "main", 1)
+    monkeypatch.undo()
+    assert chosen(repo, "1") == ("main", "main", 1)
+
+
+def test_an_id_shared_by_two_is_ambiguous(repo, monkeypatch):
+    import secrets
+
+    ids = iter(["abcd00000001", "abcd00000002"])
+    real = secrets.token_hex
+    monkeypatch.setattr(
+        secrets, "token_hex", lambda n: next(ids) if n == 6 else real(n)
+    )
+    save(repo)
+    save(repo)
+    said = fails(repo, 14, "show", "abcd")
+    assert "abcd00000001" in said
+    assert "abcd00000002" in said
+    assert chosen(repo, "abcd00000002") == ("main", "main", 2)
+
+
+def test_a_message_stands_for_the_state_before_it(repo):
+    def message(uuid: str) -> bytes:
+        return json.dumps({"uuid": uuid}, separators=(",", ":")).encode() + b"\n"
+
+    save(repo)
+    save(repo, "--append", "-", input=message("u-0001"))
+    save(repo, "--append", "-", input=message("u-0002") + message("u-0003"))
+    assert chosen(repo, "u-0001") == ("main", "main", 1)
+    assert chosen(repo, "u-0003") == ("main", "main", 2)
+    fails(repo, 13, "show", "u-0004")
+
+
+@pytest.mark.parametrize(
+    "selector",
+    ["99", "~99", "nope", "dead", "nobody:1", "main/nobody:last", "0", "good:1", "abc",
+     "HEAD", "~x", "-1x", "deadbeefdeadbeef"],
+)  # fmt: skip
+def test_what_is_not_there(repo, history, selector):
+    fails(repo, 13, "show", "--", selector)
+
+
+HOSTILE = ["../x", "..", ".", "a\nb", "a\x1b[31mb", "a\tb", "\x7f", "-rf", "a/../b",
+           "./a", "a//b", "\u202eb", ""]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_row52_names_nobody_means(repo, name):
+    save(repo)
+    before = {path.name for path in (repo / ".git/refs/gitcp/s").rglob("*")}
+    fails(repo, 2, "save", "-s", name)
+    fails(repo, 2, "fork", "1", "--", name)
+    if "/" not in name:
+        fails(repo, 2, "save", "-s", f"main/{name}")
+        fails(repo, 2, "switch", "--", f"main/{name}")
+    fails(repo, 2, "save", f"--label={name}")
+    said = invoke(repo, "show", "--", f"{name}:1")
+    assert said.returncode in {2, 13}
+    assert b"\x1b" not in said.stderr
+    assert {path.name for path in (repo / ".git/refs/gitcp/s").rglob("*")} == before
+
+
+def test_a_label_that_could_not_be_selected_is_refused(repo):
+    for label in ("last", "~1"):
+        fails(repo, 2, "save", "--label", label)
+
+
+@pytest.mark.parametrize(
+    "name", ["a.lock", "HEAD", "é ☃", "A", "%41", "x" * 300, "a b"]
+)
+def test_row52_odd_names_are_fine(repo, name):
+    saved = save(repo, "-s", f"{name}/{name}")
+    assert (saved["session"], saved["branch"]) == (name, name)
+    assert chosen(repo, f"{name}/{name}:1") == (name, name, 1)
+    assert ok(repo, "sessions")["sessions"][0]["name"] == name
+    assert git_line(repo, "for-each-ref", "--count=1", "refs/gitcp/s")
