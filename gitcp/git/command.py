@@ -23,6 +23,17 @@ class Finished(NamedTuple):
     output: bytes
 
 
+class Watched(NamedTuple):
+    """How a program ended: its exit status, and the ends of what it printed.
+
+    Two pipes do not tell in which order their texts were written, so they stay apart.
+    """
+
+    status: int
+    out: bytes
+    err: bytes
+
+
 def collect(
     args: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
 ) -> Finished:
@@ -48,8 +59,8 @@ def collect(
 
 def tee(
     args: Sequence[str], *, cwd: Path, keep: int, out: int = 1, err: int = 2
-) -> Finished:
-    """Runs a program on our own input and output; returns the last `keep` bytes of it.
+) -> Watched:
+    """Runs a program on our own input and output; keeps the last `keep` bytes of each.
 
     What it prints goes to the descriptors `out` and `err` as it comes. A program it
     leaves running in the background is not waited for. While it runs an interrupt is
@@ -58,7 +69,7 @@ def tee(
     Raises:
         NotFoundError: it cannot be started.
     """
-    tail = _Tail(keep)
+    tails = _Tail(keep), _Tail(keep)
     ended = threading.Event()
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
@@ -72,7 +83,9 @@ def tee(
         assert process.stderr is not None
         readers = [
             threading.Thread(target=_pump, args=(stream, to, tail, ended))
-            for stream, to in ((process.stdout, out), (process.stderr, err))
+            for stream, to, tail in zip(
+                (process.stdout, process.stderr), (out, err), tails, strict=True
+            )
         ]
         for reader in readers:
             reader.start()
@@ -82,21 +95,20 @@ def tee(
             reader.join()
     finally:
         signal.signal(signal.SIGINT, before)
-    return Finished(_status(process.returncode), tail.content())
+    said, complained = (tail.content() for tail in tails)
+    return Watched(_status(process.returncode), said, complained)
 
 
 class _Tail:
-    """The last bytes of two streams, in the order in which they came."""
+    """The last bytes of a stream."""
 
     def __init__(self, keep: int) -> None:
         self._keep = keep
         self._data = bytearray()
-        self._lock = threading.Lock()
 
     def add(self, data: bytes) -> None:
-        with self._lock:
-            self._data += data
-            del self._data[: -self._keep]
+        self._data += data
+        del self._data[: -self._keep]
 
     def content(self) -> bytes:
         return bytes(self._data)

@@ -45,7 +45,7 @@ def run(
     """Saves, runs a command in `directory`, and saves again if it fails.
 
     The second checkpoint has the trigger `test-failure` and a `tried` entry with the
-    end of the output. With `rollback` the files are then as before the command; the
+    ends of its output. With `rollback` the files are then as before the command; the
     failure and its entry stay in the log. `out` is the descriptor for the command's
     stdout.
 
@@ -72,7 +72,7 @@ def run(
                     Decision(
                         f"{_short(line)} (exit status {done.status})",
                         kind="tried",
-                        why=_end(done.output),
+                        why=_ends(done.out, done.err),
                     ),
                 ),
                 allow_empty=True,
@@ -96,11 +96,22 @@ def _short(line: str) -> str:
     return first if len(first) <= _NOTE else f"{first[: _NOTE - 1]}…"
 
 
-def _end(output: bytes) -> str | None:
-    """Returns the end of an output as text, from the start of a line where it can."""
-    tail = output[-_TOLD:]
-    if len(output) > _TOLD:
+def _ends(out: bytes, err: bytes) -> str | None:
+    """Returns the ends of both streams as text, stderr last: it says what went wrong.
+
+    Each may have half of the room; what one does not need is the other's.
+    """
+    half = _TOLD // 2
+    of_err = max(half, _TOLD - len(out))
+    of_out = max(half, _TOLD - len(err))
+    told = (_end(out, of_out), _end(err, of_err))
+    return "\n".join(filter(None, told)) or None
+
+
+def _end(output: bytes, room: int) -> str:
+    """Returns the end of an output, from the start of a line where it can."""
+    tail = output[-room:]
+    if len(output) > room:
         # A cut character or line at the front tells nothing.
-        rest = tail.split(b"\n", 1)[-1]
-        tail = rest or tail
-    return tail.decode("utf-8", "replace").strip() or None
+        tail = tail.split(b"\n", 1)[-1] or tail
+    return tail.decode("utf-8", "replace").strip()
