@@ -22,7 +22,11 @@ KNOWN = {
         "10s",
         "how long to wait for another gitcp, and for a lock of git's",
     ),
+    "autoCheckpoint": ("true", "whether hooks make checkpoints"),
+    "hookTimeout": ("10s", "how long a hook may take before it gives up"),
 }
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0", ""})
 
 
 class Settings(NamedTuple):
@@ -32,6 +36,8 @@ class Settings(NamedTuple):
     include: tuple[str, ...]
     exclude: tuple[str, ...]
     lock_timeout: float
+    auto_checkpoint: bool
+    hook_timeout: float
 
     @classmethod
     def of(
@@ -59,6 +65,8 @@ class Settings(NamedTuple):
             tuple(filter(None, many("include"))),
             tuple(filter(None, many("exclude"))),
             parse_seconds(one("lockTimeout"), "gitcp.lockTimeout"),
+            parse_flag(one("autoCheckpoint"), "gitcp.autoCheckpoint"),
+            parse_seconds(one("hookTimeout"), "gitcp.hookTimeout"),
         )
 
 
@@ -88,3 +96,17 @@ def parse_seconds(text: str, what: str) -> float:
             f"{what} is {text!a}, not a duration", hint="write 500ms, 10s or 5m"
         )
     return float(match[1]) * _PER[match[2] or "s"]
+
+
+def parse_flag(text: str, what: str) -> bool:
+    """Returns a yes or no as git spells them.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    word = text.strip().lower()
+    if word not in _TRUE | _FALSE:
+        raise UsageError(
+            f"{what} is {text!a}, not a yes or no", hint="write true or false"
+        )
+    return word in _TRUE

@@ -1,0 +1,81 @@
+"""The boundary around what a hook does: it never fails, never speaks, ends in time."""
+
+import os
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from gitcp.errors import GitcpError
+from gitcp.ops.hooklog import write
+
+_DISABLE = "GITCP_DISABLE"
+
+
+class _OutOfTimeError(Exception):
+    """The hook's time is over."""
+
+
+def guarded(what: str, work: Callable[[float], None], *, directory: str) -> None:
+    """Does a hook's work; whatever goes wrong is a line in `hooks.log`, and no more.
+
+    `work` is given the moment it started, as `time.monotonic()` tells it. It may narrow
+    its own limit with `limited`. `GITCP_DISABLE` in the environment turns hooks off.
+    """
+    if os.environ.get(_DISABLE, "0") not in ("", "0"):
+        return
+    started = time.monotonic()
+    with _silenced():
+        try:
+            work(started)
+        except GitcpError as exc:
+            write(directory, what, started, f"{exc.code}: {exc.message}")
+        except BaseException as exc:  # noqa: BLE001  nothing may reach the caller
+            told = "".join(traceback.format_exception(exc))
+            write(directory, what, started, f"gave up: {told}")
+
+
+@contextmanager
+def limited(seconds: float, what: str) -> Iterator[None]:
+    """Ends what is inside after a time, by an exception that `guarded` notes."""
+
+    def over(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        raise _OutOfTimeError(f"{what} took more than {seconds:g} s (hookTimeout)")
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def _silenced() -> Iterator[None]:
+    """Sends both output streams to nowhere: a client may act on what a hook prints."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    kept: list[tuple[int, int]] = []
+    try:
+        for stream in (1, 2):
+            with suppress(OSError):
+                kept.append((stream, os.dup(stream)))
+                os.dup2(nowhere, stream)
+        yield
+    finally:
+        for stream, copy in kept:
+            os.dup2(copy, stream)
+            os.close(copy)
+        os.close(nowhere)
+
+
+def here() -> str:
+    """Returns the directory a hook was started in; `/` where that one is gone."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return "/"

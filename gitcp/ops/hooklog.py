@@ -1,0 +1,43 @@
+"""`hooks.log`: what the hooks did and could not do, for people who wonder."""
+
+import datetime
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from gitcp import durable
+from gitcp.errors import GitcpError
+from gitcp.git.repository import discover
+
+NAME = "hooks.log"
+_LIMIT = 1024 * 1024
+
+
+def write(
+    directory: str | os.PathLike[str],
+    what: str,
+    started: float,
+    text: str,
+) -> None:
+    """Adds an entry to the log of the repository around `directory`.
+
+    Where there is no repository, or the log cannot be written, there is nobody to tell:
+    a hook has no voice.
+    """
+    with suppress(GitcpError, OSError):
+        repository = discover(directory)
+        durable.make_directories(repository.store_dir, private=True)
+        path = Path(repository.store_dir) / NAME
+        with suppress(FileNotFoundError):
+            if path.stat().st_size > _LIMIT:
+                path.replace(path.with_suffix(".log.1"))
+        took = time.monotonic() - started
+        now = datetime.datetime.fromtimestamp(time.time(), datetime.UTC)
+        lines = text.rstrip("\n").replace("\n", "\n    ")
+        entry = f"{now:%Y-%m-%dT%H:%M:%SZ} {what} {took:.3f}s {lines}\n"
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(file, entry.encode("utf-8", "backslashreplace"))
+        finally:
+            os.close(file)
