@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from gitcp.cli.emit import Output
-from gitcp.errors import UsageError
+from gitcp.errors import PartialError, UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,6 +56,17 @@ def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
         return made
 
     return decorate
+
+
+def left_out(out: Output, unreadable: list[str]) -> int:
+    """Tells which branches a listing had to leave out; returns its exit status."""
+    for line in unreadable:
+        out.warn(line)
+    if unreadable:
+        out.note(
+            "  `gitcp verify` says more, `gitcp verify --repair` mends what it can"
+        )
+    return PartialError.exit_status if unreadable else 0
 
 
 def read_input(name: str) -> bytes:

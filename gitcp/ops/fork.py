@@ -1,11 +1,19 @@
 """Forking, switching, listing sessions: which line the work is on."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from gitcp.errors import NotFoundError, UsageError, WouldOverwriteError
+from gitcp.errors import (
+    CorruptError,
+    FormatTooNewError,
+    NotFoundError,
+    UsageError,
+    WouldOverwriteError,
+)
 from gitcp.git.transaction import transaction
+from gitcp.names import decode
 from gitcp.ops import extract, planning
 from gitcp.ops.planning import Plan
 from gitcp.ops.workspace import Workspace, open_workspace
@@ -29,14 +37,32 @@ class SessionInfo(NamedTuple):
     branches: tuple[BranchInfo, ...]
 
 
-def sessions(store: Store) -> list[SessionInfo]:
-    """Returns every session, by name."""
+def sessions(
+    store: Store, *, unreadable: Callable[[str], None] | None = None
+) -> list[SessionInfo]:
+    """Returns every session, by name.
+
+    A branch whose newest checkpoint cannot be read is told to `unreadable` and left
+    out: one that is damaged must not hide the others.
+
+    Raises:
+        CorruptError, FormatTooNewError: one cannot be read, and nobody is to be told.
+    """
     found: dict[str, list[BranchInfo]] = {}
     for component, oid in store.refs().items():
-        tip = store.checkpoint(oid)
-        if tip is not None:
+        try:
+            tip = store.checkpoint(oid)
+            if tip is None:
+                continue
             session, branch = store.names(component, oid)
-            found.setdefault(session, []).append(BranchInfo(branch, tip))
+            _ = tip.manifest
+        except (CorruptError, FormatTooNewError) as exc:
+            if unreadable is None:
+                raise
+            name = "/".join(decode(part) or part for part in component)
+            unreadable(f"{name} is left out: {exc.message}")
+            continue
+        found.setdefault(session, []).append(BranchInfo(branch, tip))
     return [
         SessionInfo(
             name,

@@ -297,6 +297,22 @@ def test_a_transcript_is_byte_identical(repo, tmp_path, name):
     assert other["checkpoint"]["conversation"]["agent"] == "mine"
 
 
+def test_files_of_which_nothing_is_known_stay_apart(repo, tmp_path):
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_bytes(b"not json: " + name.encode())
+        done = invoke(repo, "save", "--transcript", tmp_path / name)
+        assert b"was replaced" not in done.stderr
+    (tmp_path / "one.txt").write_bytes(b"not json: one.txt, and more")
+    ok(repo, "save", "--transcript", tmp_path / "one.txt")
+    assert stored(repo) == b"not json: one.txt, and more"
+
+
+def test_a_note_that_is_not_kept_is_told(repo):
+    ok(repo, "save")
+    assert b"the note was not kept" in invoke(repo, "save", "-m", "why").stderr
+    assert b"the note" not in invoke(repo, "save").stderr
+
+
 def transcript(number: int) -> bytes:
     return b'{"role":"user","content":"%d"}\n' % number
 

@@ -142,6 +142,22 @@ def test_row14_each_kind_of_object_lost_is_reported(repo, what):
     assert len(seen) == len(set(seen)), json.dumps(found["problems"], indent=1)
 
 
+@pytest.mark.parametrize("spec", ["", ":.gitcp/checkpoint.json"])
+def test_row14_a_damaged_tip_does_not_hide_the_other_branches(repo, spec):
+    *_, third = three(repo)
+    run_gitcp(repo, "save", "--allow-empty", "-s", "other")
+    explode(repo)
+    loose(repo, git_line(repo, "rev-parse", f"{third['commit']}{spec}")).unlink()
+    for command in (["sessions"], ["log", "--all"], ["branches", "-s", "other"]):
+        done = run_gitcp(repo, *command, "--json")
+        assert done.returncode == 3, done.stderr
+        document = json.loads(done.stdout)
+        assert "main/main is left out" in document["unreadable"][0]
+        assert "other" in json.dumps(document.get("checkpoints", document))
+        spoken = run_gitcp(repo, *command)
+        assert b"main/main is left out" in spoken.stderr
+
+
 def test_row14_a_restore_of_a_damaged_checkpoint_is_refused_untouched(repo):
     _, second, _ = three(repo)
     explode(repo)

@@ -8,8 +8,9 @@ import click
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe
-from gitcp.cli.options import command
+from gitcp.cli.options import command, left_out
 from gitcp.cli.render import changed, when, width
+from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.ops.select import split
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -19,7 +20,7 @@ from gitcp.store.store import Store, require_tip
 _FEW = 50
 
 
-def _newest_first(store: Store) -> Iterator[Checkpoint]:
+def _newest_first(store: Store, unreadable: list[str]) -> Iterator[Checkpoint]:
     """Yields every checkpoint once, newest first; a parent never before its child."""
     import heapq
 
@@ -37,16 +38,19 @@ def _newest_first(store: Store) -> Iterator[Checkpoint]:
 
     from gitcp.ops.fork import sessions
 
-    for session in sessions(store):
+    for session in sessions(store, unreadable=unreadable.append):
         for branch in session.branches:
             push(branch.tip)
     while heap:
         _, _, found = heapq.heappop(heap)
         yield found
         if found.raw.parents:
-            parent = store.checkpoint(found.raw.parents[0])
-            if parent is not None:
-                push(parent)
+            try:
+                parent = store.checkpoint(found.raw.parents[0])
+                if parent is not None:
+                    push(parent)
+            except (CorruptError, FormatTooNewError) as exc:
+                unreadable.append(f"what came before {found.id} is left out: {exc}")
 
 
 class _Graph:
@@ -100,13 +104,13 @@ def _line(out: Output, found: Checkpoint, prefix: str, *, place: bool) -> str:
 @click.option("--graph", is_flag=True, help="Draw the lines")
 def log_command(
     out: Output, count: int | None, where: str | None, everything: bool, graph: bool
-) -> None:
+) -> int:
     """List checkpoints, newest first."""
     workspace = open_workspace(out.directory)
     few = count is not None and count <= _FEW and not everything
     objects = workspace.repository.objects
     with objects.few_reads() if few else nullcontext():
-        _show(out, workspace, count, where, everything=everything, graph=graph)
+        return _show(out, workspace, count, where, everything=everything, graph=graph)
 
 
 def _show(
@@ -117,14 +121,15 @@ def _show(
     *,
     everything: bool,
     graph: bool,
-) -> None:
+) -> int:
+    unreadable: list[str] = []
     store = workspace.store
     current = workspace.current()
     session, branch = (
         split(where, current) if where else (current.session, current.branch)
     )
     if everything:
-        found = _newest_first(store)
+        found = _newest_first(store, unreadable)
     elif where is None and store.tip(session, branch) is None:
         found = iter(())
     else:
@@ -135,9 +140,10 @@ def _show(
             {
                 "schema": "gitcp.log/1",
                 "checkpoints": [documents.checkpoint(one) for one in shown],
+                "unreadable": unreadable,
             }
         )
-        return
+        return left_out(out, unreadable)
     columns = _Graph()
     empty = True
     for one in shown:
@@ -145,5 +151,6 @@ def _show(
         prefix = f"{columns.row(one)}  " if graph or everything else ""
         place = everything or one.manifest.branch != branch
         out.print(_line(out, one, prefix, place=place))
-    if empty:
+    if empty and not unreadable:
         out.note("no checkpoints yet; `gitcp save` makes one")
+    return left_out(out, unreadable)

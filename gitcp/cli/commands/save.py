@@ -92,7 +92,13 @@ def _incoming(given: dict[str, Any]) -> Incoming | None:
         return messages.more(raw, shown)
     kind, agent_session = detect(raw)
     kind = given["agent"] or kind
-    source = f"{kind}-{agent_session}" if agent_session else kind
+    if agent_session:
+        source = f"{kind}-{agent_session}"
+    elif kind == "unknown" and file != "-":
+        # Two files of which nothing is known are hardly one conversation.
+        source = f"unknown-{show_path(os.path.basename(os.fsencode(file)))}"
+    else:
+        source = kind
     return Incoming(
         NewRecords(
             raw, whole=True, kind=kind, source=source, agent_session=agent_session
@@ -214,3 +220,5 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
             )
     else:
         out.print(f"Nothing changed since {headline(out, made)}")
+        if given["note"] is not None:
+            out.note("  the note was not kept; --allow-empty makes a checkpoint for it")

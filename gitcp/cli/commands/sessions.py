@@ -7,7 +7,7 @@ import click
 from gitcp.cli import documents
 from gitcp.cli.commands.restore import carry_out
 from gitcp.cli.emit import Output, one_line, safe
-from gitcp.cli.options import command, yes_option
+from gitcp.cli.options import command, left_out, yes_option
 from gitcp.cli.render import headline, when
 from gitcp.errors import NotFoundError
 from gitcp.ops import fork, planning
@@ -38,10 +38,11 @@ def _table(out: Output, found: list[SessionInfo], current: Current) -> None:
 
 
 @command("sessions")
-def sessions_command(out: Output) -> None:
+def sessions_command(out: Output) -> int:
     """List sessions and their branches."""
     workspace = open_workspace(out.directory)
-    found = fork.sessions(workspace.store)
+    unreadable: list[str] = []
+    found = fork.sessions(workspace.store, unreadable=unreadable.append)
     current = workspace.current()
     if out.json:
         out.document(
@@ -55,23 +56,28 @@ def sessions_command(out: Output) -> None:
                     }
                     for session in found
                 ],
+                "unreadable": unreadable,
             }
         )
     elif found:
         _table(out, found, current)
-    else:
+    elif not unreadable:
         out.note("no sessions yet; `gitcp save` makes one")
+    return left_out(out, unreadable)
 
 
 @command("branches")
 @click.option("-s", "name", metavar="SESSION", help="Of which session")
-def branches_command(out: Output, name: str | None) -> None:
+def branches_command(out: Output, name: str | None) -> int:
     """List the branches of a session."""
     workspace = open_workspace(out.directory)
     current = workspace.current()
     wanted = name or current.session
-    found = [one for one in fork.sessions(workspace.store) if one.name == wanted]
+    unreadable: list[str] = []
+    everything = fork.sessions(workspace.store, unreadable=unreadable.append)
+    found = [one for one in everything if one.name == wanted]
     if not found:
+        left_out(out, unreadable)
         raise NotFoundError(
             f"there is no session {wanted!a}", hint="`gitcp sessions` lists them"
         )
@@ -82,10 +88,12 @@ def branches_command(out: Output, name: str | None) -> None:
                 "session": wanted,
                 "branches": list(map(_branch_document, found[0].branches)),
                 "current": current.branch if wanted == current.session else None,
+                "unreadable": unreadable,
             }
         )
     else:
         _table(out, found, current)
+    return left_out(out, unreadable)
 
 
 @command("switch")
