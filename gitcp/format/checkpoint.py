@@ -19,13 +19,17 @@ class Base(msgspec.Struct, frozen=True):
     operation: str | None = None
 
 
-class Files(msgspec.Struct, frozen=True):
-    """The root tree without `.gitcp`, and counts against the previous checkpoint."""
+class Files(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The root tree without `.gitcp`, and counts against the previous checkpoint.
+
+    Where nobody looked at files, `captured` is false: the tree says nothing then.
+    """
 
     tree: str | None
     added: int
     modified: int
     deleted: int
+    captured: bool = True
 
 
 class Conversation(msgspec.Struct, frozen=True):

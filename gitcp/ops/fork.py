@@ -18,7 +18,7 @@ from gitcp.ops import extract, planning
 from gitcp.ops.planning import Plan
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.draft import Draft, FilesState
+from gitcp.store.draft import Draft, same_files
 from gitcp.store.store import Store, require_tip
 from gitcp.worktree.files import Root
 
@@ -100,9 +100,7 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
             session=start.session,
             branch=name,
             trigger="fork",
-            files=FilesState(
-                start.files_tree, start.empty_dirs, tuple(start.skipped())
-            ),
+            files=same_files(start),
             note=f"forked from {start.branch} #{start.seq}",
             logs_from=start,
             allow_empty=True,

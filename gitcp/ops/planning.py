@@ -8,6 +8,7 @@ from gitcp.errors import (
     FormatTooNewError,
     NotFoundError,
     UnsafePathError,
+    UsageError,
 )
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
@@ -66,21 +67,23 @@ def plan_restore(
         CorruptError: the target is damaged.
         UnsafePathError: it names a path that must not be written.
         NotFoundError: a path is in neither state.
+        UsageError: files alone are wanted, and the target holds none.
     """
+    wanted = unseen_plan(
+        target,
+        paths=paths,
+        files=files,
+        conversation=conversation,
+        note=note,
+        fork=fork,
+    )
     with workspace.capturing() as capture, transaction(workspace.repository) as opened:
         snapshot = capture.take(opened)
         return fill_in(
             workspace,
             opened,
             snapshot,
-            unseen_plan(
-                target,
-                paths=paths,
-                files=files,
-                conversation=conversation,
-                note=note,
-                fork=fork,
-            )._replace(
+            wanted._replace(
                 operation=workspace.repository.operation(),
                 since=_saved_since(workspace, target),
             ),
@@ -117,11 +120,20 @@ def unseen_plan(
 ) -> Plan:
     """Returns a plan without steps, for a caller that shows it to nobody.
 
-    `restore` makes the steps in any case, from what is there then.
+    `restore` makes the steps in any case, from what is there then. A checkpoint that
+    holds no files leaves those that are there as they are.
+
+    Raises:
+        UsageError: files alone are wanted, and it holds none.
     """
+    if not target.holds_files and (paths or not conversation):
+        raise UsageError(
+            f"checkpoint {target.id} holds no files, only a conversation",
+            hint=f"`gitcp restore {target.id}` brings that one back",
+        )
     return Plan(
         target,
-        files,
+        files and target.holds_files,
         conversation and not paths,
         tuple(paths),
         FilePlan((), ()),

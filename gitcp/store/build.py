@@ -24,7 +24,7 @@ from gitcp.git.transaction import Transaction
 from gitcp.names import encode
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.draft import Draft, FilesState
+from gitcp.store.draft import Draft, FilesState, same_files
 from gitcp.store.summary import summary
 
 _MILLISECOND = 1_000
@@ -77,6 +77,7 @@ class Build:
             and files.tree == before.files_tree
             and files.empty == before.empty_dirs
             and _lasting(files.skipped) == _lasting(before.skipped())
+            and files.captured == before.holds_files
             and draft.position is None
             and draft.metadata is None
             and draft.label is None
@@ -207,10 +208,16 @@ class Build:
         old = before.files_tree if before else None
         for change in tree.diff(old, files.tree, self._transaction.tree):
             counts[change.status] += 1
-        return Files(files.tree.hex() if files.tree else None, **counts)
+        oid = files.tree.hex() if files.tree else None
+        return Files(oid, **counts, captured=files.captured)
 
     def _conversation(self, carried: Manifest | None) -> Conversation | None:
-        written = [name for name in self._metas if name.log == "conversation"]
+        aside = {records.source for records in self._draft.records if records.aside}
+        written = [
+            name
+            for name in self._metas
+            if name.log == "conversation" and name.source not in aside
+        ]
         if not written:
             return carried.conversation if carried else None
         meta = self._metas[written[0]]
@@ -255,8 +262,8 @@ class Build:
 
 def _files_of(before: Checkpoint | None) -> FilesState:
     if before is None:
-        return FilesState(None)
-    return FilesState(before.files_tree, before.empty_dirs, tuple(before.skipped()))
+        return FilesState(None, captured=False)
+    return same_files(before)
 
 
 def _lasting(skipped: tuple[Skipped, ...] | list[Skipped]) -> set[Skipped]:

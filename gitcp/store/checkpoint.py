@@ -118,6 +118,11 @@ class Checkpoint:
         entry = self._own(layout.LOG)
         return entry.oid if entry is not None and entry.mode == DIRECTORY else None
 
+    @property
+    def holds_files(self) -> bool:
+        """Whether files were captured; if not, it holds logs only."""
+        return self.manifest.files.captured
+
     @cached_property
     def files_tree(self) -> bytes | None:
         """The oid of the root tree without `.gitcp`; None where there is no file."""

@@ -11,17 +11,29 @@ from gitcp.store.checkpoint import Checkpoint
 
 
 class FilesState(NamedTuple):
-    """The files of a checkpoint to be: tree, empty directories, what is missing."""
+    """The files of a checkpoint to be: tree, empty directories, what is missing.
+
+    Not `captured` means that nobody looked: the checkpoint holds logs only.
+    """
 
     tree: bytes | None
     empty: frozenset[bytes] = frozenset()
     skipped: tuple[Skipped, ...] = ()
+    captured: bool = True
+
+
+def same_files(found: Checkpoint) -> FilesState:
+    """Returns the files of a checkpoint for one that follows it."""
+    return FilesState(
+        found.files_tree, found.empty_dirs, tuple(found.skipped()), found.holds_files
+    )
 
 
 class NewRecords(NamedTuple):
     """Conversation to store: the `whole` of a source, or only what is new.
 
-    `data` is lines of JSON; `kind` is `messages` or an agent's name.
+    `data` is lines of JSON; `kind` is `messages` or an agent's name. What is `aside`,
+    as a subagent's transcript, is not what the checkpoint names as its conversation.
     """
 
     data: bytes
@@ -29,12 +41,14 @@ class NewRecords(NamedTuple):
     kind: str = "messages"
     source: str = "main"
     agent_session: str | None = None
+    aside: bool = False
 
 
 @dataclass(frozen=True)
 class Draft:
     """A checkpoint to be.
 
+    Without `files` those of the tip stay; where there is no tip it holds none.
     `logs_from` takes conversation, decisions, steps and position from another
     checkpoint instead of the tip; `fork_of` starts a new branch there.
     """

@@ -112,9 +112,30 @@ class Store:
             BusyError: the ref stayed locked.
             StorageError: the disk refused.
         """
-        ref = layout.branch_ref(draft.session, draft.branch)
+        saved = self.grow(transaction, draft.session, draft.branch, lambda _: draft)
+        assert saved is not None
+        return saved
+
+    def grow(
+        self,
+        transaction: Transaction,
+        session: str,
+        branch: str,
+        make: Callable[[Checkpoint | None], Draft | None],
+    ) -> Saved | None:
+        """Appends what `make` returns for the tip; for each new tip it is asked again.
+
+        Returns None where `make` has nothing to add.
+
+        Raises:
+            BranchMovedError, BusyError, StorageError: as `append` does.
+        """
+        ref = layout.branch_ref(session, branch)
         for _ in range(_RETRIES):
-            tip = self.tip(draft.session, draft.branch)
+            tip = self.tip(session, branch)
+            draft = make(tip)
+            if draft is None:
+                return None
             if draft.fork_of is not None and tip is not None:
                 raise BranchMovedError(
                     f"the branch {draft.branch!r} of {draft.session!r} exists",
@@ -143,7 +164,7 @@ class Store:
             assert saved is not None
             return Saved(saved, created=True, rewritten=rewritten)
         raise BranchMovedError(
-            f"{draft.session}/{draft.branch} kept moving", hint="run the command again"
+            f"{session}/{branch} kept moving", hint="run the command again"
         )
 
 

@@ -1,0 +1,362 @@
+"""The SDK's session store, in a git repository: each append is a checkpoint."""
+
+import datetime
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio.to_thread
+import msgspec
+from claude_agent_sdk import fold_session_summary, project_key_for_directory
+
+from gitcp.adapters.claude_sdk import keys, records
+from gitcp.adapters.claude_sdk.keys import MAIN, Key
+from gitcp.adapters.place import store_at
+from gitcp.errors import BusyError, GitFailedError, NotFoundError, StorageError
+from gitcp.format import jsontext, layout, log
+from gitcp.format.layout import LogName
+from gitcp.format.log import Meta
+from gitcp.git.consolidate import consolidate
+from gitcp.git.transaction import transaction
+from gitcp.names import encode
+from gitcp.store import logs
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft, NewRecords
+
+if TYPE_CHECKING:
+    import os
+
+    from claude_agent_sdk import (
+        SessionKey,
+        SessionListSubkeysKey,
+        SessionStoreEntry,
+    )
+    from claude_agent_sdk.types import SessionStoreListEntry, SessionSummaryEntry
+
+T = TypeVar("T")
+
+TRIGGER = "session-store"
+_KIND = "claude-code"
+_CONVERSATION = b"conversation"
+# The summary is a page of text; where somebody's is not, it is made when asked for.
+_SUMMARY_LIMIT = 256 * 1024
+_MILLISECONDS = 1_000
+_DELETE_ATTEMPTS = 20
+_LOCKS = 64
+
+
+class GitcpSessionStore:
+    """Keeps the transcripts of Claude Agent SDK sessions in a git repository.
+
+        store = GitcpSessionStore("transcripts.git")
+        options = ClaudeAgentOptions(session_store=store)
+
+    `path` is a git repository, or an empty or new directory, in which a bare one is made.
+    It may be used from any number of processes, tasks and threads at once; every method
+    does its work in a thread. An append has survived a power cut when it returns. A
+    record that is there already, by its uuid, is not stored twice; one that comes again
+    with another content takes the old one's place.
+
+    Raises:
+        NotARepositoryError: the directory holds something else.
+        UnsupportedRepositoryError: gitcp cannot serve the repository.
+    """
+
+    def __init__(self, path: "str | os.PathLike[str]") -> None:
+        self._store = store_at(path)
+        self._seen = records.Seen()
+        self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
+
+    def __repr__(self) -> str:
+        return f"<GitcpSessionStore {str(self._store.repository.git_dir)!r}>"
+
+    # --- what the SDK calls -------------------------------------------------------
+
+    async def append(
+        self, key: "SessionKey", entries: "list[SessionStoreEntry]"
+    ) -> None:
+        """Adds transcript records at the end, durably.
+
+        Raises:
+            UsageError: a record is not JSON, or the key is longer than 1,000 bytes.
+            BusyError, BranchMovedError: other processes kept the session; transient.
+            StorageError: the disk refused; nothing was added.
+        """
+        await _in_thread(lambda: self._append(key, entries))
+
+    async def load(self, key: "SessionKey") -> "list[SessionStoreEntry] | None":
+        """Returns all records, equal to what was appended; None where there are none.
+
+        Raises:
+            CorruptError: something stored is damaged.
+        """
+        return await _in_thread(lambda: self._load(key))
+
+    async def list_sessions(self, project_key: str) -> "list[SessionStoreListEntry]":
+        """Returns the sessions of a project: id and time of the last append in ms."""
+        return await _in_thread(lambda: self._list(project_key))
+
+    async def list_session_summaries(
+        self, project_key: str
+    ) -> "list[SessionSummaryEntry]":
+        """Returns what `fold_session_summary` made of each session of a project."""
+        return await _in_thread(lambda: self._summaries(project_key))
+
+    async def delete(self, key: "SessionKey") -> None:
+        """Deletes a session with all its subpaths and forks, or only one subpath.
+
+        A session's refs go; git removes the bytes when it next prunes. Of a subpath the
+        records go from here on; what they were stays in the session's own history until
+        the session is deleted. Nothing but sessions of this store is ever deleted.
+
+        Raises:
+            BusyError: something kept a ref locked.
+        """
+        await _in_thread(lambda: self._delete(key))
+
+    async def list_subkeys(self, key: "SessionListSubkeysKey") -> list[str]:
+        """Returns the subpaths of a session that hold records."""
+        return await _in_thread(lambda: self._subkeys(key))
+
+    # --- and what it lacks ----------------------------------------------------------
+
+    async def adopt(self, session_id: str, directory: str | None = None) -> int:
+        """Makes a session of another directory resumable in this one.
+
+        The SDK looks for sessions under a key made of the working directory: on another
+        machine, or after a move, it finds none. This copies the session, with its
+        subpaths, to the key of `directory` (the current one). Returns the number of
+        records copied; 0 if they were there.
+
+        Raises:
+            NotFoundError: no project in this store has the session.
+        """
+        target = Key(project_key_for_directory(directory), session_id)
+        return await _in_thread(lambda: self._adopt(target))
+
+    # --- the same, in a thread --------------------------------------------------------
+
+    def _append(self, key: "SessionKey", entries: "list[SessionStoreEntry]") -> int:
+        where = Key(key["project_key"], key["session_id"])
+        source = keys.source_of(key.get("subpath"))
+        return self._add(where, source, entries)
+
+    def _add(self, where: Key, source: str, entries: list[Any]) -> int:
+        lines = records.lines_of(entries)
+        if not lines:
+            return 0
+        fresh: list[records.Line] = []
+
+        def draft(tip: Checkpoint | None) -> Draft | None:
+            nonlocal fresh
+            fresh = self._seen.new(where.name, source, tip, lines)
+            if not fresh:
+                return None
+            added = [jsontext.decode(line.data) for line in fresh]
+            return Draft(
+                session=where.name,
+                branch=MAIN,
+                trigger=TRIGGER,
+                records=(
+                    NewRecords(
+                        b"".join(line.data for line in fresh),
+                        whole=False,
+                        kind=_KIND,
+                        source=source,
+                        agent_session=_unicode(where.session),
+                        aside=source != MAIN,
+                    ),
+                ),
+                metadata=self._folded(where, tip, added) if source == MAIN else None,
+            )
+
+        repository = self._store.repository
+        # Of one session: its threads need not race for the ref.
+        with self._locks[hash(where.name) % _LOCKS]:
+            with transaction(repository) as opened:
+                saved = self._store.grow(opened, where.name, MAIN, draft)
+            if saved is None:
+                return 0
+            self._seen.added(where.name, source, fresh)
+        # The records are stored: housekeeping that fails must not deny that.
+        with suppress(StorageError):
+            consolidate(repository)
+        return len(fresh)
+
+    def _folded(
+        self, where: Key, tip: Checkpoint | None, added: list[Any]
+    ) -> msgspec.Raw:
+        """Returns the metadata of the next checkpoint: the summary so far."""
+        summary = _summary_in(tip)
+        before = None
+        if summary is not None:
+            before = {"session_id": where.session, "mtime": 0, "data": summary}
+        elif tip is not None:
+            added = [*self._read(tip, MAIN), *added]
+        key: Any = {"project_key": where.project, "session_id": where.session}
+        folded = fold_session_summary(before, key, added)  # type: ignore[arg-type]
+        raw = records.encode({"claude_agent_sdk": {"summary": folded["data"]}})
+        if len(raw) > _SUMMARY_LIMIT:
+            raw = b"null"
+        return msgspec.Raw(raw)
+
+    def _load(self, key: "SessionKey") -> "list[SessionStoreEntry] | None":
+        name = Key(key["project_key"], key["session_id"]).name
+        source = keys.source_of(key.get("subpath"))
+        tip = self._store.tip(name, MAIN)
+        if tip is None or not _holds(tip, source):
+            return None
+        return self._read(tip, source)
+
+    def _read(self, tip: Checkpoint, source: str) -> list[Any]:
+        raw = tip.conversation(source)
+        return records.read(raw, f"{source} in {tip.session}")
+
+    def _sessions(self, project: str | None) -> Iterator[tuple[Key, Checkpoint]]:
+        """Yields the sessions that hold a main transcript; None for all projects."""
+        prefix = keys.PREFIX if project is None else keys.project_prefix(project)
+        start = "".join(map(_component, prefix))
+        for (session, branch), oid in self._store.refs().items():
+            head = session.partition("%%")[0]
+            if branch != MAIN or not (head.startswith(start) or start.startswith(head)):
+                continue
+            key = keys.parse(self._store.names((session, branch), oid)[0])
+            if key is None or (project is not None and key.project != project):
+                continue
+            tip = self._store.checkpoint(oid)
+            if tip is not None and _holds(tip, MAIN):
+                yield key, tip
+
+    def _list(self, project: str) -> "list[SessionStoreListEntry]":
+        return [
+            {"session_id": key.session, "mtime": _mtime(tip)}
+            for key, tip in self._sessions(project)
+        ]
+
+    def _summaries(self, project: str) -> "list[SessionSummaryEntry]":
+        return [
+            {
+                "session_id": key.session,
+                "mtime": _mtime(tip),
+                "data": data,
+            }
+            for key, tip in self._sessions(project)
+            # The SDK makes the summary of one that is not in this list by itself.
+            if (data := _summary_in(tip)) is not None
+        ]
+
+    def _subkeys(self, key: "SessionListSubkeysKey") -> list[str]:
+        tip = self._store.tip(Key(key["project_key"], key["session_id"]).name, MAIN)
+        return [] if tip is None else list(_subpaths(tip))
+
+    def _delete(self, key: "SessionKey") -> None:
+        name = Key(key["project_key"], key["session_id"]).name
+        subpath = key.get("subpath")
+        if subpath:
+            self._empty(name, keys.source_of(subpath))
+            return
+        # The main transcript last: while it is there the session can be seen.
+        prefix = layout.session_prefix(name)
+        refs = self._store.repository.refs
+        for ref in sorted(refs.list(prefix), key=lambda one: one == f"{prefix}{MAIN}"):
+            self._remove(ref)
+
+    def _empty(self, name: str, source: str) -> None:
+        def draft(tip: Checkpoint | None) -> Draft | None:
+            if tip is None or not _holds(tip, source):
+                return None
+            nothing = NewRecords(b"", whole=True, kind=_KIND, source=source, aside=True)
+            return Draft(session=name, branch=MAIN, trigger=TRIGGER, records=(nothing,))
+
+        with transaction(self._store.repository) as opened:
+            self._store.grow(opened, name, MAIN, draft)
+
+    def _remove(self, ref: str) -> None:
+        """Removes a ref, also a packed one, whatever it points to meanwhile."""
+        repository = self._store.repository
+        failure: GitFailedError | None = None
+        for _ in range(_DELETE_ATTEMPTS):
+            oid = repository.refs.read(ref)
+            if oid is None:
+                return
+            try:
+                # git rewrites packed-refs, under its own locks.
+                repository.git(
+                    "-c", "core.fsync=reference", "update-ref", "-d", ref, oid
+                )
+            except GitFailedError as exc:
+                failure = exc
+        assert failure is not None
+        raise BusyError(
+            f"{ref} cannot be deleted: {failure.message}",
+            hint="another process is at it; delete the session again",
+        ) from failure
+
+    def _adopt(self, target: Key) -> int:
+        found = [
+            (key, tip)
+            for key, tip in self._sessions(None)
+            if key.session == target.session and key != target
+        ]
+        if not found:
+            if self._store.tip(target.name, MAIN) is not None:
+                return 0
+            raise NotFoundError(
+                f"no project in this store has the session {target.session!a}",
+                hint="`gitcp sessions` lists what there is; was it pulled?",
+            )
+        _, tip = max(found, key=lambda one: _mtime(one[1]))
+        copied = self._add(target, MAIN, self._read(tip, MAIN))
+        for subpath in _subpaths(tip):
+            source = keys.source_of(subpath)
+            copied += self._add(target, source, self._read(tip, source))
+        return copied
+
+
+async def _in_thread(work: Callable[[], T]) -> T:
+    return await anyio.to_thread.run_sync(work)
+
+
+def _component(character: str) -> str:
+    """Returns what a character is in a ref, in the middle of a name."""
+    return encode(f"x{character}")[1:]
+
+
+def _unicode(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _meta(tip: Checkpoint, source: str) -> Meta | None:
+    return logs.meta(tip.log_tree, LogName("conversation", source), tip.objects)
+
+
+def _holds(tip: Checkpoint, source: str) -> bool:
+    meta = _meta(tip, source)
+    return meta is not None and meta.bytes > 0
+
+
+def _subpaths(tip: Checkpoint) -> Iterator[str]:
+    """Yields the subpaths that hold records."""
+    read = tip.objects.tree
+    if tip.log_tree is None or _CONVERSATION not in (top := read(tip.log_tree)):
+        return
+    for entry in read(top[_CONVERSATION].oid).values():
+        raw = tip.objects.blob(read(entry.oid)[layout.META].oid)
+        meta = log.decode_meta(raw, tip.id)
+        subpath = keys.subpath_of(meta.name)
+        if subpath is not None and meta.bytes:
+            yield subpath
+
+
+def _summary_in(tip: Checkpoint | None) -> dict[str, Any] | None:
+    found = tip.metadata if tip is not None else None
+    own = found.get("claude_agent_sdk") if isinstance(found, dict) else None
+    summary = own.get("summary") if isinstance(own, dict) else None
+    return summary if isinstance(summary, dict) else None
+
+
+def _mtime(tip: Checkpoint) -> int:
+    """Returns the time of the last append in ms since 1970."""
+    moment = datetime.datetime.fromisoformat(tip.manifest.created)
+    return round(moment.timestamp() * _MILLISECONDS)

@@ -1,0 +1,88 @@
+"""Where an adapter's store lies: a git repository, or a bare one made on first use."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gitcp import durable
+from gitcp.errors import GitFailedError, NotARepositoryError
+from gitcp.git import process
+from gitcp.git.repository import Repository, discover
+from gitcp.ops.settings import Settings
+from gitcp.store.store import Store
+
+# What git makes of an empty directory, as far as it came before it was killed.
+_BEGUN = frozenset(
+    {"HEAD", "branches", "config", "description", "hooks", "info", "objects", "refs"}
+)
+
+
+def store_at(path: str | os.PathLike[str]) -> Store:
+    """Returns the store in a repository; where there is nothing, a bare one is made.
+
+    `path` is any directory of a git repository, or an empty one, or one to be made in a
+    directory that exists. No work tree is needed.
+
+    Raises:
+        NotARepositoryError: the directory holds something else.
+        UnsupportedRepositoryError: gitcp cannot serve the repository.
+        StorageError, GitFailedError: it cannot be made.
+    """
+    where = Path(path)
+    with durable.storage(f"opening {where}"):
+        if _to_be_made(where):
+            where.mkdir(exist_ok=True)
+            with _alone(where):
+                if _to_be_made(where):
+                    _make(where)
+    repository = _open(where)
+    repository.refs.lock_timeout = Settings.of(repository).lock_timeout
+    return Store(repository)
+
+
+def _open(where: Path) -> Repository:
+    try:
+        return discover(where, worktree=False)
+    except NotARepositoryError as exc:
+        raise NotARepositoryError(
+            f"{where} is neither a git repository nor empty",
+            hint="name a repository, or a new directory: a bare one is made there",
+        ) from exc
+
+
+def _to_be_made(where: Path) -> bool:
+    if not os.path.lexists(where):
+        return True
+    if not where.is_dir():
+        return False
+    names = {name.removesuffix(".lock") for name in os.listdir(where)}
+    return not names or (names <= _BEGUN and not _complete(where))
+
+
+def _complete(where: Path) -> bool:
+    return all((where / name).exists() for name in ("HEAD", "config", "objects"))
+
+
+def _make(where: Path) -> None:
+    # The lock is ours: whoever left this was killed.
+    for left in where.glob("*.lock"):
+        left.unlink()
+    try:
+        process.run(["init", "--quiet", "--bare", "--template=", "."], cwd=where)
+    except GitFailedError as exc:
+        raise GitFailedError(
+            f"no repository could be made in {where}: {exc.message}", hint=exc.hint
+        ) from exc
+
+
+@contextmanager
+def _alone(where: Path) -> Iterator[None]:
+    """Lets one process at a time make the repository."""
+    fd = os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
