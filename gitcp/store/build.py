@@ -212,11 +212,11 @@ class Build:
         return Files(oid, **counts, captured=files.captured)
 
     def _conversation(self, carried: Manifest | None) -> Conversation | None:
-        aside = {records.source for records in self._draft.records if records.aside}
+        beside = {records.source for records in self._draft.records if records.beside}
         written = [
             name
             for name in self._metas
-            if name.log == "conversation" and name.source not in aside
+            if name.log == "conversation" and name.source not in beside
         ]
         if not written:
             return carried.conversation if carried else None

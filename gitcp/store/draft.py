@@ -32,7 +32,7 @@ def same_files(found: Checkpoint) -> FilesState:
 class NewRecords(NamedTuple):
     """Conversation to store: the `whole` of a source, or only what is new.
 
-    `data` is lines of JSON; `kind` is `messages` or an agent's name. What is `aside`,
+    `data` is lines of JSON; `kind` is `messages` or an agent's name. What is `beside`,
     as a subagent's transcript, is not what the checkpoint names as its conversation.
     """
 
@@ -41,7 +41,7 @@ class NewRecords(NamedTuple):
     kind: str = "messages"
     source: str = "main"
     agent_session: str | None = None
-    aside: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True)

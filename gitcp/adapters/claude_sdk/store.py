@@ -165,7 +165,7 @@ class GitcpSessionStore:
                         kind=_KIND,
                         source=source,
                         agent_session=_unicode(where.session),
-                        aside=source != MAIN,
+                        beside=source != MAIN,
                     ),
                 ),
                 metadata=self._folded(where, tip, added) if source == MAIN else None,
@@ -266,7 +266,9 @@ class GitcpSessionStore:
         def draft(tip: Checkpoint | None) -> Draft | None:
             if tip is None or not _holds(tip, source):
                 return None
-            nothing = NewRecords(b"", whole=True, kind=_KIND, source=source, aside=True)
+            nothing = NewRecords(
+                b"", whole=True, kind=_KIND, source=source, beside=True
+            )
             return Draft(session=name, branch=MAIN, trigger=TRIGGER, records=(nothing,))
 
         with transaction(self._store.repository) as opened:
