@@ -200,6 +200,12 @@ class Objects:
 
 
 def _damaged(oid: bytes, cause: Exception) -> CorruptError:
+    if isinstance(cause, OSError):
+        # Too many open files, or a failing disk: the object may well be whole.
+        return CorruptError(
+            f"the object {oid.hex()} cannot be read: {cause}",
+            hint="run the command again once the disk is well; then `gitcp verify`",
+        )
     missing = isinstance(cause, KeyError)
     return CorruptError(
         f"the object {oid.hex()} is {'missing' if missing else f'damaged: {cause}'}",

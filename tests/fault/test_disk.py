@@ -130,9 +130,12 @@ def power_loss(tmp_path: Path, kind: str, options: str, mode: str, saves: int) -
         check(repo, user, acked)
 
 
+_EMPTY_BY_DESIGN = {"owner", "packs", "store.lock", "worktree.lock"}
+
+
 def _empty_data(path: Path) -> bool:
     # Empty by design; derived; and only a hint for consolidation.
-    if path.suffix == ".keep" or path.name in {"owner", "worktree.lock", "packs"}:
+    if path.suffix == ".keep" or path.name in _EMPTY_BY_DESIGN:
         return False
     if not path.is_file() or "scan" in path.parts:
         return False
@@ -429,9 +432,12 @@ def full_restore(repo: Path, step: int) -> None:
     def one(point: Point) -> None:
         trial = fresh(repo)
         done = inject(trial, point, _ENOSPC, *RESTORE)
-        assert done.returncode in {0, 20}, (done.returncode, done.stderr)
         assert b"Traceback" not in done.stderr
-        if done.returncode:
+        if done.returncode == 15:
+            # The calls are numbered in another run: this one hit a file being read.
+            assert b"cannot be read" in done.stderr
+        elif done.returncode:
+            assert done.returncode == 20, done.stderr
             assert b"disk is full" in done.stderr
         after_kill(scene, trial)
         shutil.rmtree(trial)
