@@ -41,7 +41,7 @@ _ALWAYS = {
     "LC_ALL": "C",
 }
 # No hook, monitor or background job of the user's runs on gitcp's account.
-_SAFE = (
+SAFE = (
     "-c",
     "core.hooksPath=/dev/null",
     "-c",
@@ -78,7 +78,7 @@ def start(
     """
     try:
         return subprocess.Popen(
-            ["git", *_SAFE, *args],
+            ["git", *SAFE, *args],
             cwd=cwd,
             env=environment(env),
             stdin=stdin,
@@ -112,7 +112,7 @@ def finish(
 def failure(process: Process, err: bytes) -> GitFailedError:
     """Returns the error for a git process that failed."""
     args = process.args
-    words = args[1 + len(_SAFE) :] if isinstance(args, list) else [args]
+    words = args[1 + len(SAFE) :] if isinstance(args, list) else [args]
     verb = next((str(word) for word in words if not str(word).startswith("-")), "?")
     said = err.decode("utf-8", "replace").strip().splitlines()
     reason = said[-1] if said else f"exit status {process.returncode}"

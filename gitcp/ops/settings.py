@@ -24,9 +24,28 @@ KNOWN = {
     ),
     "autoCheckpoint": ("true", "whether hooks make checkpoints"),
     "hookTimeout": ("10s", "how long a hook may take before it gives up"),
+    "remote": ("origin", "the remote that push and pull use where none is named"),
+    "autoPush": ("false", "whether the pre-push hook pushes sessions, too"),
+    "transferTimeout": ("60s", "how long a remote may be silent"),
+    "transferLimit": ("1h", "how long one transfer may take in all"),
+    "pullMaxSize": ("4g", "a pull that brings more, unpacked, is refused"),
+    "pullMaxFile": ("500m", "a pull that brings a larger file is refused"),
+    "pullMaxObjects": ("1m", "a pull that brings more objects is refused"),
 }
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", ""})
+
+
+class Sharing(NamedTuple):
+    """What holds for push and pull."""
+
+    remote: str
+    auto_push: bool
+    transfer_timeout: float
+    transfer_limit: float
+    pull_max_size: int
+    pull_max_file: int
+    pull_max_objects: int
 
 
 class Settings(NamedTuple):
@@ -38,6 +57,7 @@ class Settings(NamedTuple):
     lock_timeout: float
     auto_checkpoint: bool
     hook_timeout: float
+    sharing: Sharing
 
     @classmethod
     def of(
@@ -67,6 +87,15 @@ class Settings(NamedTuple):
             parse_seconds(one("lockTimeout"), "gitcp.lockTimeout"),
             parse_flag(one("autoCheckpoint"), "gitcp.autoCheckpoint"),
             parse_seconds(one("hookTimeout"), "gitcp.hookTimeout"),
+            Sharing(
+                one("remote"),
+                parse_flag(one("autoPush"), "gitcp.autoPush"),
+                parse_seconds(one("transferTimeout"), "gitcp.transferTimeout"),
+                parse_seconds(one("transferLimit"), "gitcp.transferLimit"),
+                parse_size(one("pullMaxSize"), "gitcp.pullMaxSize"),
+                parse_size(one("pullMaxFile"), "gitcp.pullMaxFile"),
+                parse_size(one("pullMaxObjects"), "gitcp.pullMaxObjects"),
+            ),
         )
 
 

@@ -2,42 +2,30 @@
 
 import os
 import secrets
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.errors import (
-    CorruptError,
     GitFailedError,
     TransferError,
-    UnsafePathError,
     UsageError,
     WouldOverwriteError,
 )
 from gitcp.format import layout
-from gitcp.format.checkpoint import show_path
-from gitcp.git import process
-from gitcp.git.repository import Repository
-from gitcp.git.transaction import STAGED_REF, Transaction, transaction
+from gitcp.git import remote as remotes
+from gitcp.git.transaction import transaction
+from gitcp.git.transport import Limits
 from gitcp.names import encode
-from gitcp.ops.fork import fork_only
-from gitcp.ops.verify import Problem, verify
+from gitcp.ops.intake import judge, our_tips, refusal
 from gitcp.ops.workspace import Workspace
+from gitcp.sharing.adopt import Adopted, adopt, copy
+from gitcp.sharing.quarantine import Quarantine
+from gitcp.sharing.validate import Key, branch_key
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.store import Store
 
-_SHOWN = 3
-_EMPTY_PACK = 32
-_CHECKED = (
-    "-c",
-    "fetch.fsckObjects=true",
-    "-c",
-    "transfer.fsckObjects=true",
-    "-c",
-    "fetch.writeCommitGraph=false",
-)
+_SUFFIX = "import"
 
 
 class Exported(NamedTuple):
@@ -46,20 +34,6 @@ class Exported(NamedTuple):
     path: Path
     size: int
     branches: tuple[str, ...]
-
-
-class Adopted(NamedTuple):
-    """What became of one branch of a file.
-
-    `result` is `created`, `fast-forward`, `up-to-date` or `forked`; `name` is the
-    branch it is here; `commit` its tip.
-    """
-
-    session: str
-    branch: str
-    result: str
-    name: str
-    commit: str
 
 
 def export(
@@ -129,150 +103,51 @@ def take_in(workspace: Workspace, path: Path) -> list[Adopted]:
     """
     if not path.is_file():
         raise UsageError(f"{path} is no file", hint="name what `gitcp export` wrote")
+    source = str(path.absolute())
+    tips = _tips(workspace, path, source)
+
+    def fetch(quarantine: Quarantine, limits: Limits) -> None:
+        remotes.fetch_into(
+            workspace.repository,
+            quarantine.objects,
+            source,
+            sorted(set(tips.values())),
+            near=(),
+            limits=limits,
+            look=quarantine.growth,
+        )
+
     with transaction(workspace.repository) as opened:
-        scratch = _fetched(workspace, opened, path.absolute())
-        theirs = Store(scratch)
-        _validate(theirs, path)
-        tips = theirs.refs()
-        _copy(workspace, opened, scratch, sorted(set(tips.values())))
+        ours = our_tips(workspace, tips)
+        judged = judge(workspace, opened, tips, ours, fetch)
+        if judged.bad:
+            raise refusal(str(path), judged.bad)
+        copy(opened, judged.theirs.repository, tips.values(), ours)
         return [
-            _adopt(workspace.store, opened, key, oid)
+            adopt(workspace.store, opened, key, oid, suffix=_SUFFIX)
             for key, oid in sorted(tips.items())
         ]
 
 
-def _fetched(workspace: Workspace, opened: Transaction, path: Path) -> Repository:
-    """Fetches a bundle into a bare repository that borrows our objects."""
-    directory = opened.scratch / "import"
-    git_dir = f"--git-dir={directory}"
-    shared = workspace.repository.common_dir
+def _tips(workspace: Workspace, path: Path, source: str) -> dict[Key, str]:
+    """Returns the branches that a bundle says it has."""
     try:
-        process.run(
-            ["init", "--bare", "--quiet", "--template=", str(directory)],
-            cwd=opened.scratch,
-        )
-        info = directory / "objects" / "info"
-        with durable.storage("preparing the import"):
-            info.mkdir(exist_ok=True)
-            alternates = os.fsencode(shared / "objects") + b"\n"
-            (info / "alternates").write_bytes(alternates)
-        process.run([git_dir, "bundle", "verify", "-q", str(path)], cwd=shared)
-        process.run(
-            [
-                git_dir,
-                *_CHECKED,
-                "fetch",
-                "--quiet",
-                "--no-tags",
-                "--no-write-fetch-head",
-                str(path),
-                f"+{layout.SESSIONS}*:{layout.SESSIONS}*",
-            ],
-            cwd=shared,
-        )
+        workspace.repository.git("bundle", "verify", "-q", source)
+        listed = workspace.repository.git("bundle", "list-heads", source)
     except GitFailedError as exc:
         raise TransferError(
             f"{path} cannot be imported: {exc.message}",
             hint="nothing was adopted; export it again, and compare checksums",
         ) from exc
-    return Repository(git_dir=directory, common_dir=directory, config={})
-
-
-def _validate(theirs: Store, path: Path) -> None:
-    if not theirs.refs():
+    tips = {}
+    for line in listed.decode("utf-8", "surrogateescape").splitlines():
+        oid, _, ref = line.partition(" ")
+        key = branch_key(ref, layout.SESSIONS)
+        if ref.startswith(layout.SESSIONS) and key is not None:
+            tips[key] = oid
+    if not tips:
         raise TransferError(
             f"{path} holds no session",
             hint="`gitcp export SEL -o FILE` writes a file that does",
         )
-    problems = verify(theirs).problems
-    if not problems:
-        return
-    shown = "; ".join(map(_said, problems[:_SHOWN]))
-    more = len(problems) - _SHOWN
-    said = f"{path}: {shown}{f'; and {more} more' if more > 0 else ''}"
-    hint = "nothing was adopted; do not use this file"
-    if any(problem.unsafe for problem in problems):
-        raise UnsafePathError(said, hint=hint)
-    raise CorruptError(said, hint=hint)
-
-
-def _said(problem: Problem) -> str:
-    where = f"{show_path(problem.path)} " if problem.path else ""
-    return f"checkpoint {problem.checkpoint or '?'}: {where}{problem.problem}"
-
-
-def _copy(
-    workspace: Workspace, opened: Transaction, scratch: Repository, tips: Sequence[str]
-) -> None:
-    """Makes one pack of what none of our refs reaches, and moves it in."""
-    ours = workspace.repository.git("for-each-ref", "--format=%(objectname)").split()
-    head, _ = workspace.repository.head()
-    wanted = [tip.encode() for tip in tips]
-    wanted += [
-        b"^" + oid for oid in sorted({*ours, *([head.encode()] if head else [])})
-    ]
-    base = opened.scratch / "imported"
-    try:
-        out = process.run(
-            [
-                f"--git-dir={scratch.git_dir}",
-                "pack-objects",
-                "--quiet",
-                "--revs",
-                "--delta-base-offset",
-                str(base),
-            ],
-            cwd=opened.scratch,
-            data=b"\n".join(wanted) + b"\n",
-        )
-    except GitFailedError as exc:
-        raise TransferError(
-            f"the objects cannot be copied: {exc.message}", hint="run `gitcp verify`"
-        ) from exc
-    name = f"pack-{out.decode('ascii').strip()}"
-    pack = base.with_name(f"imported-{name.removeprefix('pack-')}.pack")
-    standing = workspace.repository.common_dir / "objects" / "pack" / f"{name}.idx"
-    if pack.stat().st_size <= _EMPTY_PACK or standing.exists():
-        return
-    with durable.storage("copying the session"):
-        opened.adopt(pack, pack.with_suffix(".idx"), name)
-
-
-def _adopt(
-    store: Store, opened: Transaction, key: tuple[str, str], oid: str
-) -> Adopted:
-    theirs = store.checkpoint(oid)
-    if theirs is None:
-        raise CorruptError(f"{oid} is no checkpoint", hint="run `gitcp verify`")
-    session, branch = theirs.session, theirs.branch
-    ref = f"{layout.SESSIONS}{key[0]}/{key[1]}"
-    ours = store.repository.refs.read(ref)
-    if ours is not None and _holds(store, ours, theirs):
-        return Adopted(session, branch, "up-to-date", branch, ours)
-    if ours is None or any(one.commit == ours for one in store.line(theirs)):
-        store.repository.refs.compare_and_swap(
-            ref, expect=ours, new=oid, staged=opened.scratch / STAGED_REF
-        )
-        result = "created" if ours is None else "fast-forward"
-        return Adopted(session, branch, result, branch, oid)
-    return _fork(store, theirs)
-
-
-def _holds(store: Store, tip: str, wanted: Checkpoint) -> bool:
-    start = store.checkpoint(tip)
-    return start is not None and any(one == wanted for one in store.line(start))
-
-
-def _fork(store: Store, theirs: Checkpoint) -> Adopted:
-    """Keeps their line under a name of its own; the same file twice makes one fork."""
-    session, branch = theirs.session, theirs.branch
-    number = 1
-    while True:
-        name = f"{branch}~import" if number == 1 else f"{branch}~import-{number}"
-        standing = store.tip(session, name)
-        if standing is None:
-            made = fork_only(store, theirs, name)
-            return Adopted(session, branch, "forked", name, made.commit)
-        if _holds(store, standing.commit, theirs):
-            return Adopted(session, branch, "up-to-date", name, standing.commit)
-        number += 1
+    return tips

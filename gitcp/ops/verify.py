@@ -1,7 +1,7 @@
 """Checking everything that is stored."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -84,6 +84,20 @@ def verify(
     return Report(check.checked, tuple(check.problems))
 
 
+def verify_new(
+    store: Store, keys: Sequence[tuple[str, str]], new: Container[bytes]
+) -> list[Problem]:
+    """Checks what gitcp wrote in those checkpoints of some branches that are `new`.
+
+    Their trees and blobs have been judged by the caller; what is before them stands.
+    """
+    check = _Check(store, new)
+    refs = store.refs()
+    for key in keys:
+        check.branch(key, refs[key])
+    return check.problems
+
+
 def _named(component: str, branch: str | None) -> str | None:
     return branch if branch is not None and encode(branch) == component else ""
 
@@ -106,8 +120,9 @@ class _Below(NamedTuple):
 class _Check:
     """One run; every object is judged once."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, new: Container[bytes] | None = None) -> None:
         self._store = store
+        self._new = new
         self._objects = store.repository.objects
         self.checked = 0
         self.problems: list[Problem] = []
@@ -136,7 +151,11 @@ class _Check:
         line: list[Checkpoint] = []
         self._id = None
         oid: bytes | None = bytes.fromhex(tip)
-        while oid is not None and oid not in self._seen:
+        while (
+            oid is not None
+            and oid not in self._seen
+            and (self._new is None or oid in self._new)
+        ):
             self._seen.add(oid)
             try:
                 found = self._store.checkpoint(oid)
@@ -162,7 +181,8 @@ class _Check:
 
     def _checkpoint(self, found: Checkpoint) -> None:
         self._order(found)
-        self._tree(found.raw.tree, b"", 0)
+        if self._new is None:
+            self._tree(found.raw.tree, b"", 0)
         for check in (self._manifest, self._lists, self._logs):
             # What a damaged object breaks further on has been named already.
             try:

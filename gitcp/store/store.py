@@ -83,8 +83,15 @@ class Store:
 
     def refs(self) -> dict[tuple[str, str], str]:
         """Returns the tip of each branch by its encoded session and branch."""
+        return self._below(layout.SESSIONS)
+
+    def refs_of(self, session: str) -> dict[tuple[str, str], str]:
+        """Returns what `refs` does, of one session."""
+        return self._below(layout.session_prefix(session))
+
+    def _below(self, prefix: str) -> dict[tuple[str, str], str]:
         found = {}
-        for ref, oid in self.repository.refs.list(layout.SESSIONS).items():
+        for ref, oid in self.repository.refs.list(prefix).items():
             parts = ref.removeprefix(layout.SESSIONS).split("/")
             if len(parts) == 2:  # noqa: PLR2004  session and branch
                 found[parts[0], parts[1]] = oid

@@ -1,0 +1,211 @@
+"""gitcp push, pull, remote-sessions."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command
+from gitcp.ops.workspace import Workspace, open_workspace
+
+_WIDTH = 12
+
+
+def transfer_progress(out: Output) -> Callable[[str], None] | None:
+    """Returns what shows git's progress on a line of stderr; None where nobody looks."""
+    import sys
+
+    if out.quiet or out.json or not sys.stderr.isatty():
+        return None
+    from gitcp.cli.emit import one_line
+    from gitcp.cli.render import width
+
+    def show(text: str) -> None:
+        line = one_line(text, width() - 1)
+        end = "\n" if ", done" in text else ""
+        click.echo(f"\r{line}\x1b[K{end}", err=True, nl=False)
+
+    return show
+
+
+def can_ask() -> bool:
+    """Whether somebody sits at a terminal who can type a password."""
+    import sys
+
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _line(out: Output, one: Any) -> str:
+    place = f"{one.session}/{one.branch}".replace("\n", "\\n")
+    shown = out.style(safe(place), fg="cyan")
+    if one.name != one.branch:
+        shown += f" as {out.style(safe(one.name), fg='cyan')}"
+    reason = f"  ({safe(one.reason)})" if one.reason else ""
+    return f"  {one.result:<{_WIDTH}} {shown}{reason}"
+
+
+def _documents(branches: list[Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "session": one.session,
+            "branch": one.branch,
+            "result": one.result,
+            "as": one.name,
+            "commit": one.commit,
+            "reason": one.reason,
+        }
+        for one in branches
+    ]
+
+
+def _remote(workspace: Workspace, given: str | None) -> str:
+    return given or workspace.settings.sharing.remote
+
+
+@command("push")
+@click.argument("remote", metavar="[REMOTE]", required=False)
+@click.argument("sessions", metavar="[SESSION[/BRANCH]]...", nargs=-1)
+@click.option("--dry-run", is_flag=True, help="Show what would be sent")
+def push_command(
+    out: Output, remote: str | None, sessions: tuple[str, ...], dry_run: bool
+) -> None:
+    """Send sessions to a remote, all of them where none is named.
+
+    A branch there only moves forward. Where it went on there, too, it is left alone,
+    and you are told how to go on.
+    """
+    from gitcp.ops import push as ops
+
+    workspace = open_workspace(out.directory)
+    name = _remote(workspace, remote)
+    pushed = ops.push(
+        workspace,
+        name,
+        sessions,
+        dry_run=dry_run,
+        progress=transfer_progress(out),
+        interactive=can_ask(),
+    )
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.push/1",
+                "remote": name,
+                "branches": _documents(pushed),
+                "secrets": [],
+            }
+        )
+    else:
+        for one in pushed:
+            if one.result != "up-to-date" or one.reason:
+                out.print(_line(out, one))
+        if all(one.result == "up-to-date" for one in pushed):
+            out.note(f"{name} has everything" if pushed else "no sessions yet")
+        elif dry_run:
+            out.note("nothing was sent")
+    ops.refuse_rejected(pushed, name)
+
+
+@command("pull")
+@click.argument("remote", metavar="[REMOTE]", required=False)
+@click.argument("sessions", metavar="[SESSION[/BRANCH]]...", nargs=-1)
+def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> None:
+    """Take in sessions of a remote, all of them where none is named.
+
+    Everything is checked before anything is taken. Files do not change: `gitcp
+    restore` brings them. Where a branch grew on both sides, theirs becomes a fork.
+    """
+    from gitcp.ops import pull as ops
+
+    workspace = open_workspace(out.directory)
+    name = _remote(workspace, remote)
+    pulled = ops.pull(
+        workspace,
+        name,
+        sessions,
+        progress=transfer_progress(out),
+        interactive=can_ask(),
+    )
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.pull/1",
+                "remote": name,
+                "branches": _documents(pulled.branches),
+                "secrets": [],
+                "ignored": list(pulled.ignored),
+            }
+        )
+    else:
+        for one in pulled.branches:
+            if one.result != "up-to-date":
+                out.print(_line(out, one))
+        if not ops.news(pulled) and not pulled.refused:
+            out.note(f"nothing new at {name}")
+    _tell(out, workspace, name, pulled)
+    ops.refuse_rejected(pulled, name)
+
+
+def _tell(out: Output, workspace: Workspace, remote: str, pulled: Any) -> None:
+    """Says how to go on where more is to be done than nothing."""
+    for ref in pulled.ignored:
+        out.warn(f"{remote} has {ref}, which is no branch of a session; left alone")
+    for one in pulled.rewound:
+        out.warn(
+            f"{one.session}/{one.branch} was taken back on {remote}: what it is now is"
+            f" kept as {one.name}; yours is as it was"
+        )
+    current = workspace.current()
+    for one in pulled.branches:
+        if one.result == "forked" and one not in pulled.rewound:
+            out.note(
+                f"{one.session}/{one.branch} grew here and there: both are kept."
+                f" Theirs is {one.name}; to go on with it:"
+                f" `gitcp switch {one.session}/{one.name} --restore`."
+                f" To share yours: `gitcp fork NAME`, then `gitcp push {remote}`"
+            )
+        elif one.result == "fast-forward" and (one.session, one.branch) == (
+            current.session,
+            current.branch,
+        ):
+            out.note(
+                "you are on this branch and your files are as they were:"
+                " `gitcp restore last` brings the new ones;"
+                " a save puts yours on top of them"
+            )
+
+
+@command("remote-sessions")
+@click.argument("remote", metavar="[REMOTE]", required=False)
+def remote_sessions_command(out: Output, remote: str | None) -> None:
+    """List the sessions that a remote has."""
+    from gitcp.ops.remote_sessions import remote_sessions
+
+    workspace = open_workspace(out.directory)
+    name = _remote(workspace, remote)
+    found = remote_sessions(workspace, name, interactive=can_ask())
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.remote-sessions/1",
+                "remote": name,
+                "sessions": [
+                    {
+                        "name": session,
+                        "branches": [
+                            {"name": one.branch, "commit": one.commit, "here": one.here}
+                            for one in branches
+                        ],
+                    }
+                    for session, branches in found.items()
+                ],
+            }
+        )
+        return
+    for session, branches in found.items():
+        for one in branches:
+            place = out.style(safe(f"{session}/{one.branch}"), fg="cyan")
+            out.print(f"  {one.here:<{_WIDTH}} {place}")
+    if not found:
+        out.note(f"{name} has no sessions")

@@ -1,0 +1,260 @@
+"""Remotes: which there are, what they hold, sending and fetching exact commits."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.errors import TransferError, UsageError
+from gitcp.git import transport
+from gitcp.git.repository import Repository
+from gitcp.git.transport import Limits, Look, Told
+
+_URL = re.compile(r"(https?|ssh|git)://[^\s\x00-\x1f\x7f]+")
+# `<helper>::<address>` runs a program; these two run any.
+_RUNS = re.compile(r"(ext|fd)::")
+_OID = re.compile(r"[0-9a-f]{40}")
+# An argument list has an end.
+_AT_ONCE = 200
+_QUIET = (
+    "--no-tags",
+    "--no-prune",
+    "--no-prune-tags",
+    "--no-recurse-submodules",
+    "--no-write-fetch-head",
+    "--no-auto-maintenance",
+    "--no-write-commit-graph",
+    "--refmap=",
+)
+
+
+def find(repository: Repository, given: str) -> str:
+    """Returns what git may be given to reach a remote: its name, or a URL.
+
+    Raises:
+        UsageError: it is neither, or its address is one that runs programs.
+    """
+    if _URL.fullmatch(given) and not _RUNS.search(given):
+        return given
+    names = repository.git("remote").decode("utf-8", "surrogateescape").splitlines()
+    if given not in names or given.startswith("-"):
+        known = f"; there is {', '.join(names)}" if names else ""
+        raise UsageError(
+            f"there is no remote {given!a}{known}",
+            hint="`git remote add NAME URL` makes one; the first word is the remote,"
+            " sessions come after it",
+        )
+    section = f"remote.{given.lower()}"
+    for key in (f"{section}.url", f"{section}.pushurl"):
+        for url in repository.config.get(key, []):
+            if url.startswith("-") or not url.isprintable() or _RUNS.match(url):
+                raise UsageError(
+                    f"the address of {given}, {url!a}, is not one that gitcp uses",
+                    hint=f"look at it with `git config {key}`",
+                )
+    return given
+
+
+class Advertised(NamedTuple):
+    """The refs of a remote below a prefix; `symbolic` are those that name another."""
+
+    refs: dict[str, str]
+    symbolic: frozenset[str]
+
+
+def advertised(
+    repository: Repository,
+    remote: str,
+    prefix: str,
+    *,
+    limits: Limits,
+    interactive: bool = False,
+) -> Advertised:
+    """Asks a remote for its refs below a prefix.
+
+    Raises:
+        TransferError: it cannot be reached, or says what is no list of refs.
+    """
+    place = repository.top or repository.git_dir
+    ended = transport.run(
+        ["ls-remote", "--refs", "--symref", "--", remote, f"{prefix}*"],
+        cwd=place,
+        limits=limits,
+        doing=f"asking {remote}",
+        interactive=interactive,
+    )
+    if ended.status:
+        raise unreachable(remote, ended.reason())
+    refs: dict[str, str] = {}
+    symbolic: set[str] = set()
+    for line in ended.out.decode("utf-8", "surrogateescape").splitlines():
+        word, _, name = line.partition("\t")
+        if not name.startswith(prefix):
+            continue
+        if word.startswith("ref: "):
+            symbolic.add(name)
+        elif _OID.fullmatch(word):
+            refs[name] = word
+    return Advertised(refs, frozenset(symbolic))
+
+
+def unreachable(remote: str, reason: str) -> TransferError:
+    """Returns the error for a remote that does not answer as it should."""
+    return TransferError(
+        f"{remote} cannot be reached: {reason}",
+        hint=f"`git ls-remote {remote}` should work; nothing was changed",
+    )
+
+
+class Update(NamedTuple):
+    """A ref of a remote to move from `old` (None: it is not there) to `new`."""
+
+    ref: str
+    old: str | None
+    new: str
+
+
+class Answer(NamedTuple):
+    """What became of an update: git's flag for it, and its words."""
+
+    flag: str
+    reason: str
+
+    @property
+    def done(self) -> bool:
+        """Whether the remote has the commit now."""
+        return self.flag in " +*="
+
+
+def send(
+    repository: Repository,
+    remote: str,
+    updates: Sequence[Update],
+    *,
+    limits: Limits,
+    progress: Told | None = None,
+    interactive: bool = False,
+) -> dict[str, Answer]:
+    """Moves refs of a remote, each only if it is where it is expected to be.
+
+    Raises:
+        TransferError: the remote cannot be reached, or broke off.
+    """
+    answers: dict[str, Answer] = {}
+    for start in range(0, len(updates), _AT_ONCE):
+        part = updates[start : start + _AT_ONCE]
+        leases = [f"--force-with-lease={one.ref}:{one.old or ''}" for one in part]
+        ended = transport.run(
+            [
+                "push",
+                "--porcelain",
+                "--progress",
+                "--no-verify",
+                "--no-follow-tags",
+                "--no-signed",
+                "--recurse-submodules=no",
+                *leases,
+                "--",
+                remote,
+                *(f"{one.new}:{one.ref}" for one in part),
+            ],
+            cwd=repository.top or repository.git_dir,
+            env=_settings({f"remote.{remote}.mirror": "false"}),
+            limits=limits,
+            doing=f"sending to {remote}",
+            progress=progress,
+            interactive=interactive,
+        )
+        told = _answers(ended.out)
+        if ended.status and not told:
+            raise unreachable(remote, ended.reason())
+        answers.update(told)
+    return answers
+
+
+def _answers(out: bytes) -> dict[str, Answer]:
+    found = {}
+    for line in out.decode("utf-8", "surrogateescape").splitlines():
+        flag, tab, rest = line.partition("\t")
+        both, _, summary = rest.partition("\t")
+        if tab and len(flag) == 1:
+            found[both.rpartition(":")[2]] = Answer(flag, summary)
+    return found
+
+
+def _settings(values: Mapping[str, str]) -> dict[str, str]:
+    """Returns the environment that gives git settings whatever their names hold."""
+    count = os.environ.get("GIT_CONFIG_COUNT", "0")
+    first = int(count) if count.isdigit() else 0
+    found = {"GIT_CONFIG_COUNT": str(first + len(values))}
+    for number, (name, value) in enumerate(values.items(), first):
+        found[f"GIT_CONFIG_KEY_{number}"] = name
+        found[f"GIT_CONFIG_VALUE_{number}"] = value
+    return found
+
+
+def fetch_into(
+    repository: Repository,
+    objects: Path,
+    remote: str,
+    wanted: Sequence[str],
+    *,
+    near: Sequence[str],
+    limits: Limits,
+    progress: Told | None = None,
+    look: Look | None = None,
+    interactive: bool = False,
+) -> None:
+    """Fetches what is wanted (commits or refs) into an object directory of its own.
+
+    That directory names the repository's own as an alternate; neither these nor a ref
+    are changed. git checks each object. `near` are globs of refs of ours that the remote may know.
+
+    Raises:
+        TransferError: the remote cannot be reached, or git refuses what it sent.
+    """
+    tips = [f"--negotiation-tip={one}" for one in near]
+    ended = transport.run(
+        [
+            *_checked(),
+            "fetch",
+            "--progress",
+            *_QUIET,
+            *tips,
+            "--stdin",
+            "--",
+            remote,
+        ],
+        cwd=repository.top or repository.git_dir,
+        env={"GIT_OBJECT_DIRECTORY": str(objects)},
+        limits=limits,
+        doing=f"fetching from {remote}",
+        data="".join(f"{one}\n" for one in wanted).encode(),
+        progress=progress,
+        look=look,
+        interactive=interactive,
+    )
+    if ended.status:
+        raise TransferError(
+            f"fetching from {remote} failed: {ended.reason()}",
+            hint="nothing was adopted",
+        )
+
+
+def _checked() -> list[str]:
+    values = {
+        "fetch.fsckObjects": "true",
+        "transfer.fsckObjects": "true",
+        # One pack, whatever its size: its growth can be watched and limited.
+        "fetch.unpackLimit": "1",
+        "transfer.unpackLimit": "1",
+        "pack.threads": "1",
+        "core.bigFileThreshold": "16m",
+        "core.packedGitWindowSize": "32m",
+        "core.packedGitLimit": "256m",
+        "core.deltaBaseCacheLimit": "32m",
+        "core.protectHFS": "true",
+        "core.protectNTFS": "true",
+    }
+    return [word for item in values.items() for word in ("-c", "=".join(item))]

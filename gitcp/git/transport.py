@@ -1,0 +1,267 @@
+"""Git as transport: limited in time and in what it may write, its progress passed on."""
+
+import os
+import re
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.errors import GitFailedError, TransferError
+from gitcp.git import process
+
+# Besides what every git of ours may have: how the user reaches the other side.
+_KEPT = re.compile(
+    r"GIT_(CONFIG_(COUNT|PARAMETERS|KEY_\d+|VALUE_\d+)|HTTP_\w+|SSL_\w+|ALLOW_PROTOCOL)"
+)
+_SAFE = (
+    # What runs a program named in the address is nobody's address.
+    "-c",
+    "protocol.ext.allow=never",
+    "-c",
+    "protocol.fd.allow=never",
+)
+_POLL = 0.1
+_CHUNK = 65536
+_ENOUGH = 64 * 1024
+_GRACE = 2.0
+_LINGER = 0.5
+_SHOWN = 3
+_SECRET = re.compile(r"(://)[^/@\s]*@")
+_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_BOILERPLATE = (
+    "Please make sure you have the correct access rights",
+    "and the repository exists.",
+    "error: failed to push some refs to",
+    "hint:",
+    "To ",
+    "warning: redirecting to",
+)
+_PROGRESS = re.compile(r"(remote: )?[A-Z][\w ]*: +\d+(%|, done|\b)")
+
+Told = Callable[[str], None]
+Look = Callable[[], int]
+
+
+class Limits(NamedTuple):
+    """How long git may be silent and may take, in seconds; how large it may grow.
+
+    `file` and `memory` are bytes, None for no limit.
+    """
+
+    silence: float
+    total: float
+    file: int | None = None
+    memory: int | None = None
+
+
+class Ended(NamedTuple):
+    """How git ended, what it printed, and what it said."""
+
+    status: int
+    out: bytes
+    said: tuple[str, ...]
+
+    def reason(self) -> str:
+        """Returns what it said in a line."""
+        return "; ".join(self.said[:_SHOWN]) or f"exit status {self.status}"
+
+
+def run(
+    args: Sequence[str],
+    *,
+    cwd: Path,
+    limits: Limits,
+    doing: str,
+    env: Mapping[str, str] | None = None,
+    data: bytes = b"",
+    progress: Told | None = None,
+    look: Look | None = None,
+    interactive: bool = False,
+) -> Ended:
+    """Runs git, ends it where it passes a limit, and returns how it ended.
+
+    `look` is called again and again; it returns a number that grows while things go
+    on, and raises to stop git. Without `interactive` nothing can ask for a password at
+    a terminal.
+
+    Raises:
+        TransferError: a limit was passed; `doing` says of what.
+        GitFailedError: there is no git.
+    """
+    started = _start(args, cwd, limits, env, interactive=interactive)
+    try:
+        return _attend(started, limits, doing, data, progress, look)
+    finally:
+        _end(started, alone=interactive)
+
+
+def _start(
+    args: Sequence[str],
+    cwd: Path,
+    limits: Limits,
+    env: Mapping[str, str] | None,
+    *,
+    interactive: bool,
+) -> process.Process:
+    # A shell sets the limits: they hold for every helper that git starts, and before it.
+    ulimits = []
+    if limits.file is not None:
+        ulimits.append(f"ulimit -f {max(limits.file // 512, 1)}")
+    if limits.memory is not None:
+        ulimits.append(f"ulimit -d {limits.memory // 1024}")
+    script = " && ".join([*ulimits, 'exec git "$@"'])
+    kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
+    asked = {"GIT_TERMINAL_PROMPT": "1"} if interactive else {}
+    try:
+        return subprocess.Popen(
+            ["sh", "-c", script, "git", *process.SAFE, *_SAFE, *args],
+            cwd=cwd,
+            env=process.environment({**kept, **asked, **(env or {})}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Without a terminal of its own nothing below can wait for an answer there,
+            # and all of it can be ended at once.
+            start_new_session=not interactive,
+        )
+    except OSError as exc:
+        raise GitFailedError(
+            f"git could not be started in {cwd}: {exc.strerror}",
+            hint="install git 2.32 or newer and put it on PATH",
+        ) from exc
+
+
+def _attend(
+    started: process.Process,
+    limits: Limits,
+    doing: str,
+    data: bytes,
+    progress: Told | None,
+    look: Look | None,
+) -> Ended:
+    assert started.stdin is not None
+    assert started.stdout is not None
+    assert started.stderr is not None
+    out = bytearray()
+    heard = _Heard(progress)
+    begun = alive = time.monotonic()
+    ended = 0.0
+    seen = 0
+    view = memoryview(data)
+    with selectors.DefaultSelector() as ready:
+        ready.register(started.stdout, selectors.EVENT_READ)
+        ready.register(started.stderr, selectors.EVENT_READ)
+        if data:
+            os.set_blocking(started.stdin.fileno(), False)
+            ready.register(started.stdin, selectors.EVENT_WRITE)
+        else:
+            started.stdin.close()
+        while ready.get_map():
+            for key, _ in ready.select(_POLL):
+                if key.fileobj is started.stdin:
+                    with suppress(BlockingIOError, BrokenPipeError):
+                        view = view[os.write(key.fd, view[:_CHUNK]) :]
+                        if view:
+                            continue
+                    if not view or started.poll() is not None:
+                        ready.unregister(key.fileobj)
+                        with suppress(BrokenPipeError):
+                            started.stdin.close()
+                    continue
+                chunk = os.read(key.fd, _CHUNK)
+                if not chunk:
+                    ready.unregister(key.fileobj)
+                    continue
+                alive = time.monotonic()
+                if key.fileobj is started.stdout:
+                    out += chunk
+                else:
+                    heard.take(chunk)
+            now = time.monotonic()
+            if started.poll() is not None:
+                # An ssh that stays for the next connection keeps our pipe.
+                ended = ended or now
+                if now - ended > _LINGER:
+                    break
+            if look is not None and (grown := look()) != seen:
+                seen, alive = grown, now
+            if now - alive > limits.silence:
+                raise TransferError(
+                    f"{doing}: nothing was heard for {limits.silence:g} s",
+                    hint="check the network and the address;"
+                    " gitcp.transferTimeout is how long to wait",
+                )
+            if now - begun > limits.total:
+                raise TransferError(
+                    f"{doing}: not done after {limits.total:g} s",
+                    hint="the connection is too slow for it;"
+                    " gitcp.transferLimit is how long it may take",
+                )
+    try:
+        status = started.wait(limits.silence)
+    except subprocess.TimeoutExpired:
+        raise TransferError(
+            f"{doing}: git does not end", hint="check the network and the address"
+        ) from None
+    return Ended(status, bytes(out), heard.end())
+
+
+def _end(started: process.Process, *, alone: bool) -> None:
+    """Ends a git that has not ended by itself, and all it started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if started.returncode is not None:
+            # What it left running is meant to: a cache of passwords, for instance.
+            break
+        with suppress(ProcessLookupError, PermissionError):
+            if alone:
+                started.send_signal(number)
+            else:
+                os.killpg(started.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            started.wait(_GRACE)
+    for stream in (started.stdin, started.stdout, started.stderr):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+
+
+class _Heard:
+    """What git says: progress goes on at once, the rest is kept."""
+
+    def __init__(self, progress: Told | None) -> None:
+        self._progress = progress
+        self._rest = b""
+        self._kept: list[str] = []
+        self._size = 0
+
+    def take(self, chunk: bytes) -> None:
+        lines = re.split(rb"(?<=[\r\n])", (self._rest + chunk)[-_ENOUGH:])
+        self._rest = lines.pop()
+        for line in lines:
+            self._line(line)
+
+    def _line(self, raw: bytes) -> None:
+        passing = raw.endswith(b"\r")
+        text = _CONTROL.sub("", raw.decode("utf-8", "backslashreplace")).strip()
+        text = _SECRET.sub(r"\1…@", text)
+        if not text:
+            return
+        if passing or _PROGRESS.match(text):
+            if self._progress is not None:
+                self._progress(text)
+        elif not text.startswith(_BOILERPLATE) and self._size < _ENOUGH:
+            self._kept.append(text)
+            self._size += len(text)
+
+    def end(self) -> tuple[str, ...]:
+        if self._rest:
+            self._line(self._rest)
+        # git's own verdict says more than what led to it.
+        return tuple(
+            sorted(self._kept, key=lambda line: not line.startswith("fatal: "))
+        )

@@ -1,0 +1,140 @@
+"""Taking in what another repository holds: judge it in quarantine, then adopt."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from gitcp.errors import CorruptError, FormatTooNewError, UnsafePathError
+from gitcp.format import layout
+from gitcp.format.checkpoint import show_path
+from gitcp.git.transaction import Transaction
+from gitcp.git.transport import Limits
+from gitcp.ops.settings import Sharing
+from gitcp.ops.verify import Problem, verify_new
+from gitcp.ops.workspace import Workspace
+from gitcp.sharing.quarantine import Bounds, Quarantine
+from gitcp.sharing.validate import Fault, Judge, Key, joined, take_stock
+from gitcp.store.store import Store
+
+# Fetching and copying hold objects in memory only one by one; this is ample.
+_MEMORY = 1024 * 1024 * 1024
+
+Fetch = Callable[[Quarantine, Limits], None]
+
+
+class Judged(NamedTuple):
+    """What came: the tips that may be adopted, what is wrong with the others.
+
+    `theirs` reads it, in quarantine.
+    """
+
+    theirs: Store
+    good: dict[Key, str]
+    bad: dict[Key, Fault]
+
+
+def bounds_of(settings: Sharing) -> Bounds:
+    """Returns what a pull may bring."""
+    return Bounds(
+        settings.pull_max_size,
+        settings.pull_max_file,
+        settings.pull_max_objects,
+        settings.pull_max_objects // 4,
+    )
+
+
+def limits_of(settings: Sharing) -> Limits:
+    """Returns how long a transfer may be silent and may take."""
+    return Limits(settings.transfer_timeout, settings.transfer_limit)
+
+
+def judge(
+    workspace: Workspace,
+    opened: Transaction,
+    tips: Mapping[Key, str],
+    ours: frozenset[str],
+    fetch: Fetch,
+    *,
+    name: str = "quarantine",
+) -> Judged:
+    """Fetches into a quarantine and judges each branch.
+
+    `ours` are commits of this repository: what they reach is not looked at again.
+
+    Raises:
+        TransferError: git refuses what came, or it is more than may come.
+    """
+    settings = workspace.settings.sharing
+    bounds = bounds_of(settings)
+    limits = limits_of(settings)
+    quarantine = Quarantine(opened, name, bounds)
+    fetch(quarantine, limits._replace(file=bounds.size, memory=_MEMORY))
+    quarantine.growth()
+    refs = {f"{layout.SESSIONS}{key[0]}/{key[1]}": oid for key, oid in tips.items()}
+    repository = quarantine.repository(refs)
+    incoming = take_stock(repository, tips.values(), ours, bounds=bounds, limits=limits)
+    theirs = Store(repository)
+    court = Judge(repository, incoming)
+    good: dict[Key, str] = {}
+    bad: dict[Key, Fault] = {}
+    for key, oid in tips.items():
+        _, fault = court.line(oid)
+        fault = fault or _misnamed(theirs, key, oid)
+        if fault is None:
+            good[key] = oid
+        else:
+            bad[key] = fault
+    if verify_new(theirs, list(good), incoming):
+        for key in list(good):
+            # What branches share would be named for one of them only.
+            problems = verify_new(theirs, [key], incoming)
+            if problems:
+                unsafe = any(problem.unsafe for problem in problems)
+                bad[key] = Fault(joined(list(map(_said, problems))), unsafe)
+                del good[key]
+    return Judged(theirs, good, bad)
+
+
+def _misnamed(theirs: Store, key: Key, oid: str) -> Fault | None:
+    """Returns what is wrong if a ref points to what is not a tip of that branch."""
+    try:
+        tip = theirs.checkpoint(oid)
+        if tip is None:
+            return Fault(f"{oid} is no checkpoint")
+        if (tip.trailers.session, tip.trailers.branch) != key:
+            return Fault(f"{oid} is a checkpoint of another branch")
+        _ = tip.manifest
+    except (CorruptError, FormatTooNewError) as exc:
+        return Fault(exc.message)
+    return None
+
+
+def _said(problem: Problem) -> str:
+    where = f"{show_path(problem.path)} " if problem.path else ""
+    return f"checkpoint {problem.checkpoint or '?'}: {where}{problem.problem}"
+
+
+def refusal(source: str, bad: Mapping[Key, Fault]) -> CorruptError | UnsafePathError:
+    """Returns the error for what was judged unfit."""
+    said = f"{source}: {joined([fault.text for fault in bad.values()])}"
+    hint = "nothing of it was adopted; do not use it"
+    if any(fault.unsafe for fault in bad.values()):
+        return UnsafePathError(said, hint=hint)
+    return CorruptError(said, hint=hint)
+
+
+def our_tips(workspace: Workspace, keys: Mapping[Key, str]) -> frozenset[str]:
+    """Returns the commits of ours that another repository may know.
+
+    Those are HEAD, branches, what was seen of remotes, and the same sessions; not the
+    thousands of other sessions there may be.
+    """
+    refs = workspace.repository.refs
+    found: set[str] = set()
+    for prefix in ("refs/heads/", "refs/remotes/"):
+        found.update(refs.list(prefix).values())
+    head, _ = workspace.repository.head()
+    if head is not None:
+        found.add(head)
+    for session in {key[0] for key in keys}:
+        found.update(refs.list(f"{layout.SESSIONS}{session}/").values())
+    return frozenset(found)

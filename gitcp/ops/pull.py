@@ -1,0 +1,212 @@
+"""Pulling sessions: fetch, judge, adopt; never merge, never overwrite."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from gitcp.errors import NotFoundError, PartialError
+from gitcp.format import layout
+from gitcp.git import remote as remotes
+from gitcp.git.transaction import Transaction, transaction
+from gitcp.git.transport import Limits, Told
+from gitcp.names import decode, encode
+from gitcp.ops.intake import judge, limits_of, our_tips, refusal
+from gitcp.ops.push import parts
+from gitcp.ops.workspace import Workspace
+from gitcp.sharing.adopt import (
+    REJECTED,
+    UP_TO_DATE,
+    Adopted,
+    adopt,
+    copy,
+    fork,
+    holds,
+    move,
+)
+from gitcp.sharing.quarantine import Quarantine
+from gitcp.sharing.validate import Fault, Key, branch_key
+
+
+class Pulled(NamedTuple):
+    """What a pull came to.
+
+    `ignored` are refs that are no branch's; `rewound` what became of branches whose tip
+    there was taken back; `refused` says why what was not adopted was not.
+    """
+
+    branches: list[Adopted]
+    ignored: tuple[str, ...]
+    rewound: tuple[Adopted, ...]
+    refused: Mapping[Key, Fault]
+
+
+def pull(
+    workspace: Workspace,
+    remote: str | None = None,
+    sessions: Sequence[str] = (),
+    *,
+    progress: Told | None = None,
+    interactive: bool = False,
+) -> Pulled:
+    """Takes in sessions of a remote (all where none is named).
+
+    Everything is judged before anything is adopted. A branch of ours is made or
+    fast-forwarded; where both grew, theirs becomes a fork. Files do not change.
+
+    Raises:
+        UsageError: there is no such remote.
+        NotFoundError: it has no such session.
+        TransferError: it cannot be reached, git refuses what it sent, or it is too much.
+    """
+    place = remotes.find(
+        workspace.repository, remote or workspace.settings.sharing.remote
+    )
+    found, ignored = offered(workspace, place, sessions, interactive=interactive)
+    prefix = f"{layout.REMOTES}{encode(place)}/"
+    refs = workspace.repository.refs
+    seen = {key: refs.read(f"{prefix}{key[0]}/{key[1]}") for key in found}
+    wanted = {key: oid for key, oid in found.items() if seen[key] != oid}
+
+    def fetch(quarantine: Quarantine, limits: Limits) -> None:
+        remotes.fetch_into(
+            workspace.repository,
+            quarantine.objects,
+            place,
+            sorted(set(wanted.values())),
+            near=sorted(our_tips(workspace, wanted)),
+            limits=limits,
+            progress=progress,
+            look=quarantine.growth,
+            interactive=interactive,
+        )
+
+    branches: list[Adopted] = []
+    rewound: list[Adopted] = []
+    bad: dict[Key, Fault] = {}
+    with transaction(workspace.repository) as opened:
+        if wanted:
+            ours = our_tips(workspace, wanted)
+            judged = judge(workspace, opened, wanted, ours, fetch)
+            bad = judged.bad
+            if judged.good:
+                copy(opened, judged.theirs.repository, judged.good.values(), ours)
+        for key, oid in found.items():
+            if key in bad:
+                session, branch = (decode(part) or part for part in key)
+                branches.append(
+                    Adopted(session, branch, REJECTED, branch, None, bad[key].text)
+                )
+                continue
+            back = _goes_back(workspace, seen[key], oid)
+            made = _take(workspace, opened, key, oid, place, rewound=back)
+            if seen[key] != oid:
+                ref = f"{prefix}{key[0]}/{key[1]}"
+                move(workspace.repository, opened, ref, seen[key], oid)
+            branches.append(made)
+            if back:
+                rewound.append(made)
+    return Pulled(branches, ignored, tuple(rewound), bad)
+
+
+def offered(
+    workspace: Workspace,
+    place: str,
+    sessions: Sequence[str] = (),
+    *,
+    interactive: bool = False,
+) -> tuple[dict[Key, str], tuple[str, ...]]:
+    """Asks a remote which branches it has; also the refs that are no branch's.
+
+    Raises:
+        NotFoundError: it has no such session.
+        TransferError: it cannot be reached.
+    """
+    there = remotes.advertised(
+        workspace.repository,
+        place,
+        layout.SESSIONS,
+        limits=limits_of(workspace.settings.sharing),
+        interactive=interactive,
+    )
+    found: dict[Key, str] = {}
+    ignored = []
+    for ref, oid in there.refs.items():
+        key = branch_key(ref, layout.SESSIONS)
+        if key is None or ref in there.symbolic:
+            ignored.append(ref)
+        else:
+            found[key] = oid
+    if not sessions:
+        return found, tuple(ignored)
+    chosen: dict[Key, str] = {}
+    for spec in sessions:
+        session, branch = parts(spec)
+        some = {
+            key: oid
+            for key, oid in found.items()
+            if key[0] == encode(session) and branch in {None, _same(key[1], branch)}
+        }
+        if not some:
+            raise NotFoundError(
+                f"{place} has no session {spec!a}",
+                hint=f"`gitcp remote-sessions {place}` lists what it has",
+            )
+        chosen.update(some)
+    return chosen, ()
+
+
+def _same(component: str, branch: str | None) -> str | None:
+    return branch if branch is not None and encode(branch) == component else ""
+
+
+def _goes_back(workspace: Workspace, seen: str | None, oid: str) -> bool:
+    """Whether what a remote had once is not in what it has now."""
+    if seen is None or seen == oid:
+        return False
+    before = workspace.store.checkpoint(seen)
+    return before is not None and not holds(workspace.store, oid, before)
+
+
+def _take(
+    workspace: Workspace,
+    opened: Transaction,
+    key: Key,
+    oid: str,
+    place: str,
+    *,
+    rewound: bool,
+) -> Adopted:
+    # The last part of a URL; a name of a remote may hold slashes, too.
+    suffix = place.rstrip("/").rpartition("/")[2].removesuffix(".git") or "remote"
+    if rewound:
+        theirs = workspace.store.checkpoint(oid)
+        if theirs is not None:
+            return fork(workspace.store, opened, theirs, suffix)
+    return adopt(workspace.store, opened, key, oid, suffix=suffix)
+
+
+def refuse_rejected(pulled: Pulled, remote: str) -> None:
+    """Raises if something was refused.
+
+    Raises:
+        CorruptError, UnsafePathError: nothing else was there.
+        PartialError: the rest was adopted.
+    """
+    if not pulled.refused:
+        return
+    if len(pulled.refused) == len(pulled.branches):
+        raise refusal(remote, pulled.refused)
+    raise PartialError(
+        f"{len(pulled.refused)} of {len(pulled.branches)} branches of {remote}"
+        " were refused",
+        left=[
+            f"{one.session}/{one.branch}: {one.reason}"
+            for one in pulled.branches
+            if one.result == REJECTED
+        ],
+        hint="do not use these; whoever pushed them can tell what they are",
+    )
+
+
+def news(pulled: Pulled) -> bool:
+    """Whether anything changed here."""
+    return any(one.result not in {UP_TO_DATE, REJECTED} for one in pulled.branches)

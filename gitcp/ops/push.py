@@ -1,0 +1,330 @@
+"""Pushing sessions: only forward, only exact commits, each ref by lease."""
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from gitcp.errors import BranchMovedError, NotFoundError, PartialError
+from gitcp.format import layout
+from gitcp.git import remote as remotes
+from gitcp.git.remote import Answer, Update
+from gitcp.git.transaction import transaction
+from gitcp.git.transport import Told
+from gitcp.names import check_typed, encode
+from gitcp.ops.intake import limits_of
+from gitcp.ops.workspace import Workspace
+from gitcp.sharing.adopt import (
+    CREATED,
+    FAST_FORWARD,
+    FORKED,
+    REJECTED,
+    UP_TO_DATE,
+    move,
+)
+from gitcp.sharing.validate import Key
+
+_TRIES = 30
+_GREW = "it went on there, too"
+_LONGEST_PAUSE = 1.0
+# What a server says when somebody else was faster, or holds the lock right now.
+_STALE = ("stale info", "fetch first", "non-fast-forward")
+_BUSY = (
+    "failed to update ref",
+    "failed to lock",
+    "cannot lock ref",
+    "reference already exists",
+    "incorrect old value provided",
+    "remote ref changed",
+    "unable to migrate objects",
+)
+
+
+class Outgoing(NamedTuple):
+    """What a push would send: `updates` of refs; `known` is what the remote has."""
+
+    remote: str
+    updates: tuple[Update, ...]
+    known: tuple[str, ...]
+
+
+# Looks at what is about to leave; raises where it must not.
+Scan = Callable[[Workspace, Outgoing], None]
+
+
+class Pushed(NamedTuple):
+    """What became of one branch; `name` is the branch it is there."""
+
+    session: str
+    branch: str
+    result: str
+    name: str
+    commit: str
+    reason: str | None = None
+
+
+def scan_nothing(workspace: Workspace, outgoing: Outgoing) -> None:
+    """Lets everything pass."""
+    del workspace, outgoing
+
+
+def push(
+    workspace: Workspace,
+    remote: str | None = None,
+    sessions: Sequence[str] = (),
+    *,
+    dry_run: bool = False,
+    scan: Scan = scan_nothing,
+    progress: Told | None = None,
+    interactive: bool = False,
+) -> list[Pushed]:
+    """Sends sessions (`SESSION` or `SESSION/BRANCH`; all where none is named).
+
+    A branch only moves forward there. What cannot is `rejected`, and the rest is sent;
+    see `refuse_rejected`.
+
+    Raises:
+        UsageError: there is no such remote.
+        NotFoundError: there is no such session.
+        TransferError: the remote cannot be reached, or broke off.
+    """
+    place = remotes.find(
+        workspace.repository, remote or workspace.settings.sharing.remote
+    )
+    return _Push(workspace, place, scan, progress, interactive=interactive).run(
+        chosen(workspace, sessions), dry_run=dry_run
+    )
+
+
+def chosen(workspace: Workspace, sessions: Sequence[str]) -> dict[Key, str]:
+    """Returns the tips of the branches that are meant.
+
+    Raises:
+        NotFoundError: there is no such session or branch.
+    """
+    store = workspace.store
+    if not sessions:
+        return store.refs()
+    found: dict[Key, str] = {}
+    for spec in sessions:
+        session, branch = parts(spec)
+        tips = store.refs_of(session)
+        if branch is not None:
+            tips = {key: oid for key, oid in tips.items() if key[1] == encode(branch)}
+        if not tips:
+            raise NotFoundError(
+                f"there is no session {spec!a}", hint="`gitcp sessions` lists them"
+            )
+        found.update(tips)
+    return found
+
+
+def parts(spec: str) -> tuple[str, str | None]:
+    """Returns session and branch of `SESSION[/BRANCH]`.
+
+    Raises:
+        UsageError: a name is not usable.
+    """
+    session, slash, branch = spec.partition("/")
+    check_typed(session, "session")
+    return session, check_typed(branch, "branch") if slash else None
+
+
+def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
+    """Raises if a branch could not be sent.
+
+    Raises:
+        BranchMovedError: none could.
+        PartialError: some could.
+    """
+    rejected = [one for one in pushed if one.result == REJECTED]
+    if not rejected:
+        return
+    names = [f"{one.session}/{one.branch}: {one.reason}" for one in rejected]
+    hint = (
+        f"`gitcp pull {remote}` keeps their line as a fork beside yours;"
+        f" `gitcp fork NAME`, then `gitcp push {remote}`, shares yours under a new name"
+    )
+    if len(rejected) == len(pushed):
+        raise BranchMovedError(f"nothing was sent: {'; '.join(names)}", hint=hint)
+    raise PartialError(
+        f"{len(rejected)} of {len(pushed)} branches were not sent",
+        left=names,
+        hint=hint,
+    )
+
+
+class _Push:
+    def __init__(
+        self,
+        workspace: Workspace,
+        remote: str,
+        scan: Scan,
+        progress: Told | None,
+        *,
+        interactive: bool,
+    ) -> None:
+        self._workspace = workspace
+        self._store = workspace.store
+        self._remote = remote
+        self._scan = scan
+        self._progress = progress
+        self._interactive = interactive
+        self._limits = limits_of(workspace.settings.sharing)
+        self._scanned: set[str] = set()
+        self._there_then: dict[str, str] = {}
+
+    def run(self, tips: Mapping[Key, str], *, dry_run: bool) -> list[Pushed]:
+        done: dict[Key, Pushed] = {}
+        waiting = dict(tips)
+        pause = 0.05
+        for attempt in range(_TRIES):
+            there = self._there_then = self._there()
+            updates: dict[Key, Update] = {}
+            for key, oid in waiting.items():
+                decided = self._decide(key, oid, there)
+                if isinstance(decided, Update):
+                    updates[key] = decided
+                else:
+                    done[key] = decided
+            if not updates:
+                break
+            outgoing = Outgoing(
+                self._remote,
+                tuple(one for one in updates.values() if one.new not in self._scanned),
+                tuple(sorted(set(there.values()))),
+            )
+            # The one place where what leaves is looked at; nothing has been sent yet.
+            self._scan(self._workspace, outgoing)
+            self._scanned.update(one.new for one in outgoing.updates)
+            if dry_run:
+                done |= {key: self._result(key, one) for key, one in updates.items()}
+                break
+            answers = remotes.send(
+                self._workspace.repository,
+                self._remote,
+                list(updates.values()),
+                limits=self._limits,
+                progress=self._progress,
+                interactive=self._interactive,
+            )
+            waiting = {}
+            last = attempt == _TRIES - 1
+            for key, update in updates.items():
+                answer = answers.get(update.ref, Answer("!", "no answer"))
+                if answer.done:
+                    done[key] = self._result(key, update)
+                elif not last and any(
+                    word in answer.reason for word in (*_STALE, *_BUSY)
+                ):
+                    waiting[key] = update.new
+                else:
+                    done[key] = self._rejected(key, update.new, answer.reason)
+            if not waiting:
+                break
+            time.sleep(random.uniform(0, pause))  # noqa: S311  no secret
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        self._find_kept(done, self._there_then)
+        if not dry_run:
+            self._remember(tips, done)
+        return [done[key] for key in sorted(done)]
+
+    def _there(self) -> dict[str, str]:
+        return remotes.advertised(
+            self._workspace.repository,
+            self._remote,
+            layout.SESSIONS,
+            limits=self._limits,
+            interactive=self._interactive,
+        ).refs
+
+    def _decide(self, key: Key, oid: str, there: Mapping[str, str]) -> Pushed | Update:
+        ref = f"{layout.SESSIONS}{key[0]}/{key[1]}"
+        old = there.get(ref)
+        session, branch = self._store.names(key, oid)
+        if old is None:
+            same = self._only_names(oid, there)
+            if same is not None:
+                return Pushed(session, branch, UP_TO_DATE, same, oid)
+            return Update(ref, None, oid)
+        if old == oid:
+            return Pushed(session, branch, UP_TO_DATE, branch, oid)
+        if self._follows(old, oid):
+            return Update(ref, old, oid)
+        if self._follows(oid, old):
+            return Pushed(
+                session, branch, UP_TO_DATE, branch, old, "there is more there: pull"
+            )
+        return self._rejected(key, oid, _GREW)
+
+    def _follows(self, old: str, new: str) -> bool:
+        """Whether a line that ends in `new` holds `old`."""
+        exists = self._store.repository.objects.exists
+        if not exists(bytes.fromhex(old)) or not exists(bytes.fromhex(new)):
+            return False
+        start = self._store.checkpoint(new)
+        return start is not None and any(
+            one.commit == old for one in self._store.line(start)
+        )
+
+    def _find_kept(self, done: dict[Key, Pushed], there: Mapping[str, str]) -> None:
+        """Finds the branch there that holds a line which cannot go by its own name."""
+        for key, one in done.items():
+            if one.reason != _GREW:
+                continue
+            prefix = f"{layout.SESSIONS}{key[0]}/"
+            tips = {ref: oid for ref, oid in there.items() if ref.startswith(prefix)}
+            tips |= {
+                f"{prefix}{other[1]}": two.commit
+                for other, two in done.items()
+                if other[0] == key[0] and two.result in {CREATED, FAST_FORWARD}
+            }
+            for ref, tip in tips.items():
+                if self._follows(one.commit, tip):
+                    component = key[0], ref.removeprefix(prefix)
+                    name = self._store.names(component, tip)[1]
+                    done[key] = one._replace(result=FORKED, name=name, reason=None)
+                    break
+
+    def _only_names(self, oid: str, there: Mapping[str, str]) -> str | None:
+        """Returns the branch there that a fork made by `pull` only gives a name."""
+        tip = self._store.checkpoint(oid)
+        if tip is None or tip.seq > 1 or tip.trailers.trigger != "fork":
+            return None
+        said = tip.manifest
+        if not said.branch.rpartition("~")[0] or said.forked_from is None:
+            return None
+        parent = tip.raw.parents[0].hex()
+        prefix = f"{layout.SESSIONS}{tip.trailers.session}/"
+        for ref, other in there.items():
+            if ref.startswith(prefix) and self._follows(parent, other):
+                found = self._store.checkpoint(other)
+                return found.branch if found is not None else None
+        return None
+
+    def _result(self, key: Key, update: Update) -> Pushed:
+        session, branch = self._store.names(key, update.new)
+        result = CREATED if update.old is None else FAST_FORWARD
+        return Pushed(session, branch, result, branch, update.new)
+
+    def _rejected(self, key: Key, oid: str, reason: str) -> Pushed:
+        session, branch = self._store.names(key, oid)
+        return Pushed(session, branch, REJECTED, branch, oid, reason)
+
+    def _remember(self, tips: Mapping[Key, str], done: Mapping[Key, Pushed]) -> None:
+        """Notes what the remote has now, as a pull would."""
+        refs = self._workspace.repository.refs
+        prefix = f"{layout.REMOTES}{encode(self._remote)}/"
+        moves = {}
+        for key, one in done.items():
+            ref = f"{prefix}{key[0]}/{key[1]}"
+            sent = one.result in {CREATED, FAST_FORWARD} or one.commit == tips[key]
+            if sent and one.result not in {REJECTED, FORKED}:
+                seen = refs.read(ref)
+                if seen != tips[key]:
+                    moves[ref] = seen, tips[key]
+        if not moves:
+            return
+        with transaction(self._workspace.repository) as opened:
+            for ref, (seen, oid) in moves.items():
+                move(self._workspace.repository, opened, ref, seen, oid)

@@ -1,0 +1,62 @@
+"""What a remote has, and how it stands to what is here."""
+
+from typing import NamedTuple
+
+from gitcp.git import remote as remotes
+from gitcp.names import decode
+from gitcp.ops.pull import offered
+from gitcp.ops.workspace import Workspace
+from gitcp.sharing.adopt import holds
+
+
+class RemoteBranch(NamedTuple):
+    """A branch of a remote.
+
+    `here` is `same`, `behind` (pull brings more), `ahead` (push would send more),
+    `forked` (both grew), `new` (not here).
+    """
+
+    branch: str
+    commit: str
+    here: str
+
+
+def remote_sessions(
+    workspace: Workspace, remote: str | None = None, *, interactive: bool = False
+) -> dict[str, list[RemoteBranch]]:
+    """Returns the branches of each session that a remote has.
+
+    A name too long for a ref is given as the ref has it, where the session is not here.
+
+    Raises:
+        UsageError: there is no such remote.
+        TransferError: it cannot be reached.
+    """
+    place = remotes.find(
+        workspace.repository, remote or workspace.settings.sharing.remote
+    )
+    found, _ = offered(workspace, place, interactive=interactive)
+    ours = workspace.store.refs()
+    sessions: dict[str, list[RemoteBranch]] = {}
+    for key, oid in sorted(found.items()):
+        if key in ours:
+            session, branch = workspace.store.names(key, ours[key])
+        else:
+            session, branch = (decode(part) or part for part in key)
+        here = _here(workspace, ours.get(key), oid)
+        sessions.setdefault(session, []).append(RemoteBranch(branch, oid, here))
+    return sessions
+
+
+def _here(workspace: Workspace, ours: str | None, theirs: str) -> str:
+    if ours is None:
+        return "new"
+    if ours == theirs:
+        return "same"
+    store = workspace.store
+    if not workspace.repository.objects.exists(bytes.fromhex(theirs)):
+        return "behind"
+    tip, mine = store.checkpoint(theirs), store.checkpoint(ours)
+    if tip is not None and holds(store, ours, tip):
+        return "ahead"
+    return "behind" if mine is not None and holds(store, theirs, mine) else "forked"

@@ -1,0 +1,1 @@
+"""What may come from a stranger, and what may go to one."""

@@ -1,0 +1,171 @@
+"""Making what was judged part of the repository: objects, then refs, never merging."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gitcp import durable
+from gitcp.errors import (
+    BranchMovedError,
+    CorruptError,
+    GitFailedError,
+    TransferError,
+)
+from gitcp.format import layout
+from gitcp.git import process
+from gitcp.git.repository import Repository
+from gitcp.git.transaction import STAGED_REF, Transaction
+from gitcp.sharing.validate import Key
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft, FilesState
+from gitcp.store.store import Store
+
+_EMPTY_PACK = 32
+_RETRIES = 20
+
+CREATED, FAST_FORWARD = "created", "fast-forward"
+UP_TO_DATE, FORKED, REJECTED = "up-to-date", "forked", "rejected"
+
+
+class Adopted(NamedTuple):
+    """What became of one branch of another repository.
+
+    `result` is `created`, `fast-forward`, `up-to-date`, `forked` or `rejected`; `name`
+    is the branch it is here; `commit` its tip; `reason` says why where that is news.
+    """
+
+    session: str
+    branch: str
+    result: str
+    name: str
+    commit: str | None
+    reason: str | None = None
+
+
+def copy(
+    opened: Transaction,
+    quarantine: Repository,
+    tips: Iterable[str],
+    ours: Iterable[str],
+) -> None:
+    """Makes one pack of what the tips reach and none of ours does, and moves it in.
+
+    Whatever else came stays behind.
+
+    Raises:
+        TransferError: it cannot be made.
+    """
+    wanted = [tip.encode() for tip in sorted(set(tips))]
+    wanted += [b"^" + oid.encode() for oid in sorted(set(ours))]
+    base = opened.scratch / "adopted"
+    try:
+        out = process.run(
+            [
+                f"--git-dir={quarantine.git_dir}",
+                "-c",
+                "pack.threads=1",
+                "pack-objects",
+                "--quiet",
+                "--revs",
+                "--delta-base-offset",
+                str(base),
+            ],
+            cwd=opened.scratch,
+            data=b"\n".join(wanted) + b"\n",
+        )
+    except GitFailedError as exc:
+        raise TransferError(
+            f"the objects cannot be copied: {exc.message}", hint="run `gitcp verify`"
+        ) from exc
+    word = out.decode("ascii").strip()
+    pack = base.with_name(f"adopted-{word}.pack")
+    directory = opened.repository.common_dir / "objects" / "pack"
+    standing = directory / f"pack-{word}.idx"
+    if pack.stat().st_size <= _EMPTY_PACK or standing.exists():
+        return
+    with durable.storage("copying the session"):
+        opened.adopt(pack, pack.with_suffix(".idx"), f"pack-{word}")
+
+
+def adopt(
+    store: Store, opened: Transaction, key: Key, oid: str, *, suffix: str
+) -> Adopted:
+    """Makes or fast-forwards the branch of the same name; where both grew, forks.
+
+    The fork is called `<branch>~<suffix>`. Its objects are in the repository already.
+
+    Raises:
+        CorruptError: the commit is no checkpoint.
+        BranchMovedError: the branch kept moving.
+    """
+    theirs = store.checkpoint(oid)
+    if theirs is None:
+        raise CorruptError(f"{oid} is no checkpoint", hint="run `gitcp verify`")
+    session, branch = theirs.session, theirs.branch
+    ref = f"{layout.SESSIONS}{key[0]}/{key[1]}"
+    for _ in range(_RETRIES):
+        ours = store.repository.refs.read(ref)
+        if ours is not None and holds(store, ours, theirs):
+            return Adopted(session, branch, UP_TO_DATE, branch, ours)
+        if ours is not None and not any(
+            one.commit == ours for one in store.line(theirs)
+        ):
+            return fork(store, opened, theirs, suffix)
+        try:
+            move(store.repository, opened, ref, ours, oid)
+        except BranchMovedError:
+            continue
+        result = CREATED if ours is None else FAST_FORWARD
+        return Adopted(session, branch, result, branch, oid)
+    raise BranchMovedError(
+        f"{session}/{branch} kept moving", hint="run the command again"
+    )
+
+
+def move(
+    repository: Repository, opened: Transaction, ref: str, old: str | None, new: str
+) -> None:
+    """Moves a ref of ours by compare-and-swap."""
+    repository.refs.compare_and_swap(
+        ref, expect=old, new=new, staged=opened.scratch / STAGED_REF
+    )
+
+
+def holds(store: Store, tip: str, wanted: Checkpoint) -> bool:
+    """Whether the line below a tip has a checkpoint."""
+    start = store.checkpoint(tip)
+    return start is not None and any(one == wanted for one in store.line(start))
+
+
+def fork(store: Store, opened: Transaction, theirs: Checkpoint, suffix: str) -> Adopted:
+    """Keeps their line under a name of its own; the same line twice makes one fork."""
+    session, branch = theirs.session, theirs.branch
+    number = 1
+    while True:
+        name = f"{branch}~{suffix}" if number == 1 else f"{branch}~{suffix}-{number}"
+        number += 1
+        standing = store.tip(session, name)
+        if standing is not None:
+            if holds(store, standing.commit, theirs):
+                return Adopted(session, branch, UP_TO_DATE, name, standing.commit)
+            continue
+        try:
+            made = store.append(opened, _branch_off(theirs, name)).checkpoint
+        except BranchMovedError:
+            # Somebody took the name; it may be for the same line.
+            number -= 1
+            continue
+        return Adopted(session, branch, FORKED, name, made.commit)
+
+
+def _branch_off(theirs: Checkpoint, name: str) -> Draft:
+    return Draft(
+        session=theirs.session,
+        branch=name,
+        trigger="fork",
+        files=FilesState(theirs.files_tree, theirs.empty_dirs, tuple(theirs.skipped())),
+        note=f"forked from {theirs.branch} #{theirs.seq}",
+        logs_from=theirs,
+        allow_empty=True,
+        fork_of=theirs,
+        bases=(theirs.raw.tree,),
+    )

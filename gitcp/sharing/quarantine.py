@@ -1,0 +1,89 @@
+"""Where what was fetched waits until it is judged: a repository beside ours."""
+
+import os
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp import durable
+from gitcp.errors import TransferError
+from gitcp.git.repository import Repository
+from gitcp.git.transaction import Transaction
+
+_HEAD = struct.Struct(">4sII")
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+
+
+class Bounds(NamedTuple):
+    """What a pull may bring: bytes in all and in one file, objects, commits."""
+
+    size: int
+    file: int
+    objects: int
+    commits: int
+
+
+class Quarantine:
+    """A bare repository in a transaction's directory that borrows our objects.
+
+    Nothing in it is part of the user's repository; it goes with the transaction.
+    """
+
+    def __init__(self, opened: Transaction, name: str, bounds: Bounds) -> None:
+        self.directory: Path = opened.scratch / name
+        self.objects = self.directory / "objects"
+        self._bounds = bounds
+        shared = opened.repository.common_dir / "objects"
+        with durable.storage("preparing the quarantine"):
+            for path in ("refs", "objects/pack", "objects/info"):
+                (self.directory / path).mkdir(parents=True)
+            (self.directory / "HEAD").write_text("ref: refs/heads/none\n")
+            (self.directory / "config").write_text(_CONFIG)
+            alternates = os.fsencode(shared) + b"\n"
+            if b'"' in alternates or b"\\" in alternates:
+                escaped = alternates[:-1].replace(b"\\", b"\\\\")
+                alternates = b'"' + escaped.replace(b'"', b'\\"') + b'"\n'
+            (self.objects / "info" / "alternates").write_bytes(alternates)
+
+    def growth(self) -> int:
+        """Returns the bytes that have come so far.
+
+        Raises:
+            TransferError: more objects are announced, or more has come, than may.
+        """
+        total = 0
+        for path in (self.objects / "pack").iterdir():
+            try:
+                total += path.stat().st_size
+                if path.suffix not in {".idx", ".rev", ".keep"}:
+                    self._count(path)
+            except FileNotFoundError:
+                continue
+        if total > self._bounds.size:
+            raise too_much(f"more than {self._bounds.size:,} bytes", "pullMaxSize")
+        return total
+
+    def _count(self, path: Path) -> None:
+        with path.open("rb") as file:
+            head = file.read(_HEAD.size)
+        if len(head) == _HEAD.size:
+            magic, _, count = _HEAD.unpack(head)
+            if magic == b"PACK" and count > self._bounds.objects:
+                raise too_much(f"{count:,} objects", "pullMaxObjects")
+
+    def repository(self, refs: Mapping[str, str]) -> Repository:
+        """Returns the repository with these refs, to read from."""
+        lines = [f"{oid} {name}\n" for name, oid in sorted(refs.items())]
+        with durable.storage("preparing the quarantine"):
+            (self.directory / "packed-refs").write_text("".join(lines))
+        return Repository(git_dir=self.directory, common_dir=self.directory, config={})
+
+
+def too_much(what: str, setting: str) -> TransferError:
+    """Returns the error for what is larger than a setting allows."""
+    return TransferError(
+        f"the other side sends {what}, more than gitcp.{setting} allows",
+        hint="nothing was adopted; if you trust it, set"
+        f" `gitcp config {setting} VALUE` and pull again",
+    )

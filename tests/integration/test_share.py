@@ -1,0 +1,241 @@
+"""`gitcp push`, `pull`, `remote-sessions`: two clones and a bare repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.gitrepo import (
+    commit_all,
+    git,
+    git_line,
+    make_repo,
+    tree_bytes,
+    write_files,
+)
+from tests.support.inprocess import fails, invoke, ok
+
+MESSAGES = b'{"role":"user","content":"Add VAT."}\n'
+
+
+@pytest.fixture
+def hub(tmp_path) -> Path:
+    """A bare repository with the project's first commit."""
+    seed = make_repo(tmp_path / "seed", {"a.py": b"one\n", "b.bin": b"\x00\r\n"})
+    path = tmp_path / "hub.git"
+    git(tmp_path, "clone", "-q", "--bare", seed, path)
+    return path
+
+
+def clone(hub: Path, name: str) -> Path:
+    path = hub.parent / name
+    # Without --no-local objects would be copied that no ref needs.
+    git(hub.parent, "clone", "-q", "--no-local", hub, path)
+    return path
+
+
+@pytest.fixture
+def ann(hub) -> Path:
+    return clone(hub, "ann")
+
+
+@pytest.fixture
+def bob(hub) -> Path:
+    return clone(hub, "bob")
+
+
+def save(repo: Path, *args: str, **files: bytes) -> dict[str, Any]:
+    write_files(repo, {name.replace("_", "."): data for name, data in files.items()})
+    return ok(repo, "save", "--messages", "-", *args, input=MESSAGES)["checkpoint"]
+
+
+def results(repo: Path, verb: str, *args: str) -> dict[str, tuple[str, str]]:
+    found = ok(repo, verb, *args)["branches"]
+    return {
+        f"{one['session']}/{one['branch']}": (one["result"], one["as"]) for one in found
+    }
+
+
+def refs(repo: Path) -> bytes:
+    return git(repo, "for-each-ref")
+
+
+def test_a_session_goes_to_a_fresh_clone_whole(ann, hub, bob):
+    first = save(ann, "-s", "vat", "-m", "works", a_py=b"two\r\n")
+    save(ann, "-s", "vat", b_bin=b"\xff")
+    assert results(ann, "push") == {"vat/main": ("created", "main")}
+    assert ok(bob, "remote-sessions")["sessions"] == [
+        {
+            "name": "vat",
+            "branches": [
+                {
+                    "name": "main",
+                    "commit": git_line(ann, "rev-parse", "refs/gitcp/s/vat/main"),
+                    "here": "new",
+                }
+            ],
+        }
+    ]
+    assert results(bob, "pull") == {"vat/main": ("created", "main")}
+    found = ok(bob, "log", "-s", "vat")["checkpoints"]
+    assert [one["seq"] for one in found] == [2, 1]
+    assert found[1]["id"] == first["id"]
+    assert ok(bob, "show", "vat:1")["checkpoint"]["note"] == "works"
+    assert invoke(bob, "messages", "vat:1", "--format", "jsonl").stdout == MESSAGES
+    ok(bob, "switch", "vat", "--restore", "--yes")
+    assert tree_bytes(bob) == tree_bytes(ann)
+    for repo in (ann, bob):
+        assert ok(repo, "verify")["ok"]
+    git(hub, "gc", "-q", "--prune=now")
+    git(bob, "gc", "-q", "--prune=now")
+    git(bob, "fsck", "--strict")
+    assert ok(bob, "verify")["ok"]
+
+
+def test_a_second_push_and_a_second_pull_change_nothing(ann, hub, bob):
+    save(ann, a_py=b"two")
+    ok(ann, "push")
+    ok(bob, "pull")
+    before = refs(ann), refs(hub), refs(bob)
+    packs = [sorted((one / "objects").rglob("*")) for one in (hub, bob / ".git")]
+    assert results(ann, "push") == {"main/main": ("up-to-date", "main")}
+    assert results(bob, "pull") == {"main/main": ("up-to-date", "main")}
+    assert results(bob, "push") == {"main/main": ("up-to-date", "main")}
+    assert (refs(ann), refs(hub), refs(bob)) == before
+    assert packs == [
+        sorted((one / "objects").rglob("*")) for one in (hub, bob / ".git")
+    ]
+
+
+def test_what_grew_on_one_side_is_fast_forwarded(ann, bob):
+    save(ann, a_py=b"two")
+    ok(ann, "push")
+    ok(bob, "pull")
+    save(bob, a_py=b"three")
+    assert results(bob, "push") == {"main/main": ("fast-forward", "main")}
+    said = invoke(ann, "pull")
+    assert said.returncode == 0
+    assert b"fast-forward" in said.stdout
+    # The files here are not theirs yet, and a user has to know.
+    assert b"gitcp restore last" in said.stderr
+    assert (ann / "a.py").read_bytes() == b"two"
+    assert refs(ann).replace(b" ", b"").count(b"gitcp/s/main/main") == 1
+
+
+def test_where_both_grew_push_is_rejected_and_pull_keeps_both(ann, hub, bob):
+    save(ann, a_py=b"two")
+    ok(ann, "push")
+    ok(bob, "pull")
+    save(bob, a_py=b"bob's")
+    ok(bob, "push")
+    mine = save(ann, a_py=b"ann's")
+    there = refs(hub)
+    said = fails(ann, 12, "push")
+    assert "gitcp pull origin" in said
+    assert "gitcp fork NAME" in said
+    assert refs(hub) == there
+    pulled = invoke(ann, "pull")
+    assert pulled.returncode == 0
+    assert b"main/main as main~origin" in pulled.stdout
+    assert b"gitcp switch main/main~origin --restore" in pulled.stderr
+    assert invoke(ann, "cat", "main/main~origin:last", "a.py").stdout == b"bob's"
+    assert ok(ann, "log", "-n", "1")["checkpoints"][0]["id"] == mine["id"]
+    assert (ann / "a.py").read_bytes() == b"ann's"
+    before = refs(ann)
+    assert results(ann, "pull") == {"main/main": ("up-to-date", "main~origin")}
+    assert refs(ann) == before
+    # The way that the message shows.
+    ok(ann, "fork", "anns", "--no-switch")
+    assert results(ann, "push") == {
+        "main/anns": ("created", "anns"),
+        "main/main": ("forked", "anns"),
+        "main/main~origin": ("up-to-date", "main"),
+    }
+    assert results(bob, "pull")["main/anns"] == ("created", "anns")
+    assert invoke(bob, "cat", "main/anns:last", "a.py").stdout == b"ann's"
+    for repo in (ann, bob):
+        assert ok(repo, "verify")["ok"]
+
+
+def test_one_session_or_branch_can_be_named(ann, hub, bob):
+    save(ann, "-s", "one", a_py=b"1")
+    save(ann, "-s", "two", a_py=b"2")
+    ok(ann, "fork", "two:last", "side", "--no-switch")
+    assert results(ann, "push", "origin", "two/side") == {
+        "two/side": ("created", "side")
+    }
+    assert results(ann, "push", "origin", "two", "one") == {
+        "one/main": ("created", "main"),
+        "two/main": ("created", "main"),
+        "two/side": ("up-to-date", "side"),
+    }
+    assert results(bob, "pull", "origin", "one") == {"one/main": ("created", "main")}
+    fails(bob, 13, "pull", "origin", "three")
+    fails(ann, 13, "push", "origin", "three")
+    assert "sessions come after it" in fails(ann, 2, "push", "one")
+
+
+def test_a_dry_run_sends_nothing(ann, hub):
+    save(ann, a_py=b"2")
+    before = refs(hub), refs(ann)
+    assert results(ann, "push", "--dry-run") == {"main/main": ("created", "main")}
+    assert (refs(hub), refs(ann)) == before
+
+
+def test_nothing_but_checkpoints_leaves(ann, hub):
+    """The user's own branch, unpushed, stays where it is."""
+    write_files(ann, {"private": b"private"})
+    commit_all(ann, "not pushed")
+    git(ann, "config", "remote.origin.mirror", "true")
+    git(ann, "config", "push.followTags", "true")
+    git(ann, "tag", "-a", "-m", "t", "v1")
+    save(ann, a_py=b"2")
+    ok(ann, "push")
+    names = [line.split()[-1] for line in refs(hub).splitlines()]
+    assert names == [b"refs/gitcp/s/main/main", b"refs/heads/main"]
+
+
+def test_the_users_repository_is_as_it_was_after_a_pull(ann, bob):
+    save(ann, a_py=b"2")
+    ok(ann, "push")
+    git(bob, "config", "remote.origin.prune", "true")
+    git(bob, "config", "fetch.prune", "true")
+    git(bob, "config", "fetch.writeCommitGraph", "true")
+    mine = [one for one in refs(bob).splitlines() if b"gitcp" not in one]
+    there = {path.name for path in (bob / ".git").iterdir()}
+    tree = tree_bytes(bob)
+    ok(bob, "pull")
+    assert [one for one in refs(bob).splitlines() if b"gitcp" not in one] == mine
+    assert {path.name for path in (bob / ".git").iterdir()} - there == {"gitcp"}
+    assert tree_bytes(bob) == tree
+    assert list((bob / ".git" / "gitcp").glob("tmp/*")) == []
+
+
+def test_a_remote_taken_back_is_a_fork_and_a_warning(ann, hub, bob):
+    first = save(ann, a_py=b"1")
+    save(ann, a_py=b"2")
+    ok(ann, "push")
+    ok(bob, "pull")
+    git(hub, "update-ref", "refs/gitcp/s/main/main", first["commit"])
+    ours = git_line(bob, "rev-parse", "refs/gitcp/s/main/main")
+    said = invoke(bob, "pull")
+    assert said.returncode == 0
+    assert b"taken back on origin" in said.stderr
+    assert b"main~origin" in said.stdout
+    assert git_line(bob, "rev-parse", "refs/gitcp/s/main/main") == ours
+    before = refs(bob)
+    assert b"taken back" not in invoke(bob, "pull").stderr
+    assert refs(bob) == before
+
+
+def test_an_unreachable_remote_is_one_clear_error(ann, hub):
+    save(ann, a_py=b"1")
+    hub.rename(hub.with_name("gone"))
+    before = refs(ann)
+    for verb in ("push", "pull", "remote-sessions"):
+        said = fails(ann, 21, verb)
+        assert "origin cannot be reached" in said
+        assert "git ls-remote origin" in said
+    assert refs(ann) == before
