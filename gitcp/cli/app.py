@@ -29,7 +29,9 @@ COMMANDS = {
     "files": "files",
     "fork": "fork",
     "gc": "gc",
+    "hook": "hook",
     "import": "transfer",
+    "install": "install",
     "log": "log",
     "messages": "messages",
     "pull": "share",
@@ -44,7 +46,9 @@ COMMANDS = {
     "status": "status",
     "switch": "sessions",
     "undo": "restore",
+    "uninstall": "install",
     "verify": "verify",
+    "watch": "watch",
 }
 _INTERNAL = 70
 _INTERRUPTED = 130

@@ -34,6 +34,7 @@ class Request(NamedTuple):
     metadata: msgspec.Raw | None = None
     allow_empty: bool = False
     include: tuple[str, ...] = ()
+    quiet: bool = False
 
 
 def save(
@@ -90,6 +91,7 @@ def append(
             position=request.position,
             metadata=request.metadata,
             allow_empty=request.allow_empty,
+            quiet=request.quiet,
         ),
     )
     if waiting:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from gitcp.agents import registry
 from gitcp.errors import AmbiguousError, NotFoundError, UsageError
 from gitcp.format.layout import LogName
 from gitcp.names import check_typed, encode
@@ -197,16 +198,36 @@ def before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | No
     """
     if len(ident) < _SHORTEST:
         return None
-    needle = f'"{ident}"'.encode()
-    at = tip.conversation().find(needle)
-    if at < 0:
+    at = _position(tip, ident)
+    if at is None:
         return None
-    said = tip.manifest.conversation
-    assert said is not None
-    name = LogName("conversation", said.source)
+    source = _source(tip)
     for checkpoint in store.line(tip):
-        # Another source may have been written last then.
+        if _source(checkpoint) != source:
+            # A copy that the client made: what it was copied from may hold it as well.
+            at = _position(checkpoint, ident)
+            if at is None:
+                return checkpoint
+            source = _source(checkpoint)
+        name = LogName("conversation", source or "")
         held = logs.meta(checkpoint.log_tree, name, checkpoint.objects)
         if held is None or held.bytes <= at:
             return checkpoint
     return None
+
+
+def _source(checkpoint: Checkpoint) -> str | None:
+    said = checkpoint.manifest.conversation
+    return said.source if said is not None else None
+
+
+def _position(checkpoint: Checkpoint, ident: str) -> int | None:
+    """Returns where a message or prompt begins in a conversation, or None."""
+    said = checkpoint.manifest.conversation
+    if said is None:
+        return None
+    raw = checkpoint.conversation()
+    if registry.known(said.kind):
+        return registry.client(said.kind).position(raw, ident)
+    at = raw.find(f'"{ident}"'.encode())
+    return at if at >= 0 else None

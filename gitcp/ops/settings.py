@@ -23,6 +23,18 @@ KNOWN = {
         "how long to wait for another gitcp, and for a lock of git's",
     ),
     "autoCheckpoint": ("true", "whether hooks make checkpoints"),
+    "frequency": (
+        "turn",
+        "how often an agent's hooks make checkpoints: turn, tool (each batch), manual",
+    ),
+    "triggers": (
+        "",
+        "the only triggers an agent's hooks act on (may be given many times)",
+    ),
+    "intervalMinutes": (
+        "30",
+        "minutes of an agent's turn after which hooks make a checkpoint (0: never)",
+    ),
     "hookTimeout": ("10s", "how long a hook may take before it gives up"),
     "remote": ("origin", "the remote that push and pull use where none is named"),
     "autoPush": ("false", "whether the pre-push hook pushes sessions, too"),
@@ -32,6 +44,7 @@ KNOWN = {
     "pullMaxFile": ("500m", "a pull that brings a larger file is refused"),
     "pullMaxObjects": ("1m", "a pull that brings more objects is refused"),
 }
+FREQUENCIES = ("turn", "tool", "manual")
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", ""})
 
@@ -58,6 +71,9 @@ class Settings(NamedTuple):
     auto_checkpoint: bool
     hook_timeout: float
     sharing: Sharing
+    frequency: str
+    triggers: tuple[str, ...]
+    interval: float
 
     @classmethod
     def of(
@@ -96,6 +112,9 @@ class Settings(NamedTuple):
                 parse_size(one("pullMaxFile"), "gitcp.pullMaxFile"),
                 parse_size(one("pullMaxObjects"), "gitcp.pullMaxObjects"),
             ),
+            parse_word(one("frequency"), "gitcp.frequency", FREQUENCIES),
+            tuple(word for given in many("triggers") for word in _words(given)),
+            parse_minutes(one("intervalMinutes"), "gitcp.intervalMinutes"),
         )
 
 
@@ -125,6 +144,42 @@ def parse_seconds(text: str, what: str) -> float:
             f"{what} is {text!a}, not a duration", hint="write 500ms, 10s or 5m"
         )
     return float(match[1]) * _PER[match[2] or "s"]
+
+
+def parse_minutes(text: str, what: str) -> float:
+    """Returns a number of minutes in seconds.
+
+    Raises:
+        UsageError: it is no number.
+    """
+    try:
+        minutes = float(text)
+    except ValueError:
+        minutes = -1.0
+    if not 0 <= minutes < float("inf"):
+        raise UsageError(
+            f"{what} is {text!a}, not a number of minutes",
+            hint="write 30, or 0 for never",
+        )
+    return minutes * _PER["m"]
+
+
+def parse_word(text: str, what: str, words: tuple[str, ...]) -> str:
+    """Returns a word if it is one of those that mean something.
+
+    Raises:
+        UsageError: it is not.
+    """
+    word = text.strip()
+    if word not in words:
+        raise UsageError(
+            f"{what} is {text!a}, which means nothing", hint=f"write {', '.join(words)}"
+        )
+    return word
+
+
+def _words(text: str) -> list[str]:
+    return text.replace(",", " ").split()
 
 
 def parse_flag(text: str, what: str) -> bool:

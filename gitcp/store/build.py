@@ -73,7 +73,7 @@ class Build:
         unchanged = (
             before is not None
             and before is self._tip
-            and log_tree == before.log_tree
+            and (log_tree == before.log_tree or self._is_quiet())
             and files.tree == before.files_tree
             and files.empty == before.empty_dirs
             and _lasting(files.skipped) == _lasting(before.skipped())
@@ -115,6 +115,9 @@ class Build:
         )
         return self._transaction.add_commit(raw), self._rewritten
 
+    def _is_quiet(self) -> bool:
+        return self._draft.quiet and not self._draft.decisions
+
     def _write_logs(self, old: bytes | None) -> bytes | None:
         writer = logs.Writer(self._transaction, old)
         changes: dict[bytes, Entry | None] = {}
@@ -127,12 +130,17 @@ class Build:
 
         for records in self._draft.records:
             name = LogName("conversation", records.source)
-            if records.whole:
+            whole = records.data if records.whole else None
+            if records.grown is not None:
+                held = logs.meta(old, name, self._transaction.objects)
+                same = held and (held.bytes, held.digest) == records.grown[:2]
+                whole = None if same else records.grown.reread()
+            if whole is not None:
                 take(
                     name,
                     writer.replace(
                         name,
-                        records.data,
+                        whole,
                         kind=records.kind,
                         count=count_records,
                         agent_session=records.agent_session,

@@ -1,5 +1,6 @@
 """A checkpoint to be: what an operation hands to the store."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -29,6 +30,17 @@ def same_files(found: Checkpoint) -> FilesState:
     )
 
 
+class Grown(NamedTuple):
+    """What a source held when records were added to it: its size and digest.
+
+    Where the tip holds something else by now, `reread` gives the source as a whole.
+    """
+
+    size: int
+    digest: str
+    reread: Callable[[], bytes]
+
+
 class NewRecords(NamedTuple):
     """Conversation to store: the `whole` of a source, or only what is new.
 
@@ -42,6 +54,7 @@ class NewRecords(NamedTuple):
     source: str = "main"
     agent_session: str | None = None
     beside: bool = False
+    grown: Grown | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +63,8 @@ class Draft:
 
     Without `files` those of the tip stay; where there is no tip it holds none.
     `logs_from` takes conversation, decisions, steps and position from another
-    checkpoint instead of the tip; `fork_of` starts a new branch there.
+    checkpoint instead of the tip; `fork_of` starts a new branch there. With `quiet`
+    records that are new are no reason for a checkpoint by themselves.
     """
 
     session: str
@@ -64,6 +78,7 @@ class Draft:
     position: msgspec.Raw | None = None
     metadata: msgspec.Raw | None = None
     allow_empty: bool = False
+    quiet: bool = False
     logs_from: Checkpoint | None = None
     restored_from: str | None = None
     replaced: str | None = None

@@ -1,7 +1,7 @@
 """Logs inside a checkpoint's tree: reading segments, appending one (docs/format.md, 6)."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from gitcp.format import log, tree
@@ -43,6 +43,27 @@ def content(root: bytes | None, name: LogName, objects: Objects) -> bytes:
         CorruptError: a segment is missing or damaged.
     """
     return b"".join(map(objects.blob, segments(root, name, objects.tree)))
+
+
+def sources(
+    root: bytes | None, log_name: str, objects: Objects
+) -> Iterator[tuple[str, bytes]]:
+    """Yields the ref component and the tree of each source of a log."""
+    entry = tree.lookup(root, log_name.encode(), objects.tree)
+    if entry is not None and entry.mode == DIRECTORY:
+        for name, inner in objects.tree(entry.oid).items():
+            if inner.mode == DIRECTORY:
+                yield name.decode("ascii", "replace"), inner.oid
+
+
+def meta_of(source: bytes, objects: Objects) -> Meta | None:
+    """Returns the totals of a source by its tree.
+
+    Raises:
+        CorruptError: they are damaged.
+    """
+    entry = objects.tree(source).get(META)
+    return log.decode_meta(objects.blob(entry.oid), "a source") if entry else None
 
 
 class Appended(NamedTuple):

@@ -5,15 +5,16 @@ from pathlib import Path
 import click
 
 from gitcp.cli import documents
-from gitcp.cli.commands.restore import carry_out
+from gitcp.cli.commands.restore import carry_out, resume_line, written_back
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, yes_option
 from gitcp.cli.render import headline
 from gitcp.errors import UsageError
 from gitcp.names import check_typed
 from gitcp.ops import fork as ops
+from gitcp.ops.resume import Resumption
 from gitcp.ops.select import select
-from gitcp.ops.workspace import open_workspace
+from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
 
 
@@ -38,24 +39,44 @@ def fork_command(
     start = select(workspace, arguments[0] if len(arguments) > 1 else None)
     if worktree is not None:
         directory = Path(out.directory, worktree)
-        _say(out, ops.fork_into_worktree(workspace, start, name, directory))
-        if not out.json:
-            out.print(f"  its files are in {safe(worktree)}")
+        made = ops.fork_into_worktree(workspace, start, name, directory)
+        other = open_workspace(directory)
+        _say(out, other, made, f"its files are in {safe(worktree)}")
         return
     if no_switch:
-        _say(out, ops.fork_only(workspace.store, start, name))
+        _say(out, None, ops.fork_only(workspace.store, start, name))
         return
     wanted = ops.plan_fork(workspace, start, name)
     if ops.at_present(wanted):
-        _say(out, ops.fork_here(workspace, start, name))
+        _say(out, workspace, ops.fork_here(workspace, start, name))
         return
     carry_out(out, workspace, wanted, yes=yes)
 
 
-def _say(out: Output, made: Checkpoint) -> None:
+def _say(
+    out: Output, workspace: Workspace | None, made: Checkpoint, more: str | None = None
+) -> None:
+    """Tells of a fork; the conversation goes on in the work tree that is given."""
+    if workspace is None:
+        _print(out, made, more, None)
+        return
+    with written_back(workspace, made) as resumption:
+        _print(out, made, more, resumption)
+
+
+def _print(
+    out: Output, made: Checkpoint, more: str | None, resumption: Resumption | None
+) -> None:
     if out.json:
         out.document(
-            {"schema": "gitcp.fork/1", "checkpoint": documents.checkpoint(made)}
+            {
+                "schema": "gitcp.fork/1",
+                "checkpoint": documents.checkpoint(made),
+                "resume": resumption.shown(out.directory) if resumption else None,
+            }
         )
-    else:
-        out.print(f"Forked {headline(out, made)}")
+        return
+    out.print(f"Forked {headline(out, made)}")
+    if more:
+        out.print(f"  {more}")
+    resume_line(out, resumption)

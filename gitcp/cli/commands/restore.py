@@ -2,6 +2,8 @@
 
 import os
 import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,13 @@ from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, path_inside, yes_option
 from gitcp.cli.render import count, headline, name_of, prompt_plan, step_line
-from gitcp.errors import UsageError
+from gitcp.errors import GitcpError, PartialError, UsageError
 from gitcp.format.checkpoint import show_path
-from gitcp.ops import extract, planning
+from gitcp.ops import extract, planning, resume
 from gitcp.ops import restore as ops
 from gitcp.ops.planning import Plan
 from gitcp.ops.restore import Restored
+from gitcp.ops.resume import Resumption
 from gitcp.ops.select import select
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -30,6 +33,7 @@ def document(
     saved: Checkpoint | None,
     steps: FilePlan,
     left: list[Left],
+    resume: str | None = None,
 ) -> dict[str, Any]:
     """Returns the JSON document of a restore."""
     return {
@@ -38,7 +42,7 @@ def document(
         "saved": documents.checkpoint(saved),
         "plan": documents.steps(steps),
         "left": documents.left(left),
-        "resume": None,
+        "resume": resume,
     }
 
 
@@ -92,14 +96,54 @@ def carry_out(
         prompt_plan(out, _describe(out, wanted))
     out.confirm("Go on? What is there now is saved first.", yes=yes)
     done = ops.restore(workspace, wanted)
-    _report(out, wanted.target, done)
+    with written_back(workspace, done.checkpoint, wanted.conversation) as resumption:
+        _report(out, wanted.target, done, resumption)
     return done
 
 
-def _report(out: Output, target: Checkpoint | None, done: Restored) -> None:
+@contextmanager
+def written_back(
+    workspace: Workspace, made: Checkpoint, conversation: bool = True
+) -> Iterator[Resumption | None]:
+    """Writes the conversation back for its client, lets the caller report, then fails.
+
+    The restore is done by then: that it was is told in any case.
+
+    Raises:
+        PartialError: the conversation could not be written.
+    """
+    resumption, failure = None, None
+    if conversation:
+        try:
+            resumption = resume.write_back(workspace, made)
+        except GitcpError as exc:
+            failure = exc
+    yield resumption
+    if failure is not None:
+        raise PartialError(
+            f"the conversation could not be handed back: {failure.message}",
+            left=["the conversation"],
+            hint=f"`gitcp messages {made.id} -o FILE` writes it",
+        )
+
+
+def resume_line(out: Output, resumption: Resumption | None) -> None:
+    """Prints how to go on with the conversation."""
+    if resumption is not None:
+        out.print("  the conversation goes on with:")
+        out.print(f"    {safe(resumption.shown(out.directory))}")
+
+
+def _report(
+    out: Output,
+    target: Checkpoint | None,
+    done: Restored,
+    resumption: Resumption | None,
+) -> None:
     left = [*done.left, *(_not_captured(target) if target else [])]
     if out.json:
-        out.document(document(done.checkpoint, done.saved, done.plan, left))
+        shown = resumption.shown(out.directory) if resumption else None
+        out.document(document(done.checkpoint, done.saved, done.plan, left, shown))
         return
     name = name_of(out, target) if target else "the checkpoint"
     out.print(f"Restored {name}: {count(len(done.plan.steps), 'change')} to files")
@@ -108,6 +152,7 @@ def _report(out: Output, target: Checkpoint | None, done: Restored) -> None:
         out.print(
             f"  what was there is {name_of(out, done.saved)}; `gitcp undo` goes back"
         )
+    resume_line(out, resumption)
     for item in left:
         out.note(f"  left: {show_path(item.path)} ({item.reason})")
 
@@ -119,6 +164,7 @@ def _report(out: Output, target: Checkpoint | None, done: Restored) -> None:
 @click.option("--conversation", is_flag=True, help="Restore the conversation only")
 @click.option("--dry-run", is_flag=True, help="Show what would be done")
 @click.option("--to", "directory", metavar="DIR", help="Write into an empty directory")
+@click.option("--agent", metavar="NAME", help="Whose conversation it has to be")
 @click.option("--continue", "go_on", is_flag=True, help="Finish an interrupted restore")
 @click.option("--abort", is_flag=True, help="Take an interrupted restore back")
 @yes_option
@@ -130,6 +176,7 @@ def restore_command(
     conversation: bool,
     dry_run: bool,
     directory: str | None,
+    agent: str | None,
     go_on: bool,
     abort: bool,
     yes: bool,
@@ -137,7 +184,9 @@ def restore_command(
     """Bring files and conversation of a checkpoint back.
 
     What is there now is saved first; `gitcp undo` brings it back. Files that no
-    checkpoint holds are never overwritten or deleted.
+    checkpoint holds are never overwritten or deleted. The conversation of a coding agent
+    is written where its client looks for it, under a new id, and the command that
+    resumes it is printed.
     """
     workspace = open_workspace(out.directory)
     if go_on or abort:
@@ -158,6 +207,12 @@ def restore_command(
             "--conversation does not go with paths", hint="leave one of them out"
         )
     target = select(workspace, selector)
+    if agent is not None and (files or paths or directory is not None):
+        raise UsageError(
+            "--agent is about the conversation, and only files would come back",
+            hint="leave it away",
+        )
+    resume.check_agent(target, agent)
     inside = [path_inside(out, workspace.top, path) for path in paths]
     if directory is not None:
         if conversation:
@@ -188,10 +243,13 @@ def restore_command(
 
 
 def _end_interrupted(out: Output, workspace: Workspace, *, go_on: bool) -> None:
-    if go_on:
-        _report(out, None, ops.resume(workspace))
-        return
     entry = journal.read(workspace.directory)
+    if go_on:
+        done = ops.resume(workspace)
+        said = entry is not None and entry.conversation
+        with written_back(workspace, done.checkpoint, said) as resumption:
+            _report(out, None, done, resumption)
+        return
     back = ops.abort(workspace)
     if out.json:
         out.document(document(back, None, FilePlan((), ()), []))

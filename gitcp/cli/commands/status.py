@@ -4,16 +4,28 @@ from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
 from gitcp.cli.render import change_lines, decision_line, headline
+from gitcp.ops.agent_sessions import Binding, latest_first
+from gitcp.ops.installing import Done, all_installed
+from gitcp.ops.resume import place
 from gitcp.ops.status import Status, status
 from gitcp.ops.workspace import open_workspace
 
 _SHOWN = 20
+_AGENTS = 5
 
 
 @command("status")
 def status_command(out: Output) -> None:
     """Show the current session, and what the next save would add."""
-    found = status(open_workspace(out.directory))
+    workspace = open_workspace(out.directory)
+    found = status(workspace)
+    installed = all_installed(place(workspace.top))
+    # Those that grow a branch now; one that lost it has a say again when it is resumed.
+    agents = [
+        one
+        for one in latest_first(workspace)
+        if one.session is not None and one.superseded is None
+    ][:_AGENTS]
     if out.json:
         out.document(
             {
@@ -26,10 +38,31 @@ def status_command(out: Output) -> None:
                 "skipped": found.skipped,
                 "pending": documents.decisions(found.pending),
                 "interrupted": found.interrupted.target if found.interrupted else None,
+                "installed": [done._asdict() for done in installed],
+                "agents": [_agent(one) for one in agents],
             }
         )
         return
     _show(out, found)
+    _show_agents(out, installed, agents)
+
+
+def _agent(one: Binding) -> dict[str, str | None]:
+    return {
+        "agent": one.agent,
+        "agent_session": one.agent_session,
+        "session": one.session,
+        "branch": one.branch,
+    }
+
+
+def _show_agents(out: Output, installed: list[Done], agents: list[Binding]) -> None:
+    for one in agents:
+        place = safe(f"{one.session}/{one.branch}")
+        out.print(f"{one.agent} {safe(one.agent_session)} grows {place}")
+    for done in installed:
+        scope = f" ({done.scope})" if done.scope else ""
+        out.print(f"Installed: {done.what}{scope} in {safe(done.path)}")
 
 
 def _show(out: Output, found: Status) -> None:

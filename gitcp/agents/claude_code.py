@@ -1,0 +1,399 @@
+"""Claude Code: its hooks, its transcripts, and how a conversation resumes.
+
+A transcript is `<config>/projects/<slug>/<session>.jsonl`; those of subagents lie below
+`<slug>/<session>/subagents/`. A hook runs before the client has written everything it
+speaks of: the last words of a turn follow within milliseconds, a tool's result once its
+whole batch is done, and a prompt only after the hook has ended.
+"""
+
+import os
+import re
+import unicodedata
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gitcp.agents import client as words
+from gitcp.agents import hook_settings
+from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
+from gitcp.errors import UsageError
+
+_SLUG_LIMIT = 200
+_SUBAGENTS = "subagents"
+_TIMEOUT = 30
+
+# hook -> what it means
+_HOOKS: Final = {
+    "SessionStart": words.SESSION_START,
+    "UserPromptSubmit": words.TURN_START,
+    "PostToolBatch": words.TOOL,
+    "Stop": words.TURN_END,
+    "StopFailure": words.TURN_END,
+    "PreCompact": words.COMPACT,
+    "SubagentStop": words.SUBAGENT_STOP,
+    "SessionEnd": words.SESSION_END,
+}
+
+
+class _Fork(msgspec.Struct):
+    messageUuid: str | None = None  # noqa: N815  the client's spelling
+
+
+class _Record(msgspec.Struct):
+    """What gitcp looks at in a record; everything else is opaque."""
+
+    type: str | None = None
+    cwd: str | None = None
+    uuid: str | None = None
+    promptId: str | None = None  # noqa: N815
+    isMeta: bool | None = None  # noqa: N815
+    forkedFrom: _Fork | None = None  # noqa: N815
+    message: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Message(msgspec.Struct):
+    id: str | None = None
+    content: str | list[dict[str, Any]] | None = None
+
+
+_SPOKEN = frozenset({"user", "assistant"})
+_RECORD = msgspec.json.Decoder(_Record)
+_MESSAGE = msgspec.json.Decoder(_Message)
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+
+
+class ClaudeCode:
+    """The client of this module."""
+
+    name = "claude-code"
+    title = "Claude Code"
+
+    # --- hooks ----------------------------------------------------------------------
+
+    def event(
+        self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> Event | None:
+        """Returns what a hook call means."""
+        what = _HOOKS.get(hook)
+        session = payload.get("session_id")
+        if what is None or not isinstance(session, str) or not session:
+            return None
+        subagent = None
+        if what == words.SUBAGENT_STOP or "agent_id" in payload:
+            subagent = _subagent(payload)
+            if what == words.SUBAGENT_STOP and subagent is None:
+                # Compaction is done by a helper that leaves no transcript.
+                return None
+        given = payload.get("tool_calls")
+        calls = [
+            call
+            for call in (given if isinstance(given, list) else ())
+            if isinstance(call, dict)
+        ]
+        return Event(
+            what,
+            session,
+            _text(payload, "cwd") or "/",
+            transcript=_path(payload, "transcript_path"),
+            prompt=_text(payload, "prompt_id"),
+            asked=_text(payload, "prompt"),
+            said=_text(payload, "last_assistant_message"),
+            results=tuple(filter(None, (_text(call, "tool_use_id") for call in calls))),
+            tools=tuple(filter(None, (_text(call, "tool_name") for call in calls))),
+            origin=_text(payload, "source") if what == words.SESSION_START else None,
+            project=environment.get("CLAUDE_PROJECT_DIR"),
+            subagent=subagent,
+        )
+
+    def settled(self, event: Event, tail: bytes) -> bool:
+        """Whether the end of the transcript holds what the event promised."""
+        if event.results:
+            return all(f'"{one}"'.encode() in tail for one in event.results) and any(
+                _holds_result(line, event.results[-1]) for line in _backwards(tail)
+            )
+        if event.what not in {words.TURN_END, words.SUBAGENT_STOP}:
+            return True
+        wanted = (event.said or "").strip()
+        return not wanted or _was_said(tail, wanted)
+
+    def speaks(self, tail: bytes) -> bool:
+        """Whether a person, the model or a compaction said something."""
+        if b'"user"' not in tail and b'"assistant"' not in tail:
+            return False
+        return any(True for _ in _messages(tail))
+
+    def sources(self, event: Event) -> list[Source]:
+        """Returns the transcript, and those of subagents with what describes them."""
+        main = event.transcript
+        if main is None:
+            return []
+        found = [Source("", main)]
+        folder = main.with_suffix("") / _SUBAGENTS
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            return found
+        found += [Source(name, folder / name) for name in names if _is_beside(name)]
+        return found
+
+    # --- transcripts ----------------------------------------------------------------
+
+    def directory(self, content: bytes) -> str | None:
+        """Returns the directory that the conversation began in."""
+        for line in _lines(content):
+            found = _record(line).cwd
+            if found:
+                return found
+        return None
+
+    def copied(self, content: bytes) -> frozenset[str]:
+        """Returns the ids of the messages, as they were before a copy was made."""
+        found = set()
+        for record in _messages(content):
+            fork = record.forkedFrom
+            ident = fork.messageUuid if fork is not None else record.uuid
+            if ident:
+                found.add(ident)
+        return frozenset(found)
+
+    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+        """Returns the first message that was not copied; "" if none was, None if all."""
+        for number, record in enumerate(_messages(content)):
+            if record.uuid and record.uuid not in copied:
+                return record.uuid if number else ""
+        return None
+
+    def position(self, content: bytes, ident: str) -> int | None:
+        """Returns where a prompt or message begins.
+
+        The copy that the client makes for a fork has the id of its first new prompt in
+        all older ones as well: the last prompt with an id is the one that has it.
+        """
+        needle = f'"{ident}"'.encode()
+        found = None
+        at = 0
+        while (at := content.find(needle, at)) >= 0:
+            start = content.rfind(b"\n", 0, at) + 1
+            end = content.find(b"\n", at)
+            record = _record(content[start : end if end >= 0 else len(content)])
+            if record.uuid == ident:
+                return start
+            if record.promptId == ident and (found is None or _asks(record)):
+                found = start
+            at = end if end >= 0 else len(content)
+        return found
+
+    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+        """Returns the files of a copy under a new id; the records stay as they are.
+
+        The client goes by the name of the file. Records keep the id they were written
+        under, so that what is stored of the copy shares its beginning with the original.
+        """
+        content = whole_lines(kept.content)
+        if not self.speaks(content):
+            return None
+        new = str(uuid.uuid4())
+        config = _config(place)
+        folder = config / "projects" / slug(str(kept.directory))
+        files = [(folder / f"{new}.jsonl", content)]
+        files += [
+            (folder / new / _SUBAGENTS / name, data)
+            for name, data in sorted(kept.beside.items())
+            if _is_beside(name)
+        ]
+        copies = []
+        if kept.session is not None and re.fullmatch(r"[\w-]+", kept.session):
+            # What the client's own rewind keeps of files it has edited.
+            history = config / "file-history"
+            copies.append((history / kept.session, history / new))
+        return WriteBack(
+            new,
+            tuple(files),
+            ("claude", "--resume", new),
+            kept.directory,
+            tuple(copies),
+        )
+
+    # --- settings -------------------------------------------------------------------
+
+    def settings(self, scope: str, place: Place) -> Path:
+        """Returns the settings file of a scope."""
+        if scope == "user":
+            return _config(place) / "settings.json"
+        if place.top is None:
+            raise UsageError(
+                f"--scope {scope} needs a project, and this is no git repository",
+                hint="go to one, or use --scope user",
+            )
+        name = "settings.json" if scope == "project" else "settings.local.json"
+        return place.top / ".claude" / name
+
+    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
+        """Returns the settings with our hooks."""
+        wanted = {
+            hook: {
+                "hooks": [
+                    {"type": "command", "command": command(hook), "timeout": _TIMEOUT}
+                ]
+            }
+            for hook in _HOOKS
+        }
+        return hook_settings.merge(text, self.name, wanted)
+
+    def unmerge(self, text: bytes) -> bytes | None:
+        """Returns the settings without our hooks."""
+        return hook_settings.unmerge(text, self.name)
+
+    def installed(self, text: bytes) -> bool:
+        """Whether our hooks are in the settings."""
+        return hook_settings.installed(text, self.name)
+
+    def notes(self, scope: str) -> tuple[str, ...]:
+        """Returns what the user has to know."""
+        del scope
+        return ("sessions that are open already do not see the hooks; start a new one",)
+
+
+CLIENT = ClaudeCode()
+
+
+def slug(directory: str) -> str:
+    """Returns the name of the directory that holds a project's transcripts."""
+    real = unicodedata.normalize("NFC", os.path.realpath(directory))
+    # As JavaScript sees it: in units of UTF-16.
+    units = [
+        int.from_bytes(pair, "little")
+        for pair in _pairs(real.encode("utf-16-le", "surrogatepass"))
+    ]
+    plain = "".join(
+        chr(unit) if unit < 128 and chr(unit).isalnum() else "-"  # noqa: PLR2004
+        for unit in units
+    )
+    if len(plain) <= _SLUG_LIMIT:
+        return plain
+    total = 0
+    for unit in units:
+        total = (total * 31 + unit) & 0xFFFFFFFF
+    signed = total - 0x100000000 if total >= 0x80000000 else total  # noqa: PLR2004
+    return f"{plain[:_SLUG_LIMIT]}-{_base36(abs(signed))}"
+
+
+def _pairs(raw: bytes) -> Iterator[bytes]:
+    return (raw[at : at + 2] for at in range(0, len(raw), 2))
+
+
+def _base36(number: int) -> str:
+    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+    shown = ""
+    while True:
+        number, last = divmod(number, 36)
+        shown = digits[last] + shown
+        if not number:
+            return shown
+
+
+def _config(place: Place) -> Path:
+    own = place.environment.get("CLAUDE_CONFIG_DIR")
+    return Path(unicodedata.normalize("NFC", own)) if own else place.home / ".claude"
+
+
+def _text(payload: Mapping[str, Any], name: str) -> str | None:
+    found = payload.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def _path(payload: Mapping[str, Any], name: str) -> Path | None:
+    found = _text(payload, name)
+    return Path(found) if found and os.path.isabs(found) else None
+
+
+def _subagent(payload: Mapping[str, Any]) -> Path | None:
+    """Returns a subagent's transcript, if there is one."""
+    path = _path(payload, "agent_transcript_path")
+    main, agent = _path(payload, "transcript_path"), _text(payload, "agent_id")
+    if path is None and main is not None and agent is not None:
+        path = main.with_suffix("") / _SUBAGENTS / f"agent-{agent}.jsonl"
+    return path if path is not None and path.exists() else None
+
+
+def _is_beside(name: str) -> bool:
+    return bool(re.fullmatch(r"agent-[\w.-]+\.(jsonl|meta\.json)", name))
+
+
+def _record(line: bytes) -> _Record:
+    try:
+        return _RECORD.decode(line)
+    except _UNREADABLE:
+        return _Record()
+
+
+def _messages(raw: bytes) -> Iterator[_Record]:
+    return (one for one in map(_record, _lines(raw)) if one.type in _SPOKEN)
+
+
+def _asks(record: _Record) -> bool:
+    """Whether a record is what a person typed, and not a tool's result."""
+    if record.type != "user" or record.isMeta:
+        return False
+    return b'"tool_use_id"' not in bytes(record.message)
+
+
+def _lines(raw: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(raw):
+        end = raw.find(b"\n", at)
+        end = len(raw) if end < 0 else end
+        if end > at:
+            yield raw[at:end]
+        at = end + 1
+
+
+def _backwards(raw: bytes) -> Iterator[bytes]:
+    return reversed(list(_lines(whole_lines(raw))))
+
+
+def _blocks(line: bytes, kind: str) -> tuple[str | None, list[dict[str, Any]]]:
+    """Returns the id and the blocks of a message, if the record is of this kind."""
+    record = _record(line)
+    if record.type != kind:
+        return None, []
+    try:
+        message = _MESSAGE.decode(record.message)
+    except _UNREADABLE:
+        return None, []
+    if isinstance(message.content, str):
+        return message.id, [{"type": "text", "text": message.content}]
+    return message.id, message.content or []
+
+
+def _holds_result(line: bytes, call: str) -> bool:
+    _, blocks = _blocks(line, "user")
+    return any(block.get("tool_use_id") == call for block in blocks)
+
+
+def _was_said(tail: bytes, wanted: str) -> bool:
+    """Whether the last message of the assistant is there: as one block, or as several."""
+    texts: list[str] = []
+    last: str | None = None
+    for line in _backwards(tail):
+        ident, blocks = _blocks(line, "assistant")
+        said = [
+            block["text"]
+            for block in blocks
+            if block.get("type") == "text" and isinstance(block.get("text"), str)
+        ]
+        if not said:
+            continue
+        if texts and ident != last:
+            # An earlier message: the one looked for has not been written yet.
+            return False
+        last = ident
+        texts = [*said, *texts]
+        if any(one.strip() == wanted for one in said) or any(
+            glue.join(texts).strip() == wanted for glue in ("", "\n", "\n\n")
+        ):
+            return True
+    return False

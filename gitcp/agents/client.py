@@ -1,0 +1,172 @@
+"""What gitcp has to know of a coding agent; one module for each client fulfils it.
+
+A client's module knows that client's files and hooks, and nothing of checkpoints. What is
+done with what it tells is in `gitcp.ops.agent_hooks`, `agent_install` and `resume`.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+SESSION_START = "session-start"
+TURN_START = "turn-start"
+TURN_END = "turn-end"
+TOOL = "tool"
+COMPACT = "compact"
+SUBAGENT_STOP = "subagent-stop"
+SESSION_END = "session-end"
+
+# Where settings may lie: the user's own, the project's shared, the project's private.
+SCOPES = ("user", "project", "local")
+
+
+class Event(NamedTuple):
+    """One hook call, in words that fit every client.
+
+    `session` is the client's own id of the conversation. `origin` says how a session
+    began, where the client tells: `startup`, `resume`, `fork`, `compact` or `clear`.
+    `prompt` is the client's id of the turn, `asked` the words it began with, `tools` the
+    names of what was used. `said` and `results` are what the transcript must hold before
+    it is read: the last words of the turn, the ids of tool calls. With `subagent` it is
+    that file that must hold them. `cwd` is where the agent works now, `project` where it
+    was started.
+    """
+
+    what: str
+    session: str
+    cwd: str
+    transcript: Path | None = None
+    prompt: str | None = None
+    asked: str | None = None
+    said: str | None = None
+    results: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    origin: str | None = None
+    project: str | None = None
+    subagent: Path | None = None
+
+
+class Source(NamedTuple):
+    """A file to store. The conversation's own has the name "", one beside it another.
+
+    A client that keeps no file gives the `content` instead.
+    """
+
+    name: str
+    path: Path | None = None
+    content: bytes | None = None
+
+
+class Place(NamedTuple):
+    """Where a client is looked for: the work tree (None outside of one), the home."""
+
+    top: Path | None
+    home: Path
+    environment: Mapping[str, str]
+
+
+class Kept(NamedTuple):
+    """A conversation that comes back: the bytes, and the files beside it by name.
+
+    `session` is the client's id it had, `directory` where the client is to go on; `top`
+    is the work tree it belonged to, which may be another.
+    """
+
+    session: str | None
+    content: bytes
+    beside: Mapping[str, bytes]
+    directory: Path
+
+
+class WriteBack(NamedTuple):
+    """What makes a conversation resume: files to write, and the command.
+
+    `session` is the new id; `copies` are directories to copy where they exist;
+    `directory` is where the command has to be run.
+    """
+
+    session: str
+    files: tuple[tuple[Path, bytes], ...]
+    command: tuple[str, ...]
+    directory: Path
+    copies: tuple[tuple[Path, Path], ...] = ()
+
+
+class Client(Protocol):
+    """One coding agent."""
+
+    name: str
+    title: str
+
+    def event(
+        self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> Event | None:
+        """Returns what a hook call means; None where it means nothing to gitcp.
+
+        Raises:
+            ValueError: it is not what this client sends.
+        """
+
+    def settled(self, event: Event, tail: bytes) -> bool:
+        """Whether the end of the transcript holds what the event promised."""
+
+    def speaks(self, tail: bytes) -> bool:
+        """Whether somebody said something there; bookkeeping alone is no reason to save."""
+
+    def sources(self, event: Event) -> list[Source]:
+        """Returns what belongs to the conversation, the conversation itself first."""
+
+    def directory(self, content: bytes) -> str | None:
+        """Returns where the conversation took place, as its first records have it."""
+
+    def copied(self, content: bytes) -> frozenset[str]:
+        """Returns the ids that messages had where they may have been copied from."""
+
+    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+        """Returns the first message that is not among the copied ones; None: all are.
+
+        An empty text stands for a conversation of which not even the first was copied.
+        """
+
+    def position(self, content: bytes, ident: str) -> int | None:
+        """Returns where the prompt or message with an id begins, or None."""
+
+    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+        """Returns what makes a conversation resume under a new id.
+
+        None where nothing was said yet: then there is nothing to resume.
+        """
+
+    def settings(self, scope: str, place: Place) -> Path:
+        """Returns the file that hooks are put into.
+
+        Raises:
+            UsageError: the client has no such scope, or there is no project.
+        """
+
+    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
+        """Returns the settings with our hooks, the rest as it was; again, no change.
+
+        `command` makes the shell command for one of the client's hook names.
+
+        Raises:
+            ValueError: the file cannot be understood.
+        """
+
+    def unmerge(self, text: bytes) -> bytes | None:
+        """Returns the settings without our hooks; None where nothing is left.
+
+        Raises:
+            ValueError: the file cannot be understood.
+        """
+
+    def installed(self, text: bytes) -> bool:
+        """Whether our hooks are in the settings."""
+
+    def notes(self, scope: str) -> tuple[str, ...]:
+        """Returns what the user has to know or do after an installation."""
+
+
+def whole_lines(raw: bytes) -> bytes:
+    """Returns a file without a last line that is still being written."""
+    return raw[: raw.rfind(b"\n") + 1]

@@ -1,0 +1,155 @@
+"""Changing one place in a JSON file that somebody else wrote, and nothing around it.
+
+Comments and trailing commas, which some clients allow, are kept as they are.
+"""
+
+import json
+import re
+from typing import Any, NamedTuple
+
+_GAP = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SCALAR = re.compile(r"[^\s,\]}/\"]+")
+_DEEPEST = 200
+
+
+class Node(NamedTuple):
+    """A value: where its text starts and ends, and what is in it.
+
+    `members` are name and value of an object; an array's have the name "".
+    """
+
+    start: int
+    end: int
+    kind: str
+    members: tuple[tuple[str, int, "Node"], ...] = ()
+
+    def get(self, name: str) -> "Node | None":
+        """Returns a member of an object; the last one counts."""
+        found = None
+        for own, _, node in self.members:
+            if own == name:
+                found = node
+        return found
+
+
+def parse(text: str) -> Node:
+    """Returns where everything stands in a JSON text.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    node = _value(text, _past(text, 0), 0)
+    if _past(text, node.end) != len(text):
+        raise ValueError(f"something follows at character {node.end}")
+    return node
+
+
+def value(text: str, node: Node) -> Any:
+    """Returns what a node stands for."""
+    if node.kind == "{":
+        return {name: value(text, inner) for name, _, inner in node.members}
+    if node.kind == "[":
+        return [value(text, inner) for _, _, inner in node.members]
+    return json.loads(text[node.start : node.end])
+
+
+def add(text: str, node: Node, addition: Any, *, name: str | None = None) -> str:
+    """Returns the text with one more member, last in an object or array.
+
+    It is laid out as the members before it are.
+    """
+    unit, outer = _indent(text, node)
+    inner = outer + unit
+    newline = "\r\n" if "\r\n" in text else "\n"
+    shown = json.dumps(addition, indent=unit or 2, ensure_ascii=False)
+    shown = shown.replace("\n", newline + inner)
+    if name is not None:
+        shown = f"{json.dumps(name)}: {shown}"
+    if not node.members:
+        # What was between the brackets stays before the closing one.
+        rest = text[node.start + 1 : node.end - 1]
+        closing = rest if newline in rest or rest.strip() else f"{newline}{outer}{rest}"
+        made = f"{text[node.start]}{newline}{inner}{shown}{closing}{text[node.end - 1]}"
+        return text[: node.start] + made + text[node.end :]
+    last = node.members[-1][2].end
+    between = text[last : node.end - 1]
+    comma = "" if _GAP.sub("", between).startswith(",") else ","
+    at = last + (between.index(",") + 1 if not comma else 0)
+    one_line = "\n" not in text[node.start : node.end]
+    gap = " " if one_line else newline + inner
+    return text[:at] + comma + gap + shown + text[at:]
+
+
+def remove(text: str, node: Node, index: int) -> str:
+    """Returns the text without one member, and the comma that goes with it."""
+    _, start, inner = node.members[index]
+    if index > 0:
+        before = node.members[index - 1][2].end
+        return text[:before] + text[inner.end :]
+    if len(node.members) > 1:
+        return text[:start] + text[node.members[1][1] :]
+    after = inner.end + len(_GAP.match(text, inner.end)[0])  # type: ignore[index]
+    end = after + 1 if text[after] == "," else inner.end
+    if not text[end : node.end - 1].strip():
+        end = node.end - 1
+    return text[: node.start + 1] + text[end:]
+
+
+def _indent(text: str, node: Node) -> tuple[str, str]:
+    """Returns one step of indentation, and that of the line where a value starts."""
+    line = text[text.rfind("\n", 0, node.start) + 1 : node.start]
+    outer = line[: len(line) - len(line.lstrip(" \t"))]
+    if node.members:
+        start = node.members[-1][1]
+        lead = text[text.rfind("\n", 0, start) + 1 : start]
+        if not lead.strip() and lead.startswith(outer) and len(lead) > len(outer):
+            return lead[len(outer) :], outer
+    found = re.search(r"\n([ \t]+)\S", text)
+    return (found[1] if found and len(found[1]) <= 8 else "  "), outer  # noqa: PLR2004
+
+
+def _past(text: str, at: int) -> int:
+    match = _GAP.match(text, at)
+    assert match is not None
+    return match.end()
+
+
+def _value(text: str, at: int, depth: int) -> Node:
+    if at >= len(text) or depth > _DEEPEST:
+        raise ValueError(f"cut short, or too deep, at character {at}")
+    if text[at] in "{[":
+        return _container(text, at, depth)
+    pattern = _STRING if text[at] == '"' else _SCALAR
+    match = pattern.match(text, at)
+    if match is None:
+        raise ValueError(f"no value at character {at}")
+    json.loads(match[0])
+    return Node(at, match.end(), "v")
+
+
+def _container(text: str, start: int, depth: int) -> Node:
+    kind, closing = text[start], "}" if text[start] == "{" else "]"
+    members: list[tuple[str, int, Node]] = []
+    at = _past(text, start + 1)
+    while at < len(text) and text[at] != closing:
+        begin, name = at, ""
+        if kind == "{":
+            match = _STRING.match(text, at)
+            if match is None:
+                raise ValueError(f"no name at character {at}")
+            name = json.loads(match[0])
+            at = _past(text, match.end())
+            if text[at : at + 1] != ":":
+                raise ValueError(f"no colon at character {at}")
+            at = _past(text, at + 1)
+        node = _value(text, at, depth + 1)
+        members.append((name, begin, node))
+        at = _past(text, node.end)
+        if text[at : at + 1] == ",":
+            at = _past(text, at + 1)
+        elif text[at : at + 1] != closing:
+            raise ValueError(f"no comma at character {at}")
+    if at >= len(text):
+        raise ValueError("cut short")
+    return Node(start, at + 1, kind, tuple(members))

@@ -1,0 +1,46 @@
+"""What `gitcp hook` does, without the command line around it: clients wait for it."""
+
+import os
+import select
+import sys
+import time
+
+from gitcp.cli.guard import guarded, here, limited
+
+# Nothing a client sends is larger, but for what a tool has said.
+_LIMIT = 256 * 1024 * 1024
+
+
+def run(agent: str, event: str, directory: str = ".") -> None:
+    """Handles one event of one client; whatever happens, nothing is heard of it."""
+    where = here() if directory == "." else directory
+    what = f"{agent} {event}"
+
+    def work(started: float) -> None:
+        from gitcp.agents import registry
+        from gitcp.ops import agent_hooks
+
+        client = registry.client(agent)
+        # The limit is a setting of the project, which the event names: until that is
+        # known the default holds.
+        with limited(_DEFAULT, what):
+            found = agent_hooks.read_event(client, event, _stdin(), os.environ)
+            if found is None:
+                return
+            workspace = agent_hooks.workspace_of(found)
+        left = workspace.settings.hook_timeout - (time.monotonic() - started)
+        with limited(left, what):
+            agent_hooks.handle(workspace, client, found)
+
+    guarded(what, work, directory=where)
+
+
+_DEFAULT = 10.0
+
+
+def _stdin() -> bytes:
+    """Returns what the client sent; nothing where it sends nothing."""
+    if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
+        return b""
+    ready, _, _ = select.select([sys.stdin.buffer], [], [], _DEFAULT)
+    return sys.stdin.buffer.read(_LIMIT) if ready else b""

@@ -1,0 +1,109 @@
+"""gitcp install, uninstall."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gitcp.agents.client import SCOPES, Place
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command
+from gitcp.errors import GitcpError, NotARepositoryError
+from gitcp.git.repository import discover
+from gitcp.ops import installing, resume
+from gitcp.ops.installing import THINGS, Done
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_scope = click.option(
+    "--scope",
+    type=click.Choice(SCOPES),
+    help="Whose settings: yours (the default), the project's, or yours for the project",
+)
+_what = click.argument(
+    "what",
+    metavar="WHAT...",
+    nargs=-1,
+    required=True,
+    type=click.Choice(sorted(THINGS)),
+)
+
+
+def _place(out: Output) -> Place:
+    top: Path | None = None
+    try:
+        top = discover(out.directory).top
+    except NotARepositoryError:
+        # What belongs to the user can be installed from anywhere.
+        top = None
+    return resume.place(top)
+
+
+def _all(
+    out: Output, what: tuple[str, ...], schema: str, work: Any
+) -> list[tuple[str, Done]]:
+    """Does one thing after the other; what is done is told, also where one fails."""
+    done: list[tuple[str, Done]] = []
+    failure: GitcpError | None = None
+    for one in dict.fromkeys(what):
+        try:
+            done += [(one, each) for each in work(one)]
+        except GitcpError as exc:
+            failure = exc
+            break
+    if out.json and (failure is None or done):
+        out.document({"schema": schema, "done": [each._asdict() for _, each in done]})
+    if not out.json:
+        _show(out, done, schema)
+    if failure is not None:
+        raise failure
+    return done
+
+
+def _show(out: Output, done: list[tuple[str, Done]], schema: str) -> None:
+    installs = schema.startswith("gitcp.install/")
+    for name, each in done:
+        scope = f" ({each.scope})" if each.scope else ""
+        if each.changed:
+            verb = "Installed" if installs else "Removed"
+        else:
+            verb = "Already installed:" if installs else "Not installed:"
+        out.print(f"{verb} {name}{scope} in {safe(each.path)}")
+        for note in each.notes:
+            out.note(f"  {note}")
+
+
+@command("install")
+@_what
+@_scope
+def install_command(out: Output, what: tuple[str, ...], scope: str | None) -> None:
+    """Let coding agents and git make checkpoints by themselves.
+
+    Hooks are added to the settings that are there; again, and nothing changes. They
+    never fail, block or delay what calls them: GITCP_DISABLE=1 turns them off at once,
+    `gitcp config autoCheckpoint false` for one project.
+    """
+    place = _place(out)
+    _all(
+        out,
+        what,
+        "gitcp.install/1",
+        lambda one: [installing.installer(one).install(one, place, scope)],
+    )
+
+
+@command("uninstall")
+@_what
+@_scope
+def uninstall_command(out: Output, what: tuple[str, ...], scope: str | None) -> None:
+    """Take out what `gitcp install` put in, in every scope unless one is given.
+
+    A file that nobody has changed since is put back byte for byte.
+    """
+    place = _place(out)
+    _all(
+        out,
+        what,
+        "gitcp.uninstall/1",
+        lambda one: installing.installer(one).uninstall(one, place, scope),
+    )

@@ -1,0 +1,42 @@
+"""gitcp watch."""
+
+import click
+
+from gitcp.cli.emit import Output
+from gitcp.cli.options import command
+from gitcp.cli.render import headline
+from gitcp.errors import GitcpError, UsageError
+from gitcp.ops.settings import parse_minutes
+from gitcp.ops.workspace import open_workspace
+
+
+@command("watch")
+@click.option("--minutes", metavar="N", help="Instead of gitcp.intervalMinutes")
+def watch_command(out: Output, minutes: str | None) -> None:
+    """Make a checkpoint every `gitcp.intervalMinutes`, until interrupted.
+
+    Only where something changed. With --json, one line for each checkpoint.
+    """
+    from gitcp.cli import documents
+    from gitcp.ops.watch import watch
+
+    workspace = open_workspace(out.directory)
+    seconds = workspace.settings.interval
+    if minutes is not None:
+        seconds = parse_minutes(minutes, "--minutes")
+    if not seconds:
+        raise UsageError(
+            "the interval is 0, which means never",
+            hint="give --minutes, or `gitcp config intervalMinutes 30`",
+        )
+    out.note(f"a checkpoint every {seconds / 60:g} minutes; Ctrl-C ends it")
+    for found in watch(workspace, seconds):
+        if isinstance(found, GitcpError):
+            # The disk may be full for now, or a restore may be under way.
+            out.warn(f"nothing saved this time: {found.message}")
+        elif out.json:
+            out.document(
+                {"schema": "gitcp.watch/1", "checkpoint": documents.checkpoint(found)}
+            )
+        else:
+            out.print(f"Saved {headline(out, found)}")

@@ -1,0 +1,185 @@
+"""What a hook of an agent does: from one event of the client to a checkpoint, or none."""
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from gitcp.agents import client as words
+from gitcp.agents.client import Client, Event
+from gitcp.errors import AgentRecordError, GitcpError
+from gitcp.ops import agent_forks, agent_records, agent_sessions
+from gitcp.ops.agent_sessions import Binding
+from gitcp.ops.save import Request, save
+from gitcp.ops.settings import Settings
+from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.store.checkpoint import Checkpoint
+
+INTERVAL = "interval"
+_NOTE = 72
+# A client waits for its hooks: it must not wait for a lock as long as a person would.
+_LOCK = 3.0
+# Where only these happened, bookkeeping in the transcript is no reason for a checkpoint.
+_QUIET = frozenset({words.TURN_START, words.COMPACT, words.SESSION_END, INTERVAL})
+# At a session's borders a file that the client has rewritten is found out.
+_THOROUGH = frozenset({words.COMPACT, words.SESSION_END})
+
+
+def read_event(
+    client: Client, hook: str, raw: bytes, environment: Mapping[str, str]
+) -> Event | None:
+    """Returns what a client told its hook; None where that means nothing to gitcp.
+
+    Raises:
+        AgentRecordError: it is not what this client sends.
+    """
+    try:
+        payload = msgspec.json.decode(raw, type=dict[str, Any])
+        return client.event(hook, payload, environment)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError) as exc:
+        raise AgentRecordError(
+            f"{client.title} gave its hook {hook!a} something unknown: {exc}",
+            hint="nothing was saved; `gitcp save` does",
+        ) from exc
+
+
+def workspace_of(event: Event) -> Workspace:
+    """Returns the work tree that an event belongs to.
+
+    An agent that went into another repository, as a submodule, still works for the
+    project it was started in; in a linked work tree of the project it works for that.
+
+    Raises:
+        NotARepositoryError, UnsupportedRepositoryError: there is none to save to.
+    """
+    if event.project is None or os.path.realpath(event.project) == os.path.realpath(
+        event.cwd
+    ):
+        return open_workspace(event.project or event.cwd)
+    with suppress(GitcpError):
+        here = open_workspace(event.cwd)
+        with suppress(GitcpError):
+            project = open_workspace(event.project)
+            if project.repository.common_dir != here.repository.common_dir:
+                return project
+        return here
+    return open_workspace(event.project)
+
+
+def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | None:
+    """Does what an event asks for; returns the checkpoint if one was made.
+
+    Raises:
+        GitcpError: nothing was saved.
+    """
+    settings = workspace.settings
+    if not settings.auto_checkpoint or settings.frequency == "manual":
+        return None
+    binding = agent_sessions.find(workspace, client.name, event.session)
+    if event.what == words.SESSION_START:
+        _begin(workspace, client, event, binding)
+        return None
+    trigger = trigger_of(settings, event)
+    if trigger is None:
+        tip = _tip(workspace, binding)
+        if tip is None or not due(workspace, tip):
+            return None
+        trigger = INTERVAL
+    workspace.settings = settings._replace(
+        lock_timeout=min(settings.lock_timeout, _LOCK)
+    )
+    return _save(workspace, client, event, binding, trigger)
+
+
+def trigger_of(settings: Settings, event: Event) -> str | None:
+    """Returns the trigger of the checkpoint to make at an event; None: none is due."""
+    if event.what == words.TOOL and settings.frequency != "tool":
+        return None
+    if settings.triggers and event.what not in settings.triggers:
+        return None
+    return event.what
+
+
+def due(workspace: Workspace, tip: Checkpoint) -> bool:
+    """Whether the interval has passed since a checkpoint."""
+    settings = workspace.settings
+    if not settings.interval or (
+        settings.triggers and INTERVAL not in settings.triggers
+    ):
+        return False
+    return time.time() - tip.raw.epoch >= settings.interval
+
+
+def _begin(
+    workspace: Workspace, client: Client, event: Event, binding: Binding | None
+) -> None:
+    """Notes a session that begins, where what comes later could not tell how it began."""
+    if binding is None and event.origin == "fork":
+        agent_sessions.keep(workspace, Binding(client.name, event.session, None))
+
+
+def _tip(workspace: Workspace, binding: Binding | None) -> Checkpoint | None:
+    if binding is None or binding.session is None:
+        return None
+    return workspace.store.tip(binding.session, binding.branch)
+
+
+def _save(
+    workspace: Workspace,
+    client: Client,
+    event: Event,
+    binding: Binding | None,
+    trigger: str,
+) -> Checkpoint | None:
+    bound = agent_forks.settle(workspace, client, event, binding)
+    note = _note(event, bound, trigger)
+    if bound.session is None:
+        # A fork of which the client has written nothing yet: only the files are there
+        # to save, and they belong to the line that they stand on.
+        saved = save(workspace, Request(trigger=trigger, note=note, quiet=True))
+        _remember(workspace, event, bound)
+        return saved.checkpoint if saved.created else None
+    tip = workspace.store.tip(bound.session, bound.branch)
+    gathered = agent_records.gather(
+        client, event, bound.source, tip, thorough=trigger in _THOROUGH
+    )
+    saved = save(
+        workspace,
+        Request(
+            session=bound.session,
+            branch=bound.branch,
+            trigger=trigger,
+            note=note,
+            records=gathered.records,
+            quiet=trigger in _QUIET and not gathered.speaks,
+        ),
+    )
+    if event.what == words.TURN_START or binding != bound:
+        _remember(workspace, event, bound)
+    return saved.checkpoint if saved.created else None
+
+
+def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
+    asked = _line(event.asked) if event.asked else binding.asked
+    agent_sessions.keep(workspace, msgspec.structs.replace(binding, asked=asked))
+
+
+def _note(event: Event, binding: Binding, trigger: str) -> str | None:
+    """Returns what tells a checkpoint from others: what the turn was about."""
+    asked = _line(event.asked) if event.asked else binding.asked
+    if trigger == words.TURN_START:
+        return f"before: {asked}" if asked else None
+    if trigger == words.TOOL and event.tools:
+        names = ", ".join(dict.fromkeys(event.tools))
+        return _line(f"{names}: {asked}" if asked else names)
+    return asked
+
+
+def _line(text: str) -> str:
+    """Returns the first line of a text, short enough for a list."""
+    line = next((one.strip() for one in text.splitlines() if one.strip()), "")
+    line = line.encode("utf-8", "replace").decode()
+    return line[: _NOTE - 1] + "…" if len(line) > _NOTE else line

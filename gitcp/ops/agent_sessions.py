@@ -1,0 +1,86 @@
+"""Which branch an agent's session grows: one small file for each, in the work tree's state.
+
+Two clients in one work tree have a session of gitcp's each. After a restore the resumed
+conversation grows the branch that was restored; whoever grew it until then goes on in a
+branch of its own.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from gitcp import durable
+from gitcp.names import encode
+from gitcp.ops.workspace import Workspace
+
+_DIRECTORY = "agents"
+
+
+class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An agent's session and the branch it grows.
+
+    `source` is the name its conversation is stored under. `superseded` is the id
+    of the branch's last checkpoint that was this session's, once another has taken the
+    branch over. `session` is None for one that the client has forked and whose origin
+    is not known yet. `asked` is what the turn began with.
+    """
+
+    agent: str
+    agent_session: str
+    session: str | None
+    branch: str = "main"
+    source: str = ""
+    superseded: str | None = None
+    asked: str | None = None
+    seen: float = 0.0
+
+
+def find(workspace: Workspace, agent: str, agent_session: str) -> Binding | None:
+    """Returns where a session of an agent grows, or None."""
+    return _read(_path(workspace, agent, agent_session))
+
+
+def keep(workspace: Workspace, binding: Binding) -> Binding:
+    """Remembers where a session of an agent grows."""
+    made = msgspec.structs.replace(binding, seen=time.time())
+    path = _path(workspace, binding.agent, binding.agent_session)
+    with durable.storage("noting the agent's session"):
+        durable.make_directories(path.parent, private=True)
+        durable.replace(path, msgspec.json.encode(made))
+    return made
+
+
+def latest_first(workspace: Workspace, agent: str | None = None) -> list[Binding]:
+    """Returns the known sessions, the one seen last first."""
+    found = list(filter(None, map(_read, _files(workspace, agent))))
+    return sorted(found, key=lambda one: one.seen, reverse=True)
+
+
+def take_over(workspace: Workspace, binding: Binding, before: str) -> Binding:
+    """Gives a branch to a session; those that grew it go on elsewhere from `before`."""
+    for other in latest_first(workspace):
+        if (
+            (other.session, other.branch) == (binding.session, binding.branch)
+            and other.superseded is None
+            and other.agent_session != binding.agent_session
+        ):
+            keep(workspace, msgspec.structs.replace(other, superseded=before))
+    return keep(workspace, binding)
+
+
+def _files(workspace: Workspace, agent: str | None) -> Iterator[Path]:
+    return (workspace.directory / _DIRECTORY).glob(f"{agent or '*'}/*.json")
+
+
+def _path(workspace: Workspace, agent: str, agent_session: str) -> Path:
+    name = f"{encode(agent_session)}.json"
+    return workspace.directory / _DIRECTORY / encode(agent) / name
+
+
+def _read(path: Path) -> Binding | None:
+    with suppress(OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(path.read_bytes(), type=Binding)
+    return None

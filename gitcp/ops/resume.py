@@ -1,0 +1,147 @@
+"""After a restore: the conversation goes back to where its client finds it."""
+
+import os
+import shlex
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.agents import registry
+from gitcp.agents.client import Kept, Place
+from gitcp.durable import make_directories, storage, sync_directory
+from gitcp.errors import UsageError
+from gitcp.format.layout import LogName
+from gitcp.names import decode
+from gitcp.ops import agent_sessions
+from gitcp.ops.agent_sessions import Binding
+from gitcp.ops.workspace import Workspace
+from gitcp.store import logs
+from gitcp.store.checkpoint import Checkpoint
+
+
+class Resumption(NamedTuple):
+    """How to go on with a restored conversation."""
+
+    agent: str
+    agent_session: str
+    command: tuple[str, ...]
+    directory: Path
+
+    def shown(self, here: str) -> str:
+        """Returns the command for a shell that is in a directory."""
+        command = shlex.join(self.command)
+        if os.path.realpath(here) == os.path.realpath(self.directory):
+            return command
+        return f"cd {shlex.quote(str(self.directory))} && {command}"
+
+
+def place(top: Path | None, environment: Mapping[str, str] | None = None) -> Place:
+    """Returns where clients are looked for."""
+    return Place(top, Path.home(), os.environ if environment is None else environment)
+
+
+def check_agent(target: Checkpoint, agent: str | None) -> None:
+    """Raises where a conversation is not one that an agent can resume.
+
+    Raises:
+        UsageError: the agent is not known, or the conversation is another's.
+    """
+    if agent is None:
+        return
+    client = registry.client(agent)
+    said = target.manifest.conversation
+    kind = said.kind if said is not None else None
+    if kind != agent:
+        raise UsageError(
+            f"checkpoint {target.id} holds no conversation of {client.title}"
+            f"{f', but one of {kind}' if kind else ''}",
+            hint="leave --agent away: the conversation tells whose it is",
+        )
+
+
+def write_back(workspace: Workspace, made: Checkpoint) -> Resumption | None:
+    """Writes a checkpoint's conversation as a new one of its client.
+
+    `made` is the newest checkpoint of the branch that goes on: what is said in the new
+    conversation grows it. None where there is nothing that a client could resume.
+
+    Raises:
+        StorageError: a file could not be written.
+        CorruptError: the conversation is damaged.
+    """
+    said = made.manifest.conversation
+    if said is None or not registry.known(said.kind):
+        return None
+    client = registry.client(said.kind)
+    content = made.conversation()
+    written = client.write_back(
+        Kept(
+            said.agent_session,
+            content,
+            _beside(made, said.source),
+            _directory(workspace, client.directory(content)),
+        ),
+        place(workspace.top),
+    )
+    if written is None:
+        return None
+    with storage("writing the conversation back"):
+        for path, data in written.files:
+            _write(path, data)
+        for source, target in written.copies:
+            if source.is_dir() and not target.exists():
+                shutil.copytree(source, target)
+    agent_sessions.take_over(
+        workspace,
+        Binding(
+            client.name,
+            written.session,
+            made.session,
+            made.branch,
+            source=said.source,
+        ),
+        made.manifest.replaced or made.id,
+    )
+    return Resumption(client.name, written.session, written.command, written.directory)
+
+
+def _directory(workspace: Workspace, recorded: str | None) -> Path:
+    """Returns where to go on: where the conversation was, if that is in this project."""
+    if recorded is not None and os.path.isdir(recorded):
+        real = Path(os.path.realpath(recorded))
+        if real.is_relative_to(os.path.realpath(workspace.top)):
+            return Path(recorded)
+    return workspace.top
+
+
+def _beside(made: Checkpoint, source: str) -> dict[str, bytes]:
+    """Returns the files stored beside a conversation, by their own names."""
+    found = {}
+    for component, entry in logs.sources(made.log_tree, "conversation", made.objects):
+        name = decode(component)
+        if name is None:
+            held = logs.meta_of(entry, made.objects)
+            name = held.name if held else ""
+        if name.startswith(f"{source}/"):
+            found[name.removeprefix(f"{source}/")] = logs.content(
+                made.log_tree, LogName("conversation", name), made.objects
+            )
+    return found
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Writes a new file that only its owner may read, as the clients do."""
+    make_directories(path.parent, private=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    try:
+        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_directory(path.parent)
