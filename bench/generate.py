@@ -31,5 +31,7 @@ def commit(top: Path) -> None:
     run(["git", "init", "-q"], top)
     run(["git", "add", "-A"], top)
     who = ["-c", "user.name=bench", "-c", "user.email=bench@localhost"]
+    # A gc in the background would be in the way of the one below.
+    who += ["-c", "gc.auto=0", "-c", "maintenance.auto=false"]
     run(["git", *who, "commit", "-q", "-m", "the project"], top)
     run(["git", "gc", "-q"], top)

@@ -9,7 +9,6 @@ whole batch is done, and a prompt only after the hook has ended.
 import os
 import re
 import unicodedata
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +16,6 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.agents import client as words
-from gitcp.agents import hook_settings
 from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
 from gitcp.errors import UsageError
 
@@ -195,6 +193,8 @@ class ClaudeCode:
         content = whole_lines(kept.content)
         if not self.speaks(content):
             return None
+        import uuid  # noqa: PLC0415  hooks do without it
+
         new = str(uuid.uuid4())
         config = _config(place)
         folder = config / "projects" / slug(str(kept.directory))
@@ -241,14 +241,20 @@ class ClaudeCode:
             }
             for hook in _HOOKS
         }
+        from gitcp.agents import hook_settings  # noqa: PLC0415
+
         return hook_settings.merge(text, self.name, wanted)
 
     def unmerge(self, text: bytes) -> bytes | None:
         """Returns the settings without our hooks."""
+        from gitcp.agents import hook_settings  # noqa: PLC0415
+
         return hook_settings.unmerge(text, self.name)
 
     def installed(self, text: bytes) -> bool:
         """Whether our hooks are in the settings."""
+        from gitcp.agents import hook_settings  # noqa: PLC0415
+
         return hook_settings.installed(text, self.name)
 
     def notes(self, scope: str) -> tuple[str, ...]:

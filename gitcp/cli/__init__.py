@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# `hook AGENT EVENT`
+_HOOK = 3
+
+
 def entry() -> None:
     """Runs the command line and ends the process with its exit status."""
     # A command is short and makes no cycles worth looking for while it starts.
@@ -29,6 +33,16 @@ def main(arguments: "Sequence[str]") -> int:
             "  use it inside WSL\n"
         )
         return 17
+    if (
+        len(arguments) == _HOOK
+        and arguments[0] == "hook"
+        and "-" not in arguments[1][:1]
+    ):
+        # A client waits for it, and click takes longer to load than the rest of it.
+        from gitcp.cli.agent_hook import run as run_hook
+
+        run_hook(arguments[1], arguments[2])
+        return 0
     from gitcp.cli.app import run
 
     return run(list(arguments))

@@ -3,14 +3,12 @@
 import os
 import signal
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
 from gitcp.errors import GitcpError
-from gitcp.ops.hooklog import write
 
 _DISABLE = "GITCP_DISABLE"
 
@@ -32,10 +30,19 @@ def guarded(what: str, work: Callable[[float], None], *, directory: str) -> None
         try:
             work(started)
         except GitcpError as exc:
-            write(directory, what, started, f"{exc.code}: {exc.message}")
+            _log(directory, what, started, f"{exc.code}: {exc.message}")
         except BaseException as exc:  # noqa: BLE001  nothing may reach the caller
+            import traceback
+
             told = "".join(traceback.format_exception(exc))
-            write(directory, what, started, f"gave up: {told}")
+            _log(directory, what, started, f"gave up: {told}")
+
+
+def _log(directory: str, what: str, started: float, text: str) -> None:
+    # A hook that has nothing to tell does not wait for what it takes to tell it.
+    from gitcp.ops.hooklog import write
+
+    write(directory, what, started, text)
 
 
 @contextmanager

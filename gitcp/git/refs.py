@@ -48,6 +48,13 @@ class Refs:
         at = packed.find(needle)
         return packed[at - _OID_LENGTH : at].decode() if at >= _OID_LENGTH else None
 
+    def written(self, name: str) -> float | None:
+        """Returns when a ref was last written; None where only a packed file has it."""
+        try:
+            return (self._common / name).stat().st_mtime
+        except OSError:
+            return None
+
     def list(self, prefix: str) -> dict[str, str]:
         """Returns the refs below a prefix that ends in a slash, sorted by name."""
         found: dict[str, str] = {}

@@ -11,9 +11,9 @@ import msgspec
 from gitcp.agents import client as words
 from gitcp.agents.client import Client, Event
 from gitcp.errors import AgentRecordError, GitcpError
-from gitcp.ops import agent_forks, agent_records, agent_sessions
+from gitcp.format.layout import branch_ref
+from gitcp.ops import agent_sessions
 from gitcp.ops.agent_sessions import Binding
-from gitcp.ops.save import Request, save
 from gitcp.ops.settings import Settings
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -84,8 +84,7 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
         return None
     trigger = trigger_of(settings, event)
     if trigger is None:
-        tip = _tip(workspace, binding)
-        if tip is None or not due(workspace, tip):
+        if not _interval_over(workspace, binding):
             return None
         trigger = INTERVAL
     workspace.settings = settings._replace(
@@ -103,14 +102,23 @@ def trigger_of(settings: Settings, event: Event) -> str | None:
     return event.what
 
 
-def due(workspace: Workspace, tip: Checkpoint) -> bool:
-    """Whether the interval has passed since a checkpoint."""
+def _interval_over(workspace: Workspace, binding: Binding | None) -> bool:
+    """Whether the interval has passed since the last checkpoint of a session."""
     settings = workspace.settings
     if not settings.interval or (
         settings.triggers and INTERVAL not in settings.triggers
     ):
         return False
-    return time.time() - tip.raw.epoch >= settings.interval
+    if binding is None or binding.session is None:
+        return False
+    # A ref that was written lately says it without anything being loaded.
+    written = workspace.repository.refs.written(
+        branch_ref(binding.session, binding.branch)
+    )
+    if written is not None and time.time() - written < settings.interval:
+        return False
+    tip = workspace.store.tip(binding.session, binding.branch)
+    return tip is not None and time.time() - tip.raw.epoch >= settings.interval
 
 
 def _begin(
@@ -121,12 +129,6 @@ def _begin(
         agent_sessions.keep(workspace, Binding(client.name, event.session, None))
 
 
-def _tip(workspace: Workspace, binding: Binding | None) -> Checkpoint | None:
-    if binding is None or binding.session is None:
-        return None
-    return workspace.store.tip(binding.session, binding.branch)
-
-
 def _save(
     workspace: Workspace,
     client: Client,
@@ -134,6 +136,10 @@ def _save(
     binding: Binding | None,
     trigger: str,
 ) -> Checkpoint | None:
+    # Most calls of hooks come here with nothing to do, and the client waits for them.
+    from gitcp.ops import agent_forks, agent_records  # noqa: PLC0415
+    from gitcp.ops.save import Request, save  # noqa: PLC0415
+
     bound = agent_forks.settle(workspace, client, event, binding)
     note = _note(event, bound, trigger)
     if bound.session is None:

@@ -1,7 +1,6 @@
 """A checkpoint to be: what an operation hands to the store."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
@@ -57,8 +56,7 @@ class NewRecords(NamedTuple):
     grown: Grown | None = None
 
 
-@dataclass(frozen=True)
-class Draft:
+class Draft(NamedTuple):
     """A checkpoint to be.
 
     Without `files` those of the tip stay; where there is no tip it holds none.
@@ -84,4 +82,4 @@ class Draft:
     replaced: str | None = None
     fork_of: Checkpoint | None = None
     id: str | None = None
-    bases: tuple[bytes, ...] = field(default=())
+    bases: tuple[bytes, ...] = ()

@@ -1,0 +1,129 @@
+"""What an agent waits for: hooks of Claude Code in a project of 20,000 files.
+
+python bench/hooks.py --gitcp VENV/bin/gitcp
+
+Each case is a shell with the very command that `gitcp install claude-code` writes, as the
+client starts it, beside the same shell with no hook in it.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from pathlib import Path
+
+from generate import make
+from measure import Case, Edits, in_turn, run, table
+
+_TURNS = 30
+
+
+class Agent:
+    """An agent's session, as its hooks and its transcript show it."""
+
+    def __init__(self, home: Path, top: Path) -> None:
+        self.ident = str(uuid.uuid4())
+        self.top = top
+        self.transcript = home / "projects" / "x" / f"{self.ident}.jsonl"
+        self.transcript.parent.mkdir(parents=True, exist_ok=True)
+        settings = json.loads((home / "settings.json").read_text())
+        self.commands = {
+            event: groups[0]["hooks"][0]["command"]
+            for event, groups in settings["hooks"].items()
+        }
+        self.turns = 0
+
+    def record(self, kind: str, text: str) -> None:
+        """Adds a record to the transcript."""
+        content = [{"type": "text", "text": text}]
+        entry = {
+            "type": kind,
+            "uuid": str(uuid.uuid4()),
+            "sessionId": self.ident,
+            "cwd": str(self.top),
+            "message": {"role": kind, "content": content},
+        }
+        with self.transcript.open("a") as file:
+            file.write(json.dumps(entry) + "\n")
+
+    def speak(self) -> None:
+        """Adds a turn of about 10 KB to the transcript."""
+        self.turns += 1
+        self.record("user", f"turn {self.turns}: " + "please " * 700)
+        self.record("assistant", f"done {self.turns}" + " indeed" * 700)
+
+    def hook(self, event: str, **more: object) -> None:
+        """Runs one hook as the client does."""
+        payload = {
+            "session_id": self.ident,
+            "transcript_path": str(self.transcript),
+            "cwd": str(self.top),
+            "hook_event_name": event,
+            **more,
+        }
+        subprocess.run(
+            ["/bin/sh", "-c", self.commands[event]],
+            input=json.dumps(payload).encode(),
+            cwd=self.top,
+            check=True,
+        )
+
+    def nothing(self) -> None:
+        """Runs the shell without a hook in it."""
+        payload = json.dumps({"cwd": str(self.top)}).encode()
+        subprocess.run(["/bin/sh", "-c", ":"], input=payload, cwd=self.top, check=True)
+
+
+def main() -> None:
+    """Runs every case."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--gitcp", default="gitcp", help="the installed command")
+    parser.add_argument("--files", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=15)
+    given = parser.parse_args()
+    gitcp = shutil.which(given.gitcp) or given.gitcp
+    with tempfile.TemporaryDirectory() as scratch:
+        home, top = Path(scratch, "home"), Path(scratch, "project")
+        home.mkdir()
+        os.environ.update(
+            HOME=str(home), CLAUDE_CONFIG_DIR=str(home), CLAUDE_PROJECT_DIR=str(top)
+        )
+        make(top, given.files)
+        run([gitcp, "install", "claude-code"], top)
+        agent = Agent(home, top)
+        edits = Edits(top, 3)
+        agent.hook("UserPromptSubmit", prompt="the first", prompt_id="p0")
+        for _ in range(_TURNS):
+            agent.speak()
+        agent.hook("Stop")
+
+        def work() -> None:
+            agent.speak()
+            edits()
+
+        cases = [
+            Case("no hook", agent.nothing),
+            Case("after tools, nothing due", lambda: agent.hook("PostToolBatch")),
+            Case(
+                "before a prompt, nothing to save",
+                lambda: agent.hook("UserPromptSubmit", prompt="x", prompt_id="p"),
+            ),
+            Case("end of a session, nothing to save", lambda: agent.hook("SessionEnd")),
+            Case(
+                "end of a turn, 3 files and 10 KB saved",
+                lambda: agent.hook(
+                    "Stop",
+                    last_assistant_message=f"done {agent.turns}" + " indeed" * 700,
+                ),
+                work,
+            ),
+        ]
+        title = f"Hooks, {given.files:,} files (bars 0.15 s and 0.35 s)"
+        table(title, in_turn(cases, given.rounds), "no hook")
+
+
+if __name__ == "__main__":
+    main()
