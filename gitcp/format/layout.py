@@ -34,6 +34,7 @@ class LogName(NamedTuple):
 
 DECISIONS = LogName("decisions")
 STEPS = LogName("steps")
+REWRITES = LogName("rewrites")
 
 
 def branch_ref(session: str, branch: str) -> str:

@@ -1,6 +1,7 @@
 """Segments and their totals (docs/format.md, 6), and decision entries."""
 
 import hashlib
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -107,3 +108,33 @@ def decode_decisions(raw: bytes, where: str) -> Iterator[Decision]:
                 hint="run `gitcp verify`",
             ) from exc
         yield Decision(found.text, found.why, found.kind, found.at, found.paths)
+
+
+class Rewrite(msgspec.Struct, frozen=True):
+    """A commit that has taken another one's place; both by id, 40 hex digits."""
+
+    old: str
+    new: str
+
+
+_OID = re.compile(r"[0-9a-f]{40}")
+
+
+def encode_rewrite(entry: Rewrite) -> bytes:
+    """Returns one line of the log of rewritten commits."""
+    return msgspec.json.encode(entry) + b"\n"
+
+
+def decode_rewrites(raw: bytes) -> Iterator[Rewrite]:
+    """Yields the entries in a log of rewritten commits; what is none is left out.
+
+    They only help to find something: what they cannot say is not worth an error.
+    """
+    decoder = msgspec.json.Decoder(Rewrite)
+    for line in raw.splitlines():
+        try:
+            found = decoder.decode(line)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+            continue
+        if _OID.fullmatch(found.old) and _OID.fullmatch(found.new):
+            yield found

@@ -11,6 +11,7 @@ from gitcp.format.log import Decision
 from gitcp.git.consolidate import consolidate
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import check_text
+from gitcp.ops import rewrites
 from gitcp.ops.workspace import Workspace, check_decisions, files_of
 from gitcp.store.draft import Draft, NewRecords
 from gitcp.store.store import Saved
@@ -35,6 +36,7 @@ class Request(NamedTuple):
     allow_empty: bool = False
     include: tuple[str, ...] = ()
     quiet: bool = False
+    id: str | None = None
 
 
 def save(
@@ -77,6 +79,7 @@ def append(
     )
     waiting = workspace.pending()
     pending = _unsaved(workspace, waiting, session, branch)
+    rewritten = rewrites.waiting(workspace.directory)
     saved = workspace.store.append(
         opened,
         Draft(
@@ -88,14 +91,17 @@ def append(
             label=request.label,
             records=request.records,
             decisions=(*pending, *request.decisions),
+            rewrites=rewritten,
             position=request.position,
             metadata=request.metadata,
             allow_empty=request.allow_empty,
             quiet=request.quiet,
+            id=request.id,
         ),
     )
     if waiting:
         workspace.clear_pending()
+    rewrites.forget(workspace.directory, rewritten)
     workspace.make_current(session, branch)
     return saved
 

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from gitcp.agents import registry
 from gitcp.errors import AmbiguousError, NotFoundError, UsageError
 from gitcp.format.layout import LogName
 from gitcp.names import check_typed, encode
+from gitcp.ops import behind
+from gitcp.ops.behind import Behind
 from gitcp.ops.workspace import Current, Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
@@ -14,6 +17,7 @@ from gitcp.store.store import Store, require_tip
 
 _SHORTEST = 4
 _SHOWN = 8
+_COMMIT = re.compile(rf"[0-9a-f]{{{_SHORTEST},40}}|(?:HEAD|@)(?:[~^]\d*)*")
 
 
 def split(spec: str, current: Current) -> tuple[str, str]:
@@ -29,6 +33,13 @@ def split(spec: str, current: Current) -> tuple[str, str]:
     return session, current.branch if session == current.session else "main"
 
 
+class Selected(NamedTuple):
+    """A checkpoint, and what is behind the commit it was asked for by, if by one."""
+
+    checkpoint: Checkpoint
+    behind: Behind | None = None
+
+
 def select(workspace: Workspace, selector: str | None) -> Checkpoint:
     """Returns the checkpoint a selector names; None stands for `last`.
 
@@ -37,8 +48,64 @@ def select(workspace: Workspace, selector: str | None) -> Checkpoint:
         AmbiguousError: it fits several.
         UsageError: it makes no sense.
     """
-    current = workspace.current()
+    return look_up(workspace, selector).checkpoint
+
+
+def look_up(workspace: Workspace, selector: str | None) -> Selected:
+    """Returns what a selector names, as `select` does, and how it was found.
+
+    Raises:
+        NotFoundError: there is none.
+        AmbiguousError: it fits several.
+        UsageError: it makes no sense.
+    """
     text = selector or "last"
+    if re.fullmatch(r"[0-9a-f]{40}", text):
+        # It may well be quoted in a conversation, too, where messages are looked for.
+        story = _story(workspace, text)
+        if story is not None and (story.because or story.replaces):
+            return Selected(story.chosen, story)
+    try:
+        found = _by_name(workspace, text)
+    except NotFoundError:
+        story = _story(workspace, text)
+        if story is None:
+            raise
+        return Selected(story.chosen, story)
+    base = found.trailers.base
+    meant = base is not None and _is_prefix(text, base)
+    if meant and base is not None and not _is_named(found, text):
+        story = behind.behind(workspace, base)
+        if story is not None and story.because:
+            return Selected(story.chosen, story)
+    return Selected(found)
+
+
+def _story(workspace: Workspace, text: str) -> Behind | None:
+    # A name such as `main` may mean a session to whoever types it, and is no commit here.
+    if not _COMMIT.fullmatch(text):
+        return None
+    commit = behind.resolve(workspace, text)
+    return behind.behind(workspace, commit) if commit else None
+
+
+def _is_prefix(text: str, oid: str) -> bool:
+    return len(text) >= _SHORTEST and oid.startswith(text)
+
+
+def _is_named(found: Checkpoint, text: str) -> bool:
+    """Whether a text is a checkpoint's own id or label, or its number."""
+    said = found.trailers
+    return (
+        said.id.startswith(text)
+        or found.commit.startswith(text)
+        or (said.label is not None and said.label == _component(text))
+        or text == str(said.seq)
+    )
+
+
+def _by_name(workspace: Workspace, text: str) -> Checkpoint:
+    current = workspace.current()
     store = workspace.store
     what = text
     if ":" in text:

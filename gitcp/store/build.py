@@ -174,9 +174,30 @@ class Build:
                     records=len(lines),
                 ),
             )
+        self._write_rewrites(changes)
         return tree.edit(
             old, changes, self._transaction.tree, self._transaction.add_tree
         )
+
+    def _write_rewrites(self, changes: dict[bytes, Entry | None]) -> None:
+        """Adds to the log of rewritten commits, which never goes back (I9)."""
+        read = self._transaction.tree
+        name = layout.REWRITES.log.encode()
+        kept = tree.lookup(self._before.log_tree if self._before else None, name, read)
+        if self._draft.logs_from is not None and kept is not None:
+            changes[name] = kept
+        entries = self._draft.rewrites
+        if not entries:
+            return
+        root = self._before.log_tree if self._before else None
+        added = logs.Writer(self._transaction, root).append(
+            layout.REWRITES,
+            b"".join(map(log.encode_rewrite, entries)),
+            kind="rewrites",
+            records=len(entries),
+        )
+        if added is not None:
+            changes.update(added.changes)
 
     def _manifest(self, files: FilesState, logs_of: Checkpoint | None) -> Manifest:
         draft, before = self._draft, self._before

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from gitcp.format.checkpoint import Skipped
-from gitcp.format.log import Decision
+from gitcp.format.log import Decision, Rewrite
 from gitcp.store.checkpoint import Checkpoint
 
 
@@ -73,6 +73,7 @@ class Draft(NamedTuple):
     label: str | None = None
     records: tuple[NewRecords, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    rewrites: tuple[Rewrite, ...] = ()
     position: msgspec.Raw | None = None
     metadata: msgspec.Raw | None = None
     allow_empty: bool = False

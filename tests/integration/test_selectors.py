@@ -71,6 +71,8 @@ def test_ids_and_commits(repo, history):
     # The one made at the commit is the first on it.
     assert chosen(repo, head) == ("main", "main", 3)
     assert chosen(repo, old[:7]) == ("main", "main", 1)
+    assert chosen(repo, "HEAD") == ("main", "main", 3)
+    assert chosen(repo, "HEAD~1") == ("main", "main", 1)
 
 
 def test_without_a_selector_it_is_the_last_of_the_current_branch(repo, history):
@@ -157,7 +159,7 @@ def test_a_message_stands_for_the_state_before_it(repo):
 @pytest.mark.parametrize(
     "selector",
     ["99", "~99", "nope", "dead", "nobody:1", "main/nobody:last", "0", "good:1", "abc",
-     "HEAD", "~x", "-1x", "deadbeefdeadbeef"],
+     "HEAD~1^", "~x", "-1x", "deadbeefdeadbeef"],
 )  # fmt: skip
 def test_what_is_not_there(repo, history, selector):
     fails(repo, 13, "show", "--", selector)

@@ -1,22 +1,24 @@
 """gitcp show."""
 
+from typing import Any
+
 import click
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe
 from gitcp.cli.options import command
 from gitcp.cli.render import change_lines, decision_line, headline, size, when
-from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
+from gitcp.ops.behind import Behind, Part, changed_by, decided_in
 from gitcp.ops.conversation import as_markdown, last_spoken
-from gitcp.ops.diff import new_entries
-from gitcp.ops.select import select
+from gitcp.ops.select import look_up
 from gitcp.ops.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
 _LAST = 3
 _LINES = 200
+_SHOWN = 4
 
 
 def _before(store: Store, found: Checkpoint) -> Checkpoint | None:
@@ -24,19 +26,38 @@ def _before(store: Store, found: Checkpoint) -> Checkpoint | None:
     return store.checkpoint(parents[0]) if parents else None
 
 
+def _behind_document(behind: Behind | None) -> dict[str, Any] | None:
+    if behind is None:
+        return None
+    return {
+        "commit": behind.commit,
+        "replaces": list(behind.replaces),
+        "checkpoints": [one.id for part in behind.parts for one in part.checkpoints],
+    }
+
+
+def _show_behind(out: Output, behind: Behind) -> None:
+    """Says what the rest is about: all that led to a commit, not one checkpoint."""
+    count = sum(len(part.checkpoints) for part in behind.parts)
+    number = "1 checkpoint" if count == 1 else f"{count} checkpoints, the last of them"
+    out.print(f"Behind the commit {behind.commit[:12]}: {number}")
+    if behind.replaces:
+        some = ", ".join(oid[:12] for oid in behind.replaces[:_SHOWN])
+        more = " …" if len(behind.replaces) > _SHOWN else ""
+        out.print(f"  (it was made of {some}{more})")
+
+
 @command("show")
 @click.argument("selector", metavar="[SEL]", required=False)
 def show_command(out: Output, selector: str | None) -> None:
     """Show one checkpoint: changes, decisions, last messages, what was not captured."""
     workspace = open_workspace(out.directory)
-    found = select(workspace, selector)
-    before = _before(workspace.store, found)
-    changes = list(
-        tree.diff(
-            before.files_tree if before else None, found.files_tree, found.objects.tree
-        )
+    found, behind = look_up(workspace, selector)
+    parts = (
+        behind.parts if behind else (Part(_before(workspace.store, found), (found,)),)
     )
-    new = new_entries(before, found)
+    changes = changed_by(parts)
+    new = decided_in(parts)
     skipped = found.skipped()
     if out.json:
         out.document(
@@ -46,10 +67,13 @@ def show_command(out: Output, selector: str | None) -> None:
                 "changes": documents.changes(changes),
                 "decisions": documents.decisions(new),
                 "skipped": documents.skipped(skipped),
+                "behind": _behind_document(behind),
             }
         )
         return
     said = found.manifest
+    if behind is not None:
+        _show_behind(out, behind)
     out.print(headline(out, found))
     out.print(f"  made     {when(found)} UTC, {safe(said.trigger)}")
     if said.label:
