@@ -36,7 +36,8 @@ this work tree: those last saved to, forked to or switched to in it. Without SEL
 * `~N`, N before the last
 * the id of a checkpoint, or its first digits (4 or more)
 * a label
-* a git commit: the first checkpoint made on it
+* a git commit, as an id, its beginning, or `HEAD~2`: the checkpoint made at it, also if it
+  was amended, rebased or squashed since
 * the id of a message or prompt in the conversation: the state *before* it
 
 A number wins over the digits of an id. What fits several checkpoints is refused with the

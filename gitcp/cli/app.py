@@ -29,6 +29,7 @@ COMMANDS = {
     "files": "files",
     "fork": "fork",
     "gc": "gc",
+    "git-hook": "git_hook",
     "hook": "hook",
     "import": "transfer",
     "install": "install",

@@ -170,7 +170,10 @@ def _save(
 
 def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
     asked = _line(event.asked) if event.asked else binding.asked
-    agent_sessions.keep(workspace, msgspec.structs.replace(binding, asked=asked))
+    file = str(event.transcript) if event.transcript else binding.transcript
+    agent_sessions.keep(
+        workspace, msgspec.structs.replace(binding, asked=asked, transcript=file)
+    )
 
 
 def _note(event: Event, binding: Binding, trigger: str) -> str | None:

@@ -25,7 +25,8 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
     `source` is the name its conversation is stored under. `superseded` is the id
     of the branch's last checkpoint that was this session's, once another has taken the
     branch over. `session` is None for one that the client has forked and whose origin
-    is not known yet. `asked` is what the turn began with.
+    is not known yet. `asked` is what the turn began with, `transcript` the file the
+    client writes the conversation to.
     """
 
     agent: str
@@ -35,6 +36,7 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
     source: str = ""
     superseded: str | None = None
     asked: str | None = None
+    transcript: str | None = None
     seen: float = 0.0
 
 

@@ -13,6 +13,7 @@ from gitcp.errors import GitcpError
 from gitcp.git.consolidate import AT_MOST
 from gitcp.git.transaction import sweep
 from gitcp.git.versions import OLDEST_GIT, git_version, libgit2_version
+from gitcp.githooks import join
 from gitcp.ops.du import pack_sizes
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.worktree import journal
@@ -48,6 +49,7 @@ def doctor(directory: Path) -> Iterator[Check]:
         _ref_locks,
         _restore,
         _mirrors,
+        _git_hooks,
         _scan,
         _packs,
         _disk,
@@ -145,6 +147,21 @@ def _mirrors(workspace: Workspace) -> Check:
         detail=f"{names}: mirrors every ref. A fetch from it can delete checkpoints,"
         " a push to it publishes them unseen",
         hint="name the refs: git config remote.NAME.fetch '+refs/heads/*:refs/heads/*'",
+    )
+
+
+def _git_hooks(workspace: Workspace) -> Check:
+    state = join.state(workspace.repository)
+    if state is None:
+        return Check("git-hooks", ok=True, detail="not installed")
+    problems = join.problems(workspace.repository)
+    if not problems:
+        return Check("git-hooks", ok=True, detail=f"joined in {state.directory}")
+    return Check(
+        "git-hooks",
+        ok=False,
+        detail="; ".join(problems),
+        hint="`gitcp install git-hooks` joins them again",
     )
 
 

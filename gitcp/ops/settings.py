@@ -43,6 +43,10 @@ KNOWN = {
     "pullMaxSize": ("4g", "a pull that brings more, unpacked, is refused"),
     "pullMaxFile": ("500m", "a pull that brings a larger file is refused"),
     "pullMaxObjects": ("1m", "a pull that brings more objects is refused"),
+    "commitTrailer": (
+        "false",
+        "whether git's hooks name the checkpoint in a commit's message",
+    ),
 }
 FREQUENCIES = ("turn", "tool", "manual")
 _TRUE = frozenset({"true", "yes", "on", "1"})
@@ -74,6 +78,7 @@ class Settings(NamedTuple):
     frequency: str
     triggers: tuple[str, ...]
     interval: float
+    commit_trailer: bool
 
     @classmethod
     def of(
@@ -115,6 +120,7 @@ class Settings(NamedTuple):
             parse_word(one("frequency"), "gitcp.frequency", FREQUENCIES),
             tuple(word for given in many("triggers") for word in _words(given)),
             parse_minutes(one("intervalMinutes"), "gitcp.intervalMinutes"),
+            parse_flag(one("commitTrailer"), "gitcp.commitTrailer"),
         )
 
 

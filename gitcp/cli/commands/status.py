@@ -63,6 +63,8 @@ def _show_agents(out: Output, installed: list[Done], agents: list[Binding]) -> N
     for done in installed:
         scope = f" ({done.scope})" if done.scope else ""
         out.print(f"Installed: {done.what}{scope} in {safe(done.path)}")
+        for note in done.notes:
+            out.print(out.style(f"  {safe(note)}", fg="red"))
 
 
 def _show(out: Output, found: Status) -> None:

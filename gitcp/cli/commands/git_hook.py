@@ -1,0 +1,117 @@
+"""gitcp git-hook: what git's hooks call."""
+
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import click
+
+from gitcp.cli.emit import Output
+from gitcp.cli.guard import guarded, here, limited
+from gitcp.cli.options import command
+from gitcp.ops.hooklog import write
+
+
+@command("git-hook", context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def git_hook_command(out: Output, name: str, arguments: tuple[str, ...]) -> None:
+    """Do gitcp's part in a git hook; called by hooks.
+
+    NAME is the hook's, ARGUMENTS are those git gives it, and its input is what git says
+    on the hook's. The exit status is always 0, and nothing is printed:
+    `.git/gitcp/hooks.log` tells what was done.
+    """
+    directory = out.directory if out.directory != "." else here()
+    guarded(
+        f"git-hook {name}",
+        lambda started: _work(directory, name, list(arguments), started),
+        directory=directory,
+    )
+
+
+def _work(directory: str, name: str, arguments: list[str], started: float) -> None:
+    from gitcp.errors import UsageError
+    from gitcp.ops.workspace import open_workspace
+
+    workspace = open_workspace(directory)
+    if not _is_meant(workspace.repository.git_dir):
+        return
+    what = f"git-hook {name}"
+    if name == "pre-push":
+        remote = _given(arguments, 0, "PRE_COMMIT_REMOTE_NAME")
+        settings = workspace.settings.sharing
+        # The same place and no other: what is pushed elsewhere is another matter.
+        if settings.auto_push and remote == settings.remote:
+            write(directory, what, started, _push(directory, remote))
+        return
+    with limited(workspace.settings.hook_timeout, what):
+        from gitcp.ops import git_hooks
+
+        git_hooks.patient(workspace)
+        git_hooks.mend(workspace.repository)
+        framework = "PRE_COMMIT" in os.environ
+        match name:
+            case "post-commit":
+                done = git_hooks.post_commit(workspace, rewrite_follows=not framework)
+            case "post-rewrite":
+                kind = _given(arguments, 0, "PRE_COMMIT_REWRITE_COMMAND") or "rebase"
+                told = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
+                entries = git_hooks.rewritten(workspace, kind, told)
+                done = git_hooks.post_rewrite(workspace, kind, entries)
+            case "post-merge":
+                squash = _given(arguments, 0, "PRE_COMMIT_IS_SQUASH_MERGE") == "1"
+                done = git_hooks.post_merge(workspace, squash=squash)
+            case "post-checkout":
+                before = _given(arguments, 0, "PRE_COMMIT_FROM_REF")
+                after = _given(arguments, 1, "PRE_COMMIT_TO_REF")
+                if _given(arguments, 2, "PRE_COMMIT_CHECKOUT_TYPE") != "1":
+                    return
+                done = git_hooks.post_checkout(workspace, before, after)
+            case "prepare-commit-msg" | "commit-msg":
+                message = Path(directory, _given(arguments, 0, ""))
+                done = git_hooks.name_checkpoint(workspace, message)
+            case "post-index-change":
+                done = "looked after the other hooks"
+            case _:
+                raise UsageError(f"gitcp has no part in the hook {name!a}")
+        write(directory, what, started, done)
+
+
+def _push(directory: str, remote: str) -> str:
+    """Does `gitcp push`, beside the push of the user, and returns what it said.
+
+    Nobody waits for it, and no terminal is there to ask at; its limits are those of any
+    transfer. It refuses secrets and lines that went on as the command does.
+    """
+    import tempfile
+
+    from gitcp.cli.app import run
+
+    with suppress(OSError):
+        os.setsid()
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        os.dup2(said.fileno(), 1)
+        status = run(["-C", directory, "push", "--", remote])
+        sys.stderr.flush()
+        said.seek(0)
+        told = said.read().decode("utf-8", "replace").strip()
+    return f"pushed to {remote}: {told or 'done'}" if not status else f"failed: {told}"
+
+
+def _given(arguments: list[str], at: int, variable: str) -> str:
+    """Returns an argument; pre-commit keeps some from hooks and sets variables."""
+    if len(arguments) > at:
+        return arguments[at]
+    return os.environ.get(variable, "") if variable else ""
+
+
+def _is_meant(git_dir: Path) -> bool:
+    """Whether the repository around here is the one whose hook this is.
+
+    `git --git-dir=… --work-tree=…` runs the hooks of a repository in the files of another.
+    """
+    told = os.environ.get("GIT_DIR")
+    return not told or os.path.realpath(told) == os.path.realpath(git_dir)

@@ -1,0 +1,101 @@
+"""The lines that call gitcp from a hook: putting them in, finding them, taking them out.
+
+A hook that is a shell script gets a few lines after its first one; it keeps its name, its
+directory, its input and its exit status. Taking the lines out leaves what was there.
+"""
+
+import re
+import shlex
+
+RUNNER = "gitcp-hook"
+CHAINED = "gitcp-chained"
+_SHEBANG = b"#!/bin/sh\n"
+_BEGIN = "# >>> gitcp"
+_WHOLE = "# >>> gitcp made this file"
+_END = "# <<< gitcp"
+_BLOCK = re.compile(rb"^# >>> gitcp[^\n]*\n.*?^# <<< gitcp\n", re.MULTILINE | re.DOTALL)
+_SHELL = re.compile(
+    rb"#![ \t]*(?:/[\w./+-]*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:ba|da|a|z|k|mk)?sh(?:[ \t][^\n\r]*)?\n"
+)
+# git says on the hook's input what was rewritten; whoever comes after has to hear it too.
+_LISTENS = frozenset({"post-rewrite"})
+
+
+def lines(name: str, *, whole: bool = False, then: str | None = None) -> bytes:
+    """Returns the lines that call gitcp; `then` is a hook to become afterwards.
+
+    With `whole` they say that the file they stand in was made by gitcp.
+    """
+    beside = f'"${{0%/*}}/{RUNNER}"'
+    head = f"{_WHOLE if whole else _BEGIN}; `gitcp uninstall git-hooks` takes it away"
+    if name in _LISTENS:
+        body = (
+            f"if [ -f {beside} ]; then\n"
+            "  gitcp_input=$(cat)\n"
+            f'  printf \'%s\\n\' "$gitcp_input" | sh {beside} {name} "$@" || :\n'
+            '  if [ -n "$gitcp_input" ]; then\n'
+            "    exec <<GITCP_INPUT\n$gitcp_input\nGITCP_INPUT\n"
+            "  fi\n"
+            "fi\n"
+        )
+    else:
+        body = f'if [ -f {beside} ]; then sh {beside} {name} "$@" </dev/null || :; fi\n'
+    if then is not None:
+        body += f'if [ -x {then} ]; then exec {then} "$@"; fi\n'
+    return f"{head}\n{body}{_END}\n".encode("utf-8", "surrogateescape")
+
+
+def made(name: str, *, then: str | None = None) -> bytes:
+    """Returns a whole hook that calls gitcp, and then becomes another if there is one."""
+    return _SHEBANG + lines(name, whole=True, then=then)
+
+
+def forward(then: str) -> bytes:
+    """Returns a whole hook that only becomes another one."""
+    body = f'{_WHOLE}\nif [ -x {then} ]; then exec {then} "$@"; fi\n{_END}\n'
+    return _SHEBANG + body.encode("utf-8", "surrogateescape")
+
+
+def beside(name: str) -> str:
+    """Returns, for the shell, where a hook lies that gitcp has moved out of its way."""
+    return f'"${{0%/*}}/{CHAINED}/{name}"'
+
+
+def elsewhere(directory: str, name: str) -> str:
+    """Returns, for the shell, the place of a hook in another directory."""
+    return shlex.quote(f"{directory}/{name}")
+
+
+def is_shell(content: bytes) -> bool:
+    """Whether lines of shell can be put after the first line of a hook."""
+    return _SHELL.match(content) is not None and b"\0" not in content
+
+
+def insert(content: bytes, name: str) -> bytes:
+    """Returns a shell script with the lines that call gitcp after its first."""
+    first, newline, rest = content.partition(b"\n")
+    return first + newline + lines(name) + rest
+
+
+def is_joined(content: bytes) -> bool:
+    """Whether a hook has lines of gitcp's."""
+    return _BLOCK.search(content) is not None
+
+
+def is_made(content: bytes) -> bool:
+    """Whether a hook is gitcp's as a whole."""
+    return (
+        content.startswith(_SHEBANG + _WHOLE.encode()) and remove(content) == _SHEBANG
+    )
+
+
+def remove(content: bytes) -> bytes:
+    """Returns a hook without the lines of gitcp's."""
+    return _BLOCK.sub(b"", content)
+
+
+def runner(template: bytes, program: list[str]) -> bytes:
+    """Returns the script that the lines call, for this installation of gitcp."""
+    words = " ".join(map(shlex.quote, program)).encode("utf-8", "surrogateescape")
+    first = shlex.quote(program[0]).encode("utf-8", "surrogateescape")
+    return template.replace(b"@PROGRAM@", words).replace(b"@FIRST@", first)

@@ -1,0 +1,67 @@
+"""Installing git's hooks, as one of the things that `gitcp install` knows."""
+
+from contextlib import suppress
+
+from gitcp.agents.client import Place
+from gitcp.errors import GitcpError, NotARepositoryError, UsageError
+from gitcp.git.repository import Repository, discover
+from gitcp.githooks import join
+from gitcp.ops import git_hooks
+from gitcp.ops.installing import Done
+
+
+def install(what: str, place: Place, scope: str | None) -> Done:
+    """Joins the hooks of the repository; again, and nothing changes.
+
+    Raises:
+        UsageError: a scope was given: hooks belong to one clone.
+        UnsupportedRepositoryError: the hooks lie where gitcp must not join them.
+    """
+    repository = _repository(place, scope)
+    report = git_hooks.install(repository)
+    notes: tuple[str, ...] = ()
+    if report.original is not None:
+        note = (
+            f"the hooks in {report.original} go on working: git now looks into"
+            f" {report.directory}, which leads on to them"
+        )
+        notes = (note,)
+    return Done(
+        what, None, str(report.directory), changed=bool(report.changed), notes=notes
+    )
+
+
+def uninstall(what: str, place: Place, scope: str | None) -> list[Done]:
+    """Takes gitcp out of the repository's hooks, which are then as they were."""
+    repository = _repository(place, scope)
+    report = git_hooks.uninstall(repository)
+    if report is None:
+        return [Done(what, None, str(repository.common_dir), changed=False)]
+    return [Done(what, None, str(report.directory), changed=True)]
+
+
+def installed(what: str, place: Place) -> list[Done]:
+    """Returns where the hooks are installed, and what keeps them from working."""
+    if place.top is None:
+        return []
+    with suppress(GitcpError):
+        repository = discover(place.top)
+        state = join.state(repository)
+        if state is not None:
+            notes = tuple(join.problems(repository))
+            return [Done(what, None, state.directory, changed=False, notes=notes)]
+    return []
+
+
+def _repository(place: Place, scope: str | None) -> Repository:
+    if scope is not None:
+        raise UsageError(
+            "git's hooks belong to this clone: they have no scope",
+            hint="gitcp install git-hooks",
+        )
+    if place.top is None:
+        raise NotARepositoryError(
+            "git's hooks are installed in a repository, and here is none",
+            hint="run `git init` there first, or go to your project",
+        )
+    return discover(place.top)

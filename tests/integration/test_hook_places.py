@@ -1,0 +1,378 @@
+"""Joining git's hooks wherever they lie, and leaving them as they were."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+
+import pytest
+
+from gitcp.errors import UnsupportedRepositoryError
+from gitcp.git.repository import discover
+from gitcp.ops import git_hooks
+from tests.support import hooks
+from tests.support.gitrepo import commit_all, git, git_line, make_repo, write_files
+
+
+@pytest.fixture
+def saw(repo, tmp_path):
+    """A program that notes its arguments and input; returns how to put it in a hook."""
+    told = tmp_path / "told"
+    hooks.program(
+        tmp_path / "gitcp-saw",
+        f'if [ "$1" = git-hook ]; then {{ echo "$@"; cat; }} >>{told}; fi',
+    )
+    return told
+
+
+def install(repo, tmp_path):
+    return hooks.install(repo, tmp_path / "gitcp-saw")
+
+
+def uninstall(repo):
+    return git_hooks.uninstall(discover(repo))
+
+
+def everything(repo):
+    """All that installing may touch, except gitcp's own directory."""
+    found = hooks.contents(repo)
+    return {
+        name: value
+        for name, value in found.items()
+        if not name.startswith((".git/gitcp", ".git/objects", ".git/logs", ".git/refs"))
+        and name not in {".git/index", ".git/COMMIT_EDITMSG"}
+    }
+
+
+def commit(repo, *args, env=None, check=True):
+    return git(
+        repo, "commit", "--allow-empty", "-q", "-m", "x", *args, env=env, check=check
+    )
+
+
+def test_hooks_are_made_where_there_are_none_and_taken_away(repo, saw, tmp_path):
+    before = everything(repo)
+    directory = install(repo, tmp_path)
+    assert directory == repo / ".git" / "hooks"
+    for name in hooks.NAMES:
+        assert os.access(directory / name, os.X_OK)
+    commit(repo)
+    assert "git-hook post-commit\n" in saw.read_text()
+    assert git_hooks.install(discover(repo)).changed in ((), ("gitcp-hook",))
+    uninstall(repo)
+    assert everything(repo) == before
+    assert uninstall(repo) is None
+
+
+def test_without_a_hooks_directory_one_is_made_and_taken_away(tmp_path, saw):
+    path = tmp_path / "bare-template"
+    path.mkdir()
+    git(path, "init", "-q", "--template=", ".")
+    before = everything(path)
+    install(path, tmp_path)
+    commit(path)
+    assert saw.exists()
+    uninstall(path)
+    assert everything(path) == before
+
+
+def test_hooks_of_a_template_are_joined(tmp_path, repo, saw):
+    template = tmp_path / "template"
+    mine = hooks.program(template / "hooks" / "post-commit", 'echo "mine $0" >mine')
+    path = tmp_path / "made"
+    path.mkdir()
+    git(path, "init", "-q", f"--template={template}", ".")
+    before = everything(path)
+    install(path, tmp_path)
+    commit(path)
+    assert (path / "mine").read_text() == "mine .git/hooks/post-commit\n"
+    assert "post-commit" in saw.read_text()
+    (path / "mine").unlink()
+    git(path, "init", "-q", f"--template={template}", ".")
+    uninstall(path)
+    assert everything(path) == before
+    assert mine.exists()
+
+
+SHELLS = [
+    "/bin/sh",
+    "/bin/sh -eu",
+    "/usr/bin/env bash",
+    "/bin/bash -e",
+    "/usr/bin/env sh",
+]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_shell_hook_keeps_name_input_arguments_and_exit_status(
+    repo, saw, tmp_path, shell, status
+):
+    body = (
+        f"#!{shell}\n"
+        'printf \'%s|\' "$0" "$@" "$GIT_EDITOR" >got\n'
+        f"cat >>got\nexit {status}\n"
+    )
+    path = repo / ".git" / "hooks" / "pre-push"
+    rewrite = path.with_name("post-rewrite")
+    for one in (path, rewrite):
+        one.write_text(body)
+        one.chmod(0o751)
+    git(repo, "config", "gitcp.autoPush", "true")
+    before = everything(repo)
+    install(repo, tmp_path)
+    # The bytes of a hook's input, down to its last newline.
+    told = b"refs/heads/a b\nrefs/$HOME `x` \\ c\n"
+    for name, args in (
+        ("pre-push", ["origin", "some where"]),
+        ("post-rewrite", ["rebase"]),
+    ):
+        done = subprocess.run(
+            [f".git/hooks/{name}", *args],
+            cwd=repo,
+            input=told,
+            env={**os.environ, "GIT_EDITOR": "kept"},
+            capture_output=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (status, b"", b"")
+        got = (repo / "got").read_bytes()
+        first = "|".join([f".git/hooks/{name}", *args, "kept", ""]).encode()
+        assert got == first + told
+    assert "git-hook post-rewrite rebase\n" + told.decode() in saw.read_text()
+    (repo / "got").unlink()
+    uninstall(repo)
+    assert everything(repo) == before
+
+
+def test_empty_input_stays_empty(repo, saw, tmp_path):
+    hooks.program(repo / ".git/hooks/post-rewrite", "cat >got")
+    install(repo, tmp_path)
+    subprocess.run([".git/hooks/post-rewrite"], cwd=repo, input=b"", check=True)
+    assert (repo / "got").read_bytes() == b""
+
+
+def test_hooks_in_other_languages_and_links_run_after_ours(repo, saw, tmp_path):
+    there = repo / ".git" / "hooks"
+    python = there / "post-rewrite"
+    python.write_text(
+        "#!/usr/bin/env python3\nimport os, sys\n"
+        "open('got','w').write(os.path.basename(sys.argv[0]) + sys.stdin.read())\n"
+        "sys.exit(4)\n"
+    )
+    python.chmod(0o755)
+    # Relative, as people link to a script that the project keeps.
+    hooks.program(repo / "scripts" / "check", 'echo linked "$@" >linked; exit 5')
+    (there / "pre-push").symlink_to("../../scripts/check")
+    hooks.program(repo / "scripts" / "x", "true")
+    (there / "post-merge").symlink_to(repo / "scripts" / "x")
+    # Not executable: git leaves it alone, and so must we.
+    (there / "post-commit").write_text("#!/bin/sh\ntouch disabled\n")
+    (there / "post-commit").chmod(0o644)
+    before = everything(repo)
+    install(repo, tmp_path)
+    done = subprocess.run(
+        [".git/hooks/post-rewrite", "amend"], cwd=repo, input=b"a b\n", check=False
+    )
+    assert done.returncode == 4
+    assert (repo / "got").read_text() == "post-rewritea b\n"
+    assert "git-hook post-rewrite amend\na b\n" in saw.read_text()
+    done = subprocess.run([".git/hooks/pre-push", "o", "u"], cwd=repo, check=False)
+    assert done.returncode == 5
+    assert (repo / "linked").read_text() == "linked o u\n"
+    commit(repo)
+    assert not (repo / "disabled").exists()
+    assert "git-hook post-commit\n" in saw.read_text()
+    for name in ("got", "linked"):
+        (repo / name).unlink()
+    uninstall(repo)
+    assert everything(repo) == before
+
+
+def test_edits_made_meanwhile_survive(repo, saw, tmp_path):
+    path = hooks.program(repo / ".git/hooks/post-commit", "echo one >one")
+    install(repo, tmp_path)
+    path.write_bytes(path.read_bytes() + b"echo two >two\n")
+    commit(repo)
+    assert (repo / "one").exists()
+    assert (repo / "two").exists()
+    uninstall(repo)
+    assert path.read_bytes() == b"#!/bin/sh\necho one >one\necho two >two\n"
+
+
+def test_tracked_hooks_are_not_touched(repo, saw, tmp_path):
+    """`core.hooksPath` inside the project: a changed file would stop the next pull."""
+    hooks.program(repo / ".githooks" / "post-commit", 'echo "tracked $0" >>ran')
+    hooks.program(repo / ".githooks" / "pre-commit", "test ! -e forbidden")
+    write_files(repo, {".gitignore": b"*.log\n/build/\nran\nforbidden\n"})
+    commit_all(repo)
+    git(repo, "config", "core.hooksPath", ".githooks")
+    before = everything(repo)
+    config = (repo / ".git" / "config").read_bytes()
+    install(repo, tmp_path)
+    assert git(repo, "status", "--porcelain") == b""
+    commit(repo)
+    assert (repo / "ran").read_text() == "tracked .githooks/post-commit\n"
+    assert "git-hook post-commit\n" in saw.read_text()
+    (repo / "forbidden").touch()
+    assert commit(repo, check=False) == b""
+    assert (repo / "ran").read_text().count("tracked") == 1
+    (repo / "forbidden").unlink()
+    # From a linked worktree the project's hooks are that worktree's.
+    other = tmp_path / "other"
+    git(repo, "worktree", "add", "-q", other)
+    commit(other)
+    assert (other / "ran").exists()
+    git(repo, "worktree", "remove", "--force", other)
+    (repo / "ran").unlink()
+    uninstall(repo)
+    assert (repo / ".git" / "config").read_bytes() == config
+    assert {k: v for k, v in everything(repo).items() if "heads" not in k} == before
+
+
+def test_a_directory_that_all_repositories_share_is_not_touched(
+    repo, saw, tmp_path, sealed, monkeypatch
+):
+    shared = tmp_path / "all hooks"
+    hooks.program(shared / "post-commit", 'echo "$0" >>shared')
+    settings = sealed / ".gitconfig"
+    settings.write_text(f'[core]\n\thooksPath = "{shared}"\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    before, theirs = everything(repo), hooks.contents(shared)
+    install(repo, tmp_path)
+    commit(repo)
+    assert (repo / "shared").read_text() == f"{shared}/post-commit\n"
+    assert "post-commit" in saw.read_text()
+    assert hooks.contents(shared) == theirs
+    (repo / "shared").unlink()
+    # The user has set something else meanwhile: only our setting goes.
+    git(repo, "config", "user.name", "Somebody")
+    uninstall(repo)
+    assert git_line(repo, "config", "--get", "core.hooksPath") == str(shared)
+    git(repo, "config", "--unset", "user.name")
+    git(repo, "config", "--remove-section", "user", check=False)
+    assert everything(repo).keys() == before.keys()
+    commit(repo)
+    assert (repo / "shared").exists()
+
+
+def test_hooks_added_to_the_project_later_run_too(repo, saw, tmp_path):
+    git(repo, "config", "core.hooksPath", ".githooks")
+    install(repo, tmp_path)
+    hooks.program(repo / ".githooks" / "commit-msg", "exit 1")
+    assert commit(repo, check=False) == b""
+    assert git_line(repo, "log", "-1", "--format=%s") == "second"
+    hooks.program(repo / ".githooks" / "reference-transaction", "touch transaction")
+    git_hooks.mend(discover(repo))
+    git(repo, "tag", "x")
+    assert (repo / "transaction").exists()
+
+
+def test_where_hooks_are_switched_off_it_refuses(repo):
+    git(repo, "config", "core.hooksPath", "/dev/null")
+    before = everything(repo)
+    with pytest.raises(UnsupportedRepositoryError, match="switched off"):
+        git_hooks.install(discover(repo))
+    assert everything(repo) == before
+
+
+def test_a_path_of_one_worktree_is_refused(repo):
+    git(repo, "config", "extensions.worktreeConfig", "true")
+    git(repo, "config", "--worktree", "core.hooksPath", "mine")
+    with pytest.raises(UnsupportedRepositoryError, match="worktree alone"):
+        git_hooks.install(discover(repo))
+
+
+def test_a_path_set_after_the_installation_is_told_and_can_be_joined(
+    repo, saw, tmp_path
+):
+    from gitcp.githooks import join
+
+    before = hooks.contents(repo / ".git" / "hooks")
+    install(repo, tmp_path)
+    assert join.problems(discover(repo)) == []
+    git(repo, "config", "core.hooksPath", ".githooks")
+    (problem,) = join.problems(discover(repo))
+    assert ".githooks" in problem
+    install(repo, tmp_path)
+    assert hooks.contents(repo / ".git" / "hooks") == before
+    assert join.problems(discover(repo)) == []
+    uninstall(repo)
+    assert git_line(repo, "config", "core.hooksPath") == ".githooks"
+
+
+def test_linked_worktrees_share_the_hooks(repo, saw, tmp_path):
+    other = tmp_path / "other"
+    git(repo, "worktree", "add", "-q", other)
+    before = everything(repo)
+    assert install(other, tmp_path) == repo / ".git" / "hooks"
+    commit(repo)
+    commit(other)
+    assert saw.read_text().count("git-hook post-commit") == 2
+    uninstall(other)
+    (repo / ".git/worktrees/other/COMMIT_EDITMSG").unlink()
+    assert everything(repo).keys() == before.keys()
+
+
+def test_what_keeps_them_from_working_is_told(repo, tmp_path, saw):
+    from gitcp.githooks import join
+
+    directory = install(repo, tmp_path)
+    (directory / "post-merge").unlink()
+    (directory / "post-commit").write_text("#!/bin/sh\n")
+    (directory / "post-checkout").chmod(0o644)
+    (tmp_path / "gitcp-saw").unlink()
+    told = "\n".join(join.problems(discover(repo)))
+    assert "post-merge is gone" in told
+    assert "post-commit was written over" in told
+    assert "post-checkout is not executable" in told
+    assert "gitcp is not at" in told
+    git_hooks.mend(discover(repo))
+    assert "post" not in "\n".join(join.problems(discover(repo)))
+
+
+def test_a_killed_installation_can_be_taken_back(repo, saw, tmp_path, monkeypatch):
+    """The note of what was there is written before anything else."""
+    from gitcp.githooks import join
+
+    hooks.program(repo / ".git/hooks/post-rewrite", "exit 0").write_text(
+        "#!/usr/bin/env python3\n"
+    )
+    before = everything(repo)
+    real = join._put
+    for stop in range(8):
+        calls = iter(range(100))
+
+        def put(path, content, calls=calls, stop=stop):
+            if next(calls) == stop:
+                raise KeyboardInterrupt
+            return real(path, content)
+
+        monkeypatch.setattr(join, "_put", put)
+        with pytest.raises(KeyboardInterrupt):
+            git_hooks.install(discover(repo))
+        monkeypatch.setattr(join, "_put", real)
+        # Whenever it ends, the user's hook is where git finds it.
+        assert (repo / ".git/hooks/post-rewrite").exists()
+        uninstall(repo)
+        assert everything(repo) == before
+
+
+def test_the_note_of_an_installation_is_private(repo, saw, tmp_path):
+    install(repo, tmp_path)
+    note = repo / ".git" / "gitcp" / "git-hooks.json"
+    assert json.loads(note.read_bytes())["directory"] == str(repo / ".git" / "hooks")
+    assert stat.S_IMODE(note.parent.stat().st_mode) == 0o700
+
+
+def test_another_repositorys_hooks_are_left_alone(tmp_path, repo, saw):
+    """`git --git-dir` runs the hooks of one repository in the files of another."""
+    install(repo, tmp_path)
+    hooks.start(repo / ".git/hooks/gitcp-hook", hooks.gitcp_program(tmp_path))
+    other = make_repo(tmp_path / "other", {"a": b"1"})
+    git(other, f"--git-dir={repo / '.git'}", f"--work-tree={other}", "commit", "-q",
+        "--allow-empty", "-m", "x")  # fmt: skip
+    assert git(other, "for-each-ref", "refs/gitcp") == b""
+    assert git(repo, "for-each-ref", "refs/gitcp") == b""
