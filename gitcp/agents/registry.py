@@ -9,6 +9,7 @@ from gitcp.errors import UsageError
 # name -> module; each has a `CLIENT`
 _MODULES = {
     "claude-code": "gitcp.agents.claude_code",
+    "codex": "gitcp.agents.codex",
 }
 NAMES = tuple(sorted(_MODULES))
 

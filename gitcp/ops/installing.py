@@ -10,6 +10,7 @@ from gitcp.errors import UsageError
 THINGS = {
     "git-hooks": "gitcp.ops.git_install",
     "claude-code": "gitcp.ops.agent_install",
+    "codex": "gitcp.ops.agent_install",
 }
 
 

@@ -1,0 +1,393 @@
+"""Codex: its hooks, its rollouts, and how a conversation resumes.
+
+A rollout is `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-<local time>-<thread>.jsonl`, a line
+for each record: `{timestamp, ordinal, type, payload}`. What the model was told and said are
+records of type `response_item`. Which thread a file is says its first record
+(`session_meta`), not its name. When a turn ends the rollout holds all of it; a tool's
+result is not in it yet while the hook after the tool runs.
+
+A thread that the client forks begins with no copy: its first record says which thread it
+continues, and up to which of its records. So that thread's rollout is stored beside it.
+"""
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gitcp.agents import client as words
+from gitcp.agents import hook_settings
+from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
+from gitcp.errors import UsageError
+
+_TIMEOUT = 30
+# The client gives a session's end no more.
+_TIMEOUT_AT_END = 3
+
+# hook -> what it means
+_HOOKS: Final = {
+    "SessionStart": words.SESSION_START,
+    "UserPromptSubmit": words.TURN_START,
+    "PostToolUse": words.TOOL,
+    "Stop": words.TURN_END,
+    "PreCompact": words.COMPACT,
+    "SubagentStop": words.SUBAGENT_STOP,
+    "SessionEnd": words.SESSION_END,
+}
+
+
+class _Payload(msgspec.Struct):
+    type: str | None = None
+    id: str | None = None
+    forked_from_id: str | None = None
+    forked_from_ordinal_exclusive: int | None = None
+    turn_id: str | None = None
+    role: str | None = None
+    cwd: str | None = None
+    content: Any = None
+
+
+class _Record(msgspec.Struct):
+    """What gitcp looks at in a record; everything else is opaque."""
+
+    type: str | None = None
+    ordinal: int | None = None
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_RECORD = msgspec.json.Decoder(_Record)
+_PAYLOAD = msgspec.json.Decoder(_Payload)
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+_META = b'"session_meta"'
+# A chain of forks longer than this is a loop that somebody made by hand.
+_DEEPEST = 50
+_HEAD = 1 << 20
+# sessions/YYYY/MM/DD/rollout
+_DATED = 4
+
+
+class Codex:
+    """The client of this module."""
+
+    name = "codex"
+    title = "Codex"
+
+    # --- hooks ----------------------------------------------------------------------
+
+    def event(
+        self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> Event | None:
+        """Returns what a hook call means."""
+        del environment
+        what = _HOOKS.get(hook)
+        session = _text(payload, "session_id")
+        if what is None or session is None:
+            return None
+        subagent = None
+        if what == words.SUBAGENT_STOP:
+            subagent = _path(payload, "agent_transcript_path")
+            if subagent is None or not subagent.exists():
+                return None
+        tool = _text(payload, "tool_name")
+        return Event(
+            what,
+            session,
+            _text(payload, "cwd") or "/",
+            transcript=_path(payload, "transcript_path"),
+            prompt=_text(payload, "turn_id"),
+            asked=_text(payload, "prompt"),
+            said=_text(payload, "last_assistant_message"),
+            tools=(tool,) if tool else (),
+            origin=_text(payload, "source") if what == words.SESSION_START else None,
+            subagent=subagent,
+        )
+
+    def settled(self, event: Event, tail: bytes) -> bool:
+        """Whether the end of the rollout holds the last words of the turn."""
+        if event.what not in {words.TURN_END, words.SUBAGENT_STOP}:
+            return True
+        wanted = (event.said or "").strip()
+        if not wanted:
+            return True
+        return any(
+            payload.role == "assistant" and _said(payload).strip() == wanted
+            for payload in _messages(tail)
+        )
+
+    def speaks(self, tail: bytes) -> bool:
+        """Whether a person or the model said something."""
+        return any(
+            payload.role == "assistant"
+            or (payload.role == "user" and not _said(payload).lstrip().startswith("<"))
+            for payload in _messages(tail)
+        )
+
+    def sources(self, event: Event) -> list[Source]:
+        """Returns the rollout, those it continues, and that of a subagent just ended."""
+        if event.transcript is None:
+            return []
+        found = [Source("", event.transcript)]
+        found += [Source(path.name, path) for path in _continued(event.transcript)]
+        if event.subagent is not None and event.subagent != event.transcript:
+            found.append(Source(event.subagent.name, event.subagent))
+        return found
+
+    # --- rollouts -------------------------------------------------------------------
+
+    def directory(self, content: bytes) -> str | None:
+        """Returns the directory that the conversation began in."""
+        return _meta(content).cwd
+
+    def copied(self, content: bytes) -> frozenset[str]:
+        """Returns which thread this one continues, and up to which record.
+
+        A thread that continues none has copied nothing.
+        """
+        meta = _meta(content)
+        if not meta.forked_from_id:
+            return frozenset()
+        return frozenset(
+            {meta.forked_from_id, _ordinal(meta.forked_from_ordinal_exclusive)}
+        )
+
+    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+        """Returns the first message from where a thread is not continued any more.
+
+        An empty text stands for a thread that is not continued at all.
+        """
+        if _meta(content).id not in copied:
+            return ""
+        for line in _lines(content):
+            record = _record(line)
+            if _ordinal(record.ordinal) in copied:
+                copied = frozenset()
+            payload = _payload(record)
+            if not copied and record.type == "response_item" and payload.id:
+                return payload.id
+        return None
+
+    def position(self, content: bytes, ident: str) -> int | None:
+        """Returns where a turn begins, or a message."""
+        needle = f'"{ident}"'.encode()
+        at = 0
+        while (at := content.find(needle, at)) >= 0:
+            start = content.rfind(b"\n", 0, at) + 1
+            end = content.find(b"\n", at)
+            end = end if end >= 0 else len(content)
+            payload = _payload(_record(content[start:end]))
+            if ident in {payload.id, payload.turn_id}:
+                return start
+            at = end
+        return None
+
+    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+        """Returns a copy of the rollout that says in its first record that it is another.
+
+        Everything else stays byte for byte.
+        """
+        content = whole_lines(kept.content)
+        if not self.speaks(content):
+            return None
+        new = _thread_id()
+        written = b"\n".join(
+            _renamed(line, kept.session, new) for line in content.split(b"\n")
+        )
+        sessions = _home(place) / "sessions"
+        now = time.localtime()
+        folder = sessions / time.strftime("%Y/%m/%d", now)
+        name = f"rollout-{time.strftime('%Y-%m-%dT%H-%M-%S', now)}-{new}.jsonl"
+        files = [(folder / name, written)]
+        for beside, data in sorted(kept.beside.items()):
+            thread = _meta(data).id
+            # One that is there may be in use, and has grown since.
+            if thread and _ROLLOUT.fullmatch(beside) and not _find(sessions, thread):
+                files.append((folder / beside, data))
+        return WriteBack(
+            new,
+            tuple(files),
+            ("codex", "resume", new),
+            kept.directory,
+        )
+
+    # --- settings -------------------------------------------------------------------
+
+    def settings(self, scope: str, place: Place) -> Path:
+        """Returns the hooks file of a scope."""
+        if scope == "user":
+            return _home(place) / "hooks.json"
+        if scope != "project":
+            raise UsageError(
+                f"Codex has no settings for --scope {scope}",
+                hint="use --scope user or --scope project",
+            )
+        if place.top is None:
+            raise UsageError(
+                "--scope project needs a project, and this is no git repository",
+                hint="go to one, or use --scope user",
+            )
+        return place.top / ".codex" / "hooks.json"
+
+    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
+        """Returns the settings with our hooks."""
+        wanted = {
+            hook: {
+                "hooks": [
+                    {
+                        "type": "command",
+                        "command": command(hook),
+                        "timeout": _TIMEOUT_AT_END
+                        if what == words.SESSION_END
+                        else _TIMEOUT,
+                    }
+                ]
+            }
+            for hook, what in _HOOKS.items()
+        }
+        return hook_settings.merge(text, self.name, wanted)
+
+    def unmerge(self, text: bytes) -> bytes | None:
+        """Returns the settings without our hooks."""
+        return hook_settings.unmerge(text, self.name)
+
+    def installed(self, text: bytes) -> bool:
+        """Whether our hooks are in the settings."""
+        return hook_settings.installed(text, self.name)
+
+    def notes(self, scope: str) -> tuple[str, ...]:
+        """Returns what the user has to do: the trust question is theirs to answer."""
+        del scope
+        note = (
+            "Codex runs hooks only once you have trusted them, and says nothing until"
+            " then: start `codex`, enter /hooks, and trust those of gitcp"
+        )
+        return (note,)
+
+
+CLIENT = Codex()
+
+
+_ROLLOUT = re.compile(r"rollout-[\w.-]+\.jsonl")
+
+
+def _meta(content: bytes) -> _Payload:
+    """Returns what the first record says of the thread."""
+    for line in _lines(content):
+        record = _record(line)
+        if record.type == "session_meta":
+            return _payload(record)
+    return _Payload()
+
+
+def _ordinal(number: int | None) -> str:
+    return f"#{number}"
+
+
+def _find(sessions: Path, thread: str) -> Path | None:
+    """Returns the rollout of a thread."""
+    if not re.fullmatch(r"[\w-]+", thread):
+        return None
+    return next(iter(sorted(sessions.rglob(f"rollout-*-{thread}.jsonl"))), None)
+
+
+def _continued(rollout: Path) -> Iterator[Path]:
+    """Yields the rollouts that one continues, the nearest first."""
+    if len(rollout.parts) <= _DATED:
+        return
+    sessions = rollout.parents[3]
+    seen = {rollout}
+    current: Path | None = rollout
+    while current is not None and len(seen) < _DEEPEST:
+        try:
+            with current.open("rb") as file:
+                origin = _meta(file.read(_HEAD)).forked_from_id
+        except OSError:
+            return
+        current = _find(sessions, origin) if origin else None
+        if current is None or current in seen:
+            return
+        seen.add(current)
+        yield current
+
+
+def _home(place: Place) -> Path:
+    own = place.environment.get("CODEX_HOME")
+    return Path(own) if own else place.home / ".codex"
+
+
+def _thread_id() -> str:
+    """Returns a UUID of version 7: the client sorts threads by it."""
+    stamp = time.time_ns() // 1_000_000
+    tail = secrets.randbits(74)
+    number = stamp << 80 | 7 << 76 | (tail >> 62) << 64 | 2 << 62 | tail & (1 << 62) - 1
+    text = f"{number:032x}"
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def _renamed(line: bytes, old: str | None, new: str) -> bytes:
+    """Returns a record with the thread's id replaced, if it is one that names it."""
+    if not old or _META not in line:
+        return line
+    record = _record(line)
+    if record.type != "session_meta" or _payload(record).id != old:
+        return line
+    names = rb'("(?:id|session_id|thread_id)"\s*:\s*)"' + re.escape(old.encode()) + b'"'
+    return re.sub(names, rb'\g<1>"' + new.encode() + b'"', line)
+
+
+def _text(payload: Mapping[str, Any], name: str) -> str | None:
+    found = payload.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def _path(payload: Mapping[str, Any], name: str) -> Path | None:
+    found = _text(payload, name)
+    return Path(found) if found and os.path.isabs(found) else None
+
+
+def _record(line: bytes) -> _Record:
+    try:
+        return _RECORD.decode(line)
+    except _UNREADABLE:
+        return _Record()
+
+
+def _payload(record: _Record) -> _Payload:
+    try:
+        return _PAYLOAD.decode(record.payload)
+    except _UNREADABLE:
+        return _Payload()
+
+
+def _messages(raw: bytes) -> Iterator[_Payload]:
+    for line in _lines(raw):
+        if b'"response_item"' in line:
+            record = _record(line)
+            payload = _payload(record)
+            if record.type == "response_item" and payload.type == "message":
+                yield payload
+
+
+def _said(payload: _Payload) -> str:
+    if isinstance(payload.content, str):
+        return payload.content
+    blocks = payload.content if isinstance(payload.content, list) else ()
+    return "".join(
+        block["text"]
+        for block in blocks
+        if isinstance(block, dict) and isinstance(block.get("text"), str)
+    )
+
+
+def _lines(raw: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(raw):
+        end = raw.find(b"\n", at)
+        end = len(raw) if end < 0 else end
+        if end > at:
+            yield raw[at:end]
+        at = end + 1

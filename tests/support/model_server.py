@@ -1,0 +1,340 @@
+"""A stand-in for three other APIs on loopback: Responses, Chat Completions, Gemini.
+
+Like `anthropic_server`, whose words (`say`, `use`) it shares, it is stateless: the last
+thing the user said is looked up in the script, and the number of answers after it tells
+which step is next.
+
+    with ModelServer({"add a file": [[use("exec_command", cmd="touch a")],
+                                     [say("Done.")]]}) as server:
+        ...  # a client that is configured with server.url
+    server.requests  # (path, body), in order
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+from tests.support.anthropic_server import Block, say
+
+Script = Mapping[str, Sequence[Sequence[Block]]]
+
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return " ".join(part.get("text", "") for part in content or ())
+
+
+def asked_in_responses(body: dict[str, Any]) -> tuple[str, int]:
+    """What the user said last in a request to /responses, and the answers since."""
+    items = body.get("input", [])
+    for at in range(len(items) - 1, -1, -1):
+        item = items[at]
+        if item.get("type", "message") != "message" or item.get("role") != "user":
+            continue
+        text = _text(item["content"])
+        if text.lstrip().startswith("<"):
+            continue
+        answers, after_output = 0, True
+        for later in items[at + 1 :]:
+            is_output = later.get("type") in _OUTPUTS
+            answers += not is_output and after_output
+            after_output = is_output
+        return text, answers
+    return "", 0
+
+
+def asked_in_chat(body: dict[str, Any]) -> tuple[str, int]:
+    """The same for /chat/completions."""
+    messages = body.get("messages", [])
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at]["role"] == "user":
+            after = messages[at + 1 :]
+            said = _text(messages[at]["content"])
+            return said, sum(one["role"] == "assistant" for one in after)
+    return "", 0
+
+
+def asked_in_gemini(body: dict[str, Any]) -> tuple[str, int]:
+    """The same for generateContent."""
+    contents = body.get("contents", [])
+    for at in range(len(contents) - 1, -1, -1):
+        parts = contents[at]["parts"]
+        if contents[at].get("role", "user") != "user":
+            continue
+        texts = [part["text"] for part in parts if "text" in part]
+        if not texts or any("functionResponse" in part for part in parts):
+            continue
+        after = contents[at + 1 :]
+        return " ".join(texts), sum(one.get("role") == "model" for one in after)
+    return "", 0
+
+
+class ModelServer:
+    """A running stand-in; `requests` are the paths and bodies of the calls."""
+
+    def __init__(self, script: Script | None = None) -> None:
+        self.script = dict(script or {})
+        self.requests: list[tuple[str, dict[str, Any]]] = []
+        self.lock = threading.Lock()
+        self._server = _Listener(("127.0.0.1", 0), _Handler)
+        self._server.stand_in = self
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
+        )
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def bodies(self, prompt: str) -> list[dict[str, Any]]:
+        """The requests in which a prompt was the last thing said, in order."""
+        with self.lock:
+            found = list(self.requests)
+        looks = (asked_in_responses, asked_in_chat, asked_in_gemini)
+        return [
+            body
+            for _, body in found
+            if any(prompt in look(body)[0] for look in looks) and body.get("tools")
+        ]
+
+    def answer(self, asked: tuple[str, int], body: dict[str, Any]) -> Sequence[Block]:
+        """The blocks of the next message of the model."""
+        prompt, step = asked
+        if not body.get("tools"):
+            return [say("A title")]
+        for name, steps in self.script.items():
+            if name in prompt:
+                return steps[min(step, len(steps) - 1)]
+        return [say(f"echo: {prompt[-100:]}")]
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    stand_in: ModelServer
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    @property
+    def stand_in(self) -> ModelServer:
+        assert isinstance(self.server, _Listener)
+        return self.server.stand_in
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        if "/models" in self.path:
+            self._reply(200, {"object": "list", "data": [], "models": []})
+        else:
+            self._reply(404, {"error": {"message": f"no {self.path}"}})
+
+    def do_POST(self) -> None:
+        body = json.loads(self._body() or b"{}")
+        path = self.path.partition("?")[0]
+        with self.stand_in.lock:
+            self.stand_in.requests.append((path, body))
+        if path.endswith("/responses"):
+            self._responses(body)
+        elif path.endswith("/chat/completions"):
+            self._chat(body)
+        elif path.endswith(":streamGenerateContent"):
+            self._gemini(body, stream=True)
+        elif path.endswith(":generateContent"):
+            self._gemini(body, stream=False)
+        elif path.endswith(":countTokens"):
+            self._reply(200, {"totalTokens": 10})
+        else:
+            self._reply(404, {"error": {"message": f"no {path}"}})
+
+    def _body(self) -> bytes:
+        size = self.headers.get("content-length")
+        return self.rfile.read(int(size)) if size else b"".join(self._chunks())
+
+    def _chunks(self) -> Iterator[bytes]:
+        if "chunked" not in self.headers.get("transfer-encoding", ""):
+            return
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            yield self.rfile.read(size)
+            self.rfile.readline()
+
+    def _reply(self, status: int, document: Any) -> None:
+        raw = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def _begin(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
+
+    def _send(self, document: Any, event: str | None = None) -> None:
+        head = f"event: {event}\n" if event else ""
+        self.wfile.write(f"{head}data: {json.dumps(document)}\n\n".encode())
+        self.wfile.flush()
+
+    def _responses(self, body: dict[str, Any]) -> None:
+        blocks = self.stand_in.answer(asked_in_responses(body), body)
+        output = [_item(block) for block in blocks]
+        usage = {
+            "input_tokens": 100,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 10,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 110,
+        }
+        response = {
+            "id": f"resp_{uuid.uuid4().hex}",
+            "object": "response",
+            "created_at": int(time.time()),
+            "status": "completed",
+            "model": body.get("model"),
+            "output": output,
+            "usage": usage,
+        }
+        if not body.get("stream"):
+            self._reply(200, response)
+            return
+        self._begin()
+
+        def event(kind: str, **rest: Any) -> None:
+            self._send({"type": kind, **rest}, kind)
+
+        begun = {**response, "status": "in_progress", "output": [], "usage": None}
+        event("response.created", response=begun)
+        for index, item in enumerate(output):
+            empty: dict[str, Any] = {"content": []} if item["type"] == "message" else {}
+            started = {**item, **empty, "status": "in_progress"}
+            event("response.output_item.added", output_index=index, item=started)
+            if item["type"] == "message":
+                event(
+                    "response.output_text.delta",
+                    item_id=item["id"],
+                    output_index=index,
+                    content_index=0,
+                    delta=item["content"][0]["text"],
+                )
+            event("response.output_item.done", output_index=index, item=item)
+        event("response.completed", response=response)
+
+    def _chat(self, body: dict[str, Any]) -> None:
+        blocks = self.stand_in.answer(asked_in_chat(body), body)
+        text = "".join(block["text"] for block in blocks if block["type"] == "text")
+        calls = [
+            {
+                "index": index,
+                "id": f"call_{uuid.uuid4().hex[:20]}",
+                "type": "function",
+                "function": {
+                    "name": block["name"],
+                    "arguments": json.dumps(block["input"]),
+                },
+            }
+            for index, block in enumerate(
+                block for block in blocks if block["type"] == "tool_use"
+            )
+        ]
+        base = {
+            "id": f"chatcmpl-{uuid.uuid4().hex}",
+            "created": int(time.time()),
+            "model": body.get("model"),
+        }
+        usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+        reason = "tool_calls" if calls else "stop"
+        if not body.get("stream"):
+            message = {"role": "assistant", "content": text or None}
+            choice = {"index": 0, "message": message, "finish_reason": reason}
+            document = {"object": "chat.completion", "choices": [choice]}
+            self._reply(200, {**base, **document, "usage": usage})
+            return
+        self._begin()
+
+        def chunk(delta: dict[str, Any], reason: str | None, **rest: Any) -> None:
+            choice = {"index": 0, "delta": delta, "finish_reason": reason}
+            kind = {"object": "chat.completion.chunk", "choices": [choice]}
+            self._send({**base, **kind, **rest})
+
+        chunk({"role": "assistant", "content": text}, None)
+        if calls:
+            chunk({"tool_calls": calls}, None)
+        chunk({}, reason, usage=usage)
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def _gemini(self, body: dict[str, Any], *, stream: bool) -> None:
+        blocks = self.stand_in.answer(asked_in_gemini(body), body)
+        parts = [
+            {"text": block["text"]}
+            if block["type"] == "text"
+            else {"functionCall": {"name": block["name"], "args": block["input"]}}
+            for block in blocks
+        ]
+        if not body.get("tools"):
+            # What the client asks beside the conversation it wants as JSON.
+            verdict = {
+                "reasoning": "x",
+                "next_speaker": "user",
+                "model_choice": "flash",
+            }
+            parts = [{"text": json.dumps(verdict)}]
+        content = {"role": "model", "parts": parts}
+        document = {
+            "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
+            "usageMetadata": {
+                "promptTokenCount": 100,
+                "candidatesTokenCount": 10,
+                "totalTokenCount": 110,
+            },
+            "modelVersion": "stand-in",
+            "responseId": uuid.uuid4().hex,
+        }
+        if stream:
+            self._begin()
+            self._send(document)
+        else:
+            self._reply(200, document)
+
+
+def _item(block: Block) -> dict[str, Any]:
+    unique = uuid.uuid4().hex[:20]
+    if block["type"] == "text":
+        return {
+            "type": "message",
+            "id": f"msg_{unique}",
+            "role": "assistant",
+            "status": "completed",
+            "content": [
+                {"type": "output_text", "text": block["text"], "annotations": []}
+            ],
+        }
+    return {
+        "type": "function_call",
+        "id": f"fc_{unique}",
+        "call_id": f"call_{unique}",
+        "name": block["name"],
+        "arguments": json.dumps(block["input"]),
+        "status": "completed",
+    }
