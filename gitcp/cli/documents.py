@@ -58,6 +58,8 @@ def checkpoint(found: Checkpoint | None) -> dict[str, Any] | None:
         "restored_from": said.restored_from,
         "replaced": said.replaced,
         "forked_from": said.forked_from,
+        "foreign": found.origin.foreign,
+        "origin": {"files": found.origin.files, "conversation": found.origin.logs},
     }
 
 

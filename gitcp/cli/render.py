@@ -45,6 +45,21 @@ def headline(out: Output, found: Checkpoint) -> str:
     return f"{name_of(out, found)}{f'  {note}' if note else ''}"
 
 
+def whence(out: Output, found: Checkpoint) -> list[str]:
+    """Returns a line that says where a checkpoint comes from, if not from here."""
+    where = found.origin.where
+    if where is None:
+        return []
+    author = found.manifest.author
+    by = f", by {one_line(author, 60)} as it says" if author else ""
+    what = "" if found.origin.files is not None else " (what was said and decided)"
+    return [
+        out.style(
+            f"  from     {one_line(where, 60)}{by}{what}: not made here", bold=True
+        )
+    ]
+
+
 def changed(found: Checkpoint) -> str:
     """Returns the counts of changed files, `+2 ~1 -1`; empty where nothing changed."""
     files = found.manifest.files

@@ -53,6 +53,17 @@ class LogTotals(msgspec.Struct, frozen=True):
     digest: str
 
 
+class Sealed(msgspec.Struct, frozen=True):
+    """Where it was made: a seal of that repository, and what it knew to be foreign.
+
+    `files` and `logs` name where these came from, None for where it was made.
+    """
+
+    seal: str
+    files: str | None = None
+    logs: str | None = None
+
+
 NULL = msgspec.Raw(b"null")
 
 
@@ -84,6 +95,7 @@ class Manifest(msgspec.Struct, frozen=True):
     restored_from: str | None
     replaced: str | None
     forked_from: str | None
+    origin: Sealed | None = None
 
 
 class _Version(msgspec.Struct):

@@ -11,6 +11,7 @@ from gitcp.errors import (
 )
 from gitcp.format.checkpoint import show_path
 from gitcp.ops.planning import check_objects, side
+from gitcp.sharing.executed import withheld_from
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import apply, plan
 from gitcp.worktree.files import Root
@@ -20,7 +21,11 @@ _SHOWN = 5
 
 
 def write_to(
-    target: Checkpoint, directory: Root, paths: Sequence[bytes] = ()
+    target: Checkpoint,
+    directory: Root,
+    paths: Sequence[bytes] = (),
+    *,
+    trust: bool = False,
 ) -> FilePlan:
     """Writes a checkpoint's files into an empty directory.
 
@@ -37,13 +42,18 @@ def write_to(
             paths=there[:_SHOWN],
             hint="name an empty or a new one",
         )
-    steps = plan_whole(target, paths)
+    steps = plan_whole(target, paths, trust=trust)
     write_whole(directory, target, steps)
     return steps
 
 
-def plan_whole(target: Checkpoint, paths: Sequence[bytes] = ()) -> FilePlan:
+def plan_whole(
+    target: Checkpoint, paths: Sequence[bytes] = (), *, trust: bool = False
+) -> FilePlan:
     """Returns the steps that write a checkpoint's files where there is nothing.
+
+    Of a checkpoint made elsewhere, what tools execute by themselves and what leads
+    outside is left out, unless `trust` is given.
 
     Raises:
         CorruptError: the checkpoint is damaged.
@@ -56,9 +66,14 @@ def plan_whole(target: Checkpoint, paths: Sequence[bytes] = ()) -> FilePlan:
                 f"{show_path(path)} is not in checkpoint {target.id}",
                 hint=f"`gitcp files {target.id}` lists what it holds",
             )
+    withhold = not trust and target.origin.files is not None
     try:
         steps = plan.make(
-            Side(None), side(target), target.objects.tree, selects=plan.selection(paths)
+            Side(None),
+            side(target),
+            target.objects.tree,
+            selects=plan.selection(paths),
+            withheld=withheld_from(target.objects) if withhold else None,
         )
     except ValueError as exc:
         raise UnsafePathError(

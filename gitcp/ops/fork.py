@@ -105,6 +105,7 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
             logs_from=start,
             allow_empty=True,
             fork_of=start,
+            files_from=start,
             bases=(start.raw.tree,),
         )
         return store.append(opened, draft).checkpoint

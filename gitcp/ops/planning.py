@@ -15,6 +15,7 @@ from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import GITLINK
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.ops.workspace import Current, Workspace
+from gitcp.sharing.executed import withheld_from
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import apply, plan
 from gitcp.worktree.capture import Snapshot
@@ -28,7 +29,8 @@ class Plan(NamedTuple):
     `steps` is empty where only the conversation is restored; `since` has the newest
     checkpoints of other sessions that were made after the target: what they saved may
     be in these files too. `fork` names the new branch,
-    `onto` the existing one, that goes on from here instead of the current one.
+    `onto` the existing one, that goes on from here instead of the current one. `trust`
+    lets a pulled checkpoint bring everything.
     """
 
     target: Checkpoint
@@ -42,6 +44,12 @@ class Plan(NamedTuple):
     fork: tuple[str, str] | None = None
     onto: Current | None = None
     since: tuple[Checkpoint, ...] = ()
+    trust: bool = False
+
+    @property
+    def withhold(self) -> bool:
+        """Whether what a stranger's checkpoint may not bring unasked is left out."""
+        return not self.trust and self.target.origin.files is not None
 
 
 def side(checkpoint: Checkpoint) -> Side:
@@ -58,10 +66,13 @@ def plan_restore(
     conversation: bool = True,
     note: str | None = None,
     fork: tuple[str, str] | None = None,
+    trust: bool = False,
 ) -> Plan:
     """Returns what restoring a checkpoint would do, writing nothing.
 
-    With `paths` only these files come back, and no conversation.
+    With `paths` only these files come back, and no conversation. Of a checkpoint that
+    was made elsewhere, files that tools execute by themselves and links that lead outside
+    stay as they are, unless `trust` is given.
 
     Raises:
         CorruptError: the target is damaged.
@@ -76,6 +87,7 @@ def plan_restore(
         conversation=conversation,
         note=note,
         fork=fork,
+        trust=trust,
     )
     with workspace.capturing() as capture, transaction(workspace.repository) as opened:
         snapshot = capture.take(opened)
@@ -117,6 +129,7 @@ def unseen_plan(
     conversation: bool = True,
     note: str | None = None,
     fork: tuple[str, str] | None = None,
+    trust: bool = False,
 ) -> Plan:
     """Returns a plan without steps, for a caller that shows it to nobody.
 
@@ -141,6 +154,7 @@ def unseen_plan(
         None,
         note,
         fork,
+        trust=trust,
     )
 
 
@@ -162,7 +176,14 @@ def fill_in(
                 f"{show_path(path)} is neither here nor in checkpoint {wanted.target.id}",
                 hint=f"`gitcp files {wanted.target.id}` lists what it holds",
             )
-    steps = make_steps(present, target, opened, wanted, snapshot.sparse)
+    steps = make_steps(
+        present,
+        target,
+        opened,
+        wanted,
+        snapshot.sparse,
+        withhold=wanted.withhold,
+    )
     check_objects(wanted.target, steps)
     with Root(workspace.top) as root:
         obstacles = apply.obstacles(root, steps)
@@ -175,6 +196,8 @@ def make_steps(
     opened: Transaction,
     wanted: Plan,
     sparse: frozenset[bytes] = frozenset(),
+    *,
+    withhold: bool,
 ) -> FilePlan:
     """Returns the steps between two states.
 
@@ -188,6 +211,7 @@ def make_steps(
             opened.tree,
             selects=plan.selection(wanted.paths),
             sparse=sparse,
+            withheld=withheld_from(wanted.target.objects) if withhold else None,
         )
     except ValueError as exc:
         raise UnsafePathError(

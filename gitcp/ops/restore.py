@@ -105,6 +105,7 @@ def _restore(workspace: Workspace, capture: Capture, wanted: Plan) -> Restored:
         sparse=tuple(base64.b64encode(path).decode() for path in sparse),
         note=wanted.note,
         fork=wanted.fork,
+        withhold=wanted.withhold,
     )
     journal.write(workspace.directory, entry)
     return _finish(workspace, entry, before if saved.created else None)
@@ -163,7 +164,12 @@ def _steps(
 ) -> FilePlan:
     sparse = frozenset(map(base64.b64decode, entry.sparse))
     return make_steps(
-        side(before), side(target), opened, _wanted(entry, target), sparse
+        side(before),
+        side(target),
+        opened,
+        _wanted(entry, target),
+        sparse,
+        withhold=entry.withhold,
     )
 
 

@@ -144,8 +144,12 @@ class Session:
         paths: Sequence[str | bytes] = (),
         files: bool = True,
         conversation: bool = True,
+        trust: bool = False,
     ) -> Plan:
         """Returns what restoring would do; writes nothing.
+
+        Of a checkpoint that was made elsewhere, files that tools execute by themselves
+        and links that lead outside stay as they are, unless `trust` is given.
 
         Raises:
             CorruptError: the checkpoint is damaged.
@@ -157,6 +161,7 @@ class Session:
             paths=[os.fsencode(path) for path in paths],
             files=files,
             conversation=conversation,
+            trust=trust,
         )._replace(onto=Current(self.name, self.branch))
 
     def restore(self, plan: Plan) -> Restored:

@@ -167,5 +167,6 @@ def _branch_off(theirs: Checkpoint, name: str) -> Draft:
         logs_from=theirs,
         allow_empty=True,
         fork_of=theirs,
+        files_from=theirs,
         bases=(theirs.raw.tree,),
     )

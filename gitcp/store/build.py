@@ -25,6 +25,7 @@ from gitcp.names import encode
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, FilesState, same_files
+from gitcp.store.origin import Origin, Seals
 from gitcp.store.summary import summary
 
 _MILLISECOND = 1_000
@@ -53,6 +54,7 @@ class Build:
         draft: Draft,
         tip: Checkpoint | None,
         now: float,
+        seals: Seals,
     ) -> None:
         self._repository = repository
         self._transaction = transaction
@@ -60,6 +62,7 @@ class Build:
         self._tip = tip
         self._before = tip or draft.fork_of
         self._now = now
+        self._seals = seals
         self._metas: dict[LogName, log.Meta] = {}
         self._rewritten = 0
 
@@ -88,7 +91,7 @@ class Build:
         if parent is None:
             anchor = self._repository.anchor()
             parent = bytes.fromhex(anchor) if anchor else None
-        manifest = self._manifest(files, logs_of)
+        manifest = self._manifest(files, logs_of, log_tree)
         root = self._root(files, log_tree, manifest)
         head = manifest.base.commit if manifest.base else None
         bases = [before.raw.tree] if before else []
@@ -199,15 +202,39 @@ class Build:
         if added is not None:
             changes.update(added.changes)
 
-    def _manifest(self, files: FilesState, logs_of: Checkpoint | None) -> Manifest:
+    def _origin(self, logs_of: Checkpoint | None, log_tree: bytes | None) -> Origin:
+        """Returns what of the new checkpoint was not made here.
+
+        Files that come from the work tree are the user's by then, whoever wrote them;
+        records stay a stranger's for as long as they are carried on.
+        """
+        files_of = self._draft.files_from
+        if self._draft.files is None:
+            files_of = self._before
+        return Origin(
+            files_of.origin.files if files_of else None,
+            logs_of.origin.logs if logs_of and log_tree is not None else None,
+        )
+
+    def _manifest(
+        self, files: FilesState, logs_of: Checkpoint | None, log_tree: bytes | None
+    ) -> Manifest:
         draft, before = self._draft, self._before
         carried = logs_of.manifest if logs_of else None
         head, branch = self._repository.head()
         operation = self._repository.operation()
         tasks = [entry.text for entry in draft.decisions if entry.kind == "task"]
+        ident = draft.id or secrets.token_hex(6)
+        sealed = self._seals.make(
+            ident,
+            files.tree,
+            log_tree,
+            self._origin(logs_of, log_tree),
+            self._transaction.scratch,
+        )
         return Manifest(
             format=FORMAT,
-            id=draft.id or secrets.token_hex(6),
+            id=ident,
             session=draft.session,
             branch=draft.branch,
             seq=self._tip.seq + 1 if self._tip else 1,
@@ -230,6 +257,7 @@ class Build:
             restored_from=draft.restored_from,
             replaced=draft.replaced,
             forked_from=draft.fork_of.id if draft.fork_of else None,
+            origin=sealed,
         )
 
     def _count(self, files: FilesState, before: Checkpoint | None) -> Files:

@@ -14,6 +14,7 @@ from gitcp.format.log import Decision
 from gitcp.format.tree import DIRECTORY, Entry
 from gitcp.git.objects import Objects
 from gitcp.store import logs
+from gitcp.store.origin import Origin, Seals
 
 
 class Checkpoint:
@@ -24,9 +25,15 @@ class Checkpoint:
     """
 
     def __init__(
-        self, objects: Objects, oid: bytes, commit: Commit, trailers: Trailers
+        self,
+        objects: Objects,
+        oid: bytes,
+        commit: Commit,
+        trailers: Trailers,
+        seals: Seals,
     ) -> None:
         self.objects = objects
+        self._seals = seals
         self.oid = oid
         self.raw = commit
         self.trailers = trailers
@@ -106,6 +113,11 @@ class Checkpoint:
                 f"{where} has no checkpoint.json", hint="run `gitcp verify`"
             )
         return manifests.decode_manifest(self.objects.blob(entry.oid), where)
+
+    @cached_property
+    def origin(self) -> Origin:
+        """Where its files and its logs were made: here, or elsewhere."""
+        return self._seals.of(self)
 
     def _own(self, path: bytes) -> Entry | None:
         return tree.lookup(

@@ -62,7 +62,8 @@ class Draft(NamedTuple):
     Without `files` those of the tip stay; where there is no tip it holds none.
     `logs_from` takes conversation, decisions, steps and position from another
     checkpoint instead of the tip; `fork_of` starts a new branch there. With `quiet`
-    records that are new are no reason for a checkpoint by themselves.
+    records that are new are no reason for a checkpoint by themselves. `files_from` is
+    the checkpoint whose files were taken over without ever being in the work tree.
     """
 
     session: str
@@ -82,5 +83,6 @@ class Draft(NamedTuple):
     restored_from: str | None = None
     replaced: str | None = None
     fork_of: Checkpoint | None = None
+    files_from: Checkpoint | None = None
     id: str | None = None
     bases: tuple[bytes, ...] = ()

@@ -14,6 +14,7 @@ from gitcp.names import decode
 from gitcp.store.build import Build, timestamp
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
+from gitcp.store.origin import Seals
 
 _RETRIES = 50
 
@@ -33,6 +34,7 @@ class Store:
 
     def __init__(self, repository: Repository, *, clock: Clock = time.time) -> None:
         self.repository = repository
+        self.seals = Seals(repository)
         self._clock = clock
 
     def now(self) -> str:
@@ -52,7 +54,7 @@ class Store:
         trailers = trailers_of(commit)
         if trailers is None:
             return None
-        return Checkpoint(self.repository.objects, raw, commit, trailers)
+        return Checkpoint(self.repository.objects, raw, commit, trailers, self.seals)
 
     def tip(self, session: str, branch: str) -> Checkpoint | None:
         """Returns the newest checkpoint of a branch, or None if there is no branch.
@@ -150,7 +152,12 @@ class Store:
                 )
             with durable.storage("writing the checkpoint"):
                 built = Build(
-                    self.repository, transaction, draft, tip, self._clock()
+                    self.repository,
+                    transaction,
+                    draft,
+                    tip,
+                    self._clock(),
+                    self.seals,
                 ).run()
             if built is None:
                 assert tip is not None

@@ -15,7 +15,8 @@ class Journal(msgspec.Struct, frozen=True):
 
     `checkpoint` is the id that the checkpoint of this restore will have: if the branch
     holds it, only the journal is left to remove. `paths` (empty for all)
-    and `sparse` (left out by a sparse checkout) are base64.
+    and `sparse` (left out by a sparse checkout) are base64. `withhold` leaves out what
+    a stranger's checkpoint may not bring unasked.
     """
 
     checkpoint: str
@@ -29,6 +30,7 @@ class Journal(msgspec.Struct, frozen=True):
     sparse: tuple[str, ...]
     note: str | None
     fork: tuple[str, str] | None = None
+    withhold: bool = False
 
 
 def write(directory: Path, journal: Journal) -> None:

@@ -50,6 +50,8 @@ class FilePlan(NamedTuple):
 
 
 Selects = Callable[[bytes], bool]
+# Why a change of a path, from one entry to another, is not to be made; None if it is.
+Withheld = Callable[[bytes, Entry | None, Entry | None], str | None]
 
 
 def everything(path: bytes) -> bool:
@@ -84,6 +86,7 @@ def make(
     *,
     selects: Selects = everything,
     sparse: Iterable[bytes] = (),
+    withheld: Withheld | None = None,
 ) -> FilePlan:
     """Returns the steps from one state of the files to another.
 
@@ -112,6 +115,10 @@ def make(
             old = None if old is None or old.mode == GITLINK else old
             new = None if new is None or new.mode == GITLINK else new
         if old == new:
+            continue
+        held = withheld(path, old, new) if withheld is not None else None
+        if held is not None:
+            left.append(Left(path, held))
             continue
         steps.append(_step(path, old, new))
         if new is None:

@@ -2,64 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-import pytest
-
+from tests.support.clones import MESSAGES, refs, results, save
 from tests.support.gitrepo import (
     commit_all,
     git,
     git_line,
-    make_repo,
     tree_bytes,
     write_files,
 )
 from tests.support.inprocess import fails, invoke, ok
-
-MESSAGES = b'{"role":"user","content":"Add VAT."}\n'
-
-
-@pytest.fixture
-def hub(tmp_path) -> Path:
-    """A bare repository with the project's first commit."""
-    seed = make_repo(tmp_path / "seed", {"a.py": b"one\n", "b.bin": b"\x00\r\n"})
-    path = tmp_path / "hub.git"
-    git(tmp_path, "clone", "-q", "--bare", seed, path)
-    return path
-
-
-def clone(hub: Path, name: str) -> Path:
-    path = hub.parent / name
-    # Without --no-local objects would be copied that no ref needs.
-    git(hub.parent, "clone", "-q", "--no-local", hub, path)
-    return path
-
-
-@pytest.fixture
-def ann(hub) -> Path:
-    return clone(hub, "ann")
-
-
-@pytest.fixture
-def bob(hub) -> Path:
-    return clone(hub, "bob")
-
-
-def save(repo: Path, *args: str, **files: bytes) -> dict[str, Any]:
-    write_files(repo, {name.replace("_", "."): data for name, data in files.items()})
-    return ok(repo, "save", "--messages", "-", *args, input=MESSAGES)["checkpoint"]
-
-
-def results(repo: Path, verb: str, *args: str) -> dict[str, tuple[str, str]]:
-    found = ok(repo, verb, *args)["branches"]
-    return {
-        f"{one['session']}/{one['branch']}": (one["result"], one["as"]) for one in found
-    }
-
-
-def refs(repo: Path) -> bytes:
-    return git(repo, "for-each-ref")
 
 
 def test_a_session_goes_to_a_fresh_clone_whole(ann, hub, bob):

@@ -21,6 +21,7 @@ from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
 from gitcp.git.objects import BLOB, TREE, object_id
 from gitcp.git.pack import PackWriter
 from gitcp.names import decode, encode
+from gitcp.store import origin
 from tests.support.gitrepo import git, make_repo
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "format.md"
@@ -177,6 +178,7 @@ def manifest(**given: object) -> manifests.Manifest:
         "restored_from": None,
         "replaced": None,
         "forked_from": None,
+        "origin": manifests.Sealed("e" * 64, None, "hub"),
     }
     return manifests.Manifest(**fields | given)
 
@@ -546,3 +548,23 @@ def test_an_empty_pack_is_none(tmp_path):
     assert writer.add_stream(5, iter([b"torn"])) is None
     assert writer.close() is None
     writer.abandon()
+
+
+# --- the seal -----------------------------------------------------------------------
+
+
+def test_the_seal_of_the_document():
+    vector = re.search(
+        r"^Seal with the key `(?P<key>[0-9a-f]{64})`.*?`(?P<seal>[0-9a-f]{64})`",
+        DOCUMENT.read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+    assert vector is not None
+    made = origin._seal(
+        bytes.fromhex(vector["key"]),
+        "0123456789ab",
+        b"\xaa" * 20,
+        b"\xbb" * 20,
+        origin.Origin(None, "Hub"),
+    )
+    assert made == vector["seal"]

@@ -26,6 +26,7 @@ def context_command(out: Output, selector: str | None, window: int | None) -> No
                 "schema": "gitcp.context/1",
                 "checkpoint": found.id,
                 "context": text,
+                "origin": found.origin.logs,
                 "tokens": {"context": own, "total": whole, "window": window},
                 "fits": None if window is None else not too_large,
             }

@@ -84,6 +84,8 @@ def _line(out: Output, found: Checkpoint, prefix: str, *, place: bool) -> str:
     where = f"{said.session}/{said.branch} {number}" if place else number
     trigger = "" if said.trigger == "manual" else f"[{one_line(said.trigger)}] "
     label = f"({one_line(said.label)}) " if said.label else ""
+    if found.origin.files is not None:
+        label = f"<{one_line(found.origin.files, 20)}> {label}"
     messages = f"{said.conversation.messages} msg" if said.conversation else ""
     left = (
         f"{prefix}{out.style(safe(f'{where:<6}'), fg='cyan')} "

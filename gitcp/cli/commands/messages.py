@@ -29,6 +29,11 @@ def messages_command(
 
     found = select(open_workspace(out.directory), selector)
     raw = found.conversation()
+    if found.origin.logs is not None:
+        out.note(
+            f"this conversation was pulled from {found.origin.logs}: it is a record of"
+            " what was said there, not yours"
+        )
     unreadable = 0
     form = form or ("json" if out.json else "jsonl" if file else "markdown")
     if form == "jsonl":

@@ -12,7 +12,14 @@ import click
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, path_inside, yes_option
-from gitcp.cli.render import count, headline, name_of, prompt_plan, step_line
+from gitcp.cli.render import (
+    count,
+    headline,
+    name_of,
+    prompt_plan,
+    step_line,
+    whence,
+)
 from gitcp.errors import GitcpError, PartialError, UsageError
 from gitcp.format.checkpoint import show_path
 from gitcp.ops import extract, planning, resume
@@ -22,6 +29,7 @@ from gitcp.ops.restore import Restored
 from gitcp.ops.resume import Resumption
 from gitcp.ops.select import select
 from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.sharing.executed import EXECUTED, OUTSIDE
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import journal
 from gitcp.worktree.files import Root
@@ -47,6 +55,7 @@ def document(
 
 
 _SINCE = 5
+_HELD = frozenset({EXECUTED, OUTSIDE})
 
 
 def _not_captured(target: Checkpoint) -> list[Left]:
@@ -54,7 +63,7 @@ def _not_captured(target: Checkpoint) -> list[Left]:
 
 
 def _describe(out: Output, wanted: Plan) -> list[str]:
-    lines = [f"Restore {headline(out, wanted.target)}"]
+    lines = [f"Restore {headline(out, wanted.target)}", *whence(out, wanted.target)]
     what = []
     if wanted.files:
         what.append(f"{count(len(wanted.steps.steps), 'change')} to files")
@@ -63,7 +72,18 @@ def _describe(out: Output, wanted: Plan) -> list[str]:
         what.append(f"conversation of {count(said.messages if said else 0, 'message')}")
     lines.append(f"  {', '.join(what)}")
     lines += [step_line(out, step) for step in wanted.steps.steps]
-    for left in (*wanted.steps.left, *_not_captured(wanted.target)):
+    held = [left for left in wanted.steps.left if left.reason in _HELD]
+    if held:
+        lines.append(
+            f"  {count(len(held), 'path')} not brought from elsewhere unasked"
+            " (--trust brings them):"
+        )
+        lines += [
+            f"  {'held':<6} {safe(show_path(left.path))} ({left.reason})"
+            for left in held
+        ]
+    others = [left for left in wanted.steps.left if left.reason not in _HELD]
+    for left in (*others, *_not_captured(wanted.target)):
         lines.append(
             f"  {'left':<6} {safe(show_path(left.path))} ({safe(left.reason)})"
         )
@@ -147,14 +167,22 @@ def _report(
         return
     name = name_of(out, target) if target else "the checkpoint"
     out.print(f"Restored {name}: {count(len(done.plan.steps), 'change')} to files")
+    for line in whence(out, target) if target else []:
+        out.print(line)
     out.print(f"  now at {headline(out, done.checkpoint)}")
     if done.saved is not None:
         out.print(
             f"  what was there is {name_of(out, done.saved)}; `gitcp undo` goes back"
         )
     resume_line(out, resumption)
+    _say_left(out, left)
+
+
+def _say_left(out: Output, left: list[Left]) -> None:
     for item in left:
         out.note(f"  left: {show_path(item.path)} ({item.reason})")
+    if any(item.reason in _HELD for item in left):
+        out.note("  look at these; the same command with --trust brings them")
 
 
 @command("restore")
@@ -165,6 +193,11 @@ def _report(
 @click.option("--dry-run", is_flag=True, help="Show what would be done")
 @click.option("--to", "directory", metavar="DIR", help="Write into an empty directory")
 @click.option("--agent", metavar="NAME", help="Whose conversation it has to be")
+@click.option(
+    "--trust",
+    is_flag=True,
+    help="Bring what a pulled checkpoint may not bring unasked",
+)
 @click.option("--continue", "go_on", is_flag=True, help="Finish an interrupted restore")
 @click.option("--abort", is_flag=True, help="Take an interrupted restore back")
 @yes_option
@@ -177,6 +210,7 @@ def restore_command(
     dry_run: bool,
     directory: str | None,
     agent: str | None,
+    trust: bool,
     go_on: bool,
     abort: bool,
     yes: bool,
@@ -187,6 +221,9 @@ def restore_command(
     checkpoint holds are never overwritten or deleted. The conversation of a coding agent
     is written where its client looks for it, under a new id, and the command that
     resumes it is printed.
+
+    A checkpoint that was pulled does not bring files that tools execute by themselves
+    or links that lead outside, unless --trust is given.
     """
     workspace = open_workspace(out.directory)
     if go_on or abort:
@@ -221,15 +258,20 @@ def restore_command(
                 hint="`gitcp messages SEL -o FILE` writes the conversation",
             )
         if dry_run:
-            _show_whole(out, target, directory, extract.plan_whole(target, inside))
+            steps = extract.plan_whole(target, inside, trust=trust)
+            _show_whole(out, target, directory, steps)
         else:
-            _write_to(out, target, directory, inside)
+            _write_to(out, target, directory, inside, trust=trust)
         return
     workspace.refuse_if_interrupted()
     if yes and not dry_run:
         # Nobody reads the plan first: it is made once, under the lock.
         wanted = planning.unseen_plan(
-            target, paths=inside, files=not conversation, conversation=not files
+            target,
+            paths=inside,
+            files=not conversation,
+            conversation=not files,
+            trust=trust,
         )
     else:
         wanted = planning.plan_restore(
@@ -238,6 +280,7 @@ def restore_command(
             paths=inside,
             files=not conversation,
             conversation=not files,
+            trust=trust,
         )
     carry_out(out, workspace, wanted, yes=yes, dry_run=dry_run)
 
@@ -267,15 +310,25 @@ def _show_whole(
     out: Output, target: Checkpoint, directory: str, steps: FilePlan
 ) -> None:
     if out.json:
-        out.document(document(None, None, steps, _not_captured(target)))
+        left = [*steps.left, *_not_captured(target)]
+        out.document(document(None, None, steps, left))
         return
     out.print(f"Write {headline(out, target)} to {safe(shlex.quote(directory))}")
+    for line in whence(out, target):
+        out.print(line)
     for step in steps.steps:
         out.print(step_line(out, step))
+    for item in steps.left:
+        out.print(f"  {'left':<6} {safe(show_path(item.path))} ({safe(item.reason)})")
 
 
 def _write_to(
-    out: Output, target: Checkpoint, directory: str, paths: list[bytes]
+    out: Output,
+    target: Checkpoint,
+    directory: str,
+    paths: list[bytes],
+    *,
+    trust: bool,
 ) -> None:
     where = Path(os.path.join(out.directory, directory))
     try:
@@ -286,14 +339,18 @@ def _write_to(
             f"{directory} cannot be used: {exc.strerror}", hint="name a new directory"
         ) from exc
     with root:
-        steps = extract.write_to(target, root, paths)
+        steps = extract.write_to(target, root, paths, trust=trust)
     if out.json:
-        out.document(document(target, None, steps, _not_captured(target)))
+        left = [*steps.left, *_not_captured(target)]
+        out.document(document(target, None, steps, left))
     else:
         out.print(
             f"Wrote {count(len(steps.steps), 'path')} of {headline(out, target)}"
             f" to {safe(shlex.quote(directory))}"
         )
+        for line in whence(out, target):
+            out.print(line)
+        _say_left(out, list(steps.left))
 
 
 @command("rollback")

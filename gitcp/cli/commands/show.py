@@ -7,7 +7,7 @@ import click
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe
 from gitcp.cli.options import command
-from gitcp.cli.render import change_lines, decision_line, headline, size, when
+from gitcp.cli.render import change_lines, decision_line, headline, size, when, whence
 from gitcp.format.checkpoint import show_path
 from gitcp.ops.behind import Behind, Part, changed_by, decided_in
 from gitcp.ops.conversation import as_markdown, last_spoken
@@ -75,6 +75,8 @@ def show_command(out: Output, selector: str | None) -> None:
     if behind is not None:
         _show_behind(out, behind)
     out.print(headline(out, found))
+    for line in whence(out, found):
+        out.print(line)
     out.print(f"  made     {when(found)} UTC, {safe(said.trigger)}")
     if said.label:
         out.print(f"  label    {safe(said.label)}")
@@ -100,9 +102,11 @@ def show_command(out: Output, selector: str | None) -> None:
             out.print(decision_line(out, entry))
     if said.conversation is not None:
         conversation = said.conversation
+        logs = found.origin.logs
+        pulled = f", pulled from {one_line(logs, 40)}" if logs else ""
         out.print(
             f"\nConversation ({conversation.messages} messages,"
-            f" {size(conversation.bytes)}, {safe(conversation.kind)})"
+            f" {size(conversation.bytes)}, {safe(conversation.kind)}{pulled})"
         )
         last = last_spoken(found.conversation(), _LAST)
         for line in as_markdown(last).splitlines()[:_LINES]:

@@ -1,0 +1,166 @@
+"""Where a checkpoint was made, so that a stranger's is never taken for one's own.
+
+Each repository has a secret key. What is made in it is sealed with that key; what
+bears no such seal was made elsewhere (docs/format.md, 5).
+"""
+
+import hashlib
+import os
+import secrets
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitcp import durable
+from gitcp.errors import UsageError
+from gitcp.format import layout
+from gitcp.format import tree as trees
+from gitcp.format.checkpoint import Sealed
+from gitcp.git.objects import TREE, object_id
+from gitcp.git.repository import Repository
+from gitcp.names import decode, encode
+
+if TYPE_CHECKING:
+    from gitcp.store.checkpoint import Checkpoint
+
+ELSEWHERE = "elsewhere"
+_KEY = "key"
+_KEY_SIZE = 32
+_DOMAIN = "gitcp origin 1"
+
+
+class Origin(NamedTuple):
+    """Where files and logs of a checkpoint come from: None stands for here.
+
+    A text is the remote they were pulled from, or `elsewhere`. A checkpoint that was
+    made here may go on with a conversation, or fork files, that were not.
+    """
+
+    files: str | None
+    logs: str | None
+
+    @property
+    def foreign(self) -> bool:
+        """Whether anything in it comes from elsewhere."""
+        return self.files is not None or self.logs is not None
+
+    @property
+    def where(self) -> str | None:
+        """Where it comes from, in a word; None where all of it was made here."""
+        return self.files or self.logs
+
+
+HERE = Origin(None, None)
+
+
+class Seals:
+    """Seals what is made in a repository, and tells it from what is not."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._key: bytes | None = None
+
+    def make(
+        self,
+        ident: str,
+        files: bytes | None,
+        logs: bytes | None,
+        origin: Origin,
+        scratch: Path,
+    ) -> Sealed:
+        """Returns the seal for a checkpoint made here, of these two trees.
+
+        The first one makes the key; it is written to `scratch` first.
+
+        Raises:
+            StorageError: the key cannot be written.
+        """
+        key = self._read() or self._new(scratch)
+        return Sealed(_seal(key, ident, files, logs, origin), origin.files, origin.logs)
+
+    def of(self, found: "Checkpoint") -> Origin:
+        """Returns where a checkpoint comes from."""
+        sealed = self._opened(found)
+        if sealed is not None:
+            return sealed
+        where = self._remotes.get(
+            (found.trailers.session, found.trailers.branch), ELSEWHERE
+        )
+        return Origin(where, where if found.log_tree is not None else None)
+
+    def _opened(self, found: "Checkpoint") -> Origin | None:
+        """Returns what the seal vouches for; None where it is missing or not ours."""
+        said = found.manifest.origin
+        key = self._read()
+        if said is None or key is None:
+            return None
+        claimed = Origin(said.files, said.logs)
+        # From the trees themselves: what checkpoint.json says of them is not sealed.
+        entries = dict(found.objects.tree(found.raw.tree))
+        entries.pop(layout.RESERVED, None)
+        files = object_id(TREE, trees.encode(entries)) if entries else None
+        try:
+            seal = _seal(key, found.id, files, found.log_tree, claimed)
+        except UsageError:
+            # No remote has such a name.
+            return None
+        same = secrets.compare_digest(seal.encode(), said.seal.encode())
+        return claimed if same else None
+
+    @cached_property
+    def _remotes(self) -> dict[tuple[str, str], str]:
+        """The remote that a branch of another repository was pulled from."""
+        found: dict[tuple[str, str], str] = {}
+        for ref in self._repository.refs.list(layout.REMOTES):
+            parts = ref.removeprefix(layout.REMOTES).split("/")
+            if len(parts) == 3:  # noqa: PLR2004  remote, session and branch
+                name = decode(parts[0]) or parts[0]
+                found.setdefault((parts[1], parts[2]), name)
+        return found
+
+    def _path(self) -> Path:
+        return self._repository.store_dir / _KEY
+
+    def _read(self) -> bytes | None:
+        if self._key is None:
+            with suppress(OSError):
+                raw = self._path().read_bytes()
+                self._key = raw if len(raw) == _KEY_SIZE else None
+        return self._key
+
+    def _new(self, scratch: Path) -> bytes:
+        staged = scratch / _KEY
+        with durable.storage("making this repository's key"):
+            fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(fd, "wb") as file:
+                file.write(secrets.token_bytes(_KEY_SIZE))
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                self._path().hardlink_to(staged)
+            except FileExistsError:
+                if self._read() is None:
+                    # It is cut short: what it sealed is nobody's any more.
+                    staged.replace(self._path())
+            finally:
+                staged.unlink(missing_ok=True)
+            durable.sync_directory(self._path().parent)
+        key = self._read()
+        assert key is not None
+        return key
+
+
+def _seal(
+    key: bytes, ident: str, files: bytes | None, logs: bytes | None, origin: Origin
+) -> str:
+    parts = [
+        _DOMAIN,
+        ident,
+        files.hex() if files else "",
+        logs.hex() if logs else "",
+        encode(origin.files) if origin.files else "",
+        encode(origin.logs) if origin.logs else "",
+    ]
+    data = "\n".join(parts).encode()
+    return hashlib.blake2b(data, key=key, digest_size=_KEY_SIZE).hexdigest()

@@ -1,0 +1,130 @@
+"""`hooks/update`: what a plain git server lets into refs/gitcp/."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.clones import save
+from tests.support.gitrepo import git, git_line
+from tests.support.inprocess import fails, ok
+
+HOOK = Path(__file__).resolve().parents[2] / "hooks" / "update"
+REF = "refs/gitcp/s/main/main"
+
+
+@pytest.fixture
+def server(hub) -> Path:
+    shutil.copy(HOOK, hub / "hooks" / "update")
+    git(hub, "config", "receive.fsckObjects", "true")
+    return hub
+
+
+def tried(repo: Path, *specs: str) -> str:
+    """Pushes by plain git; returns what the server said, empty if it took it."""
+    done = subprocess.run(
+        ["git", "push", "--force", "origin", *specs],
+        cwd=repo,
+        env=os.environ,
+        capture_output=True,
+        check=False,
+    )
+    said = done.stderr.decode()
+    assert (done.returncode == 0) == ("rejected" not in said), said
+    return said if done.returncode else ""
+
+
+def forged(repo: Path, start: str, *changes: tuple[bytes, bytes]) -> str:
+    raw = git(repo, "cat-file", "commit", start)
+    for old, new in changes:
+        assert old in raw
+        raw = raw.replace(old, new)
+    args = ("hash-object", "--literally", "-t", "commit", "-w", "--stdin")
+    return git(repo, *args, input=raw).decode().strip()
+
+
+def test_what_gitcp_pushes_is_taken(ann, server, bob):
+    save(ann, a_py=b"1")
+    ok(ann, "push")
+    save(ann, a_py=b"2")
+    ok(ann, "fork", "1", "side", "--no-switch")
+    ok(ann, "fork", "last", "A name/with é", "--no-switch")
+    assert {one["result"] for one in ok(ann, "push")["branches"]} == {
+        "created",
+        "fast-forward",
+    }
+    ok(bob, "pull")
+    assert ok(bob, "verify")["ok"]
+
+
+def test_other_refs_are_none_of_its_business(ann, server):
+    git(ann, "commit", "-q", "--allow-empty", "-m", "x")
+    assert not tried(ann, "HEAD:refs/heads/main", "HEAD~1:refs/heads/other")
+    assert not tried(ann, ":refs/heads/other", "HEAD~1:refs/heads/main")
+
+
+def test_a_session_is_neither_deleted_nor_taken_back(ann, server):
+    first = save(ann, a_py=b"1")["commit"]
+    save(ann, a_py=b"2")
+    ok(ann, "push")
+    tip = git_line(server, "rev-parse", REF)
+    assert "not deleted" in tried(ann, f":{REF}")
+    assert "does not go on" in tried(ann, f"{first}:{REF}")
+    assert git_line(server, "rev-parse", REF) == tip
+    git(server, "config", "gitcp.allowPruned", "true")
+    assert not tried(ann, f"{first}:{REF}")
+    git(server, "config", "gitcp.allowDelete", "true")
+    assert not tried(ann, f":{REF}")
+
+
+def test_only_what_is_a_branch_of_a_session_comes_in(ann, server):
+    save(ann, a_py=b"1")
+    for ref in (
+        "refs/gitcp/s/main",
+        "refs/gitcp/s/main/main/more",
+        "refs/gitcp/r/origin/main/main",
+        "refs/gitcp/s/Main/main",
+        "refs/gitcp/s/-x/main",
+        "refs/gitcp/s/a.b/main",
+    ):
+        assert "no branch of a session" in tried(ann, f"{REF}:{ref}"), ref
+    assert "another branch" in tried(ann, f"{REF}:refs/gitcp/s/main/other")
+    assert "no checkpoint" in tried(ann, f"HEAD:{REF}")
+    blob = git(ann, "hash-object", "-w", "--stdin", input=b"x").decode().strip()
+    assert "must be a commit" in tried(ann, f"{blob}:{REF}")
+    assert git(server, "for-each-ref", "refs/gitcp") == b""
+
+
+def test_a_line_that_is_not_linear_or_not_whole_stays_out(ann, server):
+    save(ann, a_py=b"1")
+    save(ann, a_py=b"2")
+    tip = git_line(ann, "rev-parse", REF)
+    first = git_line(ann, "rev-parse", f"{REF}~1")
+    head = git_line(ann, "rev-parse", "HEAD")
+    parent = f"parent {first}\n".encode()
+    two = forged(ann, tip, (parent, parent + f"parent {head}\n".encode()))
+    assert "more than one parent" in tried(ann, f"{two}:{REF}")
+    gap = forged(ann, tip, (b"Gitcp-Seq: 2", b"Gitcp-Seq: 3"))
+    assert "number before" in tried(ann, f"{gap}:{REF}")
+    beheaded = forged(ann, tip, (parent, b""))
+    assert "first checkpoint is missing" in tried(ann, f"{beheaded}:{REF}")
+    onto = forged(ann, tip, (parent, f"parent {head}\n".encode()))
+    assert "not the first" in tried(ann, f"{onto}:{REF}")
+    tree = git_line(ann, "rev-parse", f"{tip}^{{tree}}")
+    bare = git_line(ann, "rev-parse", "HEAD^{tree}")
+    empty = forged(ann, tip, (tree.encode(), bare.encode()))
+    assert "without a record" in tried(ann, f"{empty}:{REF}")
+    named = forged(ann, tip, (b"Gitcp-Checkpoint: ", b"Gitcp-Checkpoint: X"))
+    assert "no id" in tried(ann, f"{named}:{REF}")
+    assert git(server, "for-each-ref", "refs/gitcp") == b""
+    assert not tried(ann, f"{tip}:{REF}")
+
+
+def test_gitcp_says_why_the_server_refused(ann, server, bob):
+    (server / "hooks" / "update").write_text("#!/bin/sh\necho no way >&2; exit 1\n")
+    save(ann, a_py=b"1")
+    assert "hook declined" in fails(ann, 12, "push")
