@@ -47,6 +47,12 @@ def _show_behind(out: Output, behind: Behind) -> None:
         out.print(f"  (it was made of {some}{more})")
 
 
+def _head(out: Output, found: Checkpoint) -> None:
+    out.print(headline(out, found))
+    for line in whence(out, found):
+        out.print(line)
+
+
 @command("show")
 @click.argument("selector", metavar="[SEL]", required=False)
 def show_command(out: Output, selector: str | None) -> None:
@@ -74,9 +80,7 @@ def show_command(out: Output, selector: str | None) -> None:
     said = found.manifest
     if behind is not None:
         _show_behind(out, behind)
-    out.print(headline(out, found))
-    for line in whence(out, found):
-        out.print(line)
+    _head(out, found)
     out.print(f"  made     {when(found)} UTC, {safe(said.trigger)}")
     if said.label:
         out.print(f"  label    {safe(said.label)}")
