@@ -1,11 +1,15 @@
 """Selecting a checkpoint: `[SESSION[/BRANCH]:]WHAT` (the interface, docs/cli.md)."""
 
+import datetime
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from itertools import accumulate
+from typing import NamedTuple, Self
 
 from gitcp.agents import registry
+from gitcp.agents.client import TURN_START
 from gitcp.errors import AmbiguousError, NotFoundError, UsageError
+from gitcp.format import jsontext, log
 from gitcp.format.layout import LogName
 from gitcp.names import check_typed, encode
 from gitcp.ops import behind
@@ -259,42 +263,91 @@ def _anywhere(store: Store, what: str) -> Checkpoint | None:
 
 
 def before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | None:
-    """Returns the newest checkpoint of a line that does not hold a message yet.
+    """Returns the checkpoint of a line that holds the state before a message or prompt.
 
-    That is the state before that message or prompt.
+    That is the newest one whose conversation does not hold it yet, but for those made
+    after it all the same: in the middle of a turn somebody may commit or save, and such
+    a checkpoint has the files of then with the conversation of before.
     """
     if len(ident) < _SHORTEST:
         return None
-    at = _position(tip, ident)
-    if at is None:
+    place = _Place.of(tip, ident)
+    if place is None:
         return None
-    source = _source(tip)
+    found: Checkpoint | None = None
     for checkpoint in store.line(tip):
-        if _source(checkpoint) != source:
-            # A copy that the client made: what it was copied from may hold it as well.
-            at = _position(checkpoint, ident)
-            if at is None:
-                return checkpoint
-            source = _source(checkpoint)
-        name = LogName("conversation", source or "")
-        held = logs.meta(checkpoint.log_tree, name, checkpoint.objects)
-        if held is None or held.bytes <= at:
+        held = place.held(checkpoint)
+        if held is None:
+            # Another conversation, or the same one before its client rewrote it.
+            other = _Place.of(checkpoint, ident)
+            if other is not None:
+                place = other
+                held = place.held(checkpoint)
+        if held is not None and held > place.at:
+            continue
+        if checkpoint.trailers.trigger == TURN_START or place.made_before(checkpoint):
             return checkpoint
-    return None
+        # Made later, but nearest to it of what there is.
+        found = checkpoint
+    return found
 
 
-def _source(checkpoint: Checkpoint) -> str | None:
-    said = checkpoint.manifest.conversation
-    return said.source if said is not None else None
+class _Place(NamedTuple):
+    """Where a message begins in a conversation, and since when it is there.
+
+    `digests` are those of the conversation's beginnings, by their number of segments.
+    """
+
+    source: str
+    at: int
+    since: float | None
+    digests: tuple[str, ...]
+
+    @classmethod
+    def of(cls, checkpoint: Checkpoint, ident: str) -> Self | None:
+        said = checkpoint.manifest.conversation
+        if said is None:
+            return None
+        name = LogName("conversation", said.source)
+        read = checkpoint.objects
+        pieces = list(
+            map(read.blob, logs.segments(checkpoint.log_tree, name, read.tree))
+        )
+        raw = b"".join(pieces)
+        if registry.known(said.kind):
+            at = registry.client(said.kind).position(raw, ident)
+        else:
+            at = raw.find(f'"{ident}"'.encode())
+        if at is None or at < 0:
+            return None
+        digests = accumulate(pieces, log.chain, initial=log.EMPTY_DIGEST)
+        return cls(said.source, at, _time_of(raw, at), tuple(digests))
+
+    def held(self, checkpoint: Checkpoint) -> int | None:
+        """Returns how many bytes of this conversation a checkpoint holds.
+
+        None where it holds none, or others than this conversation begins with.
+        """
+        name = LogName("conversation", self.source)
+        meta = logs.meta(checkpoint.log_tree, name, checkpoint.objects)
+        if meta is None or meta.segments >= len(self.digests):
+            return None
+        return meta.bytes if self.digests[meta.segments] == meta.digest else None
+
+    def made_before(self, checkpoint: Checkpoint) -> bool:
+        """Whether a checkpoint was made before the message, as far as that is known."""
+        if self.since is None:
+            return True
+        created = datetime.datetime.fromisoformat(checkpoint.manifest.created)
+        return created.timestamp() <= self.since
 
 
-def _position(checkpoint: Checkpoint, ident: str) -> int | None:
-    """Returns where a message or prompt begins in a conversation, or None."""
-    said = checkpoint.manifest.conversation
-    if said is None:
+def _time_of(raw: bytes, at: int) -> float | None:
+    """Returns when a message was written, if its record says so."""
+    start = raw.rfind(b"\n", 0, at) + 1
+    end = raw.find(b"\n", at)
+    try:
+        record = jsontext.decode(raw[start : end if end >= 0 else len(raw)])
+        return datetime.datetime.fromisoformat(record["timestamp"]).timestamp()
+    except (ValueError, KeyError, TypeError, OverflowError):
         return None
-    raw = checkpoint.conversation()
-    if registry.known(said.kind):
-        return registry.client(said.kind).position(raw, ident)
-    at = raw.find(f'"{ident}"'.encode())
-    return at if at >= 0 else None

@@ -78,6 +78,11 @@ class Session:
     def __repr__(self) -> str:
         return f"<gitcp.{type(self).__name__} {self.name}/{self.branch}>"
 
+    @property
+    def workspace(self) -> Workspace:
+        """The work tree it is saved from."""
+        return self._workspace
+
     def save(
         self,
         *,

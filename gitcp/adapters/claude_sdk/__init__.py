@@ -14,6 +14,8 @@ except ModuleNotFoundError as exc:
         name=exc.name,
     ) from exc
 
+from gitcp.adapters.claude_sdk.hooks import checkpoint_hooks
+from gitcp.adapters.claude_sdk.rewind import Rewound, rewind_files
 from gitcp.adapters.claude_sdk.store import GitcpSessionStore
 
-__all__ = ["GitcpSessionStore"]
+__all__ = ["GitcpSessionStore", "Rewound", "checkpoint_hooks", "rewind_files"]

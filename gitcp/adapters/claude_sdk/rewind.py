@@ -1,0 +1,136 @@
+"""Files as they were at a prompt, by the prompt's message id."""
+
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from gitcp.adapters.claude_sdk.hooks import AGENT
+from gitcp.agents import registry
+from gitcp.errors import GitcpError, NotFoundError
+from gitcp.format.checkpoint import show_path
+from gitcp.ops import agent_records, agent_sessions, planning, restore
+from gitcp.ops.select import before_message
+from gitcp.ops.session import Session
+from gitcp.ops.workspace import Current, Workspace, open_workspace
+from gitcp.store.checkpoint import Checkpoint
+
+
+class _Fields(NamedTuple):
+    target: Checkpoint
+    saved: Checkpoint | None
+    files_changed: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+class Rewound(_Fields):
+    """What a rewind did.
+
+    `target` is the checkpoint at the prompt, `saved` the one that holds what was there
+    before the rewind (None where the newest one did, and for a dry run). `files_changed`
+    are the paths written, deleted or made, `left` those that were left as they are, with
+    the reason.
+    """
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Returns itself: `await rewind_files(...)` reads as with the SDK's client."""
+
+        async def itself() -> Self:
+            return self
+
+        return itself().__await__()
+
+
+def rewind_files(
+    user_message_uuid: str, session: Session | None = None, *, dry_run: bool = False
+) -> Rewound:
+    """Brings the files back as they were when a prompt was sent.
+
+        message.uuid  # of a UserMessage, with extra_args={"replay-user-messages": None}
+        done = rewind_files(message.uuid, session)
+
+    All files: what shell commands did is undone as well, made directories go, deleted
+    and renamed files come back. What is there now is saved first (`done.saved`), and what
+    no checkpoint holds is never overwritten. The conversation stays as it is. Without a
+    session all those of the repository around the current directory are searched. With
+    `dry_run` nothing is written.
+
+    Raises:
+        NotFoundError: no checkpoint was made before that message.
+        WouldOverwriteError: something that no checkpoint holds is in the way.
+        PartialError: done, but files changed meanwhile and were left alone.
+        BusyError: another save or restore is under way.
+    """
+    workspace = session.workspace if session is not None else open_workspace(".")
+    target, onto = _at(workspace, session, user_message_uuid)
+    if dry_run:
+        made = planning.plan_restore(workspace, target, conversation=False)
+        steps, saved, left = made.steps, None, (*made.steps.left, *made.obstacles)
+    else:
+        # Made again under the lock in any case, from what is there then.
+        wanted = planning.unseen_plan(target, conversation=False)._replace(onto=onto)
+        done = restore.restore(workspace, wanted)
+        steps, saved, left = done.plan, done.saved, done.left
+    return Rewound(
+        target,
+        saved,
+        tuple(show_path(step.path) for step in steps.steps),
+        tuple(f"{show_path(one.path)}: {one.reason}" for one in left),
+    )
+
+
+def _at(
+    workspace: Workspace, session: Session | None, ident: str
+) -> tuple[Checkpoint, Current]:
+    for tip in _tips(workspace, session):
+        with suppress(GitcpError):
+            found = before_message(workspace.store, tip, ident) or _live(
+                workspace, tip, ident
+            )
+            if found is not None:
+                return found, Current(tip.session, tip.branch)
+    where = f"in {session.name}" if session is not None else "here"
+    raise NotFoundError(
+        f"there is no checkpoint {where} from before a message {ident!a}",
+        hint="checkpoint_hooks(session) makes them; `gitcp log` shows what there is",
+    )
+
+
+def _tips(workspace: Workspace, session: Session | None) -> Iterator[Checkpoint]:
+    """Yields the branches to search: the session's own or the current one, then others."""
+    store = workspace.store
+    first = workspace.current()
+    if session is not None:
+        first = Current(session.name, session.branch)
+    tip = store.tip(first.session, first.branch)
+    if tip is not None:
+        yield tip
+    found = []
+    for key, oid in store.refs().items():
+        with suppress(GitcpError):
+            other = store.checkpoint(oid)
+            if other is None or other == tip:
+                continue
+            if session is None or store.names(key, oid)[0] == session.name:
+                found.append(other)
+    yield from sorted(found, key=lambda one: one.raw.epoch, reverse=True)
+
+
+def _live(workspace: Workspace, tip: Checkpoint, ident: str) -> Checkpoint | None:
+    """Finds a message that the client has written, and no checkpoint holds yet.
+
+    That is so within a turn, and after one that was interrupted.
+    """
+    client = registry.client(AGENT)
+    for binding in agent_sessions.latest_first(workspace, AGENT):
+        here = (binding.session, binding.branch) == (tip.session, tip.branch)
+        if not here or binding.transcript is None:
+            continue
+        raw = agent_records.read(Path(binding.transcript))
+        held = agent_records.meta(tip, binding.source)
+        at = client.position(raw, ident)
+        if at is not None and (held is None or held.bytes <= at):
+            return tip
+    return None
