@@ -10,6 +10,7 @@ from gitcp.errors import UsageError
 _MODULES = {
     "claude-code": "gitcp.agents.claude_code",
     "codex": "gitcp.agents.codex",
+    "gemini": "gitcp.agents.gemini",
 }
 NAMES = tuple(sorted(_MODULES))
 

@@ -1,0 +1,282 @@
+"""Gemini CLI: its hooks, its chats, and how a conversation resumes.
+
+A chat is `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`: a header with the
+session's id, then messages (a later one with the same id replaces the earlier), and
+patches (`{"$set": {…}}`), which may hold messages too. Which project a directory is says
+`~/.gemini/projects.json`. A client that resumes writes a file of its own.
+"""
+
+import json
+import os
+import re
+import time
+import unicodedata
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gitcp.agents import client as words
+from gitcp.agents import hook_settings
+from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
+from gitcp.errors import UsageError
+
+_TIMEOUT_MS = 30_000
+
+# hook -> what it means. PreCompress is not among them: it runs before every answer.
+_HOOKS: Final = {
+    "SessionStart": words.SESSION_START,
+    "BeforeAgent": words.TURN_START,
+    "AfterTool": words.TOOL,
+    "AfterAgent": words.TURN_END,
+    "SessionEnd": words.SESSION_END,
+}
+
+
+class _Patch(msgspec.Struct):
+    messages: list[msgspec.Raw] = []
+
+
+class _Record(msgspec.Struct):
+    """What gitcp looks at in a record; everything else is opaque."""
+
+    id: str | None = None
+    type: str | None = None
+    content: Any = None
+    toolCalls: msgspec.Raw | None = None  # noqa: N815  the client's spelling
+    patch: _Patch | None = msgspec.field(default=None, name="$set")
+
+
+class _Header(msgspec.Struct):
+    sessionId: str  # noqa: N815
+    projectHash: str  # noqa: N815
+
+
+class _Projects(msgspec.Struct):
+    projects: dict[str, str] = {}
+
+
+_RECORD = msgspec.json.Decoder(_Record)
+_HEADER = msgspec.json.Decoder(_Header)
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+_SPOKEN = frozenset({"user", "gemini"})
+
+
+class Gemini:
+    """The client of this module."""
+
+    name = "gemini"
+    title = "Gemini CLI"
+
+    # --- hooks ----------------------------------------------------------------------
+
+    def event(
+        self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> Event | None:
+        """Returns what a hook call means."""
+        what = _HOOKS.get(hook)
+        session = _text(payload, "session_id")
+        if what is None or session is None:
+            return None
+        path = _text(payload, "transcript_path")
+        tool = _text(payload, "tool_name")
+        return Event(
+            what,
+            session,
+            _text(payload, "cwd") or "/",
+            transcript=Path(path) if path and os.path.isabs(path) else None,
+            asked=_text(payload, "prompt"),
+            said=_text(payload, "prompt_response"),
+            tools=(tool,) if tool else (),
+            origin=_text(payload, "source") if what == words.SESSION_START else None,
+            project=environment.get("GEMINI_PROJECT_DIR"),
+        )
+
+    def settled(self, event: Event, tail: bytes) -> bool:
+        """Whether the end of the chat holds the last words of the turn."""
+        wanted = (event.said or "").strip()
+        if event.what != words.TURN_END or not wanted:
+            return True
+        return any(
+            record.type == "gemini" and _said(record).strip() == wanted
+            for record in _messages(tail)
+        )
+
+    def speaks(self, tail: bytes) -> bool:
+        """Whether a person or the model said something."""
+        return any(
+            record.type == "gemini"
+            or (
+                record.type == "user"
+                and not _said(record).lstrip().startswith("<session_context>")
+            )
+            for record in _messages(tail)
+        )
+
+    def sources(self, event: Event) -> list[Source]:
+        """Returns the chat."""
+        return [] if event.transcript is None else [Source("", event.transcript)]
+
+    # --- chats ----------------------------------------------------------------------
+
+    def directory(self, content: bytes) -> str | None:
+        """Returns None: a chat names its project by a digest only."""
+        del content
+        return None
+
+    def copied(self, content: bytes) -> frozenset[str]:
+        """Returns the ids of the messages; they stay when a chat is resumed."""
+        return frozenset(one.id for one in _messages(content) if one.id)
+
+    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+        """Returns the first message that was not copied; "" if none was, None if all."""
+        for number, record in enumerate(_messages(content)):
+            if record.id and record.id not in copied:
+                return record.id if number else ""
+        return None
+
+    def position(self, content: bytes, ident: str) -> int | None:
+        """Returns where a message begins."""
+        needle = f'"{ident}"'.encode()
+        at = 0
+        while (at := content.find(needle, at)) >= 0:
+            start = content.rfind(b"\n", 0, at) + 1
+            end = content.find(b"\n", at)
+            end = end if end >= 0 else len(content)
+            if any(one.id == ident for one in _messages(content[start:end])):
+                return start
+            at = end
+        return None
+
+    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+        """Returns a copy of the chat with another id in its headers."""
+        content = whole_lines(kept.content)
+        if not self.speaks(content):
+            return None
+        new = str(uuid.uuid4())
+        written = b"\n".join(
+            _renamed(line, kept.session, new) for line in content.split(b"\n")
+        )
+        root = os.path.realpath(kept.directory)
+        home = place.home / ".gemini"
+        slug, registry = _project(home / "projects.json", root)
+        stamp = time.strftime("%Y-%m-%dT%H-%M", time.gmtime())
+        chats = home / "tmp" / slug / "chats"
+        files = [(chats / f"session-{stamp}-{new[:8]}.jsonl", written)]
+        if registry is not None:
+            files.append((home / "projects.json", registry))
+            files.append((home / "tmp" / slug / ".project_root", root.encode()))
+        return WriteBack(new, tuple(files), ("gemini", "--resume", new), kept.directory)
+
+    # --- settings -------------------------------------------------------------------
+
+    def settings(self, scope: str, place: Place) -> Path:
+        """Returns the settings file of a scope."""
+        if scope == "user":
+            return place.home / ".gemini" / "settings.json"
+        if scope != "project":
+            raise UsageError(
+                f"Gemini CLI has no settings for --scope {scope}",
+                hint="use --scope user or --scope project",
+            )
+        if place.top is None:
+            raise UsageError(
+                "--scope project needs a project, and this is no git repository",
+                hint="go to one, or use --scope user",
+            )
+        return place.top / ".gemini" / "settings.json"
+
+    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
+        """Returns the settings with our hooks."""
+        wanted = {
+            hook: {
+                "hooks": [
+                    {
+                        "type": "command",
+                        "command": command(hook),
+                        "timeout": _TIMEOUT_MS,
+                    }
+                ]
+            }
+            for hook in _HOOKS
+        }
+        return hook_settings.merge(text, self.name, wanted)
+
+    def unmerge(self, text: bytes) -> bytes | None:
+        """Returns the settings without our hooks."""
+        return hook_settings.unmerge(text, self.name)
+
+    def installed(self, text: bytes) -> bool:
+        """Whether our hooks are in the settings."""
+        return hook_settings.installed(text, self.name)
+
+    def notes(self, scope: str) -> tuple[str, ...]:
+        """Returns what the user has to know."""
+        if scope != "project":
+            return ()
+        return ("Gemini CLI runs a project's hooks only in a folder that you trust",)
+
+
+CLIENT = Gemini()
+
+
+def _project(registry: Path, root: str) -> tuple[str, bytes | None]:
+    """Returns the client's name for a project, and its registry if that must grow."""
+    try:
+        raw = registry.read_bytes()
+        known: dict[str, Any] = json.loads(raw)
+        names = msgspec.json.decode(raw, type=_Projects).projects
+    except (OSError, ValueError, *_UNREADABLE):
+        known, names = {}, {}
+    if root in names:
+        return names[root], None
+    plain = unicodedata.normalize("NFKD", os.path.basename(root)).lower()
+    base = re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "project"
+    slug, number = base, 1
+    while slug in names.values() or (registry.parent / "tmp" / slug).exists():
+        slug, number = f"{base}-{number}", number + 1
+    known["projects"] = {**names, root: slug}
+    return slug, json.dumps(known, indent=2, ensure_ascii=False).encode()
+
+
+def _renamed(line: bytes, old: str | None, new: str) -> bytes:
+    """Returns a header with the session's id replaced; any other record as it is."""
+    if not old or b'"projectHash"' not in line:
+        return line
+    try:
+        if _HEADER.decode(line).sessionId != old:
+            return line
+    except _UNREADABLE:
+        return line
+    name = rb'("sessionId"\s*:\s*)"' + re.escape(old.encode()) + b'"'
+    return re.sub(name, rb'\g<1>"' + new.encode() + b'"', line, count=1)
+
+
+def _text(payload: Mapping[str, Any], name: str) -> str | None:
+    found = payload.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def _messages(raw: bytes) -> Iterator[_Record]:
+    for line in raw.split(b"\n"):
+        try:
+            record = _RECORD.decode(line)
+            inner = [record]
+            if record.patch is not None:
+                inner = [_RECORD.decode(one) for one in record.patch.messages]
+        except _UNREADABLE:
+            continue
+        yield from (one for one in inner if one.type in _SPOKEN)
+
+
+def _said(record: _Record) -> str:
+    if isinstance(record.content, str):
+        return record.content
+    blocks = record.content if isinstance(record.content, list) else ()
+    return "".join(
+        block["text"]
+        for block in blocks
+        if isinstance(block, dict) and isinstance(block.get("text"), str)
+    )

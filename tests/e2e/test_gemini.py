@@ -1,0 +1,142 @@
+"""Gemini CLI itself, hooks and all, against a stand-in model."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.anthropic_server import say, use
+from tests.support.gitrepo import gitcp_environment, run_gitcp, tree_bytes
+from tests.support.model_server import ModelServer
+
+GEMINI = shutil.which("gemini")
+
+pytestmark = [
+    pytest.mark.skipif(
+        GEMINI is None, reason="there is no gemini (npm i @google/gemini-cli)"
+    ),
+    pytest.mark.timeout(280),
+]
+
+SCRIPT = {
+    "turn one": [
+        [use("run_shell_command", command="sed -i s/alpha/ALPHA/ keep.txt")],
+        [say("turn one done")],
+    ],
+    "turn two": [
+        [use("run_shell_command", command="rm keep.txt; mkdir d; echo 2 > d/two")],
+        [use("run_shell_command", command="false")],
+        [say("turn two done")],
+    ],
+    "another way": [[use("write_file", file_path="new.txt", content="n")], [say("ok")]],
+}
+SETTINGS = {
+    "security": {
+        "auth": {"selectedType": "gemini-api-key"},
+        "folderTrust": {"enabled": False},
+    },
+    "privacy": {"usageStatisticsEnabled": False},
+    "telemetry": {"enabled": False},
+    "general": {"enableAutoUpdate": False, "disableUpdateNag": True},
+    "model": {"name": "gemini-2.5-flash"},
+}
+
+
+class Project:
+    """A project with Gemini CLI in it, in a home of its own."""
+
+    def __init__(self, top: Path, home: Path, server: ModelServer) -> None:
+        self.top, self.server = top, server
+        self.settings = home / ".gemini" / "settings.json"
+        self.settings.parent.mkdir(parents=True)
+        self.settings.write_text(json.dumps(SETTINGS))
+        self.extra = {"HOME": str(home)}
+        self.environment = {
+            **gitcp_environment(self.extra),
+            "GEMINI_API_KEY": "dummy",
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            "GOOGLE_GEMINI_BASE_URL": server.url,
+            "CI": "1",
+        }
+
+    def gemini(self, prompt: str, resume: str | None = None) -> str:
+        """Runs a turn; returns the id of the session."""
+        assert GEMINI is not None
+        how = ["--approval-mode", "yolo", "--output-format", "json"]
+        done = subprocess.run(
+            [GEMINI, *(["-r", resume] if resume else []), "-p", prompt, *how],
+            cwd=self.top,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        found: str = json.loads(done.stdout)["session_id"]
+        return found
+
+    def gitcp(self, *args: str) -> Any:
+        done = run_gitcp(self.top, *args, "--json", env=self.extra)
+        assert done.returncode == 0, (done.stdout, done.stderr)
+        return json.loads(done.stdout)
+
+    def checkpoints(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.gitcp("log")["checkpoints"]
+        return found[::-1]
+
+    def sent_before(self, prompt: str) -> list[Any]:
+        contents: list[Any] = self.server.bodies(prompt)[0]["contents"]
+        assert prompt in json.dumps(contents[-1])
+        return contents[:-1]
+
+
+@pytest.fixture
+def project(repo, tmp_path):
+    (repo / "keep.txt").write_bytes(b"alpha\n")
+    with ModelServer(SCRIPT) as server:
+        found = Project(repo, tmp_path / "home", server)
+        found.gitcp("install", "gemini")
+        yield found
+
+
+def test_restore_and_fork_resume_with_the_words_that_were_said(project):
+    first = project.gemini("turn one")
+    tree = tree_bytes(project.top)
+    project.gemini("turn two", first)
+    ends = [one for one in project.checkpoints() if one["trigger"] == "turn-end"]
+    assert [one["note"] for one in ends] == ["turn one", "turn two"]
+    assert ends[0]["conversation"]["agent_session"] == first
+
+    restored = project.gitcp("restore", ends[0]["id"], "-y")
+    assert tree_bytes(project.top) == tree
+    words = restored["resume"].split()
+    assert words[:2] == ["gemini", "--resume"]
+    assert words[2] != first
+    project.gemini("another way", words[2])
+    assert (project.top / "new.txt").read_bytes() == b"n"
+    assert project.sent_before("another way") == project.sent_before("turn two")
+    last = project.checkpoints()[-1]
+    assert (last["note"], last["branch"]) == ("another way", "main")
+
+    # As on another machine: the client knows neither the project nor the chat.
+    shutil.rmtree(project.settings.parent / "tmp")
+    os.unlink(project.settings.parent / "projects.json")
+    forked = project.gitcp("fork", ends[0]["id"], "second", "-y")
+    project.gemini("another way", forked["resume"].split()[2])
+    assert project.sent_before("another way") == project.sent_before("turn two")
+    assert project.checkpoints()[-1]["branch"] == "second"
+    assert project.gitcp("verify")["ok"]
+    log = project.top / ".git" / "gitcp" / "hooks.log"
+    assert not log.exists(), log.read_text()
+
+
+def test_uninstall_leaves_the_settings_as_they_were(project):
+    project.gitcp("uninstall", "gemini")
+    assert json.loads(project.settings.read_text()) == SETTINGS
+    assert project.settings.read_text() == json.dumps(SETTINGS)
