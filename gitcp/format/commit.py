@@ -41,9 +41,17 @@ class Trailers(NamedTuple):
 
 
 def encode_commit(
-    tree: bytes, parent: bytes | None, epoch: int, note: str | None, trailers: Trailers
+    tree: bytes,
+    parent: bytes | None,
+    epoch: int,
+    note: str | None,
+    trailers: Trailers,
+    extra: tuple[tuple[str, str], ...] = (),
 ) -> bytes:
-    """Returns the raw commit object. `epoch` is in seconds and clamped."""
+    """Returns the raw commit object. `epoch` is in seconds and clamped.
+
+    `extra` are more trailers, names without `Gitcp-`, values printable ASCII.
+    """
     when = max(0, min(epoch, _LATEST))
     who = b"%b %d +0000" % (_WHO, when)
     # A commit cannot hold NUL; the exact note is in checkpoint.json.
@@ -59,6 +67,7 @@ def encode_commit(
         lines.append(f"Gitcp-Base: {trailers.base}")
     if trailers.label is not None:
         lines.append(f"Gitcp-Label: {encode(trailers.label)}")
+    lines += [f"Gitcp-{name}: {value}" for name, value in extra]
     head = [b"tree " + tree.hex().encode()]
     if parent is not None:
         head.append(b"parent " + parent.hex().encode())
@@ -90,16 +99,25 @@ def parse_commit(raw: bytes) -> Commit:
     return Commit(tree, tuple(parents), committer, message)
 
 
-def trailers_of(commit: Commit) -> Trailers | None:
-    """Returns the trailers of a checkpoint, or None for any other commit."""
-    if not commit.committer.startswith(_WHO + b" "):
-        return None
+def trailer(commit: Commit, name: str) -> str | None:
+    """Returns the value of one trailer, or None."""
+    return _pairs(commit).get(name)
+
+
+def _pairs(commit: Commit) -> dict[str, str]:
     last = commit.message.rstrip(b"\n").rpartition(b"\n\n")[2]
-    found = {
+    return {
         match[1].decode(): match[2].decode()
         for match in map(_TRAILER.fullmatch, last.split(b"\n"))
         if match
     }
+
+
+def trailers_of(commit: Commit) -> Trailers | None:
+    """Returns the trailers of a checkpoint, or None for any other commit."""
+    if not commit.committer.startswith(_WHO + b" "):
+        return None
+    found = _pairs(commit)
     try:
         ident, seq = found["Checkpoint"], int(found["Seq"])
         if not _ID.fullmatch(ident) or seq < 1:

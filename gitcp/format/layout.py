@@ -17,6 +17,11 @@ EMPTY_DIRS = b"empty-dirs.txt"
 LOG = b"log"
 META = b"meta.json"
 
+# Threads of LangGraph (docs/format.md, 15).
+GRAPH = "graph"
+EVENT = b"graph.json"
+WRITES = b"graph-writes"
+
 SEGMENTS_PER_DIRECTORY = 256
 
 

@@ -14,8 +14,13 @@ AT_MOST = 20
 _NAME = re.compile(r"^pack-[0-9a-f]{40}$", re.MULTILINE)
 
 
-def consolidate(repository: Repository, *, force: bool = False) -> int:
+def consolidate(
+    repository: Repository, *, force: bool = False, anew: bool = False
+) -> int:
     """Merges packs where there are too many; returns how many went.
+
+    With `anew` deltas are looked for within each pack too: worth it where one pack
+    holds many checkpoints, which were written without.
 
     It is housekeeping: another process at it, or a failing git, leaves things as they
     are.
@@ -36,13 +41,13 @@ def consolidate(repository: Repository, *, force: bool = False) -> int:
             names = _names(registry)
             standing = _standing(directory, names)
             merge = _to_merge(standing, everything=force)
-            if len(merge) < 2:  # noqa: PLR2004  one pack alone is merged already
+            if len(merge) < (1 if anew and force else 2):  # one alone is merged already
                 if len(standing) != len(names):
                     _rewrite(registry, set(names) - standing.keys())
                 return 0
             try:
                 with transaction(repository) as opened:
-                    return _merge(repository, opened, merge)
+                    return _merge(repository, opened, merge, anew=anew)
             except GitFailedError:
                 # A pack may have gone under our hands: the user's own gc.
                 return 0
@@ -95,7 +100,9 @@ def _to_merge(standing: dict[str, int], *, everything: bool) -> list[str]:
     return ordered
 
 
-def _merge(repository: Repository, opened: Transaction, names: list[str]) -> int:
+def _merge(
+    repository: Repository, opened: Transaction, names: list[str], *, anew: bool
+) -> int:
     directory = repository.common_dir / "objects" / "pack"
     base = opened.scratch / "merged"
     out = process.run(
@@ -106,6 +113,7 @@ def _merge(repository: Repository, opened: Transaction, names: list[str]) -> int
             "--quiet",
             "--stdin-packs",
             "--delta-base-offset",
+            *(["--no-reuse-delta"] if anew else []),
             str(base),
         ],
         cwd=repository.common_dir,

@@ -42,12 +42,15 @@ class PackWriter:
         """Adds an object that is in memory and returns its oid."""
         oid = oid or object_id(kind, data)
         if oid not in self._entries:
-            level = -1 if len(data) <= _SMALL else 1
-            body = _head(_CODES[kind], len(data)) + zlib.compress(data, level)
+            self.add_entry(oid, entry(kind, data))
+        return oid
+
+    def add_entry(self, oid: bytes, body: bytes) -> None:
+        """Adds an object in the form that `entry` gives it."""
+        if oid not in self._entries:
             self._open().write(body)
             self._entries[oid] = (self._at, zlib.crc32(body))
             self._at += len(body)
-        return oid
 
     def add_stream(self, size: int, chunks: Iterator[bytes]) -> bytes | None:
         """Adds a blob of known size; returns its oid, or None if it had another size.
@@ -166,6 +169,31 @@ class PackWriter:
             ]
         )
         return body + hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def entry(kind: str, data: bytes) -> bytes:
+    """Returns an object as it stands in a pack: head and compressed content."""
+    level = -1 if len(data) <= _SMALL else 1
+    return _head(_CODES[kind], len(data)) + zlib.compress(data, level)
+
+
+def read_entry(body: bytes) -> tuple[str, bytes]:
+    """Returns kind and content of what `entry` made.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    at = 0
+    while body[at] & 0x80:
+        at += 1
+    code = body[0] >> 4 & 7
+    for kind, number in _CODES.items():
+        if number == code:
+            try:
+                return kind, zlib.decompress(body[at + 1 :])
+            except zlib.error as exc:
+                raise ValueError(str(exc)) from exc
+    raise ValueError(f"an object of kind {code}")
 
 
 def _head(code: int, size: int) -> bytes:

@@ -68,6 +68,25 @@ class Refs:
         found.update(loose)
         return dict(sorted(found.items()))
 
+    def signature(self, prefix: str) -> object:
+        """Returns a value that changes when a ref directly below a prefix does.
+
+        Moving a ref replaces its file, and packing refs the packed ones.
+        """
+        found: list[tuple[object, ...]] = []
+        for path in (self._common / prefix, self._common / "packed-refs"):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                if path.name == "packed-refs":
+                    entries = [(path.name, path.stat())]
+                else:
+                    with os.scandir(path) as children:
+                        entries = [(one.name, one.stat()) for one in children]
+                found += [
+                    (name, said.st_ino, said.st_mtime_ns, said.st_size)
+                    for name, said in entries
+                ]
+        return sorted(found)
+
     def any(self, prefix: str) -> bool:
         """Whether there is a ref below the prefix."""
         return (

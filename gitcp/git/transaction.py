@@ -59,6 +59,10 @@ class Transaction:
         """Adds a blob, tree or commit as it is and returns its oid."""
         return self._pack.add(kind, data)
 
+    def add_entry(self, oid: bytes, body: bytes) -> None:
+        """Adds an object that is compressed already; see `pack.entry`."""
+        self._pack.add_entry(oid, body)
+
     def store(self) -> None:
         """Makes the objects durable without moving a ref: one needs them already.
 

@@ -2,15 +2,16 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gitcp import durable
-from gitcp.errors import UnsupportedRepositoryError
+from gitcp.errors import BusyError, StorageError, UnsupportedRepositoryError
 from gitcp.format.log import Decision, decode_decisions, encode_decision
+from gitcp.git import redo
 from gitcp.git.repository import Repository, discover
 from gitcp.names import check_text
 from gitcp.ops.settings import Settings
@@ -189,7 +190,15 @@ def open_workspace(directory: str | os.PathLike[str]) -> Workspace:
     repository = discover(directory)
     settings = Settings.of(repository)
     repository.refs.lock_timeout = settings.lock_timeout
-    return Workspace(repository, settings, Store(repository))
+    store = Store(repository)
+    if redo.names(repository):
+        # A LangGraph thread is durable before git has it (docs/format.md, 16). A disk
+        # that refuses now is no reason not to show what there is.
+        from gitcp.store.redo import settle_all  # noqa: PLC0415  rarely needed
+
+        with suppress(StorageError, BusyError):
+            settle_all(repository)
+    return Workspace(repository, settings, store)
 
 
 def files_of(snapshot: "Snapshot") -> FilesState:

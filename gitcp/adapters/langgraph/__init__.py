@@ -1,0 +1,5 @@
+"""A checkpointer for LangGraph: threads as sessions, in git. Needs `gitcp[langgraph]`."""
+
+from gitcp.adapters.langgraph.saver import DeltaChainError, GitcpSaver
+
+__all__ = ["DeltaChainError", "GitcpSaver"]

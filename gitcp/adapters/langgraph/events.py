@@ -1,0 +1,200 @@
+"""What one commit of a thread says: a checkpoint of the graph, or writes of a task."""
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
+
+from gitcp.adapters.langgraph.values import Value
+from gitcp.errors import CorruptError, FormatTooNewError
+from gitcp.format.commit import Commit, trailer
+
+FORMAT = 1
+TRAILER = "Graph"
+PUT = "put"
+WRITES = "writes"
+_FIELDS = 5
+
+Typed = tuple[str, bytes]
+Dump = Callable[[Any], Typed]
+Load = Callable[[Typed], Any]
+
+
+class Key(NamedTuple):
+    """A checkpoint of a graph within its thread."""
+
+    namespace: str
+    ident: str
+
+
+class Said(NamedTuple):
+    """What the trailer says of a commit: enough to know where it belongs."""
+
+    kind: str
+    key: Key
+    parent: str | None
+    run: str | None
+
+
+class Write(NamedTuple):
+    """One pending write; `number` is negative for the special channels."""
+
+    task: str
+    path: str
+    number: int
+    channel: str
+    value: Typed
+    replace: bool
+
+
+def encode_said(said: Said) -> tuple[str, str]:
+    """Returns the trailer of a commit."""
+    words = (
+        said.kind,
+        said.key.namespace,
+        said.key.ident,
+        said.parent or "",
+        said.run or "",
+    )
+    return TRAILER, ",".join(quote(word, safe="") for word in words)
+
+
+def decode_said(commit: Commit) -> Said | None:
+    """Returns what a commit says, or None where it is no event of a graph."""
+    text = trailer(commit, TRAILER)
+    if text is None:
+        return None
+    words = [unquote(word) for word in text.split(",")]
+    if len(words) < _FIELDS or words[0] not in {PUT, WRITES}:
+        return None
+    kind, namespace, ident, parent, run = words[:_FIELDS]
+    return Said(kind, Key(namespace, ident), parent or None, run or None)
+
+
+def pack(value: Any, dump: Dump) -> dict[str, Any]:
+    """Returns a value for the event: as JSON where that is exact, else serialized."""
+    try:
+        if json.loads(json.dumps(value, allow_nan=False)) == value:
+            return {"json": value}
+    except (TypeError, ValueError, RecursionError):
+        pass
+    return {"typed": _text(dump(value))}
+
+
+def unpack(packed: Mapping[str, Any], load: Load) -> Any:
+    """Returns the value that `pack` was given."""
+    if "json" in packed:
+        return packed["json"]
+    return load(_typed(packed["typed"]))
+
+
+def encode_put(
+    thread: str,
+    said: Said,
+    checkpoint: dict[str, Any],
+    metadata: dict[str, Any],
+    values: Mapping[str, Value],
+) -> bytes:
+    """Returns graph.json of a checkpoint; the packed parts come from `pack`."""
+    channels = {}
+    for name, value in values.items():
+        if value.tree is None:
+            channels[name] = {"value": _text((value.kind, value.data))}
+        else:
+            channels[name] = {"log": _text((value.kind, value.head))}
+    return _encode(
+        thread,
+        said,
+        {"checkpoint": checkpoint, "metadata": metadata, "channels": channels},
+    )
+
+
+def encode_writes(
+    thread: str, said: Said, writes: Sequence[Write]
+) -> tuple[bytes, bytes]:
+    """Returns graph.json of pending writes, and their values joined."""
+    rows = [
+        {
+            "task": write.task,
+            "path": write.path,
+            "number": write.number,
+            "channel": write.channel,
+            "type": write.value[0],
+            "bytes": len(write.value[1]),
+            "replace": write.replace,
+        }
+        for write in writes
+    ]
+    values = b"".join(write.value[1] for write in writes)
+    return _encode(thread, said, {"writes": rows}), values
+
+
+def _encode(thread: str, said: Said, more: dict[str, Any]) -> bytes:
+    event = {
+        "format": FORMAT,
+        "kind": said.kind,
+        "thread": thread,
+        "namespace": said.key.namespace,
+        "checkpoint_id": said.key.ident,
+        "parent": said.parent,
+        **more,
+    }
+    return json.dumps(event, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def decode_event(raw: bytes, where: str) -> dict[str, Any]:
+    """Returns an event.
+
+    Raises:
+        FormatTooNewError: a newer gitcp wrote it.
+        CorruptError: it is none.
+    """
+    try:
+        event: dict[str, Any] = json.loads(raw)
+        version = event["format"]
+    except (ValueError, RecursionError, KeyError, TypeError) as exc:
+        raise CorruptError(
+            f"the graph.json of {where} is damaged: {exc}", hint="run `gitcp verify`"
+        ) from exc
+    if version > FORMAT:
+        raise FormatTooNewError(
+            f"the graph of {where} has format {version}; this gitcp knows {FORMAT}",
+            hint="upgrade gitcp",
+        )
+    return event
+
+
+def decode_writes(event: Mapping[str, Any], values: bytes) -> list[Write]:
+    """Returns the writes of an event."""
+    found = []
+    at = 0
+    for row in event["writes"]:
+        end = at + row["bytes"]
+        found.append(
+            Write(
+                row["task"],
+                row["path"],
+                row["number"],
+                row["channel"],
+                (row["type"], values[at:end]),
+                row["replace"],
+            )
+        )
+        at = end
+    return found
+
+
+def channel_value(packed: Mapping[str, Any]) -> tuple[Typed, bool]:
+    """Returns type and bytes of a channel, and whether they are only the head."""
+    if "value" in packed:
+        return _typed(packed["value"]), False
+    return _typed(packed["log"]), True
+
+
+def _text(typed: Typed) -> list[str]:
+    return [typed[0], base64.b64encode(typed[1]).decode()]
+
+
+def _typed(pair: Sequence[str]) -> Typed:
+    return pair[0], base64.b64decode(pair[1])

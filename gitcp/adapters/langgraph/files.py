@@ -1,0 +1,120 @@
+"""The files that belong to each step of a graph.
+
+A snapshot taken in `put` has the next step's files: LangGraph calls it from another
+thread while that step runs. The version of the channels is made between the steps, in
+the loop's own thread, so that is when the snapshot is taken; the version names it.
+"""
+
+import os
+import threading
+from collections import OrderedDict
+from contextlib import ExitStack
+from typing import NamedTuple
+
+from gitcp.errors import UsageError
+from gitcp.format.checkpoint import Base
+from gitcp.git.repository import Repository
+from gitcp.git.transaction import Transaction, transaction
+from gitcp.ops.save import captured
+from gitcp.ops.workspace import Workspace, files_of, open_workspace
+from gitcp.store.draft import FilesState
+from gitcp.worktree import journal
+from gitcp.worktree.capture import Snapshot
+
+# Versions whose checkpoint has not come: a graph that was cut off leaves some.
+_KEPT = 64
+
+
+class _Held(NamedTuple):
+    """A snapshot; the stack keeps its objects from git's gc until a ref holds them."""
+
+    files: FilesState
+    stack: ExitStack
+
+
+class Follower:
+    """Takes snapshots of one work tree and keeps them until a checkpoint needs them."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self._mutex = threading.Lock()
+        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._last: FilesState | None = None
+        self._published: bytes | None = None
+
+    def snapshot(self, version: str) -> None:
+        """Captures the files for the step that a version ends.
+
+        Raises:
+            RestoreInterruptedError, BusyError, StorageError, GitFailedError: as `save`.
+        """
+        workspace = self.workspace
+        with self._mutex, workspace.locked(), ExitStack() as stack:
+            journal.refuse_if_open(workspace.directory)
+            opened = stack.enter_context(transaction(workspace.repository))
+            with workspace.capturing() as capture:
+                files = captured(
+                    capture, opened, lambda snapshot: self._store(opened, snapshot)
+                )
+            if files == self._last:
+                self._held[version] = _Held(files, ExitStack())
+            else:
+                self._held[version] = _Held(files, stack.pop_all())
+            self._last = files
+            while len(self._held) > _KEPT:
+                _, old = self._held.popitem(last=False)
+                old.stack.close()
+
+    def _store(self, opened: Transaction, snapshot: Snapshot) -> FilesState:
+        files = files_of(snapshot)
+        if files.tree is not None and files != self._last:
+            head, _ = self.workspace.repository.head()
+            known = [self._published]
+            if head is not None:
+                known.append(opened.objects.commit(bytes.fromhex(head)).tree)
+            opened.complete(files.tree, tuple(known))
+            opened.store()
+        return files
+
+    def of(self, version: object) -> FilesState | None:
+        """Returns the files that belong to a version; None where it is not known."""
+        with self._mutex:
+            held = self._held.get(version) if isinstance(version, str) else None
+            return held.files if held is not None else None
+
+    def published(self, version: object) -> None:
+        """Lets go of a snapshot whose objects a ref holds now."""
+        with self._mutex:
+            if isinstance(version, str) and version in self._held:
+                held = self._held[version]
+                held.stack.close()
+                self._held[version] = _Held(held.files, ExitStack())
+                self._published = held.files.tree
+
+    def base(self) -> Base:
+        """Returns where the user's own history stands."""
+        repository = self.workspace.repository
+        head, branch = repository.head()
+        text = branch.encode("utf-8", "replace").decode() if branch else None
+        return Base(head, text, repository.operation())
+
+    def anchor(self) -> str | None:
+        """Returns what the first checkpoint of a thread is put upon."""
+        return self.workspace.repository.anchor()
+
+
+def follow(directory: str | os.PathLike[str], store: Repository) -> Follower:
+    """Returns a follower of the work tree around a directory.
+
+    Raises:
+        UsageError: it belongs to another repository.
+        NotARepositoryError, UnsupportedRepositoryError: it is none, or not served.
+    """
+    workspace = open_workspace(directory)
+    mine = os.path.realpath(workspace.repository.common_dir)
+    if mine != os.path.realpath(store.common_dir):
+        raise UsageError(
+            f"{workspace.top} is a work tree of {mine}, not of {store.common_dir}",
+            hint="files and graph go into one commit: give the same repository for both",
+        )
+    return Follower(workspace)

@@ -1,0 +1,143 @@
+"""What a thread holds, learnt from its commits alone: nothing here is on disk."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gitcp.adapters.langgraph.events import PUT, Key, Said, decode_said
+from gitcp.format.commit import Commit, Trailers, trailers_of
+
+ROOT = ""
+
+
+@dataclass(slots=True)
+class Line:
+    """A branch: its tip, and the root checkpoint that its next one follows."""
+
+    branch: str
+    tip: bytes
+    seq: int
+    head: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A checkpoint of the graph: the commit that holds it, and its branch."""
+
+    oid: bytes
+    parent: str | None
+    run: str | None
+    branch: str
+
+
+@dataclass(slots=True)
+class Index:
+    """Checkpoints, writes and lines of one thread. Branches are ref components."""
+
+    lines: dict[str, Line] = field(default_factory=dict)
+    nodes: dict[Key, Node] = field(default_factory=dict)
+    writes: dict[Key, list[bytes]] = field(default_factory=dict)
+    # Where a fork of a root checkpoint begins: its commit, or its last writes.
+    starts: dict[str, bytes] = field(default_factory=dict)
+    last: str | None = None
+    _latest: dict[str, str] = field(default_factory=dict)
+    # The root checkpoint that was the newest one at each commit.
+    _heads: dict[bytes, str | None] = field(default_factory=dict)
+
+    def __contains__(self, oid: bytes) -> bool:
+        return oid in self._heads
+
+    def apply(self, oid: bytes, commit: Commit, branch: str | None = None) -> None:
+        """Takes in a commit whose parent has been taken in.
+
+        `branch` is the ref component of the line it extends; the commit's own where
+        None.
+        """
+        trailers = trailers_of(commit)
+        assert trailers is not None
+        parent = commit.parents[0] if commit.parents else None
+        head = self._heads.get(parent) if parent is not None else None
+        said = decode_said(commit)
+        if said is not None:
+            head = self._take(oid, said, trailers, head)
+        self._heads[oid] = head
+        name = branch or trailers.branch
+        self.lines[name] = Line(name, oid, trailers.seq, head)
+        self.last = name
+
+    def place(self, name: str, tip: bytes, commit: Commit) -> None:
+        """Notes a branch whose tip has been taken in with another one."""
+        trailers = trailers_of(commit)
+        assert trailers is not None
+        self.lines[name] = Line(name, tip, trailers.seq, self._heads[tip])
+
+    def _take(
+        self, oid: bytes, said: Said, trailers: Trailers, head: str | None
+    ) -> str | None:
+        key = said.key
+        if said.kind == PUT:
+            self.nodes[key] = Node(oid, said.parent, said.run, trailers.branch)
+            newest = self._latest.get(key.namespace)
+            if newest is None or key.ident > newest:
+                self._latest[key.namespace] = key.ident
+            if key.namespace == ROOT:
+                head = key.ident
+        else:
+            self.writes.setdefault(key, []).append(oid)
+        if key.namespace == ROOT and key.ident == head:
+            self.starts[head] = oid
+        return head
+
+    def latest(self, namespace: str) -> Key | None:
+        """Returns the checkpoint with the greatest id of a namespace."""
+        ident = self._latest.get(namespace)
+        return Key(namespace, ident) if ident is not None else None
+
+    def keys(self, namespace: str | None) -> Iterator[Key]:
+        """Yields the checkpoints of a namespace, or of all, greatest id first."""
+        found = (
+            key for key in self.nodes if namespace is None or key.namespace == namespace
+        )
+        yield from sorted(found, key=lambda key: key.ident, reverse=True)
+
+    # --- where an event goes ---------------------------------------------------------
+
+    def line_of_put(
+        self, said: Said, root: str | None
+    ) -> tuple[str | None, bytes | None]:
+        """Returns the line a checkpoint extends; None, and the fork's start, if none.
+
+        `root` is the root checkpoint that one of a subgraph belongs to.
+        """
+        if not self.lines:
+            return None, None
+        known = self.nodes.get(said.key)
+        if known is not None and known.branch in self.lines:
+            return known.branch, None
+        if said.key.namespace != ROOT:
+            return self._with_head(root) or self._recent(), None
+        line = self._with_head(said.parent)
+        if line is not None:
+            return line, None
+        if said.parent is not None:
+            return None, self.starts.get(said.parent)
+        return None, None
+
+    def line_of_writes(self, key: Key) -> str | None:
+        """Returns the line that pending writes extend."""
+        if not self.lines:
+            return None
+        if key.namespace == ROOT and (found := self._with_head(key.ident)):
+            return found
+        known = self.nodes.get(key)
+        if known is not None and known.branch in self.lines:
+            return known.branch
+        return self._recent()
+
+    def _with_head(self, head: str | None) -> str | None:
+        found = [name for name, line in self.lines.items() if line.head == head]
+        return min(found, key=lambda name: (name != "main", name)) if found else None
+
+    def _recent(self) -> str:
+        if self.last in self.lines:
+            return self.last
+        return min(self.lines, key=lambda name: (name != "main", name))

@@ -1,0 +1,202 @@
+"""What a thread's commits hold, read from git and from the redo log."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from gitcp.adapters.langgraph import events
+from gitcp.adapters.langgraph.events import Key, Typed, Write
+from gitcp.adapters.langgraph.index import Node
+from gitcp.adapters.langgraph.values import Value, load_data, load_value
+from gitcp.errors import CorruptError
+from gitcp.format import checkpoint as manifests
+from gitcp.format import layout
+from gitcp.format import tree as trees
+from gitcp.format.checkpoint import Manifest
+from gitcp.format.commit import parse_commit
+from gitcp.format.tree import Tree
+from gitcp.git.objects import BLOB, COMMIT, TREE
+from gitcp.git.pack import read_entry
+from gitcp.git.repository import Repository
+
+_STATES = 4
+_EVENTS = 64
+_BLOBS = 32 * 1024 * 1024
+_TREES = 512
+
+
+class State(NamedTuple):
+    """A checkpoint as it is stored."""
+
+    event: Mapping[str, Any]
+    values: Mapping[str, Value]
+
+
+class Reader:
+    """Reads objects and what they mean; `overlay` holds those git does not have yet.
+
+    The caller holds the thread's mutex.
+    """
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self.overlay: dict[bytes, bytes] = {}
+        self._states: OrderedDict[Key, tuple[bytes, State]] = OrderedDict()
+        self._events: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
+        self._blobs: OrderedDict[bytes, bytes] = OrderedDict()
+        self._held = 0
+        self._trees: OrderedDict[bytes, Tree] = OrderedDict()
+        self._manifest: tuple[bytes, Manifest] | None = None
+
+    def forget(self) -> None:
+        """Drops what was read."""
+        for cache in (self._states, self._events, self._blobs, self._trees):
+            cache.clear()
+        self._manifest = None
+        self._held = 0
+
+    # --- objects --------------------------------------------------------------------
+
+    def read(self, oid: bytes, kind: str) -> bytes:
+        """Returns the content of an object.
+
+        Raises:
+            CorruptError: it is missing or damaged.
+        """
+        body = self.overlay.get(oid)
+        if body is None:
+            return self._repository.objects.read(oid, kind)
+        return read_entry(body)[1]
+
+    def tree(self, oid: bytes) -> Tree:
+        """Returns a parsed tree."""
+        found = self._trees.get(oid)
+        if found is None:
+            found = self._trees[oid] = trees.parse(self.read(oid, TREE))
+            if len(self._trees) > _TREES:
+                self._trees.popitem(last=False)
+        return found
+
+    def blob(self, oid: bytes) -> bytes:
+        """Returns a blob; those read last are kept."""
+        found = self._blobs.get(oid)
+        if found is not None:
+            self._blobs.move_to_end(oid)
+            return found
+        found = self._blobs[oid] = self.read(oid, BLOB)
+        self._held += len(found)
+        while self._held > _BLOBS:
+            _, dropped = self._blobs.popitem(last=False)
+            self._held -= len(dropped)
+        return found
+
+    def own(self, oid: bytes) -> tuple[Tree, Tree]:
+        """Returns a commit's root tree and its `.gitcp`."""
+        root = self.tree(parse_commit(self.read(oid, COMMIT)).tree)
+        held = root.get(layout.RESERVED)
+        return root, self.tree(held.oid) if held is not None else {}
+
+    # --- what they mean --------------------------------------------------------------
+
+    def event(self, oid: bytes) -> dict[str, Any]:
+        """Returns what a commit of this thread says.
+
+        Raises:
+            CorruptError: it is damaged.
+        """
+        found = self._events.get(oid)
+        if found is None:
+            graph = self._graph(oid)
+            raw = self.read(graph[layout.EVENT].oid, BLOB)
+            found = events.decode_event(raw, f"commit {oid.hex()}")
+            self._events[oid] = found
+            if len(self._events) > _EVENTS:
+                self._events.popitem(last=False)
+        return found
+
+    def _graph(self, oid: bytes) -> Tree:
+        _, own = self.own(oid)
+        if layout.EVENT not in own:
+            raise CorruptError(
+                f"commit {oid.hex()} of the thread has no {layout.EVENT.decode()}",
+                hint="run `gitcp verify`",
+            )
+        return own
+
+    def values(
+        self, key: Key, node: Node
+    ) -> tuple[Mapping[str, Any], dict[str, Typed]]:
+        """Returns the event of a checkpoint and its serialized channel values."""
+        state = self._states.get(key)
+        if state is not None and state[0] == node.oid:
+            self._states.move_to_end(key)
+            stored = state[1].values
+            return state[1].event, {
+                name: (value.kind, value.data) for name, value in stored.items()
+            }
+        event = self.event(node.oid)
+        log_tree = self._log_tree(node.oid)
+        found = {}
+        for name, packed in event["channels"].items():
+            (kind, data), is_head = events.channel_value(packed)
+            if is_head:
+                data = load_data(name, data, log_tree, self.tree, self.blob)
+            found[name] = kind, data
+        return event, found
+
+    def _log_tree(self, oid: bytes) -> bytes | None:
+        _, own = self.own(oid)
+        held = own.get(layout.LOG)
+        return held.oid if held is not None else None
+
+    def state(self, key: Key, node: Node) -> State:
+        """Returns a checkpoint as it is stored, with what appending to it needs."""
+        found = self._states.get(key)
+        if found is not None and found[0] == node.oid:
+            return found[1]
+        event = self.event(node.oid)
+        log_tree = self._log_tree(node.oid)
+        values = {}
+        for name, packed in event["channels"].items():
+            (kind, data), is_head = events.channel_value(packed)
+            values[name] = (
+                load_value(name, kind, data, log_tree, self.tree, self.blob)
+                if is_head
+                else Value(kind, b"", data)
+            )
+        return self.keep(key, node.oid, State(event, values))
+
+    def keep(self, key: Key, oid: bytes, state: State) -> State:
+        """Keeps a checkpoint for what comes next; a few are kept."""
+        self._states[key] = oid, state
+        self._states.move_to_end(key)
+        while len(self._states) > _STATES:
+            self._states.popitem(last=False)
+        return state
+
+    def writes(self, oid: bytes) -> list[Write]:
+        """Returns the pending writes that one commit holds."""
+        held = self._graph(oid).get(layout.WRITES)
+        values = self.blob(held.oid) if held is not None else b""
+        return events.decode_writes(self.event(oid), values)
+
+    def manifest(self, oid: bytes) -> Manifest:
+        """Returns the checkpoint.json of a commit.
+
+        Raises:
+            CorruptError: it is missing or damaged.
+        """
+        if self._manifest is not None and self._manifest[0] == oid:
+            return self._manifest[1]
+        _, own = self.own(oid)
+        if layout.CHECKPOINT not in own:
+            raise CorruptError(
+                f"commit {oid.hex()} of the thread has no checkpoint.json",
+                hint="run `gitcp verify`",
+            )
+        raw = self.read(own[layout.CHECKPOINT].oid, BLOB)
+        return manifests.decode_manifest(raw, f"commit {oid.hex()}")
+
+    def keep_manifest(self, oid: bytes, manifest: Manifest) -> None:
+        """Keeps the newest checkpoint.json: the next commit follows it."""
+        self._manifest = oid, manifest

@@ -1,0 +1,577 @@
+"""`GitcpSaver`: LangGraph's checkpointer interface over threads in git."""
+
+import asyncio
+import os
+import random
+import weakref
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
+    BaseCheckpointSaver,
+    ChannelVersions,
+    CheckpointMetadata,
+    CheckpointTuple,
+    get_checkpoint_metadata,
+)
+from langgraph.checkpoint.base import Checkpoint as GraphCheckpoint
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from gitcp.adapters.langgraph import events
+from gitcp.adapters.langgraph.engine import Engine
+from gitcp.adapters.langgraph.events import PUT, Key, Said, Typed, Write
+from gitcp.adapters.langgraph.files import follow
+from gitcp.adapters.langgraph.index import ROOT, Index, Node
+from gitcp.adapters.langgraph.thread import LIMIT, Put, Thread
+from gitcp.adapters.place import store_at
+from gitcp.errors import GitcpError, NotFoundError, UsageError
+from gitcp.git.consolidate import consolidate
+from gitcp.store.checkpoint import Checkpoint
+
+_COUNTERS = "counters_since_delta_snapshot"
+
+
+class DeltaChainError(UsageError, NotImplementedError):
+    """What is to go is what the value of a `DeltaChannel` is rebuilt from."""
+
+
+class GitcpSaver(BaseCheckpointSaver[str]):
+    """Keeps LangGraph's checkpoints in a git repository.
+
+    `path` is a git repository, or an empty or new directory, in which a bare one is
+    made. With `workspace`, a work tree of the same repository, each checkpoint holds the
+    files as they were at the end of its step as well.
+
+    Every method may be called from any thread, and from several processes. What `put`
+    and `put_writes` have returned from survives `kill -9` and a power cut. It is in
+    git's own refs a moment later: at once after `flush`, on `close`, at the end of a
+    `with` block and of the process.
+
+    Values are deserialized by `serde`. The default imports nothing but the types that
+    LangGraph holds for safe; more are allowed with
+    `JsonPlusSerializer(allowed_msgpack_modules=[...])`, and LangGraph itself adds the
+    classes that a graph's state is declared with.
+
+    Raises:
+        NotARepositoryError: the directory holds something else.
+        UnsupportedRepositoryError: gitcp cannot serve the repository.
+        UsageError: `workspace` belongs to another repository.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        workspace: str | os.PathLike[str] | None = None,
+        serde: SerializerProtocol | None = None,
+    ) -> None:
+        super().__init__(
+            serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None)
+        )
+        store = store_at(path)
+        follower = (
+            follow(workspace, store.repository) if workspace is not None else None
+        )
+        self._engine = Engine(store, follower)
+        # Clones share the engine, which starts again if one of them goes on.
+        self._finalizer = weakref.finalize(self, _close_quietly, self._engine)
+
+    def __repr__(self) -> str:
+        return f"<GitcpSaver {str(self._engine.repository.common_dir)!r}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # --- writing ------------------------------------------------------------------
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: GraphCheckpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Stores a checkpoint, durably.
+
+        Raises:
+            BusyError: another process kept the thread's lock.
+            StorageError: the disk refused; nothing was stored.
+        """
+        asked = config["configurable"]
+        thread_id = str(asked["thread_id"])
+        namespace = asked.get("checkpoint_ns", ROOT)
+        parent = asked.get("checkpoint_id")
+        said_of = get_checkpoint_metadata(config, metadata)
+        self._put(
+            thread_id,
+            Said(
+                PUT, Key(namespace, checkpoint["id"]), parent, _text(said_of, "run_id")
+            ),
+            dict(checkpoint),
+            dict(said_of),
+            new_versions,
+        )
+        return _config(thread_id, Key(namespace, checkpoint["id"]))
+
+    def _put(
+        self,
+        thread_id: str,
+        said: Said,
+        checkpoint: dict[str, Any],
+        metadata: dict[str, Any],
+        new_versions: ChannelVersions,
+    ) -> None:
+        values = checkpoint.pop("channel_values")
+        versions = checkpoint.get("channel_versions", {})
+        thread = self._engine.thread(thread_id)
+        follower = self._engine.follower
+        # Of all the versions the greatest is the one made for this checkpoint.
+        newest = max(versions.values(), key=_order, default=None)
+        files = follower.of(newest) if follower is not None else None
+        with thread.mutex:
+            same = self._unchanged(thread, said, values, versions, new_versions)
+            wanted = Put(
+                said,
+                events.pack(checkpoint, self.serde.dumps_typed),
+                events.pack(metadata, self.serde.dumps_typed),
+                list(values),
+                {
+                    name: self.serde.dumps_typed(value)
+                    for name, value in values.items()
+                    if name not in same
+                },
+                same,
+                _note(metadata),
+                root=metadata.get("parents", {}).get(ROOT),
+                files=files,
+            )
+            if follower is None:
+                thread.put(wanted, None, lambda: None)
+            elif thread.put(wanted, follower.base(), follower.anchor):
+                # New files: their objects are kept from git's gc once a ref holds them.
+                thread.settle()
+                follower.published(newest)
+        self._written(thread)
+
+    def _unchanged(
+        self,
+        thread: Thread,
+        said: Said,
+        values: dict[str, Any],
+        versions: ChannelVersions,
+        new_versions: ChannelVersions,
+    ) -> frozenset[str]:
+        """Returns the channels that the parent holds in the same version."""
+        if said.parent is None:
+            return frozenset()
+        before = thread.known(Key(said.key.namespace, said.parent))
+        if before is None:
+            return frozenset()
+        packed = before.event["checkpoint"]
+        old = events.unpack(packed, self.serde.loads_typed).get("channel_versions", {})
+        return frozenset(
+            name
+            for name in values
+            if name in before.values
+            and name in versions
+            and name not in new_versions
+            and old.get(name) == versions[name]
+        )
+
+    def put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """Stores what a task wrote, durably; again with the same task it changes nothing.
+
+        Raises:
+            BusyError: another process kept the thread's lock.
+            StorageError: the disk refused; nothing was stored.
+        """
+        asked = config["configurable"]
+        key = Key(asked.get("checkpoint_ns", ROOT), str(asked["checkpoint_id"]))
+        replace = all(channel in WRITES_IDX_MAP for channel, _ in writes)
+        rows = [
+            Write(
+                task_id,
+                task_path,
+                WRITES_IDX_MAP.get(channel, number),
+                channel,
+                self.serde.dumps_typed(value),
+                replace,
+            )
+            for number, (channel, value) in enumerate(writes)
+        ]
+        thread = self._engine.thread(str(asked["thread_id"]))
+        follower = self._engine.follower
+        thread.put_writes(key, rows, follower.base() if follower is not None else None)
+        self._written(thread)
+
+    def _written(self, thread: Thread) -> None:
+        self._engine.written(thread)
+        if thread.unsettled > LIMIT:
+            # Faster than the janitor: the writer pays for it.
+            self._engine.settle(thread)
+
+    # --- reading ------------------------------------------------------------------
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Returns the checkpoint a config names, or the newest; None if there is none.
+
+        Raises:
+            CorruptError: what is stored is damaged.
+        """
+        asked = config["configurable"]
+        namespace = asked.get("checkpoint_ns", ROOT)
+        ident = asked.get("checkpoint_id")
+        thread = self._engine.thread(str(asked["thread_id"]))
+        with thread.current() as index:
+            key = Key(namespace, ident) if ident else index.latest(namespace)
+            node = index.nodes.get(key) if key is not None else None
+            if key is None or node is None:
+                return None
+            return self._tuple(thread, key, node)
+
+    def _tuple(self, thread: Thread, key: Key, node: Node) -> CheckpointTuple:
+        load = self.serde.loads_typed
+        with thread.mutex:
+            event, values = thread.reader.values(key, node)
+            writes = thread.writes(key)
+        checkpoint = dict(events.unpack(event["checkpoint"], load))
+        checkpoint["channel_values"] = {
+            name: load(typed) for name, typed in values.items()
+        }
+        parent = Key(key.namespace, node.parent) if node.parent is not None else None
+        return CheckpointTuple(
+            _config(thread.thread_id, key),
+            cast("GraphCheckpoint", checkpoint),
+            events.unpack(event["metadata"], load),
+            _config(thread.thread_id, parent) if parent is not None else None,
+            [(write.task, write.channel, load(write.value)) for write in writes],
+        )
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002  LangGraph's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Yields checkpoints, greatest id first; without a config those of all threads.
+
+        Raises:
+            CorruptError: what is stored is damaged.
+        """
+        asked = config["configurable"] if config is not None else {}
+        namespace = asked.get("checkpoint_ns")
+        ident = asked.get("checkpoint_id")
+        last = (
+            before["configurable"].get("checkpoint_id") if before is not None else None
+        )
+        ids = (
+            [str(asked["thread_id"])]
+            if "thread_id" in asked
+            else list(self._engine.thread_ids())
+        )
+        found: list[tuple[Key, Node, Thread]] = []
+        for thread_id in ids:
+            thread = self._engine.thread(thread_id)
+            with thread.current() as index:
+                found += [
+                    (key, index.nodes[key], thread)
+                    for key in index.keys(namespace)
+                    if (ident is None or key.ident == ident)
+                    and (last is None or key.ident < last)
+                ]
+        if len(ids) > 1:
+            found.sort(key=lambda one: one[0].ident, reverse=True)
+        left = limit
+        for key, node, thread in found:
+            if left is not None and left <= 0:
+                return
+            if filter and not self._fits(thread, node, filter):
+                continue
+            yield self._tuple(thread, key, node)
+            left = left - 1 if left is not None else None
+
+    def _fits(self, thread: Thread, node: Node, wanted: dict[str, Any]) -> bool:
+        with thread.mutex:
+            event = thread.reader.event(node.oid)
+        metadata = events.unpack(event["metadata"], self.serde.loads_typed)
+        return all(metadata.get(name) == value for name, value in wanted.items())
+
+    # --- taking away --------------------------------------------------------------
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Removes a thread with all its checkpoints and writes.
+
+        Raises:
+            BusyError, StorageError, GitFailedError: it may be there in part.
+        """
+        self._engine.thread(str(thread_id)).delete()
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Removes the checkpoints that some runs have made, in all threads.
+
+        Raises:
+            DeltaChainError: a checkpoint that stays is rebuilt from one of them.
+            BusyError, StorageError: some threads may have been done.
+        """
+        runs = {str(run) for run in run_ids}
+        for thread_id in list(self._engine.thread_ids()) if runs else ():
+            thread = self._engine.thread(thread_id)
+
+            def made_by(index: Index, thread: Thread = thread) -> set[Key]:
+                gone = {key for key, node in index.nodes.items() if node.run in runs}
+                self._check_chains(thread, index, gone)
+                return gone
+
+            thread.remove(made_by)
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Makes a thread that begins as a copy of another; nothing is stored twice.
+
+        Raises:
+            UsageError: the target exists.
+            BusyError, StorageError: some branches may have been copied.
+        """
+        source = self._engine.thread(str(source_thread_id))
+        source.copy(self._engine.thread(str(target_thread_id)))
+
+    def prune(
+        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest"
+    ) -> None:
+        """Removes all but the newest checkpoint of each namespace, or (`delete`) all.
+
+        Raises:
+            DeltaChainError: the newest one is rebuilt from those before it.
+            UsageError: there is no such strategy.
+            BusyError, StorageError: some threads may have been done.
+        """
+        if strategy not in {"keep_latest", "delete"}:
+            raise UsageError(
+                f"there is no strategy {strategy!r}", hint="keep_latest, or delete"
+            )
+        for thread_id in thread_ids:
+            if strategy == "delete":
+                self.delete_thread(thread_id)
+                continue
+            thread = self._engine.thread(str(thread_id))
+
+            def older(index: Index, thread: Thread = thread) -> set[Key]:
+                gone = {
+                    key for key in index.nodes if index.latest(key.namespace) != key
+                }
+                self._check_chains(thread, index, gone)
+                return gone
+
+            thread.remove(older)
+
+    def _check_chains(self, thread: Thread, index: Index, gone: set[Key]) -> None:
+        """Raises where a checkpoint that stays needs one that is to go.
+
+        A `DeltaChannel` has a value only at some checkpoints; in between it is rebuilt
+        from the writes of those before. The metadata counts the steps since.
+        """
+        for key, node in index.nodes.items():
+            if key in gone or Key(key.namespace, node.parent or "") not in gone:
+                continue
+            event = thread.reader.event(node.oid)
+            metadata = events.unpack(event["metadata"], self.serde.loads_typed)
+            open_ = sorted(set(metadata.get(_COUNTERS) or ()) - set(event["channels"]))
+            if open_:
+                raise DeltaChainError(
+                    f"{key.ident} of thread {thread.thread_id!r} rebuilds"
+                    f" {', '.join(open_)} from the checkpoints before it",
+                    hint="keep them, or delete the whole thread",
+                )
+
+    # --- the store ----------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Puts everything into git's refs now, for `git push` to find.
+
+        Raises:
+            BusyError, StorageError: some of it stays in the redo log, durable.
+        """
+        self._engine.flush()
+
+    def close(self) -> None:
+        """Flushes and stops working in the background; a later call starts it again.
+
+        Raises:
+            BusyError, StorageError: as `flush`.
+        """
+        self._engine.close()
+
+    def compact(self) -> None:
+        """Flushes and merges gitcp's packs into one: the smallest form on disk.
+
+        Raises:
+            BusyError, StorageError: as `flush`.
+        """
+        self._engine.flush()
+        consolidate(self._engine.repository, force=True, anew=True)
+
+    def checkpoint(self, config: RunnableConfig) -> Checkpoint:
+        """Returns gitcp's own checkpoint behind a config: files, branch, number.
+
+        It can be given to `Session.plan_restore` of the same repository.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        asked = config["configurable"]
+        thread = self._engine.thread(str(asked["thread_id"]))
+        self._engine.settle(thread)
+        namespace = asked.get("checkpoint_ns", ROOT)
+        ident = asked.get("checkpoint_id")
+        with thread.current() as index:
+            key = Key(namespace, ident) if ident else index.latest(namespace)
+            node = index.nodes.get(key) if key is not None else None
+            found = self._engine.checkpoint(node.oid) if node is not None else None
+        if found is None:
+            raise NotFoundError(
+                f"thread {thread.thread_id!r} has no checkpoint {ident or ''}",
+                hint="get_state_history of the graph lists them",
+            )
+        return found
+
+    def get_next_version(
+        self,
+        current: str | float | None,
+        channel: None,  # noqa: ARG002  LangGraph passes it
+    ) -> Any:
+        """Returns a version after `current`, and captures the files that belong to it.
+
+        Called once between two steps, in the graph's own thread.
+
+        Raises:
+            UsageError: the thread has versions of another kind, and files are wanted.
+        """
+        follower = self._engine.follower
+        if isinstance(current, int | float):
+            if follower is None:
+                # A thread of a saver that counts: LangGraph compares them all.
+                return current + 1
+            raise UsageError(
+                "this thread's channels have numbers as versions",
+                hint="use it without workspace=, or begin a new thread",
+            )
+        number = int(current.split(".")[0]) if current else 0
+        tail = random.getrandbits(53)
+        version = f"{number + 1:032}.{tail:016}"
+        if follower is not None:
+            follower.snapshot(version)
+        return version
+
+    # --- the same for asyncio -------------------------------------------------------
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: GraphCheckpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """`put` in a worker thread."""
+        return await asyncio.to_thread(
+            self.put, config, checkpoint, metadata, new_versions
+        )
+
+    async def aput_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
+    ) -> None:
+        """`put_writes` in a worker thread."""
+        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """`get_tuple` in a worker thread."""
+        return await asyncio.to_thread(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002  LangGraph's name
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """`list`, each step of it in a worker thread."""
+        found = self.list(config, filter=filter, before=before, limit=limit)
+        while (one := await asyncio.to_thread(next, found, None)) is not None:
+            yield one
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """`delete_thread` in a worker thread."""
+        await asyncio.to_thread(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """`delete_for_runs` in a worker thread."""
+        await asyncio.to_thread(self.delete_for_runs, run_ids)
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """`copy_thread` in a worker thread."""
+        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
+
+    async def aprune(
+        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest"
+    ) -> None:
+        """`prune` in a worker thread."""
+        await asyncio.to_thread(self.prune, thread_ids, strategy=strategy)
+
+
+def _close_quietly(engine: Engine) -> None:
+    # At the end of the process: what is not settled stays in the log, durable.
+    with suppress(GitcpError):
+        engine.close()
+
+
+def _config(thread_id: str, key: Key) -> RunnableConfig:
+    return {
+        "configurable": {
+            "thread_id": thread_id,
+            "checkpoint_ns": key.namespace,
+            "checkpoint_id": key.ident,
+        }
+    }
+
+
+def _text(metadata: CheckpointMetadata, name: str) -> str | None:
+    value = metadata.get(name)
+    return str(value) if value is not None else None
+
+
+def _order(version: object) -> tuple[float, str]:
+    """Orders versions of any kind; those of one thread are of one kind."""
+    return (0.0, version) if isinstance(version, str) else (float(str(version)), "")
+
+
+def _note(metadata: dict[str, Any]) -> str:
+    source, step = metadata.get("source"), metadata.get("step")
+    words = [str(word) for word in (source, step) if word is not None]
+    return " ".join(words) or "checkpoint"
+
+
+__all__ = ["DeltaChainError", "GitcpSaver", "Typed"]

@@ -1,0 +1,398 @@
+"""One thread of LangGraph as a session of gitcp (docs/format.md, 15)."""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gitcp.adapters.langgraph import events
+from gitcp.adapters.langgraph.builder import Builder, Pending, Step
+from gitcp.adapters.langgraph.events import WRITES, Key, Said, Typed, Write
+from gitcp.adapters.langgraph.index import Index
+from gitcp.adapters.langgraph.reader import Reader, State
+from gitcp.adapters.langgraph.relink import Relink, copy_lines, delete_refs
+from gitcp.adapters.langgraph.values import Value, encode_value
+from gitcp.errors import CorruptError, UsageError
+from gitcp.format import layout
+from gitcp.format.checkpoint import Base
+from gitcp.format.commit import Commit, parse_commit, trailers_of
+from gitcp.format.tree import DIRECTORY, FILE, Entry
+from gitcp.git.objects import BLOB, COMMIT
+from gitcp.git.redo import Move, Record, RedoLog
+from gitcp.names import decode, encode
+from gitcp.store.draft import FilesState
+from gitcp.store.redo import settle
+from gitcp.store.store import Store
+
+MAIN = "main"
+
+# Settle at once when a log has grown to this, whatever the janitor is doing.
+LIMIT = 16 * 1024 * 1024
+
+
+class Put(NamedTuple):
+    """A checkpoint to store; the parts are packed by the caller.
+
+    `values` holds what has to be stored anew; the channels in `same` are as they are
+    in the parent. `root` is the root checkpoint that one of a subgraph belongs to.
+    """
+
+    said: Said
+    checkpoint: dict[str, Any]
+    metadata: dict[str, Any]
+    order: Sequence[str]
+    values: Mapping[str, Typed]
+    same: frozenset[str]
+    note: str
+    root: str | None = None
+    files: FilesState | None = None
+
+
+class Thread:
+    """One thread: reads and appends. Every public method may be called by any thread."""
+
+    def __init__(self, store: Store, thread_id: str, session: str) -> None:
+        repository = store.repository
+        self.repository = repository
+        self.thread_id = thread_id
+        self.session = session
+        self.log = RedoLog(repository, encode(session))
+        self.mutex = threading.RLock()
+        self.index = Index()
+        self._generation = -1
+        self._signature: object = None
+        # Lines that the redo log moves: their refs are behind.
+        self._moved: set[str] = set()
+        self.reader = Reader(repository)
+        self._builder = Builder(store, self.reader, session, thread_id)
+
+    # --- being up to date ---------------------------------------------------------
+
+    @contextmanager
+    def current(self, *, write: bool = False) -> Iterator[Index]:
+        """Holds the thread's lock, with the index as the disk has it.
+
+        Raises:
+            BusyError: another process kept the lock.
+            CorruptError: what is stored is damaged.
+        """
+        timeout = self.repository.refs.lock_timeout
+        with self.mutex:
+            if write or self.log.exists():
+                with self.log.locked(timeout=timeout):
+                    self._refresh()
+                    yield self.index
+            else:
+                # Looking must not leave a file behind for each name looked for.
+                self.log.close()
+                self._refresh()
+                yield self.index
+
+    def _refresh(self) -> None:
+        if self.log.generation != self._generation:
+            # Another file: what the one before held is in git by now.
+            self._new_log()
+        signature = self._look()
+        if signature != self._signature:
+            self._read_refs()
+            self._signature = signature
+        if self.log.opened:
+            for record, _ in self.log.news():
+                self._absorb(record)
+
+    def _new_log(self) -> None:
+        self._generation = self.log.generation
+        self.reader.overlay.clear()
+        self._moved.clear()
+        self._signature = None
+
+    def _look(self) -> object:
+        return self.repository.refs.signature(layout.session_prefix(self.session))
+
+    def _tips(self) -> dict[str, bytes]:
+        prefix = layout.session_prefix(self.session)
+        found = self.repository.refs.list(prefix)
+        return {
+            name.removeprefix(prefix): bytes.fromhex(oid) for name, oid in found.items()
+        }
+
+    def _read_refs(self) -> None:
+        tips = self._tips()
+        gone = self.index.lines.keys() - tips.keys() - self._moved
+        # All of them: `main` first, for forks begin there.
+        moved = [not self._forward(name, tips[name]) for name in sorted(tips)]
+        if not gone and not any(moved):
+            return
+        # Somebody has pruned, deleted or moved a branch. What the log still holds is
+        # put beside it, and everything is learnt anew.
+        if self.log.opened:
+            settle(self.repository, [self.log])
+            self.log.acquire(timeout=self.repository.refs.lock_timeout)
+        self._new_log()
+        self.forget()
+        for name, tip in sorted(self._tips().items()):
+            self._forward(name, tip)
+
+    def _forward(self, name: str, tip: bytes) -> bool:
+        """Takes in what is new on a branch; False where it did not just grow."""
+        line = self.index.lines.get(name)
+        if tip in self.index:
+            if line is None:
+                self.index.place(name, tip, parse_commit(self.reader.read(tip, COMMIT)))
+                return True
+            return line.tip == tip or name in self._moved
+        fresh: list[tuple[bytes, Commit]] = []
+        oid: bytes | None = tip
+        while oid is not None and oid not in self.index:
+            commit = parse_commit(self.reader.read(oid, COMMIT))
+            if trailers_of(commit) is None:
+                break
+            fresh.append((oid, commit))
+            oid = commit.parents[0] if commit.parents else None
+        if line is not None and oid != line.tip:
+            return False
+        for found, commit in reversed(fresh):
+            self.index.apply(found, commit, name)
+        return True
+
+    def _absorb(self, record: Record) -> None:
+        self.reader.overlay.update(record.objects)
+        for move in record.moves:
+            oid = bytes.fromhex(move.new)
+            if oid not in self.index:
+                name = move.ref.rpartition("/")[2]
+                self.index.apply(oid, parse_commit(self.reader.read(oid, COMMIT)), name)
+                self._moved.add(name)
+
+    def forget(self) -> None:
+        """Drops all that was learnt; the next call reads it again."""
+        self.index = Index()
+        self._signature = None
+        self.reader.forget()
+
+    # --- reading --------------------------------------------------------------------
+
+    def known(self, key: Key) -> State | None:
+        """Returns a checkpoint as it is stored; None if there is none."""
+        node = self.index.nodes.get(key)
+        if node is None:
+            with self.current():
+                node = self.index.nodes.get(key)
+        return self.reader.state(key, node) if node is not None else None
+
+    def writes(self, key: Key) -> list[Write]:
+        """Returns the pending writes of a checkpoint, in the order they take effect."""
+        found: dict[tuple[str, int], Write] = {}
+        for oid in self.index.writes.get(key, ()):
+            for write in self.reader.writes(oid):
+                place = (write.task, write.number)
+                if write.replace or place not in found:
+                    found[place] = write
+        return sorted(
+            found.values(), key=lambda write: (write.path, write.task, write.number)
+        )
+
+    # --- appending ------------------------------------------------------------------
+
+    def put(
+        self, wanted: Put, base: Base | None, anchor: Callable[[], str | None]
+    ) -> bool:
+        """Stores a checkpoint, durable on return; whether it has other files.
+
+        Raises:
+            BusyError, StorageError: it is not stored.
+        """
+        said = wanted.said
+        with self.current(write=True) as index:
+            pending = Pending(self.reader.overlay)
+            before = self._parent(said)
+            if before is None and wanted.same:
+                raise CorruptError(
+                    f"the parent {said.parent} of {said.key.ident} has gone meanwhile",
+                    hint="run the step again",
+                )
+            values = self._values(wanted, before, pending)
+            event = events.encode_put(
+                self.thread_id, said, wanted.checkpoint, wanted.metadata, values
+            )
+            channels = {
+                encode(name).encode(): Entry(DIRECTORY, value.tree)
+                for name, value in values.items()
+                if value.tree is not None
+            }
+            line, start = index.line_of_put(said, wanted.root)
+            branch, seq, parent = self._place(said, line, start)
+            held = None
+            if parent is not None:
+                held = self.reader.manifest(parent).files.tree
+            step = Step(
+                said,
+                wanted.note,
+                branch,
+                seq,
+                parent,
+                {layout.EVENT: Entry(FILE, pending.add_object(BLOB, event))},
+                channels,
+                wanted.files,
+                base,
+            )
+            oid = self._append(pending, step, anchor)
+            state = State(events.decode_event(event, said.key.ident), values)
+            self.reader.keep(said.key, oid, state)
+        new = wanted.files.tree if wanted.files is not None else None
+        return new is not None and new.hex() != held
+
+    def _parent(self, said: Said) -> State | None:
+        if said.parent is None:
+            return None
+        key = Key(said.key.namespace, said.parent)
+        node = self.index.nodes.get(key)
+        return self.reader.state(key, node) if node is not None else None
+
+    def _values(
+        self, wanted: Put, before: State | None, pending: Pending
+    ) -> dict[str, Value]:
+        found = {}
+        old = before.values if before is not None else {}
+        for name in wanted.order:
+            if name in wanted.same:
+                found[name] = old[name]
+            else:
+                kind, data = wanted.values[name]
+                found[name] = encode_value(name, kind, data, old.get(name), pending)
+        return found
+
+    def put_writes(self, key: Key, writes: Sequence[Write], base: Base | None) -> None:
+        """Stores pending writes, durable on return.
+
+        Raises:
+            BusyError, StorageError: they are not stored.
+        """
+        with self.current(write=True) as index:
+            have = {(write.task, write.number) for write in self.writes(key)}
+            fresh = [
+                write
+                for write in writes
+                if write.replace or (write.task, write.number) not in have
+            ]
+            if not fresh:
+                return
+            said = Said(WRITES, key, None, None)
+            pending = Pending(self.reader.overlay)
+            event, data = events.encode_writes(self.thread_id, said, fresh)
+            graph = {layout.EVENT: Entry(FILE, pending.add_object(BLOB, event))}
+            if data:
+                graph[layout.WRITES] = Entry(FILE, pending.add_object(BLOB, data))
+            names = ", ".join(dict.fromkeys(write.channel for write in fresh))
+            branch, seq, parent = self._place(said, index.line_of_writes(key), None)
+            step = Step(
+                said, f"writes: {names}", branch, seq, parent, graph, None, None, base
+            )
+            self._append(pending, step, lambda: None)
+
+    def _place(
+        self, said: Said, component: str | None, start: bytes | None
+    ) -> tuple[str, int, bytes | None]:
+        """Returns branch, number and parent of the next commit on a line, or a new one."""
+        if component is not None:
+            line = self.index.lines[component]
+            name = decode(component) or self.reader.manifest(line.tip).branch
+            return name, line.seq + 1, line.tip
+        if not self.index.lines:
+            return MAIN, 1, None
+        name = wanted = f"fork-{said.key.ident[:13].lower()}"
+        number = 1
+        while encode(name) in self.index.lines:
+            number += 1
+            name = f"{wanted}-{number}"
+        return name, 1, start
+
+    def _append(
+        self, pending: Pending, step: Step, anchor: Callable[[], str | None]
+    ) -> bytes:
+        oid, raw = self._builder.commit(pending, step, anchor)
+        expect = step.parent.hex() if step.parent is not None and step.seq > 1 else None
+        move = Move(layout.branch_ref(self.session, step.branch), expect, oid.hex())
+        self._write(Record((move,), pending.objects()))
+        self.index.apply(oid, parse_commit(raw), encode(step.branch))
+        self._moved.add(encode(step.branch))
+        return oid
+
+    def _write(self, record: Record) -> None:
+        at = self.log.known
+        self.log.append(record)
+        try:
+            self.log.sync()
+        except BaseException:
+            self.log.cut(at)
+            raise
+        self.reader.overlay.update(record.objects)
+
+    # --- housekeeping ---------------------------------------------------------------
+
+    def remove(self, chosen: Callable[[Index], set[Key]]) -> None:
+        """Takes checkpoints and their writes out of history, for good.
+
+        The rest is made again, with the same trees: commit ids change. What was
+        removed is gone once git's gc has run.
+
+        Raises:
+            BusyError, StorageError: some branches may have been done.
+        """
+        with self.current() as index:
+            if not chosen(index):
+                return
+        with self.current(write=True) as index:
+            gone = chosen(index)
+            settle(self.repository, [self.log])
+            Relink(self.repository, self.session, gone).run()
+            self.forget()
+
+    def delete(self) -> None:
+        """Removes the whole thread.
+
+        Raises:
+            BusyError, StorageError, GitFailedError: it may be there in part.
+        """
+        prefix = layout.session_prefix(self.session)
+        with self.current(write=True):
+            settle(self.repository, [self.log])
+            delete_refs(self.repository, list(self.repository.refs.list(prefix)))
+            self.forget()
+
+    def copy(self, target: "Thread") -> None:
+        """Makes another thread that begins where this one is.
+
+        Raises:
+            UsageError: the other one exists.
+            BusyError, StorageError: it may be there in part.
+        """
+        # In one order, so that two copies in opposite directions do not wait for ever.
+        first, second = sorted((self, target), key=lambda one: one.session)
+        with first.current(write=True), second.current(write=True):
+            if target.index.lines:
+                raise UsageError(
+                    f"the thread {target.thread_id!r} exists",
+                    hint="delete it first, or choose another name",
+                )
+            settle(self.repository, [self.log])
+            about = msgspec.Raw(msgspec.json.encode({"thread_id": target.thread_id}))
+            copy_lines(self.repository, self.session, target.session, about)
+            target.log.remove()
+
+    @property
+    def unsettled(self) -> int:
+        """How many bytes of the redo log this process knows of."""
+        return self.log.known
+
+    def settle(self) -> None:
+        """Puts the redo log into git.
+
+        Raises:
+            BusyError, StorageError: it stays, and nothing is lost.
+        """
+        if self.log.exists():
+            with self.current(write=True):
+                settle(self.repository, [self.log])

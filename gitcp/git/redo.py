@@ -1,0 +1,252 @@
+"""The redo log: objects and moves of refs that git does not have yet (docs/format.md, 16).
+
+A pack and a ref cost eight syncs, one record costs one. Records are durable when they
+are acknowledged; settling puts many of them into git as one pack.
+"""
+
+import errno
+import fcntl
+import os
+import struct
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from gitcp import durable
+from gitcp.errors import BusyError, CorruptError
+from gitcp.git.repository import Repository
+
+REDO = "redo"
+SUFFIX = ".redo"
+_HEAD = struct.Struct(">4sII")
+_MAGIC = b"GCR1"
+
+
+class Move(msgspec.Struct, frozen=True, array_like=True):
+    """A ref goes from `expect` (None: it is new) to `new`; both in hex."""
+
+    ref: str
+    expect: str | None
+    new: str
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True):
+    """What one append adds: moves of refs in order, and the objects they need.
+
+    `objects` are pairs of oid and the object as it stands in a pack.
+    """
+
+    moves: tuple[Move, ...]
+    objects: tuple[tuple[bytes, bytes], ...]
+
+
+class Read(NamedTuple):
+    """A record and the offset behind it."""
+
+    record: Record
+    end: int
+
+
+class RedoLog:
+    """The redo log of one session: a file, and the lock on it.
+
+    One object serves one thread at a time, and one process: after a fork the
+    descriptor is opened anew, because a flock is shared with the child otherwise.
+    """
+
+    def __init__(self, repository: Repository, name: str) -> None:
+        self.path = directory(repository) / f"{name}{SUFFIX}"
+        self._fd = -1
+        self._owner = 0
+        self.generation = 0
+        # Up to where this process knows the file to be whole.
+        self.known = 0
+        self._synced = 0
+
+    @contextmanager
+    def locked(self, *, timeout: float) -> Iterator[None]:
+        """Holds the log's lock; see `acquire`."""
+        self.acquire(timeout=timeout)
+        try:
+            yield
+        finally:
+            if self._fd >= 0:
+                with suppress(OSError):
+                    fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def acquire(self, *, timeout: float) -> None:
+        """Takes the lock; the file is there and is the one that others see.
+
+        `generation` has changed if it is another file than last time.
+
+        Raises:
+            BusyError: another process kept it.
+            StorageError: the disk refused.
+        """
+        with durable.storage("opening the redo log"):
+            taken = durable.until(self._take, timeout=timeout)
+        if taken is None:
+            raise BusyError(
+                f"the redo log {self.path.name} is in use by another process",
+                hint="wait for it to end, then try again",
+            )
+
+    def _take(self) -> bool | None:
+        if self._fd >= 0 and self._owner != os.getpid():
+            # The parent's lock is on this descriptor too.
+            self.close()
+        if self._fd < 0:
+            durable.make_directories(self.path.parent, private=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            self._fd = os.open(self.path, flags, 0o600)
+            self._owner = os.getpid()
+            self.generation += 1
+            self.known = self._synced = 0
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        try:
+            same = os.stat(self.path).st_ino == os.fstat(self._fd).st_ino
+        except FileNotFoundError:
+            same = False
+        if same:
+            return True
+        # Settled by another process, which has removed the file.
+        self.close()
+        return self._take()
+
+    def exists(self) -> bool:
+        """Whether there is a file; looking makes none."""
+        return self.path.exists()
+
+    @property
+    def opened(self) -> bool:
+        """Whether this object holds the file open."""
+        return self._fd >= 0
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        if self._fd >= 0:
+            with suppress(OSError):
+                os.close(self._fd)
+            self._fd = -1
+
+    # --- under the lock -----------------------------------------------------------
+
+    def news(self) -> Iterator[Read]:
+        """Yields the records that this object has neither written nor read yet.
+
+        A torn record at the end was never acknowledged: it is cut off.
+
+        Raises:
+            CorruptError: a record is whole and makes no sense.
+        """
+        size = os.fstat(self._fd).st_size
+        while self.known < size:
+            found = self._record(self.known, size)
+            if found is None:
+                os.ftruncate(self._fd, self.known)
+                return
+            self.known = found.end
+            yield found
+
+    def _record(self, at: int, size: int) -> Read | None:
+        head = os.pread(self._fd, _HEAD.size, at)
+        if len(head) < _HEAD.size:
+            return None
+        magic, length, crc = _HEAD.unpack(head)
+        if magic != _MAGIC or at + _HEAD.size + length > size:
+            return None
+        payload = _pread(self._fd, length, at + _HEAD.size)
+        if zlib.crc32(payload) != crc:
+            return None
+        try:
+            record = msgspec.msgpack.decode(payload, type=Record)
+        except (msgspec.MsgspecError, UnicodeError) as exc:
+            raise CorruptError(
+                f"the redo log {self.path} is damaged: {exc}",
+                hint="keep a copy of it and remove it: what is in it is lost",
+            ) from exc
+        return Read(record, at + _HEAD.size + length)
+
+    def append(self, record: Record) -> int:
+        """Writes a record at the end and returns the offset behind it; see `sync`.
+
+        Raises:
+            StorageError: the disk refused; nothing was added.
+        """
+        payload = msgspec.msgpack.encode(record)
+        raw = _HEAD.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
+        with durable.storage("writing the redo log"):
+            try:
+                done = 0
+                while done < len(raw):
+                    done += os.pwrite(self._fd, raw[done:], self.known + done)
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(self._fd, self.known)
+                raise
+        self.known += len(raw)
+        return self.known
+
+    def sync(self) -> None:
+        """Makes everything appended durable: the acknowledgement.
+
+        Raises:
+            StorageError: the disk refused.
+        """
+        with durable.storage("syncing the redo log"):
+            if self._synced == 0:
+                os.fsync(self._fd)
+                durable.sync_directory(self.path.parent)
+            else:
+                fdatasync(self._fd)
+        self._synced = self.known
+
+    def cut(self, at: int) -> None:
+        """Takes back what was appended after `at`: it could not be made durable."""
+        with suppress(OSError):
+            os.ftruncate(self._fd, at)
+        self.known = at
+
+    def remove(self) -> None:
+        """Removes the file: everything in it is in git, durably."""
+        with durable.storage("removing the redo log"):
+            # A power cut may bring it back: settling it again changes nothing.
+            self.path.unlink(missing_ok=True)
+        self.close()
+
+
+def directory(repository: Repository) -> Path:
+    """Returns where the redo logs of a repository lie."""
+    return repository.store_dir / REDO
+
+
+def names(repository: Repository) -> list[str]:
+    """Returns the names of the redo logs there are."""
+    try:
+        found = os.listdir(directory(repository))
+    except FileNotFoundError:
+        return []
+    return sorted(name.removesuffix(SUFFIX) for name in found if name.endswith(SUFFIX))
+
+
+# macOS has no fdatasync.
+fdatasync = getattr(os, "fdatasync", os.fsync)
+
+
+def _pread(fd: int, length: int, at: int) -> bytes:
+    pieces = []
+    while length:
+        piece = os.pread(fd, length, at)
+        if not piece:
+            raise OSError(errno.EIO, "the file ended early")
+        pieces.append(piece)
+        length -= len(piece)
+        at += len(piece)
+    return b"".join(pieces)
