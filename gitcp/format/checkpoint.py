@@ -190,7 +190,7 @@ def decode_skipped(raw: bytes, where: str) -> Iterator[Skipped]:
         try:
             found = decoder.decode(line)
             path = (
-                base64.b64decode(found.path_b64)
+                base64.b64decode(found.path_b64, validate=True)
                 if found.path_b64 is not None
                 else found.path.encode()
             )

@@ -56,6 +56,10 @@ def find(repository: Repository, given: str) -> str:
     return given
 
 
+class RefusedError(TransferError):
+    """git would not take what came."""
+
+
 class Advertised(NamedTuple):
     """The refs of a remote below a prefix; `symbolic` are those that name another."""
 
@@ -212,7 +216,8 @@ def fetch_into(
     are changed. git checks each object. `near` are globs of refs of ours that the remote may know.
 
     Raises:
-        TransferError: the remote cannot be reached, or git refuses what it sent.
+        TransferError: the remote did not keep within the limits.
+        RefusedError: it broke off, or git refuses what it sent.
     """
     tips = [f"--negotiation-tip={one}" for one in near]
     ended = transport.run(
@@ -236,7 +241,7 @@ def fetch_into(
         interactive=interactive,
     )
     if ended.status:
-        raise TransferError(
+        raise RefusedError(
             f"fetching from {remote} failed: {ended.reason()}",
             hint="nothing was adopted",
         )

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from gitcp.errors import CorruptError, FormatTooNewError, UnsafePathError
+from gitcp.errors import CorruptError, GitcpError, UnsafePathError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
+from gitcp.git.remote import RefusedError
 from gitcp.git.transaction import Transaction
 from gitcp.git.transport import Limits
 from gitcp.ops.settings import Sharing
@@ -15,8 +16,8 @@ from gitcp.sharing.quarantine import Bounds, Quarantine
 from gitcp.sharing.validate import Fault, Judge, Key, joined, take_stock
 from gitcp.store.store import Store
 
-# Fetching and copying hold objects in memory only one by one; this is ample.
-_MEMORY = 1024 * 1024 * 1024
+# git holds objects in memory only one by one: what needs more than this is a bomb.
+_MEMORY = 384 * 1024 * 1024
 
 Fetch = Callable[[Quarantine, Limits], None]
 
@@ -67,7 +68,11 @@ def judge(
     bounds = bounds_of(settings)
     limits = limits_of(settings)
     quarantine = Quarantine(opened, name, bounds)
-    fetch(quarantine, limits._replace(file=bounds.size, memory=_MEMORY))
+    try:
+        fetch(quarantine, limits._replace(file=bounds.size, memory=_MEMORY))
+    except RefusedError:
+        quarantine.refuse_if_full()
+        raise
     quarantine.growth()
     refs = {f"{layout.SESSIONS}{key[0]}/{key[1]}": oid for key, oid in tips.items()}
     repository = quarantine.repository(refs)
@@ -103,7 +108,7 @@ def _misnamed(theirs: Store, key: Key, oid: str) -> Fault | None:
         if (tip.trailers.session, tip.trailers.branch) != key:
             return Fault(f"{oid} is a checkpoint of another branch")
         _ = tip.manifest
-    except (CorruptError, FormatTooNewError) as exc:
+    except GitcpError as exc:
         return Fault(exc.message)
     return None
 

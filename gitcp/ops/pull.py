@@ -6,6 +6,7 @@ from typing import NamedTuple
 from gitcp.errors import NotFoundError, PartialError
 from gitcp.format import layout
 from gitcp.git import remote as remotes
+from gitcp.git.remote import RefusedError
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits, Told
 from gitcp.names import decode, encode
@@ -66,29 +67,13 @@ def pull(
     seen = {key: refs.read(f"{prefix}{key[0]}/{key[1]}") for key in found}
     wanted = {key: oid for key, oid in found.items() if seen[key] != oid}
 
-    def fetch(quarantine: Quarantine, limits: Limits) -> None:
-        remotes.fetch_into(
-            workspace.repository,
-            quarantine.objects,
-            place,
-            sorted(set(wanted.values())),
-            near=sorted(our_tips(workspace, wanted)),
-            limits=limits,
-            progress=progress,
-            look=quarantine.growth,
-            interactive=interactive,
-        )
-
     branches: list[Adopted] = []
     rewound: list[Adopted] = []
     bad: dict[Key, Fault] = {}
     with transaction(workspace.repository) as opened:
+        source = _Source(workspace, opened, place, progress, interactive=interactive)
         if wanted:
-            ours = our_tips(workspace, wanted)
-            judged = judge(workspace, opened, wanted, ours, fetch)
-            bad = judged.bad
-            if judged.good:
-                copy(opened, judged.theirs.repository, judged.good.values(), ours)
+            bad = source.take(wanted)
         for key, oid in found.items():
             if key in bad:
                 session, branch = (decode(part) or part for part in key)
@@ -105,6 +90,69 @@ def pull(
             if back:
                 rewound.append(made)
     return Pulled(branches, ignored, tuple(rewound), bad)
+
+
+class _Source:
+    """A remote that objects are taken from."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        opened: Transaction,
+        place: str,
+        progress: Told | None,
+        *,
+        interactive: bool,
+    ) -> None:
+        self._workspace = workspace
+        self._opened = opened
+        self._place = place
+        self._progress = progress
+        self._interactive = interactive
+
+    def take(self, wanted: Mapping[Key, str]) -> dict[Key, Fault]:
+        """Fetches, judges and copies in; returns what is wrong with the rest.
+
+        Raises:
+            TransferError: the remote cannot be reached, or sends too much.
+        """
+        try:
+            return self._some(wanted, "quarantine")
+        except RefusedError:
+            sessions = sorted({key[0] for key in wanted})
+            if len(sessions) == 1:
+                raise
+        # One bad session must not keep the others away.
+        bad: dict[Key, Fault] = {}
+        for number, session in enumerate(sessions):
+            part = {key: oid for key, oid in wanted.items() if key[0] == session}
+            try:
+                bad |= self._some(part, f"quarantine-{number}")
+            except RefusedError as exc:
+                bad |= dict.fromkeys(part, Fault(exc.message))
+        return bad
+
+    def _some(self, wanted: Mapping[Key, str], name: str) -> dict[Key, Fault]:
+        ours = our_tips(self._workspace, wanted)
+
+        def fetch(quarantine: Quarantine, limits: Limits) -> None:
+            remotes.fetch_into(
+                self._workspace.repository,
+                quarantine.objects,
+                self._place,
+                sorted(set(wanted.values())),
+                near=sorted(ours),
+                limits=limits,
+                progress=self._progress,
+                look=quarantine.growth,
+                interactive=self._interactive,
+            )
+
+        judged = judge(self._workspace, self._opened, wanted, ours, fetch, name=name)
+        if judged.good:
+            repository = judged.theirs.repository
+            copy(self._opened, repository, judged.good.values(), ours)
+        return judged.bad
 
 
 def offered(

@@ -42,7 +42,7 @@ KNOWN = {
     "transferLimit": ("1h", "how long one transfer may take in all"),
     "pullMaxSize": ("4g", "a pull that brings more, unpacked, is refused"),
     "pullMaxFile": ("500m", "a pull that brings a larger file is refused"),
-    "pullMaxObjects": ("1m", "a pull that brings more objects is refused"),
+    "pullMaxObjects": ("500k", "a pull that brings more objects is refused"),
     "commitTrailer": (
         "false",
         "whether git's hooks name the checkpoint in a commit's message",

@@ -12,6 +12,8 @@ from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 
 _HEAD = struct.Struct(">4sII")
+# The limit of a file is one of whole blocks.
+_NEARLY = 0.98
 _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 
@@ -63,6 +65,15 @@ class Quarantine:
         if total > self._bounds.size:
             raise too_much(f"more than {self._bounds.size:,} bytes", "pullMaxSize")
         return total
+
+    def refuse_if_full(self) -> None:
+        """Says so where a fetch ended because a file had grown as large as it may.
+
+        Raises:
+            TransferError: it did.
+        """
+        if self.growth() >= self._bounds.size * _NEARLY:
+            raise too_much(f"more than {self._bounds.size:,} bytes", "pullMaxSize")
 
     def _count(self, path: Path) -> None:
         with path.open("rb") as file:

@@ -19,7 +19,7 @@ from gitcp.sharing.quarantine import Bounds, too_much
 _TREE_LIMIT = 16 * 1024 * 1024
 _TREES_LIMIT = 256 * 1024 * 1024
 _COMMIT_LIMIT = 4 * 1024 * 1024
-_MEMORY = 1024 * 1024 * 1024
+_MEMORY = 384 * 1024 * 1024
 _COMPONENT = re.compile(r"[a-z0-9_%][a-z0-9_%-]{0,199}")
 _TWO = 2
 _FIELDS = 3
@@ -141,6 +141,8 @@ class Judge:
                 oid = parent
         except CorruptError as exc:
             return found, Fault(exc.message)
+        except RecursionError:
+            return found, Fault("a directory lies too deep", unsafe=True)
         return found, None
 
     def _kind(self, oid: bytes) -> str:
