@@ -4,7 +4,7 @@ The message names the thing and the cause; the hint names the way out.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class GitcpError(Exception):
@@ -159,10 +159,16 @@ class ConfirmationError(GitcpError):
 
 
 class SecretsFoundError(GitcpError):
-    """What would leave holds secrets."""
+    """What would leave holds secrets; `findings` names them, never their values."""
 
     code = "secrets-found"
     exit_status = 24
+
+    def __init__(
+        self, message: str, *, findings: Sequence[Any] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.findings = tuple(findings)
 
 
 class RestoreInterruptedError(GitcpError):

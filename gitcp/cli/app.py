@@ -10,7 +10,13 @@ import click
 
 from gitcp._version import __version__
 from gitcp.cli.emit import Output, color_wanted, safe
-from gitcp.errors import GitcpError, PartialError, UsageError, WouldOverwriteError
+from gitcp.errors import (
+    GitcpError,
+    PartialError,
+    SecretsFoundError,
+    UsageError,
+    WouldOverwriteError,
+)
 
 # command -> module below gitcp.cli.commands; imported on use, for start-up time
 COMMANDS = {
@@ -42,6 +48,7 @@ COMMANDS = {
     "rollback": "restore",
     "run": "run",
     "save": "save",
+    "scan": "scan",
     "sessions": "sessions",
     "show": "show",
     "status": "status",
@@ -168,11 +175,19 @@ def _report(out: Output, exc: GitcpError) -> None:
         }
         if isinstance(exc, PartialError):
             document["left"] = list(exc.left)
+        if isinstance(exc, SecretsFoundError):
+            from gitcp.cli import findings
+
+            document["secrets"] = findings.documents(exc.findings)
         if isinstance(exc, WouldOverwriteError):
             document["paths"] = list(exc.paths)
         out.error_document(document)
         return
     out.error(exc.message, exc.hint)
+    if isinstance(exc, SecretsFoundError):
+        from gitcp.cli import findings
+
+        findings.show(out, exc.findings)
     if isinstance(exc, PartialError):
         for line in exc.left:
             out.note(f"  {line}")

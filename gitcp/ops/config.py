@@ -9,7 +9,7 @@ from gitcp.errors import GitFailedError, UsageError
 from gitcp.git.repository import Repository
 from gitcp.ops.settings import KNOWN, Settings
 
-_MANY = frozenset({"include", "exclude", "triggers"})
+_MANY = frozenset({"include", "exclude", "triggers", "allowSecrets"})
 
 
 class Setting(NamedTuple):

@@ -13,6 +13,7 @@ from gitcp.git.transaction import transaction
 from gitcp.git.transport import Told
 from gitcp.names import check_typed, encode
 from gitcp.ops.intake import limits_of
+from gitcp.ops.scan import Gate
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import (
     CREATED,
@@ -63,27 +64,24 @@ class Pushed(NamedTuple):
     reason: str | None = None
 
 
-def scan_nothing(workspace: Workspace, outgoing: Outgoing) -> None:
-    """Lets everything pass."""
-    del workspace, outgoing
-
-
 def push(
     workspace: Workspace,
     remote: str | None = None,
     sessions: Sequence[str] = (),
     *,
     dry_run: bool = False,
-    scan: Scan = scan_nothing,
+    scan: Scan | None = None,
     progress: Told | None = None,
     interactive: bool = False,
 ) -> list[Pushed]:
     """Sends sessions (`SESSION` or `SESSION/BRANCH`; all where none is named).
 
     A branch only moves forward there. What cannot is `rejected`, and the rest is sent;
-    see `refuse_rejected`.
+    see `refuse_rejected`. What leaves is looked through first, by `scan`: the default
+    refuses secrets as the settings say.
 
     Raises:
+        SecretsFoundError: it holds secrets; nothing was sent.
         UsageError: there is no such remote.
         NotFoundError: there is no such session.
         TransferError: the remote cannot be reached, or broke off.
@@ -91,7 +89,8 @@ def push(
     place = remotes.find(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
-    return _Push(workspace, place, scan, progress, interactive=interactive).run(
+    gate = scan or Gate()
+    return _Push(workspace, place, gate, progress, interactive=interactive).run(
         chosen(workspace, sessions), dry_run=dry_run
     )
 

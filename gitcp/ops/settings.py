@@ -38,6 +38,15 @@ KNOWN = {
     "hookTimeout": ("10s", "how long a hook may take before it gives up"),
     "remote": ("origin", "the remote that push and pull use where none is named"),
     "autoPush": ("false", "whether the pre-push hook pushes sessions, too"),
+    "secrets": ("block", "what push does about secrets: block, warn, off"),
+    "allowSecrets": (
+        "",
+        "fingerprints of secrets that may be pushed (may be given many times)",
+    ),
+    "secretsLibrary": (
+        "true",
+        "whether the scanner library looks, too, where `gitcp[secrets]` is installed",
+    ),
     "transferTimeout": ("60s", "how long a remote may be silent"),
     "transferLimit": ("1h", "how long one transfer may take in all"),
     "pullMaxSize": ("4g", "a pull that brings more, unpacked, is refused"),
@@ -48,6 +57,7 @@ KNOWN = {
         "whether git's hooks name the checkpoint in a commit's message",
     ),
 }
+SECRETS = ("block", "warn", "off")
 FREQUENCIES = ("turn", "tool", "manual")
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", ""})
@@ -63,6 +73,9 @@ class Sharing(NamedTuple):
     pull_max_size: int
     pull_max_file: int
     pull_max_objects: int
+    secrets: str
+    allow_secrets: frozenset[str]
+    secrets_library: bool
 
 
 class Settings(NamedTuple):
@@ -116,6 +129,11 @@ class Settings(NamedTuple):
                 parse_size(one("pullMaxSize"), "gitcp.pullMaxSize"),
                 parse_size(one("pullMaxFile"), "gitcp.pullMaxFile"),
                 parse_size(one("pullMaxObjects"), "gitcp.pullMaxObjects"),
+                parse_word(one("secrets"), "gitcp.secrets", SECRETS),
+                frozenset(
+                    word for given in many("allowSecrets") for word in _words(given)
+                ),
+                parse_flag(one("secretsLibrary"), "gitcp.secretsLibrary"),
             ),
             parse_word(one("frequency"), "gitcp.frequency", FREQUENCIES),
             tuple(word for given in many("triggers") for word in _words(given)),

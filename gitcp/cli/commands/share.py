@@ -66,24 +66,41 @@ def _remote(workspace: Workspace, given: str | None) -> str:
 @command("push")
 @click.argument("remote", metavar="[REMOTE]", required=False)
 @click.argument("sessions", metavar="[SESSION[/BRANCH]]...", nargs=-1)
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="FINGERPRINT",
+    help="Let this secret pass, this once (may be given many times)",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be sent")
 def push_command(
-    out: Output, remote: str | None, sessions: tuple[str, ...], dry_run: bool
+    out: Output,
+    remote: str | None,
+    sessions: tuple[str, ...],
+    allow: tuple[str, ...],
+    dry_run: bool,
 ) -> None:
     """Send sessions to a remote, all of them where none is named.
 
     A branch there only moves forward. Where it went on there, too, it is left alone,
     and you are told how to go on.
+
+    What would be sent is looked through for secrets first. Where there is one, nothing
+    is sent: each is named by its place and a fingerprint, never by its value.
     """
+    from gitcp.cli import findings
     from gitcp.ops import push as ops
+    from gitcp.ops.scan import Gate
 
     workspace = open_workspace(out.directory)
     name = _remote(workspace, remote)
+    gate = Gate(allow, progress=findings.progress(out))
     pushed = ops.push(
         workspace,
         name,
         sessions,
         dry_run=dry_run,
+        scan=gate,
         progress=transfer_progress(out),
         interactive=can_ask(),
     )
@@ -93,10 +110,13 @@ def push_command(
                 "schema": "gitcp.push/1",
                 "remote": name,
                 "branches": _documents(pushed),
-                "secrets": [],
+                "secrets": findings.documents([*gate.findings, *gate.allowed]),
             }
         )
     else:
+        if gate.findings:
+            out.warn("secrets were sent, as gitcp.secrets is `warn`:")
+            findings.show(out, gate.findings)
         for one in pushed:
             if one.result != "up-to-date" or one.reason:
                 out.print(_line(out, one))

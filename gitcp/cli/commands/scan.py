@@ -1,0 +1,48 @@
+"""gitcp scan."""
+
+import click
+
+from gitcp.cli import findings
+from gitcp.cli.emit import Output
+from gitcp.cli.options import command
+from gitcp.cli.render import count
+from gitcp.errors import SecretsFoundError
+
+
+@command("scan")
+@click.argument("sessions", metavar="[SESSION[/BRANCH]]...", nargs=-1)
+def scan_command(out: Output, sessions: tuple[str, ...]) -> int:
+    """Look for secrets in checkpoints, as push does before it sends anything.
+
+    Files, conversations, decision logs, names and messages of all sessions, or of
+    those named; what a remote has already is not looked at again. Exits with 24 where
+    there is one.
+    """
+    from gitcp.ops import scan as ops
+    from gitcp.ops.push import chosen
+    from gitcp.ops.workspace import open_workspace
+    from gitcp.sharing.outgoing import ANY
+
+    workspace = open_workspace(out.directory)
+    tips = chosen(workspace, sessions)
+    checked = ops.scan(
+        workspace, tips.values(), remote=ANY, progress=findings.progress(out)
+    )
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.scan/1",
+                "scanned": checked.scanned,
+                "secrets": findings.documents(checked.findings),
+                "allowed": findings.documents(checked.allowed),
+            }
+        )
+    else:
+        looked = f"{count(checked.scanned, 'new object')} looked through"
+        if checked.findings:
+            out.print(f"{looked}: {count(len(checked.findings), 'secret')}")
+            findings.show(out, checked.findings)
+            out.note("`gitcp purge FINGERPRINT` takes one out of all checkpoints")
+        else:
+            out.print(f"{looked}: no secret")
+    return SecretsFoundError.exit_status if checked.findings else 0

@@ -1,0 +1,89 @@
+"""How secrets that were found are shown: by place and fingerprint, never by value."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from gitcp.cli.documents import path_fields
+from gitcp.cli.emit import Output, safe
+from gitcp.format.checkpoint import show_path
+from gitcp.sharing.findings import Finding, Place
+
+_SHOWN = 4
+_OBJECTS = 500
+_WORDS = {
+    "file": "",
+    "checkpoint": "",
+    "conversation": "the conversation",
+    "decisions": "the decision log",
+    "steps": "the steps",
+    "message": "the message of the commit",
+    "name": "a name",
+}
+
+
+def documents(found: Iterable[Finding]) -> list[dict[str, Any]]:
+    """Returns secrets by rule, fingerprint and places; a value never gets here."""
+    return [
+        {
+            "fingerprint": one.fingerprint,
+            "rule": one.rule,
+            "places": [
+                {
+                    "kind": place.kind,
+                    **path_fields(place.path),
+                    "number": place.number,
+                    "commit": place.commit,
+                    "checkpoint": place.checkpoint,
+                    "session": place.session,
+                    "branch": place.branch,
+                    "seq": place.seq,
+                }
+                for place in one.places
+            ],
+        }
+        for one in found
+    ]
+
+
+def show(out: Output, found: Iterable[Finding]) -> None:
+    """Says where secrets lie, to stderr."""
+    for one in found:
+        name = out.style(one.fingerprint, fg="yellow", bold=True)
+        click.echo(f"  {name}  {safe(one.rule)}", err=True, color=out.color)
+        for place in one.places[:_SHOWN]:
+            click.echo(f"    {safe(_place(place))}", err=True, color=out.color)
+        more = len(one.places) - _SHOWN
+        if more > 0:
+            click.echo(f"    … and in {more} more places", err=True)
+
+
+def _place(place: Place) -> str:
+    where = f"{place.session}/{place.branch} #{place.seq} {place.checkpoint}"
+    if place.checkpoint is None:
+        where = f"commit {place.commit[:12]}"
+    what = _WORDS.get(place.kind, place.kind)
+    if place.kind in {"file", "checkpoint"}:
+        what = f"{show_path(place.path)}:{place.number}"
+    elif place.kind == "name":
+        what = f"a name{f' in {show_path(place.path)}' if place.path else ''}"
+    elif place.number is not None and place.kind != "message":
+        what += f", record {place.number}"
+    return f"{where}  {what}"
+
+
+def progress(out: Output) -> Callable[[int], None] | None:
+    """Returns what shows how many objects were looked through."""
+    import sys
+
+    if out.quiet or out.json or not sys.stderr.isatty():
+        return None
+
+    def show_count(done: int) -> None:
+        if done % _OBJECTS == 0:
+            click.echo(
+                f"\rlooking for secrets: {done:,} objects\x1b[K", err=True, nl=False
+            )
+
+    return show_count

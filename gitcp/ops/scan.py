@@ -1,0 +1,144 @@
+"""Looking for secrets before anything leaves, and deciding whether it may."""
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitcp.errors import SecretsFoundError, UsageError
+from gitcp.ops.workspace import Workspace
+from gitcp.sharing import dotenv, memory, outgoing, scanner
+from gitcp.sharing.findings import Finding, Progress, Report, look
+from gitcp.sharing.memory import Clean
+from gitcp.sharing.scanner import Scanner
+
+if TYPE_CHECKING:
+    from gitcp.ops.push import Outgoing
+
+BLOCK, WARN, OFF = "block", "warn", "off"
+_FINGERPRINT = 12
+_NAMED = 3
+
+
+class Checked(NamedTuple):
+    """What a look at outgoing objects came to.
+
+    `findings` are in the way or were let through by the setting; `allowed` by name.
+    """
+
+    findings: tuple[Finding, ...]
+    allowed: tuple[Finding, ...]
+    scanned: int
+
+
+def scan(
+    workspace: Workspace,
+    tips: Iterable[str],
+    *,
+    known: Iterable[str] = (),
+    remote: str | None = None,
+    allow: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Checked:
+    """Looks through everything that the tips reach and the other side has not.
+
+    Raises:
+        UsageError: one of `allow` is no fingerprint.
+        CorruptError: an object cannot be read.
+    """
+    allowed = {*map(_checked, allow), *workspace.settings.sharing.allow_secrets}
+    repository = workspace.repository
+    chosen = outgoing.commits(repository, tips, known, remote)
+    report: Report = look(
+        repository,
+        lambda: scanner_of(workspace),
+        lambda made: Clean(repository, made.identity),
+        outgoing.pieces(repository, chosen),
+        progress,
+    )
+    return Checked(
+        tuple(one for one in report.findings if one.fingerprint not in allowed),
+        tuple(one for one in report.findings if one.fingerprint in allowed),
+        report.scanned,
+    )
+
+
+class Gate:
+    """Stands before a push: looks at what would leave, and refuses it or says so.
+
+    What was found is in `findings`; what was let through by its name in `allowed`.
+    """
+
+    def __init__(
+        self, allow: Sequence[str] = (), *, progress: Progress | None = None
+    ) -> None:
+        self._allow = tuple(map(_checked, allow))
+        self._progress = progress
+        self.findings: list[Finding] = []
+        self.allowed: list[Finding] = []
+
+    def __call__(self, workspace: Workspace, leaving: "Outgoing") -> None:
+        """Looks through what is leaving.
+
+        Raises:
+            SecretsFoundError: there are secrets in it, and the setting is `block`.
+        """
+        mode = workspace.settings.sharing.secrets
+        if mode == OFF or not leaving.updates:
+            return
+        checked = scan(
+            workspace,
+            [update.new for update in leaving.updates],
+            known=leaving.known,
+            # Of an address nothing is known but what it says of itself.
+            remote=leaving.remote if "://" not in leaving.remote else None,
+            allow=self._allow,
+            progress=self._progress,
+        )
+        self.allowed += checked.allowed
+        self.findings += checked.findings
+        if mode == BLOCK:
+            refuse(checked, f"the push to {leaving.remote}")
+
+
+def scanner_of(workspace: Workspace) -> Scanner:
+    """Returns the scanner for a project: all layers that are there."""
+    wanted = workspace.settings.sharing.secrets_library
+    library = scanner.library() if wanted else None
+    extra, version = library or (None, "")
+    return Scanner(
+        memory.fingerprints(workspace.repository),
+        dotenv.of_project(workspace.top),
+        environment=dotenv.of_environment(os.environ),
+        extra=extra,
+        extra_version=version,
+    )
+
+
+def refuse(checked: Checked, doing: str) -> None:
+    """Raises where something was found.
+
+    Raises:
+        SecretsFoundError: it was.
+    """
+    if not checked.findings:
+        return
+    names = [one.fingerprint for one in checked.findings]
+    count = "a secret" if len(names) == 1 else f"{len(names)} secrets"
+    shown = " ".join(names[:_NAMED])
+    raise SecretsFoundError(
+        f"{doing} was refused: it holds {count}",
+        findings=checked.findings,
+        hint=f"`gitcp purge {names[0]}` takes one out of all checkpoints;"
+        f" if it is none: --allow {shown.replace(' ', ' --allow ')}",
+    )
+
+
+def _checked(fingerprint: str) -> str:
+    if len(fingerprint) != _FINGERPRINT or not all(
+        char in "0123456789abcdef" for char in fingerprint
+    ):
+        raise UsageError(
+            f"{fingerprint!a} is no fingerprint",
+            hint="a refused push names them: 12 digits and letters from a to f",
+        )
+    return fingerprint

@@ -1,0 +1,152 @@
+"""Secrets found on the way out, each named by its places and never by its value."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+from gitcp.errors import CorruptError
+from gitcp.format import layout, tree
+from gitcp.git.repository import Repository
+from gitcp.names import decode
+from gitcp.sharing import dotenv
+from gitcp.sharing.memory import Clean
+from gitcp.sharing.outgoing import MESSAGE, NAMES, Origin, Piece
+from gitcp.sharing.scanner import Hit, Scanner
+
+Progress = Callable[[int], None]
+
+
+class Place(NamedTuple):
+    """Where a secret lies.
+
+    `kind` is `file`, `conversation`, `decisions`, `steps`, `checkpoint` (what gitcp
+    itself writes), `message` (of the commit) or `name` (of a path, session or branch).
+    `number` counts lines of a file, records of a log, from 1.
+    """
+
+    kind: str
+    path: bytes
+    number: int | None
+    commit: str
+    checkpoint: str | None
+    session: str | None
+    branch: str | None
+    seq: int | None
+
+
+class Finding(NamedTuple):
+    """A secret: what it looks like, its name, and where it lies; never its value."""
+
+    rule: str
+    fingerprint: str
+    places: tuple[Place, ...]
+
+
+class Report(NamedTuple):
+    """What a scan found, and how many objects it looked at."""
+
+    findings: tuple[Finding, ...]
+    scanned: int
+
+
+def look(
+    repository: Repository,
+    scanner: Callable[[], Scanner],
+    clean: Callable[[Scanner], Clean],
+    pieces: Iterable[Piece],
+    progress: Progress | None = None,
+) -> Report:
+    """Looks through pieces; every blob once.
+
+    The scanner is made when there is something to look at.
+    """
+    scan: Scanner | None = None
+    known: Clean | None = None
+    hits: dict[bytes, list[Hit]] = {}
+    found: dict[str, tuple[str, list[Place]]] = {}
+    count = 0
+    for piece in pieces:
+        if scan is None or known is None:
+            scan = scanner()
+            known = clean(scan)
+        if piece.oid is None:
+            new = scan.scan([piece.text])
+        elif piece.oid in known:
+            continue
+        elif piece.oid in hits:
+            new = hits[piece.oid]
+        else:
+            new = scan.scan(repository.objects.stream(piece.oid), piece.path)
+            count += 1
+            if progress is not None:
+                progress(count)
+            if new:
+                hits[piece.oid] = new
+            elif not dotenv.is_dotenv(piece.path):
+                known.add(piece.oid)
+        for hit in new:
+            _, places = found.setdefault(hit.fingerprint, (hit.rule, []))
+            places.append(_place(repository, piece, hit))
+    if known is not None:
+        known.keep()
+    return Report(
+        tuple(
+            Finding(rule, fingerprint, tuple(dict.fromkeys(places)))
+            for fingerprint, (rule, places) in found.items()
+        ),
+        count,
+    )
+
+
+def _place(repository: Repository, piece: Piece, hit: Hit) -> Place:
+    said = piece.origin.trailers
+    kind, number = _where(repository, piece, hit.line)
+    path = b"" if piece.oid is None else piece.path
+    if kind == "name":
+        path = _named(piece.text, hit.line)
+    return Place(
+        kind,
+        path,
+        number,
+        piece.origin.commit,
+        said.id if said else None,
+        (decode(said.session) or said.session) if said else None,
+        (decode(said.branch) or said.branch) if said else None,
+        said.seq if said else None,
+    )
+
+
+def _named(text: bytes, line: int) -> bytes:
+    """Returns where a name lies: the directory, as the name is the secret itself."""
+    name = text.split(b"\n")[line - 1]
+    return name.rpartition(b"/")[0] + b"/" if b"/" in name else b""
+
+
+def _where(repository: Repository, piece: Piece, line: int) -> tuple[str, int | None]:
+    if piece.path == MESSAGE and piece.oid is None:
+        return "message", line
+    if piece.path == NAMES and piece.oid is None:
+        return "name", None
+    own = layout.RESERVED + b"/"
+    if not piece.path.startswith(own) or piece.origin.trailers is None:
+        return "file", line
+    log = own + layout.LOG + b"/"
+    if not piece.path.startswith(log) or not piece.path.endswith(b".jsonl"):
+        return "checkpoint", line
+    kind = piece.path.removeprefix(log).split(b"/")[0].decode("ascii", "replace")
+    return kind, _records_before(repository, piece.origin, piece.path) + line
+
+
+def _records_before(repository: Repository, origin: Origin, path: bytes) -> int:
+    """Returns how many records the segments before one hold."""
+    objects = repository.objects
+    source, high, low = path.rsplit(b"/", 2)
+    before = 0
+    with suppress(CorruptError):
+        root = objects.commit(bytes.fromhex(origin.commit)).tree
+        entry = tree.lookup(root, source, objects.tree)
+        if entry is not None:
+            for inner, one in tree.walk(entry.oid, objects.tree):
+                if inner != layout.META and inner < high + b"/" + low:
+                    before += objects.blob(one.oid).count(b"\n")
+    return before

@@ -1,0 +1,165 @@
+"""Looking for secrets in one object: all its texts, all rules, by line."""
+
+import functools
+import hashlib
+import hmac
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from gitcp.sharing import dotenv, judge, rules, views
+
+# Raised whenever a rule changes: what was found clean before is looked at again.
+VERSION = 1
+_WINDOW = 4 * 1024 * 1024
+_OVERLAP = 64 * 1024
+_FINGERPRINT = 12
+
+Extra = Callable[[bytes], Iterable[rules.Match]]
+
+
+class Hit(NamedTuple):
+    """A secret in an object: where, and by which rule. The value never leaves here."""
+
+    rule: str
+    fingerprint: str
+    line: int
+    value: bytes
+
+
+class Fingerprints:
+    """Names for values that tell nothing about them to who has not the key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def of(self, value: bytes) -> str:
+        """Returns the name of a value: the same wherever and however it is written."""
+        if b"\n" in value or b"\r" in value:
+            # A key, whose line ends and indents differ from place to place.
+            value = judge.key_letters(value)
+        return hmac.digest(self._key, value, "sha256").hex()[:_FINGERPRINT]
+
+
+class Scanner:
+    """The built-in layer, values known for sure, and a scanner library if there is one."""
+
+    def __init__(
+        self,
+        fingerprints: Fingerprints,
+        known: Mapping[bytes, str] | None = None,
+        *,
+        environment: Iterable[bytes] = (),
+        extra: Extra | None = None,
+        extra_version: str = "",
+    ) -> None:
+        self._fingerprints = fingerprints
+        self._needles = dotenv.needles({*(known or {}), *environment})
+        self._extra = extra
+        digest = hashlib.sha256(f"{VERSION} {extra_version}".encode())
+        for needle in sorted(self._needles):
+            digest.update(b"%d " % len(needle) + needle)
+        self.identity = digest.hexdigest()
+
+    def scan(self, chunks: Iterable[bytes], path: bytes = b"") -> list[Hit]:
+        """Returns the secrets in an object of any size, each value once.
+
+        `path` is where it lies: in an `.env` file every secret-looking value counts.
+        """
+        found: dict[str, Hit] = {}
+        covered: set[bytes] = set()
+        for data, lines_before in _windows(chunks):
+            for match, line in self._window(data, path):
+                if match.value in covered:
+                    continue
+                covered.add(match.value)
+                hit = Hit(
+                    match.rule,
+                    self._fingerprints.of(match.value),
+                    lines_before + line,
+                    match.value,
+                )
+                found.setdefault(hit.fingerprint, hit)
+        return sorted(found.values(), key=lambda hit: hit.line)
+
+    def _window(self, data: bytes, path: bytes) -> Iterator[tuple[rules.Match, int]]:
+        data = views.text_of(data)
+        binary = views.is_binary(data)
+        if dotenv.is_dotenv(path) and not binary:
+            for value, at in dotenv.values(data):
+                yield rules.Match("env-file", value, at), _line(data, at)
+        yield from self._text(data, binary=binary)
+        if binary:
+            return
+        for at, _, text in views.encoded(data):
+            for match, _ in self._text(text, binary=False):
+                yield match, _line(data, at)
+        for view in views.unescaped(data):
+            yield from self._text(view, binary=False)
+
+    def _text(self, data: bytes, *, binary: bool) -> Iterator[tuple[rules.Match, int]]:
+        for needle, value in self._needles.items():
+            at = data.find(needle)
+            if at >= 0:
+                yield rules.Match("env-value", value, at), _line(data, at)
+        spans: list[tuple[int, int]] = []
+        for match in rules.matches(data, binary=binary):
+            spans.append((match.start, match.start + len(match.value)))
+            yield match, _line(data, match.start)
+        if self._extra is None or binary:
+            return
+        for match in self._extra(data):
+            end = match.start + len(match.value)
+            # One secret, seen twice: by its form here, with what surrounds it there.
+            if any(one < end and match.start < other for one, other in spans):
+                continue
+            if next(views.unescaped(match.value), None) is not None:
+                # With escapes in it, it is not the value: the next view has that.
+                continue
+            if not judge.placeholder(match.value):
+                yield match, _line(data, match.start)
+
+
+def _line(data: bytes, at: int) -> int:
+    return data.count(b"\n", 0, at) + 1
+
+
+def _windows(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
+    """Yields an object in pieces that overlap, with the number of lines before each."""
+    held = bytearray()
+    lines = 0
+    fresh = False
+    for chunk in chunks:
+        held += chunk
+        fresh = True
+        while len(held) >= _WINDOW + _OVERLAP:
+            piece = bytes(held[:_WINDOW])
+            yield piece, lines
+            lines += piece.count(b"\n", 0, _WINDOW - _OVERLAP)
+            del held[: _WINDOW - _OVERLAP]
+    if held and fresh:
+        yield bytes(held), lines
+
+
+@functools.cache
+def library() -> tuple[Extra, str] | None:
+    """Returns the scanner library of the extra `gitcp[secrets]`, and its version.
+
+    Compiled rules are kept by the library in the user's cache directory.
+    """
+    try:
+        import kingfisher_sdk  # noqa: PLC0415  optional, and slow to load
+    except ImportError:
+        return None
+    from importlib.metadata import version  # noqa: PLC0415
+
+    scanner = kingfisher_sdk.Scanner()
+
+    def scan(data: bytes) -> Iterator[rules.Match]:
+        text = data.replace(b"\r", b"\n")
+        for finding in scanner.scan(text):
+            if not finding.visible:
+                continue
+            value = finding.secret.encode("utf-8", "surrogateescape")
+            yield rules.Match(finding.rule_id, value, max(0, text.find(value)))
+
+    return scan, f"kingfisher {version('kingfisher-secret-scanner')}"

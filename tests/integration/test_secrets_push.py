@@ -1,0 +1,183 @@
+"""What is pushed is looked through first."""
+
+import json
+import os
+
+import pytest
+
+from tests.support.gitrepo import git as run_git
+from tests.support.gitrepo import git_line, make_repo, write_files
+from tests.support.inprocess import invoke, ok
+from tests.support.secrets31 import secrets31
+
+CANARY = "k3J9dLq0" + "Xz7Yv3Wn5Bt1"
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A project whose HEAD is on its remote."""
+    repo = make_repo(tmp_path / "p", {"a.txt": b"a\n", ".gitignore": b".env*\n"})
+    run_git(tmp_path, "init", "--quiet", "--bare", "r.git")
+    run_git(repo, "remote", "add", "origin", str(tmp_path / "r.git"))
+    run_git(repo, "push", "--quiet", "origin", "main")
+    return repo
+
+
+def refused(repo, *args):
+    """The secrets a push is refused for; nothing of it arrives."""
+    before = there(repo)
+    done = invoke(repo, "push", "--json", *args)
+    assert done.returncode == 24, done
+    assert there(repo) == before
+    return json.loads(done.stderr.splitlines()[-1])["error"]["secrets"]
+
+
+def there(repo):
+    return git_line(repo.parent / "r.git", "for-each-ref", "refs/gitcp")
+
+
+def tool_said(text):
+    inner = json.dumps({"stdout": f"$ env\n{text}\n"})
+    return (
+        json.dumps({"role": "user", "content": [{"content": inner}]}).encode() + b"\n"
+    )
+
+
+def test_row57_a_value_of_an_env_file_that_a_tool_printed_blocks_the_push(shared):
+    write_files(shared, {".env": f"API_TOKEN={CANARY}\n".encode()})
+    clean = b'{"role": "user", "content": "hello"}\n'
+    talk = clean + tool_said(f"the token is {CANARY}.")
+    ok(shared, "save", "--messages", "-", input=talk)
+    (secret,) = refused(shared)
+    (place,) = secret["places"]
+    assert (place["kind"], place["number"]) == ("conversation", 2)
+    assert place["session"] == "main"
+    assert there(shared) == ""
+
+
+def test_row57_a_value_of_the_environment_that_a_tool_printed_blocks_the_push(shared):
+    ok(shared, "save", "--messages", "-", input=tool_said(f"it is {CANARY}"))
+    done = invoke(shared, "push", env={"SERVICE_API_KEY": CANARY})
+    assert done.returncode == 24
+    assert CANARY.encode() not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("how", ["file", "conversation", "decision", "note", "path"])
+def test_row56_secrets_block_wherever_they_lie(shared, how):
+    values = []
+    for name, (value, line) in secrets31().items():
+        values.append(value)
+        session = f"s-{name}"
+        if how == "file":
+            write_files(shared, {"conf/settings.txt": line.encode() + b"\n"})
+            ok(shared, "save", "-s", session)
+        elif how == "conversation":
+            ok(shared, "save", "-s", session, "--append", "-", input=tool_said(line))
+        elif how == "decision":
+            ok(shared, "save", "-s", session, "--decision", f"use {line}")
+        elif how == "note":
+            ok(shared, "save", "-s", session, "-m", line, "--allow-empty")
+        else:
+            path = line.replace("/", "_").replace("\n", " ")[:200] + ".txt"
+            write_files(shared, {f"x/{path}": b"x\n"})
+            ok(shared, "save", "-s", session)
+            os.remove(shared / "x" / path)
+    done = invoke(shared, "push", "--json")
+    assert done.returncode == 24
+    assert there(shared) == ""
+    found = json.loads(done.stderr.splitlines()[-1])["error"]["secrets"]
+    sessions = {place["session"] for one in found for place in one["places"]}
+    # No file name and no first line of a note holds a key of many lines.
+    assert len(sessions) >= 0.7 * 31
+    said = done.stdout + done.stderr + invoke(shared, "push").stderr
+    assert not [value for value in values if value.encode() in said]
+
+
+def test_a_refusal_names_places_and_never_values(shared):
+    value, line = secrets31()["github"]
+    write_files(shared, {"deep/conf.ini": f"one\ntwo\n{line}\n".encode()})
+    ok(shared, "save", "-m", "with a key")
+    done = invoke(shared, "push")
+    assert done.returncode == 24
+    said = done.stderr.decode()
+    assert "deep/conf.ini:3" in said
+    assert "main/main #1" in said
+    assert value not in said
+
+
+def test_what_is_allowed_passes_once_or_for_good(shared):
+    write_files(shared, {"conf.ini": secrets31()["github"][1].encode()})
+    ok(shared, "save")
+    (secret,) = refused(shared)
+    name = secret["fingerprint"]
+    refused(shared, "--allow", "0" * 12)
+    sent = ok(shared, "push", "--allow", name)
+    assert [one["fingerprint"] for one in sent["secrets"]] == [name]
+    write_files(shared, {"copy.ini": b"again: " + secrets31()["github"][1].encode()})
+    ok(shared, "save")
+    assert [one["fingerprint"] for one in refused(shared)] == [name]
+    assert invoke(shared, "config", "--add", "allowSecrets", name).returncode == 0
+    assert ok(shared, "push")["branches"][0]["result"] == "fast-forward"
+
+
+def test_a_fingerprint_that_is_none_is_refused(shared):
+    ok(shared, "save")
+    assert invoke(shared, "push", "--allow", "nonsense").returncode == 2
+
+
+def test_the_setting_warns_or_turns_it_off(shared):
+    write_files(shared, {"conf.ini": secrets31()["github"][1].encode()})
+    ok(shared, "save")
+    refused(shared)
+    done = invoke(shared, "push", env={"GITCP_SECRETS": "warn"})
+    assert done.returncode == 0
+    assert b"conf.ini:1" in done.stderr
+    write_files(shared, {"more.ini": secrets31(8)["github"][1].encode()})
+    ok(shared, "save")
+    done = invoke(shared, "push", env={"GITCP_SECRETS": "off"})
+    assert (done.returncode, b"more.ini" in done.stderr) == (0, False)
+
+
+def test_what_the_remote_has_is_not_looked_at_again(shared):
+    write_files(shared, {"conf.ini": secrets31()["github"][1].encode()})
+    ok(shared, "save")
+    assert invoke(shared, "push", env={"GITCP_SECRETS": "off"}).returncode == 0
+    write_files(shared, {"a.txt": b"changed\n"})
+    ok(shared, "save")
+    assert ok(shared, "push")["secrets"] == []
+
+
+def test_what_was_found_clean_is_not_read_again(shared, monkeypatch):
+    write_files(shared, {f"f{n}.txt": b"%d\n" % n for n in range(30)})
+    ok(shared, "save")
+    first = ok(shared, "scan")
+    assert first["scanned"] >= 30
+    assert ok(shared, "scan")["scanned"] == 0
+    # Another known value makes everything unknown again.
+    write_files(shared, {".env": f"API_TOKEN={CANARY}\n".encode()})
+    assert ok(shared, "scan")["scanned"] == first["scanned"]
+
+
+def test_a_project_the_remote_never_saw_is_looked_through_whole(shared, tmp_path):
+    write_files(shared, {"old.ini": secrets31()["github"][1].encode()})
+    run_git(shared, "add", "--all")
+    run_git(shared, "commit", "--quiet", "-m", "oops")
+    (shared / "old.ini").unlink()
+    run_git(shared, "commit", "--quiet", "-am", "gone")
+    run_git(shared, "push", "--quiet", "origin", "main")
+    run_git(tmp_path, "init", "--quiet", "--bare", "other.git")
+    run_git(shared, "remote", "add", "other", str(tmp_path / "other.git"))
+    ok(shared, "save")
+    ok(shared, "push")
+    (secret,) = refused(shared, "other")
+    assert secret["places"][0]["path"] == "old.ini"
+    assert secret["places"][0]["checkpoint"] is None
+
+
+def test_scan_exits_with_24_and_names_what_it_found(shared):
+    ok(shared, "scan")
+    write_files(shared, {"conf.ini": secrets31()["npm"][1].encode()})
+    ok(shared, "save")
+    done = invoke(shared, "scan", "--json")
+    assert done.returncode == 24
+    assert json.loads(done.stdout)["secrets"][0]["rule"] == "npm-token"

@@ -1,0 +1,177 @@
+"""What the scanner takes for a secret, and what it does not."""
+
+import base64
+import json
+import os
+import sysconfig
+import uuid
+from pathlib import Path
+
+import pytest
+
+from gitcp.sharing import dotenv, scanner, views
+from gitcp.sharing.scanner import Fingerprints, Scanner
+from tests.support.secrets31 import secrets31
+
+FINGERPRINTS = Fingerprints(b"k" * 32)
+CANARY = "k3J9dLq0" + "Xz7Yv3Wn5Bt1"
+
+
+def found(text, path=b"", known=()):
+    scan = Scanner(FINGERPRINTS, dict.fromkeys(known, ".env"))
+    return scan.scan([text if isinstance(text, bytes) else text.encode()], path)
+
+
+def in_transcript(text):
+    """A tool's output as an agent keeps it: JSON, in a string, in JSON."""
+    inner = json.dumps({"stdout": f"ok\n{text}\nbye", "code": 0})
+    return json.dumps({"message": {"content": [{"content": inner}]}}) + "\n"
+
+
+@pytest.mark.parametrize("name", secrets31())
+def test_a_secret_is_the_same_in_a_file_and_in_a_transcript(name):
+    _, line = secrets31()[name]
+    raw = found(line)
+    assert raw
+    assert {one.fingerprint for one in raw} == {
+        one.fingerprint for one in found(in_transcript(line))
+    }
+
+
+def test_row56_the_built_in_layer_alone_sees_most_of_31_secrets():
+    for seed in range(3):
+        lines = [line for _, line in secrets31(seed).values()]
+        assert sum(bool(found(line)) for line in lines) >= 0.7 * 31
+        assert sum(bool(found(in_transcript(line))) for line in lines) >= 0.7 * 31
+
+
+def test_row56_with_the_library_nine_in_ten_are_seen():
+    library = scanner.library()
+    if library is None:
+        pytest.skip("the extra gitcp[secrets] is not installed")
+    scan = Scanner(FINGERPRINTS, extra=library[0], extra_version=library[1])
+    lines = [line for _, line in secrets31().values()]
+    assert sum(bool(scan.scan([line.encode()])) for line in lines) >= 0.9 * 31
+    told = [in_transcript(line).encode() for line in lines]
+    assert sum(bool(scan.scan([line])) for line in told) >= 0.9 * 31
+    # It adds what the built-in rules have no name for.
+    for piece in _clean_set():
+        assert scan.scan([piece]) == []
+
+
+def _clean_set():
+    standard = Path(sysconfig.get_path("stdlib"))
+    for name in ("email", "http", "urllib", "json", "asyncio", "logging"):
+        for path in sorted((standard / name).glob("*.py")):
+            yield path.read_bytes()
+    digests = [os.urandom(size).hex() for size in (16, 20, 32, 64) for _ in range(50)]
+    yield "\n".join(digests).encode()
+    yield "\n".join(str(uuid.uuid4()) for _ in range(200)).encode()
+    yield json.dumps(
+        {
+            "packages": {
+                f"node_modules/js-tokens-{number}": {
+                    "version": f"4.{number}.0",
+                    "resolved": f"https://registry.npmjs.org/t/-/t-4.{number}.0.tgz",
+                    "integrity": "sha512-" + base64.b64encode(os.urandom(64)).decode(),
+                }
+                for number in range(100)
+            }
+        },
+        indent=2,
+    ).encode()
+
+
+def test_row56_nothing_is_seen_where_nothing_is():
+    for piece in _clean_set():
+        assert found(piece) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'password = os.environ["DB_PASSWORD"]',
+        "API_KEY=$API_KEY",
+        "DB_PASSWORD=changeme",
+        'token: str = "your-token-here-123"',
+        "postgres://user:password@localhost:5432/app",
+        "https://user:${TOKEN}@github.com/x.git",
+        '"max_tokens": 4096, "input_tokens": 123456789012',
+        "secret_name: projects/p1/secrets/db-v2",
+        "self.token = self.get_token_v2()",
+        "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+        "password: [purged:0123456789ab]",
+        "token_url = 'https://login.example.com/oauth2/v2.0/token'",
+        "passwordless_login_v2 = True",
+    ],
+)
+def test_what_only_speaks_of_a_secret_is_none(line):
+    assert found(line) == []
+    assert found(in_transcript(line)) == []
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda text: text,
+        lambda text: f"x{text}y",
+        lambda text: json.dumps(json.dumps(json.dumps({"a": f"q {text}"}))),
+        lambda text: base64.b64encode(f"user:{text}".encode()).decode(),
+        lambda text: base64.b64encode(f"a user:{text} b".encode()).decode(),
+        lambda text: f"\x00\x01binary{text}\x00",
+    ],
+    ids=["alone", "inside", "json", "base64", "base64-shifted", "binary"],
+)
+def test_a_value_known_for_sure_is_found_however_it_is_written(told):
+    hits = found(told(CANARY), known=[CANARY.encode()])
+    assert [one.value for one in hits] == [CANARY.encode()]
+    assert found(told(CANARY[::-1]), known=[CANARY.encode()]) == []
+
+
+def test_a_known_value_is_found_in_utf16_and_across_windows():
+    known = [CANARY.encode()]
+    assert found(f"\ufeff{CANARY}".encode("utf-16-le"), known=known)
+    scan = Scanner(FINGERPRINTS, dict.fromkeys(known, ".env"))
+    size = 4 << 20
+    for shift in (0, 1 << 16, (1 << 16) - 10):
+        data = b"\n" * (size - shift - 10) + CANARY.encode() + b"\n" * (1 << 20)
+        chunks = [data[at : at + 100_000] for at in range(0, len(data), 100_000)]
+        (hit,) = scan.scan(chunks)
+        assert hit.line == size - shift - 10 + 1
+
+
+def test_values_of_an_env_file_that_anybody_might_write_are_not_looked_for():
+    data = (
+        b"NODE_ENV=production\nPORT=3000\nAWS_REGION=eu-central-1\n"
+        b"DATABASE_HOST=db-1.internal.corp:5432\nDB_PASSWORD=postgres\n"
+        b"APP_URL=http://localhost:3000/app\nRELEASE=2024-11-02T10:00\n"
+        b"export API_TOKEN='" + CANARY.encode() + b"' # comment\n"
+        b"DSN=postgres://app:" + CANARY[::-1].encode() + b"@db/app\n"
+    )
+    assert {value for value, _ in dotenv.values(data)} == {
+        CANARY.encode(),
+        CANARY[::-1].encode(),
+    }
+
+
+def test_example_env_files_hold_no_values():
+    assert dotenv.is_dotenv(b"apps/web/.env.local")
+    assert dotenv.is_dotenv(b"prod.env")
+    for name in (b".env.example", b".env.sample", b"environment.py", b".environ"):
+        assert not dotenv.is_dotenv(name)
+
+
+def test_lines_are_those_of_the_file():
+    text = "one\n" + in_transcript("x") + in_transcript(f"DB_PASSWORD={CANARY}")
+    (hit,) = found(text)
+    assert hit.line == 3
+
+
+def test_fingerprints_differ_from_repository_to_repository():
+    assert Fingerprints(b"a" * 32).of(b"x") != Fingerprints(b"b" * 32).of(b"x")
+
+
+def test_escapes_are_undone_one_layer_at_a_time():
+    text = json.dumps(json.dumps('a "b" \\ é\n'))
+    layers = list(views.unescaped(text.encode()))
+    assert layers[-1] == '""a "b" \\ é\r""'.encode()
