@@ -41,6 +41,7 @@ COMMANDS = {
     "install": "install",
     "log": "log",
     "messages": "messages",
+    "prune": "prune",
     "pull": "share",
     "push": "share",
     "remote-sessions": "share",

@@ -30,11 +30,15 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def place(out: Output, session: str, branch: str) -> str:
+    """Returns `session/branch`."""
+    return out.style(one_line(f"{session}/{branch}".replace("\n", "\\n")), fg="cyan")
+
+
 def name_of(out: Output, found: Checkpoint) -> str:
     """Returns `session/branch #seq id`."""
-    place = one_line(f"{found.session}/{found.branch}".replace("\n", "\\n"))
     return (
-        f"{out.style(place, fg='cyan')} {out.style(f'#{found.seq}', bold=True)}"
+        f"{place(out, found.session, found.branch)} {out.style(f'#{found.seq}', bold=True)}"
         f" {out.style(found.id, fg='yellow')}"
     )
 

@@ -38,6 +38,7 @@ class Trailers(NamedTuple):
     trigger: str
     base: str | None = None
     label: str | None = None
+    pruned: str | None = None
 
 
 def encode_commit(
@@ -104,6 +105,36 @@ def trailer(commit: Commit, name: str) -> str | None:
     return _pairs(commit).get(name)
 
 
+def relink(
+    raw: bytes,
+    *,
+    tree: bytes,
+    parent: bytes | None,
+    message: bytes,
+) -> bytes:
+    """Returns a raw commit with another tree, parent and message, otherwise as it was."""
+    head, _, _ = raw.partition(b"\n\n")
+    kept = [
+        line
+        for line in head.split(b"\n")
+        if not line.startswith((b"tree ", b"parent "))
+    ]
+    first = [b"tree " + tree.hex().encode()]
+    if parent is not None:
+        first.append(b"parent " + parent.hex().encode())
+    return b"\n".join(first + kept) + b"\n\n" + message
+
+
+def with_pruned(message: bytes, before: str) -> bytes:
+    """Returns a checkpoint's message that says which one was before it and is pruned.
+
+    That is said once: a later pruning of more leaves it as it is.
+    """
+    if b"\nGitcp-Pruned: " in message.rstrip(b"\n").rpartition(b"\n\n")[2]:
+        return message
+    return message.rstrip(b"\n") + f"\nGitcp-Pruned: {before}\n".encode()
+
+
 def _pairs(commit: Commit) -> dict[str, str]:
     last = commit.message.rstrip(b"\n").rpartition(b"\n\n")[2]
     return {
@@ -130,6 +161,7 @@ def trailers_of(commit: Commit) -> Trailers | None:
             trigger=found.get("Trigger", ""),
             base=found.get("Base"),
             label=found.get("Label"),
+            pruned=found.get("Pruned"),
         )
     except (KeyError, ValueError):
         return None

@@ -28,7 +28,7 @@ def consolidate(
     registry = repository.store_dir / PACKS
     directory = repository.common_dir / "objects" / "pack"
     try:
-        names = _names(registry)
+        names = named(registry)
     except FileNotFoundError:
         return 0
     if len(names) <= AT_MOST and not force:
@@ -38,12 +38,12 @@ def consolidate(
         if lock is None:
             return 0
         try:
-            names = _names(registry)
-            standing = _standing(directory, names)
-            merge = _to_merge(standing, everything=force)
+            names = named(registry)
+            there = standing(directory, names)
+            merge = _to_merge(there, everything=force)
             if len(merge) < (1 if anew and force else 2):  # one alone is merged already
-                if len(standing) != len(names):
-                    _rewrite(registry, set(names) - standing.keys())
+                if len(there) != len(names):
+                    forget(registry, set(names) - there.keys())
                 return 0
             try:
                 with transaction(repository) as opened:
@@ -55,12 +55,12 @@ def consolidate(
             os.close(lock)
 
 
-def _names(registry: Path) -> list[str]:
+def named(registry: Path) -> list[str]:
     """Reads the list of packs; a power cut may have left anything in it."""
     return _NAME.findall(registry.read_text("ascii", "replace"))
 
 
-def _standing(directory: Path, names: list[str]) -> dict[str, int]:
+def standing(directory: Path, names: list[str]) -> dict[str, int]:
     """Returns the size of each pack that is there and not in use."""
     found = {}
     for name in names:
@@ -77,26 +77,27 @@ def _standing(directory: Path, names: list[str]) -> dict[str, int]:
             found[name] = size
         else:
             # A merge was killed while it removed what it had merged.
-            _discard(directory, name)
+            discard(directory, name)
     return found
 
 
-def _discard(directory: Path, name: str) -> None:
+def discard(directory: Path, name: str) -> None:
+    """Removes a pack whose objects are in another, or that nothing needs."""
     # The index first: without it git does not look for the pack.
     for suffix in ("idx", "rev", "pack"):
         (directory / f"{name}.{suffix}").unlink(missing_ok=True)
 
 
-def _to_merge(standing: dict[str, int], *, everything: bool) -> list[str]:
+def _to_merge(sizes: dict[str, int], *, everything: bool) -> list[str]:
     """Returns the smallest packs, up to one that is twice as large as all of them."""
-    ordered = sorted(standing, key=lambda name: standing[name])
+    ordered = sorted(sizes, key=lambda name: sizes[name])
     if everything:
         return ordered
     total = 0
     for count, name in enumerate(ordered):
-        if count >= AT_MOST // 2 and standing[name] > 2 * total:
+        if count >= AT_MOST // 2 and sizes[name] > 2 * total:
             return ordered[:count]
-        total += standing[name]
+        total += sizes[name]
     return ordered
 
 
@@ -129,18 +130,18 @@ def _merge(
         merged,
     )
     for name in names:
-        _discard(directory, name)
+        discard(directory, name)
     durable.sync_directory(directory)
-    _rewrite(repository.store_dir / PACKS, set(names))
+    forget(repository.store_dir / PACKS, set(names))
     return len(names) - 1
 
 
-def _rewrite(registry: Path, without: set[str]) -> None:
+def forget(registry: Path, without: set[str]) -> None:
     """Takes names out of the list; one added meanwhile may be lost to it.
 
     Such a pack is then git's alone to merge: it is in use all the same.
     """
-    names = [name for name in _names(registry) if name not in without]
+    names = [name for name in named(registry) if name not in without]
     durable.replace(
         registry, "".join(f"{name}\n" for name in names).encode(), sync=False
     )

@@ -18,6 +18,29 @@ _OID_LENGTH = 40
 _ZERO = "0" * _OID_LENGTH
 
 
+LOCK = ".lock"
+# Stands in a transaction that moves several refs, from its commit point on.
+DECIDED = "decided"
+
+
+def settle(lock: Path, *, decided: bool) -> None:
+    """Ends a lock of a dead gitcp: its ref moves if that was decided, or stays."""
+    if not decided:
+        lock.unlink(missing_ok=True)
+        return
+    with suppress(FileNotFoundError):
+        lock.rename(lock.with_name(lock.name.removesuffix(LOCK)))
+        durable.sync_directory(lock.parent)
+
+
+def _same_file(staged: Path, lock: Path) -> bool:
+    inode = lock.stat().st_ino
+    try:
+        return staged.stat().st_ino == inode
+    except FileNotFoundError:
+        return False
+
+
 class Refs:
     """The refs of a repository, as 40 hex digits; those of all worktrees but HEAD."""
 
@@ -114,30 +137,12 @@ class Refs:
                 last sync; reading it again tells.
         """
         path = self._common / name
-        lock = path.with_name(path.name + ".lock")
         with durable.storage(f"moving {name}"):
             with staged.open("xb") as file:
                 file.write(f"{new or _ZERO}\n".encode())
                 file.flush()
                 os.fsync(file.fileno())
-
-            def take() -> bool | None:
-                try:
-                    # pack-refs removes directories that have become empty.
-                    durable.make_directories(path.parent)
-                    os.link(staged, lock)
-                except FileExistsError:
-                    self._break_stale(lock, staged.parent.parent)
-                    return None
-                except FileNotFoundError:
-                    return None
-                return True
-
-            if not durable.until(take, timeout=self.lock_timeout):
-                raise BusyError(
-                    f"{name} is locked by another process",
-                    hint=f"if no git command is running, remove {lock}",
-                )
+            lock = self.lock(name, staged)
             try:
                 found = self.read(name)
                 if found != expect:
@@ -159,6 +164,34 @@ class Refs:
             with suppress(FileNotFoundError):
                 durable.sync_directory(path.parent)
 
+    def lock(self, name: str, staged: Path) -> Path:
+        """Takes git's lock of a ref, as a link to `staged`, and returns its path.
+
+        Raises:
+            BusyError: another process held it for `lock_timeout` seconds.
+        """
+        path = self._common / name
+        lock = path.with_name(path.name + LOCK)
+
+        def take() -> bool | None:
+            try:
+                # pack-refs removes directories that have become empty.
+                durable.make_directories(path.parent)
+                os.link(staged, lock)
+            except FileExistsError:
+                self._break_stale(lock, staged.parent.parent)
+                return None
+            except FileNotFoundError:
+                return None
+            return True
+
+        if not durable.until(take, timeout=self.lock_timeout):
+            raise BusyError(
+                f"{name} is locked by another process",
+                hint=f"if no git command is running, remove {lock}",
+            )
+        return lock
+
     def _delete(self, name: str, path: Path) -> None:
         if b" " + os.fsencode(name) + b"\n" in self._packed():
             raise BusyError(
@@ -168,25 +201,23 @@ class Refs:
         path.unlink(missing_ok=True)
 
     def _break_stale(self, lock: Path, transactions: Path) -> None:
-        """Removes a lock that a dead gitcp left; leaves any other alone."""
-        try:
-            inode = lock.stat().st_ino
-        except FileNotFoundError:
-            return
-        for staged in transactions.glob("*/ref"):
-            try:
-                ours = staged.stat().st_ino == inode
-            except FileNotFoundError:
-                continue
-            if not ours:
-                continue
-            owner = durable.try_lock(staged.with_name("owner"), create=False)
-            if owner is not None:
-                try:
-                    lock.unlink(missing_ok=True)
-                finally:
-                    os.close(owner)
-            return
+        """Removes a lock that a dead gitcp left; leaves any other alone.
+
+        Where that one was past its commit point, the ref moves as it had decided.
+        """
+        # It may go, or become another's, at any moment until its owner is locked.
+        with suppress(FileNotFoundError):
+            for staged in transactions.glob("*/ref*"):
+                if not _same_file(staged, lock):
+                    continue
+                owner = durable.try_lock(staged.with_name("owner"), create=False)
+                if owner is not None:
+                    try:
+                        if _same_file(staged, lock):
+                            settle(lock, decided=staged.with_name(DECIDED).exists())
+                    finally:
+                        os.close(owner)
+                return
 
     def _walk(self, prefix: str) -> Iterator[tuple[str, str]]:
         root = self._common / prefix

@@ -3,7 +3,7 @@
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -11,10 +11,13 @@ from gitcp import durable
 from gitcp.format import tree as trees
 from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects, object_id
 from gitcp.git.pack import PackWriter
+from gitcp.git.refs import DECIDED, LOCK, settle
 from gitcp.git.repository import Repository
 
 OWNER = "owner"
 STAGED_REF = "ref"
+# A pack on its way out, until it is known that nobody has begun to use it.
+LEAVING = ".leaving"
 PACKS = "packs"
 TRANSACTIONS = "tmp"
 
@@ -135,6 +138,59 @@ class Transaction:
             ref, expect=expect, new=new.hex(), staged=self._directory / STAGED_REF
         )
 
+    def publish_together(
+        self, refs: Iterable[str], decide: Callable[[], Mapping[str, str]]
+    ) -> dict[str, tuple[str, str]]:
+        """Moves several refs at one moment, or none; durable on return.
+
+        With all of them locked, `decide` is called: it reads where they are, adds the
+        objects that are still missing, and returns where they are to be. What it leaves
+        out stays. Returns what was and what is, for each ref that moved.
+
+        Raises:
+            BusyError: somebody else holds a ref's lock; nothing moved.
+            StorageError: the disk refused. Nothing moved, or the next transaction goes on
+                with what was decided.
+        """
+        held: dict[str, tuple[Path, Path]] = {}
+        decided = self._directory / DECIDED
+        try:
+            with durable.storage("moving branches"):
+                for number, name in enumerate(sorted(set(refs))):
+                    staged = self._directory / f"{STAGED_REF}-{number}"
+                    staged.touch(mode=0o666, exist_ok=False)
+                    held[name] = staged, self.repository.refs.lock(name, staged)
+                moved = {}
+                for name, new in decide().items():
+                    old = self.repository.refs.read(name)
+                    if old is not None and old != new:
+                        moved[name] = old, new
+                self._move_in()
+                for name in held.keys() - moved.keys():
+                    staged, lock = held.pop(name)
+                    lock.unlink()
+                    staged.unlink()
+                for name, (staged, _) in held.items():
+                    with staged.open("w") as file:
+                        file.write(f"{moved[name][1]}\n")
+                        file.flush()
+                        os.fsync(file.fileno())
+                for directory in {lock.parent for _, lock in held.values()}:
+                    durable.sync_directory(directory)
+                if held:
+                    # The commit point: from here on whoever comes goes on with it.
+                    durable.replace(decided, b"")
+                    _settle(self.repository, self._directory)
+                    decided.unlink()
+                    for staged, _ in held.values():
+                        staged.unlink()
+        finally:
+            if not decided.exists():
+                for staged, lock in held.values():
+                    lock.unlink(missing_ok=True)
+                    staged.unlink(missing_ok=True)
+        return moved
+
     def _move_in(self) -> None:
         written = self._pack.close()
         if written is None:
@@ -176,6 +232,7 @@ class Transaction:
         with suppress(OSError):
             self._pack.abandon()
         with suppress(OSError):
+            _settle(self.repository, self._directory)
             for keep in self._keeps:
                 _release(keep)
             _remove(self._directory)
@@ -234,18 +291,7 @@ def sweep(repository: Repository) -> int:
 
 
 def _bury(repository: Repository, directory: Path, owner: int) -> None:
-    staged = directory / STAGED_REF
-    try:
-        linked = staged.stat()
-    except FileNotFoundError:
-        linked = None
-    if linked is not None and linked.st_nlink > 1:
-        for lock in (repository.common_dir / "refs" / "gitcp").rglob("*.lock"):
-            try:
-                if lock.stat().st_ino == linked.st_ino:
-                    lock.unlink()
-            except FileNotFoundError:
-                continue
+    _settle(repository, directory)
     packs = repository.common_dir / "objects" / "pack"
     for keep in packs.glob("*.keep"):
         try:
@@ -253,8 +299,29 @@ def _bury(repository: Repository, directory: Path, owner: int) -> None:
                 _release(keep)
         except FileNotFoundError:
             continue
+    for leaving in directory.glob(f"*{LEAVING}"):
+        pack = packs / leaving.with_suffix(".pack").name
+        if pack.with_suffix(".idx").exists():
+            leaving.rename(pack)
     with suppress(OSError):
         _remove(directory)
+
+
+def _settle(repository: Repository, directory: Path) -> None:
+    """Ends the locks of a transaction: their refs move if that was decided, or stay."""
+    inodes = set()
+    for staged in directory.glob(f"{STAGED_REF}*"):
+        with suppress(FileNotFoundError):
+            status = staged.stat()
+            if status.st_nlink > 1:
+                inodes.add(status.st_ino)
+    if not inodes:
+        return
+    decided = (directory / DECIDED).exists()
+    for lock in (repository.common_dir / "refs" / "gitcp").rglob(f"*{LOCK}"):
+        with suppress(FileNotFoundError):
+            if lock.stat().st_ino in inodes:
+                settle(lock, decided=decided)
 
 
 def _remove(directory: Path) -> None:

@@ -1,5 +1,6 @@
 """What gitcp takes on disk."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,6 +80,40 @@ def _held(workspace: Workspace, glob: str) -> int:
         *([head] if head else []),
     )
     return int(out)
+
+
+def added(workspace: Workspace, trees: Sequence[str]) -> dict[str, int]:
+    """Returns what each tree adds on disk to those before it and to what git holds.
+
+    Raises:
+        GitFailedError: git failed; an object may be missing.
+    """
+    git = workspace.repository.git
+    told = git(
+        "for-each-ref",
+        "--format=%(tree) %(*tree)",
+        "refs/heads",
+        "refs/remotes",
+        "refs/tags",
+    )
+    head, _ = workspace.repository.head()
+    known = set(told.decode().split()) | ({f"{head}^{{tree}}"} if head else set())
+    asked = [*(f"^{one}" for one in sorted(known)), *trees]
+    listed = git(
+        "rev-list",
+        "--objects",
+        "--no-object-names",
+        "--stdin",
+        data="\n".join([*asked, ""]).encode(),
+    )
+    sizes = git("cat-file", "--batch-check=%(objectsize:disk)", "--buffer", data=listed)
+    roots = set(trees)
+    found: dict[str, int] = {}
+    root = ""
+    for oid, size in zip(listed.decode().split(), sizes.split(), strict=True):
+        root = oid if oid in roots else root
+        found[root] = found.get(root, 0) + int(size)
+    return found
 
 
 def _below(directory: Path) -> int:

@@ -1,35 +1,69 @@
 """Housekeeping, asked for."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from gitcp.git.consolidate import consolidate
+from gitcp.git.reclaim import drop_unreachable, git_directories, store_locked
+from gitcp.git.repository import Repository
 from gitcp.git.transaction import sweep
 from gitcp.ops.du import pack_sizes
 from gitcp.ops.workspace import Workspace
+from gitcp.worktree import journal
 
 
 class Cleaned(NamedTuple):
-    """What was done: packs and their bytes before and after, left-overs removed."""
+    """What was done: packs and their bytes before and after, left-overs removed.
+
+    `dropped` counts objects that nothing reached any more.
+    """
 
     packs_before: int
     packs_after: int
     bytes_before: int
     bytes_after: int
     swept: int
+    dropped: int
 
 
 def gc(workspace: Workspace) -> Cleaned:
-    """Merges gitcp's packs into one and removes what killed processes left.
+    """Merges gitcp's packs into one and gives back what pruned checkpoints took.
 
-    No checkpoint goes; objects that nothing needs are left to git's own gc.
+    No checkpoint goes, and nothing that git reaches. The caller holds no work tree's
+    lock.
 
     Raises:
+        BusyError: somebody was at work all the time.
+        GitFailedError: an object is missing; nothing went.
         StorageError: the disk refused.
     """
     before = pack_sizes(workspace)
     swept = sweep(workspace.repository)
-    consolidate(workspace.repository, force=True)
+    timeout = workspace.settings.lock_timeout
+    with store_locked(workspace.repository, timeout=timeout):
+        done = drop_unreachable(
+            workspace.repository,
+            roots=lambda: journals(workspace.repository),
+            timeout=timeout,
+        )
     after = pack_sizes(workspace)
     return Cleaned(
-        len(before), len(after), sum(before.values()), sum(after.values()), swept
+        len(before),
+        len(after),
+        sum(before.values()),
+        sum(after.values()),
+        swept,
+        done.objects,
     )
+
+
+def journals(repository: Repository) -> Iterator[str]:
+    """Yields the commits that interrupted restores go between, in any work tree.
+
+    Raises:
+        CorruptError: a journal cannot be read: what it needs is not known.
+    """
+    for git_dir in git_directories(repository):
+        entry = journal.read(git_dir / "gitcp")
+        if entry is not None:
+            yield entry.target
+            yield entry.before

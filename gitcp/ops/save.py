@@ -6,13 +6,14 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from gitcp.errors import CorruptError, StorageError
+from gitcp.errors import CorruptError, GitcpError, StorageError
 from gitcp.format.log import Decision
 from gitcp.git.consolidate import consolidate
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import check_text
 from gitcp.ops import rewrites
 from gitcp.ops.workspace import Workspace, check_decisions, files_of
+from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, NewRecords
 from gitcp.store.store import Saved
 from gitcp.worktree import journal
@@ -62,10 +63,23 @@ def save(
                 lambda snapshot: append(workspace, opened, snapshot, request),
                 progress=progress,
             )
-        # The checkpoint is saved: housekeeping that fails must not deny that.
-        with suppress(StorageError):
-            consolidate(workspace.repository)
-        return saved
+    if saved.created:
+        housekeep(workspace, saved.checkpoint)
+    return saved
+
+
+def housekeep(workspace: Workspace, tip: Checkpoint) -> None:
+    """Does what is due after a save; the caller holds no work tree's lock.
+
+    The checkpoint is saved: what fails here must not deny that, and a later save does it.
+    """
+    with suppress(GitcpError):
+        if workspace.settings.max_checkpoints:
+            from gitcp.ops.prune import keep_to_limit  # noqa: PLC0415  mostly not due
+
+            keep_to_limit(workspace, tip)
+    with suppress(StorageError):
+        consolidate(workspace.repository)
 
 
 def append(

@@ -23,6 +23,10 @@ KNOWN = {
         "how long to wait for another gitcp, and for a lock of git's",
     ),
     "autoCheckpoint": ("true", "whether hooks make checkpoints"),
+    "maxCheckpoints": (
+        "0",
+        "checkpoints to keep of a branch, besides labelled ones and forks (0: all)",
+    ),
     "frequency": (
         "turn",
         "how often an agent's hooks make checkpoints: turn, tool (each batch), manual",
@@ -92,6 +96,7 @@ class Settings(NamedTuple):
     triggers: tuple[str, ...]
     interval: float
     commit_trailer: bool
+    max_checkpoints: int
 
     @classmethod
     def of(
@@ -139,6 +144,7 @@ class Settings(NamedTuple):
             tuple(word for given in many("triggers") for word in _words(given)),
             parse_minutes(one("intervalMinutes"), "gitcp.intervalMinutes"),
             parse_flag(one("commitTrailer"), "gitcp.commitTrailer"),
+            parse_count(one("maxCheckpoints"), "gitcp.maxCheckpoints"),
         )
 
 
@@ -186,6 +192,18 @@ def parse_minutes(text: str, what: str) -> float:
             hint="write 30, or 0 for never",
         )
     return minutes * _PER["m"]
+
+
+def parse_count(text: str, what: str) -> int:
+    """Returns a whole number from 0 on.
+
+    Raises:
+        UsageError: it is none.
+    """
+    word = text.strip()
+    if not (word.isascii() and word.isdigit()):
+        raise UsageError(f"{what} is {text!a}, not a whole number", hint="write 500")
+    return int(word)
 
 
 def parse_word(text: str, what: str, words: tuple[str, ...]) -> str:

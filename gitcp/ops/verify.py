@@ -208,12 +208,14 @@ class _Check:
         if len(found.raw.parents) > 1:
             self._wrong(b"", "has more than one parent (I2)")
         before = None
+        # After a pruning the first that is left has any number.
+        first = said.seq == 1 or said.pruned is not None
         if found.raw.parents:
             with suppress(CorruptError):  # named already
                 before = self._store.checkpoint(found.raw.parents[0])
-                if before is None and said.seq > 1:
+                if before is None and not first:
                     self._wrong(b"", f"is #{said.seq} but nothing is before it (I3)")
-        elif said.seq > 1:
+        elif not first:
             self._wrong(b"", f"is #{said.seq} but has no parent (I3)")
         if before is None:
             return
@@ -222,7 +224,12 @@ class _Check:
             said.branch,
         )
         expected = before.seq + 1 if same else 1
-        if said.seq != expected:
+        if said.pruned is not None:
+            if said.seq < expected:
+                self._wrong(
+                    b"", f"is #{said.seq} and should be #{expected} or more (I3)"
+                )
+        elif said.seq != expected:
             self._wrong(b"", f"is #{said.seq} and should be #{expected} (I3)")
 
     # --- objects ----------------------------------------------------------------

@@ -37,6 +37,10 @@ class Store:
         self.seals = Seals(repository)
         self._clock = clock
 
+    def time(self) -> float:
+        """Returns the time in seconds since 1970."""
+        return self._clock()
+
     def now(self) -> str:
         """Returns the time as checkpoints hold it."""
         return timestamp(self._clock())

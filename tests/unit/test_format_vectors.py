@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 from gitcp.errors import CorruptError, FormatTooNewError, UsageError
 from gitcp.format import checkpoint as manifests
 from gitcp.format import log, tree
-from gitcp.format.commit import Trailers, encode_commit, parse_commit, trailers_of
+from gitcp.format.commit import (
+    Trailers,
+    encode_commit,
+    parse_commit,
+    relink,
+    trailers_of,
+    with_pruned,
+)
 from gitcp.format.layout import FORMAT
 from gitcp.format.safety import name_problem, path_problem
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
@@ -568,3 +575,31 @@ def test_the_seal_of_the_document():
         origin.Origin(None, "Hub"),
     )
     assert made == vector["seal"]
+
+
+# --- pruning ----------------------------------------------------------------------
+
+
+def test_the_commit_after_a_pruning_is_that_of_the_document():
+    block = VECTORS.partition("```\ntree ")[2].partition("```")[0]
+    expected = f"tree {block}".encode()
+    said = Trailers("3c" * 6, "main", "main", 3, "manual")
+    empty = bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+    before = encode_commit(empty, OID, 1_000_000_003, "third", said)
+    message = with_pruned(parse_commit(before).message, "2b" * 6)
+    made = relink(before, tree=empty, parent=None, message=message)
+    assert made == expected
+    assert object_id("commit", made).hex() in VECTORS
+    assert trailers_of(parse_commit(made)) == said._replace(pruned="2b" * 6)
+
+
+def test_a_pruning_is_said_once_and_a_note_cannot_say_it():
+    said = Trailers("3c" * 6, "main", "main", 3, "manual")
+    note = "a note\n\nGitcp-Pruned: ffffffffffff"
+    raw = encode_commit(OID, OID, 0, note, said)
+    assert trailers_of(parse_commit(raw)) == said
+    once = with_pruned(parse_commit(raw).message, "2b" * 6)
+    assert with_pruned(once, "4d" * 6) == once
+    made = relink(raw, tree=OID, parent=OID, message=once)
+    assert trailers_of(parse_commit(made)) == said._replace(pruned="2b" * 6)
+    assert relink(raw, tree=OID, parent=OID, message=parse_commit(raw).message) == raw

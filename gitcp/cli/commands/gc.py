@@ -2,16 +2,17 @@
 
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command
-from gitcp.cli.render import size
+from gitcp.cli.render import count, size
 from gitcp.ops.gc import gc
 from gitcp.ops.workspace import open_workspace
 
 
 @command("gc")
 def gc_command(out: Output) -> None:
-    """Merge gitcp's packs into one, and clear away what killed processes left.
+    """Give back the disk space of pruned checkpoints, and merge gitcp's packs into one.
 
-    No checkpoint is removed; saves do this by themselves where it is due.
+    No checkpoint is removed, and nothing that git itself can reach. What killed
+    processes left is cleared away.
     """
     done = gc(open_workspace(out.directory))
     if out.json:
@@ -21,15 +22,17 @@ def gc_command(out: Output) -> None:
                 "packs": {"before": done.packs_before, "after": done.packs_after},
                 "bytes": {"before": done.bytes_before, "after": done.bytes_after},
                 "swept": done.swept,
+                "dropped": done.dropped,
             }
         )
         return
-    if done.packs_after < done.packs_before:
+    if done.dropped or done.packs_after < done.packs_before:
+        dropped = f", {count(done.dropped, 'object')} dropped" if done.dropped else ""
         out.print(
-            f"merged {done.packs_before} packs into {done.packs_after}:"
+            f"merged {count(done.packs_before, 'pack')} into {done.packs_after}{dropped}:"
             f" {size(done.bytes_before)} became {size(done.bytes_after)}"
         )
     else:
-        out.print("nothing to merge")
+        out.print("nothing to merge or to drop")
     if done.swept:
         out.print(f"cleared away what {done.swept} killed processes left")

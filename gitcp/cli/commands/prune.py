@@ -1,0 +1,160 @@
+"""gitcp prune."""
+
+from typing import Any
+
+import click
+
+from gitcp.cli.emit import Output
+from gitcp.cli.options import command, yes_option
+from gitcp.cli.render import count, place, prompt_plan, size
+from gitcp.errors import PartialError, UsageError
+from gitcp.names import check_typed
+from gitcp.ops.prune import DEFAULT_LAST, Plan, plan_prune, prune
+from gitcp.ops.settings import parse_seconds, parse_size
+from gitcp.ops.workspace import open_workspace
+from gitcp.store.retention import Rules
+
+
+@command("prune")
+@click.option(
+    "--keep-last",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"Keep the last N of each branch (default {DEFAULT_LAST})",
+)
+@click.option("--keep-within", metavar="TIME", help="Keep those of the last 24h, 7d, …")
+@click.option(
+    "--keep-labelled/--no-keep-labelled",
+    default=True,
+    help="Keep labelled ones (the default)",
+)
+@click.option(
+    "--max-size",
+    metavar="SIZE",
+    help="Remove only the oldest, until what stays takes no more than SIZE",
+)
+@click.option(
+    "-s",
+    "--session",
+    "sessions",
+    multiple=True,
+    metavar="SESSION[/BRANCH]",
+    help="Only these (can be repeated)",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would go")
+@yes_option
+def prune_command(
+    out: Output,
+    keep_last: int | None,
+    keep_within: str | None,
+    keep_labelled: bool,
+    max_size: str | None,
+    sessions: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Remove old checkpoints; the ids and numbers of the others stay.
+
+    Always kept: the newest of each branch, where forks start, and what the last restore
+    left behind. `gitcp gc` then gives the disk space back.
+    """
+    within = None if keep_within is None else parse_seconds(keep_within, "the time")
+    limit = None if max_size is None else parse_size(max_size, "the size")
+    if keep_last is None and within is None and limit is None:
+        keep_last = DEFAULT_LAST
+    workspace = open_workspace(out.directory)
+    wanted = plan_prune(
+        workspace,
+        Rules(keep_last or 0, within, keep_labelled),
+        [_where(text) for text in sessions],
+        max_size=limit,
+    )
+    done = wanted
+    if not dry_run and wanted.go:
+        question = f"Remove {count(len(wanted.go), 'checkpoint')}?"
+        if not yes and not out.json:
+            prompt_plan(out, _lines(out, wanted))
+        out.confirm(question, yes=yes)
+        done = prune(workspace, wanted)
+    if out.json:
+        out.document(_document(done, dry_run=dry_run))
+    else:
+        _show(out, done, dry_run=dry_run)
+    if limit is not None and done.bytes_after is not None and done.bytes_after > limit:
+        raise PartialError(
+            f"what stays takes {size(done.bytes_after)}, more than {size(limit)}",
+            hint="it is the newest of each branch, labelled, where a fork starts, or"
+            " what you asked to keep",
+        )
+
+
+def _where(text: str) -> tuple[str, str | None]:
+    session, slash, branch = text.partition("/")
+    if not session:
+        raise UsageError("a session needs a name", hint="gitcp sessions")
+    check_typed(session, "session")
+    return session, check_typed(branch, "branch") if slash else None
+
+
+def _document(done: Plan, *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "schema": "gitcp.prune/1",
+        "dry_run": dry_run,
+        "removed": [
+            {
+                "id": one.id,
+                "commit": one.commit,
+                "session": branch.session,
+                "branch": branch.branch,
+                "seq": one.seq,
+            }
+            for branch in done.branches
+            for one in branch.go
+        ],
+        "branches": [
+            {
+                "session": branch.session,
+                "branch": branch.branch,
+                "removed": len(branch.go),
+                "kept": branch.stay,
+            }
+            for branch in done.branches
+        ],
+        "bytes": None
+        if done.bytes_before is None
+        else {"before": done.bytes_before, "after": done.bytes_after},
+    }
+
+
+def _lines(out: Output, done: Plan) -> list[str]:
+    return [
+        f"  {place(out, branch.session, branch.branch)}: {len(branch.go):,} of"
+        f" {count(branch.stay + len(branch.go), 'checkpoint')}"
+        f" ({_numbers([one.seq for one in branch.go])})"
+        for branch in done.branches
+        if branch.go
+    ]
+
+
+def _numbers(found: list[int]) -> str:
+    """Returns numbers as ranges, `#1-#8, #10`; the first few of them."""
+    ranges: list[list[int]] = []
+    for number in sorted(set(found)):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    shown = [f"#{a}" if a == b else f"#{a}-#{b}" for a, b in ranges[:5]]
+    return ", ".join(shown + (["…"] if len(ranges) > 5 else []))  # noqa: PLR2004
+
+
+def _show(out: Output, done: Plan, *, dry_run: bool) -> None:
+    if not done.go:
+        out.print("Nothing to remove")
+        return
+    verb = "Would remove" if dry_run else "Removed"
+    out.print(f"{verb} {count(len(done.go), 'checkpoint')}:")
+    for line in _lines(out, done):
+        out.print(line)
+    if not dry_run:
+        out.note("`gitcp gc` gives the disk space back")

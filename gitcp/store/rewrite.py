@@ -1,0 +1,159 @@
+"""Rewriting checkpoints that exist: some go, or hold something else; ids stay.
+
+The one place where the history of a branch changes. `prune` drops checkpoints;
+`purge` changes what checkpoints hold. Both say what is to become of one checkpoint,
+and `rewrite` does the rest: it makes new commits for it and for all that come after
+it (a commit names its parent), shares them among branches that share history, and
+moves all refs at one moment, durably (docs/format.md, 9). A save that is under way
+finds that its branch has moved and is made again on the new tip.
+
+A caller holds the store's lock, so that no two rewrites and no `gc` meet:
+
+    with store_locked(repository, timeout=…), transaction(repository) as opened:
+        def change(found: Checkpoint) -> Kept | None:
+            if found.id in unwanted:
+                return None                  # it goes; never a branch's tip
+            return AS_IT_IS                  # it stays, perhaps on another parent
+
+        done = rewrite(store, opened, refs, change)
+
+To change content (`purge`): make the new trees and blobs through the transaction
+(`opened.add_blob`, `add_tree`), have what the new root needs stored with
+`opened.complete(root, (found.raw.tree,))`, and return `Kept(tree=root)`; `message` where
+the commit's message has to change too. `change` is called once for each commit,
+oldest first, and again, with the refs locked, for checkpoints that were saved meanwhile:
+so it must be quick by then, and must not take the work tree's lock. What is saved just
+after is on the new tip; a save that brings the unwanted content in anew is found by
+calling `rewrite` until `moved` is empty. Old objects are gone from disk after
+`gitcp.git.reclaim.drop_unreachable`, and not before; refs of other namespaces
+(`refs/gitcp/r/`) may be given in `refs` as well, and hold old commits if they are not.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from gitcp.errors import CorruptError
+from gitcp.format.commit import relink, with_pruned
+from gitcp.git.objects import COMMIT
+from gitcp.git.transaction import Transaction
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Store
+
+
+class Kept(NamedTuple):
+    """What a checkpoint that stays is to hold; None: what it holds now.
+
+    `tree` is a root tree, stored through the transaction; `message` a whole message
+    with the trailers.
+    """
+
+    tree: bytes | None = None
+    message: bytes | None = None
+
+
+AS_IT_IS = Kept()
+
+Change = Callable[[Checkpoint], Kept | None]
+
+
+class Rewritten(NamedTuple):
+    """What a rewrite did.
+
+    `commits` has the new commit of each old one that has another now, None where
+    nothing is left; `moved` the old and new tip of each ref.
+    """
+
+    commits: dict[bytes, bytes | None]
+    moved: dict[str, tuple[str, str]]
+
+
+def rewrite(
+    store: Store, opened: Transaction, refs: Iterable[str], change: Change
+) -> Rewritten:
+    """Rewrites the lines of refs and moves the refs, all or none.
+
+    Checkpoints saved meanwhile are taken along. A ref that does not exist is left out.
+
+    Raises:
+        CorruptError: a commit cannot be read, or has more than one parent.
+        BusyError: somebody else holds a ref's lock; nothing moved.
+        StorageError: the disk refused; nothing moved, or all will.
+    """
+    lines = _Lines(store, opened, change)
+    read = store.repository.refs.read
+    wanted = []
+    for ref in refs:
+        tip = read(ref)
+        if tip is not None and lines.tip(tip) != tip:
+            wanted.append(ref)
+    if not wanted:
+        return Rewritten({}, {})
+    # By far most is written by now; what is left is done under the locks.
+    opened.store()
+
+    def decide() -> dict[str, str]:
+        tips = ((ref, read(ref)) for ref in wanted)
+        return {ref: lines.tip(tip) for ref, tip in tips if tip is not None}
+
+    moved = opened.publish_together(wanted, decide)
+    commits = {old: new for old, new in lines.images.items() if old != new}
+    return Rewritten(commits, moved)
+
+
+class _Lines:
+    """Old commits and what they become; shared history is made once."""
+
+    def __init__(self, store: Store, opened: Transaction, change: Change) -> None:
+        self._store = store
+        self._opened = opened
+        self._change = change
+        # A commit that goes stands for what is before it; None for nothing.
+        self.images: dict[bytes, bytes | None] = {}
+        self._gone: dict[bytes, str] = {}
+
+    def tip(self, commit: str) -> str:
+        """Returns the commit that a ref is to point to."""
+        tip = bytes.fromhex(commit)
+        for found in reversed(self._unseen(tip)):
+            self._take(found)
+        image = self.images[tip]
+        if tip in self._gone or image is None:
+            raise ValueError(f"the tip {commit} must not go")
+        return image.hex()
+
+    def _unseen(self, tip: bytes) -> list[Checkpoint]:
+        found = []
+        oid: bytes | None = tip
+        while oid is not None and oid not in self.images:
+            checkpoint = self._store.checkpoint(oid)
+            if checkpoint is None:
+                # The anchor, the user's own.
+                self.images[oid] = oid
+                break
+            if len(checkpoint.raw.parents) > 1:
+                raise CorruptError(
+                    f"checkpoint {checkpoint.id} has more than one parent",
+                    hint="run `gitcp verify`",
+                )
+            found.append(checkpoint)
+            oid = checkpoint.raw.parents[0] if checkpoint.raw.parents else None
+        return found
+
+    def _take(self, found: Checkpoint) -> None:
+        before = found.raw.parents[0] if found.raw.parents else None
+        parent = None if before is None else self.images[before]
+        kept = self._change(found)
+        if kept is None:
+            self.images[found.oid] = parent
+            self._gone[found.oid] = found.id
+            return
+        message = found.raw.message if kept.message is None else kept.message
+        if before is not None and before in self._gone:
+            message = with_pruned(message, self._gone[before])
+        old = self._store.repository.objects.read(found.oid, COMMIT)
+        new = relink(
+            old, tree=kept.tree or found.raw.tree, parent=parent, message=message
+        )
+        self.images[found.oid] = (
+            found.oid if new == old else self._opened.add_commit(new)
+        )
