@@ -31,7 +31,13 @@ if TYPE_CHECKING:
         BusyError as BusyError,
     )
     from gitcp.errors import (
+        CompensationError as CompensationError,
+    )
+    from gitcp.errors import (
         CorruptError as CorruptError,
+    )
+    from gitcp.errors import (
+        EffectsStandError as EffectsStandError,
     )
     from gitcp.errors import (
         FormatTooNewError as FormatTooNewError,
@@ -58,6 +64,18 @@ if TYPE_CHECKING:
         RestoreInterruptedError as RestoreInterruptedError,
     )
     from gitcp.errors import (
+        StepChangedError as StepChangedError,
+    )
+    from gitcp.errors import (
+        StepLoopError as StepLoopError,
+    )
+    from gitcp.errors import (
+        StepTimeoutError as StepTimeoutError,
+    )
+    from gitcp.errors import (
+        StepUnknownError as StepUnknownError,
+    )
+    from gitcp.errors import (
         StorageError as StorageError,
     )
     from gitcp.errors import (
@@ -75,6 +93,9 @@ if TYPE_CHECKING:
     from gitcp.format.log import (
         Decision as Decision,
     )
+    from gitcp.ops.effects import (
+        Call as Call,
+    )
     from gitcp.ops.planning import (
         Plan as Plan,
     )
@@ -84,16 +105,31 @@ if TYPE_CHECKING:
     from gitcp.ops.session import (
         Batch as Batch,
     )
-    from gitcp.ops.session import (
+    from gitcp.steps.compensate import (
+        Compensated as Compensated,
+    )
+    from gitcp.steps.model import (
+        Retry as Retry,
+    )
+    from gitcp.steps.model import (
+        Step as Step,
+    )
+    from gitcp.steps.model import (
+        current_step as current_step,
+    )
+    from gitcp.steps.repair import (
+        Affected as Affected,
+    )
+    from gitcp.steps.session import (
         Branch as Branch,
     )
-    from gitcp.ops.session import (
+    from gitcp.steps.session import (
         Session as Session,
     )
-    from gitcp.ops.session import (
+    from gitcp.steps.session import (
         Store as Store,
     )
-    from gitcp.ops.session import (
+    from gitcp.steps.session import (
         open as open,  # noqa: A004  gitcp.open reads as it should
     )
     from gitcp.store.checkpoint import (
@@ -104,13 +140,18 @@ if TYPE_CHECKING:
 _EXPORTS = {
     "AgentRecordError": "gitcp.errors",
     "AmbiguousError": "gitcp.errors",
+    "Affected": "gitcp.steps.repair",
     "Batch": "gitcp.ops.session",
-    "Branch": "gitcp.ops.session",
+    "Branch": "gitcp.steps.session",
     "BranchMovedError": "gitcp.errors",
     "BusyError": "gitcp.errors",
+    "Call": "gitcp.ops.effects",
     "Checkpoint": "gitcp.store.checkpoint",
+    "CompensationError": "gitcp.errors",
+    "Compensated": "gitcp.steps.compensate",
     "CorruptError": "gitcp.errors",
     "Decision": "gitcp.format.log",
+    "EffectsStandError": "gitcp.errors",
     "FormatTooNewError": "gitcp.errors",
     "GitFailedError": "gitcp.errors",
     "GitcpError": "gitcp.errors",
@@ -120,15 +161,22 @@ _EXPORTS = {
     "PartialError": "gitcp.errors",
     "Plan": "gitcp.ops.planning",
     "RestoreInterruptedError": "gitcp.errors",
+    "Retry": "gitcp.steps.model",
     "Restored": "gitcp.ops.restore",
-    "Session": "gitcp.ops.session",
+    "Session": "gitcp.steps.session",
+    "Step": "gitcp.steps.model",
+    "StepChangedError": "gitcp.errors",
+    "StepLoopError": "gitcp.errors",
+    "StepTimeoutError": "gitcp.errors",
+    "StepUnknownError": "gitcp.errors",
     "StorageError": "gitcp.errors",
-    "Store": "gitcp.ops.session",
+    "Store": "gitcp.steps.session",
     "UnsafePathError": "gitcp.errors",
     "UnsupportedRepositoryError": "gitcp.errors",
     "UsageError": "gitcp.errors",
     "WouldOverwriteError": "gitcp.errors",
-    "open": "gitcp.ops.session",
+    "current_step": "gitcp.steps.model",
+    "open": "gitcp.steps.session",
 }
 __all__ = ["__version__", *_EXPORTS]  # noqa: PLE0604  names, all of them text
 

@@ -158,6 +158,46 @@ class ConfirmationError(GitcpError):
     exit_status = 23
 
 
+class EffectsStandError(ConfirmationError):
+    """Steps reached beyond the project since the checkpoint; somebody has to decide."""
+
+    code = "effects-stand"
+
+    def __init__(self, message: str, *, steps: Sequence[str], hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.steps = tuple(steps)
+
+
+class StepUnknownError(ConfirmationError):
+    """A step was cut off: whether it took effect is not known, and somebody has to say."""
+
+    code = "step-unknown"
+
+
+class StepChangedError(UsageError):
+    """A step was called again with other arguments than the recorded ones."""
+
+    code = "step-changed"
+
+
+class StepLoopError(UsageError):
+    """The same step with the same arguments began too often."""
+
+    code = "step-loop"
+
+
+class StepTimeoutError(BusyError, TimeoutError):
+    """A step took longer than it may."""
+
+    code = "step-timeout"
+
+
+class CompensationError(PartialError):
+    """A step cannot be undone; those after it are, those before it are not."""
+
+    code = "compensation"
+
+
 class SecretsFoundError(GitcpError):
     """What would leave holds secrets; `findings` names them, never their values."""
 

@@ -11,6 +11,7 @@ import click
 from gitcp._version import __version__
 from gitcp.cli.emit import Output, color_wanted, safe
 from gitcp.errors import (
+    EffectsStandError,
     GitcpError,
     PartialError,
     SecretsFoundError,
@@ -53,6 +54,7 @@ COMMANDS = {
     "sessions": "sessions",
     "show": "show",
     "status": "status",
+    "steps": "steps",
     "switch": "sessions",
     "undo": "restore",
     "uninstall": "install",
@@ -182,6 +184,8 @@ def _report(out: Output, exc: GitcpError) -> None:
             document["secrets"] = findings.documents(exc.findings)
         if isinstance(exc, WouldOverwriteError):
             document["paths"] = list(exc.paths)
+        if isinstance(exc, EffectsStandError):
+            document["steps"] = list(exc.steps)
         out.error_document(document)
         return
     out.error(exc.message, exc.hint)

@@ -9,6 +9,8 @@ import click
 
 from gitcp.cli.emit import Output
 from gitcp.errors import PartialError, UsageError
+from gitcp.ops.select import split
+from gitcp.ops.workspace import Current, Workspace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -102,3 +104,15 @@ def path_inside(out: Output, top: os.PathLike[str], path: str) -> bytes:
             f"{path} is outside the project {real_top}", hint="name a path inside it"
         )
     return os.fsencode(inside)
+
+
+def place_of(workspace: Workspace, text: str | None) -> Current:
+    """Returns the session and branch that were named, or the current ones.
+
+    Raises:
+        UsageError: the name is not usable.
+    """
+    current = workspace.current()
+    if text is None:
+        return current
+    return Current(*split(text, current))

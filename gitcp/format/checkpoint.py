@@ -1,6 +1,7 @@
 """`checkpoint.json` and the other files of `.gitcp` (docs/format.md, 4 and 5)."""
 
 import base64
+import datetime
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -9,6 +10,16 @@ import msgspec
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format.jsontext import compact
 from gitcp.format.layout import FORMAT
+
+_MILLISECOND = 1_000
+
+
+def timestamp(epoch: float) -> str:
+    """Returns a time as RFC 3339 in UTC with milliseconds."""
+    moment = datetime.datetime.fromtimestamp(
+        round(epoch * _MILLISECOND) / _MILLISECOND, datetime.UTC
+    )
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Base(msgspec.Struct, frozen=True):
@@ -67,10 +78,11 @@ class Sealed(msgspec.Struct, frozen=True):
 NULL = msgspec.Raw(b"null")
 
 
-class Manifest(msgspec.Struct, frozen=True):
+class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """The content of `checkpoint.json`; its size does not grow with history.
 
-    `position` and `metadata` are JSON text, `null` for none.
+    `position` and `metadata` are JSON text, `null` for none. `effects` is the number of
+    the last record of the session's ledger then; it is left out where it is 0.
     """
 
     format: int
@@ -96,6 +108,7 @@ class Manifest(msgspec.Struct, frozen=True):
     replaced: str | None
     forked_from: str | None
     origin: Sealed | None = None
+    effects: int = 0
 
 
 class _Version(msgspec.Struct):

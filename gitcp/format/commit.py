@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from gitcp.names import encode
 
-_WHO = b"gitcp <gitcp@localhost>"
+WHO = b"gitcp <gitcp@localhost>"
 _LATEST = 2**32 - 1
 _TRAILER = re.compile(rb"Gitcp-([A-Z][a-z]+): ([!-~]+)")
 _ID = re.compile(r"[0-9a-f]{12}")
@@ -41,6 +41,11 @@ class Trailers(NamedTuple):
     pruned: str | None = None
 
 
+def clamp(epoch: int) -> int:
+    """Returns a time that fits into a commit."""
+    return max(0, min(epoch, _LATEST))
+
+
 def encode_commit(
     tree: bytes,
     parent: bytes | None,
@@ -53,8 +58,8 @@ def encode_commit(
 
     `extra` are more trailers, names without `Gitcp-`, values printable ASCII.
     """
-    when = max(0, min(epoch, _LATEST))
-    who = b"%b %d +0000" % (_WHO, when)
+    when = clamp(epoch)
+    who = b"%b %d +0000" % (WHO, when)
     # A commit cannot hold NUL; the exact note is in checkpoint.json.
     text = (note or "").replace("\0", "\N{REPLACEMENT CHARACTER}").strip()
     lines = [
@@ -146,7 +151,7 @@ def _pairs(commit: Commit) -> dict[str, str]:
 
 def trailers_of(commit: Commit) -> Trailers | None:
     """Returns the trailers of a checkpoint, or None for any other commit."""
-    if not commit.committer.startswith(_WHO + b" "):
+    if not commit.committer.startswith(WHO + b" "):
         return None
     found = _pairs(commit)
     try:

@@ -52,6 +52,11 @@ def session_prefix(session: str) -> str:
     return f"{SESSIONS}{encode(session)}/"
 
 
+def ledger_ref(session: str) -> str:
+    """Returns the ref of a session's effects ledger."""
+    return f"{EFFECTS}{encode(session)}"
+
+
 def segment_path(number: int) -> bytes:
     """Returns the path of a segment below its source's directory."""
     high, low = divmod(number, SEGMENTS_PER_DIRECTORY)

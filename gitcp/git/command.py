@@ -14,6 +14,8 @@ from gitcp.errors import NotFoundError
 _CHUNK = 65536
 _QUIET = 0.2
 _SIGNALLED = 128
+# Seconds that a program has to end in, once it was told to.
+_GRACE = 5.0
 
 
 class Finished(NamedTuple):
@@ -32,6 +34,7 @@ class Watched(NamedTuple):
     status: int
     out: bytes
     err: bytes
+    timed_out: bool = False
 
 
 def collect(
@@ -58,9 +61,20 @@ def collect(
 
 
 def tee(
-    args: Sequence[str], *, cwd: Path, keep: int, out: int = 1, err: int = 2
+    args: Sequence[str],
+    *,
+    cwd: Path,
+    keep: int,
+    out: int = 1,
+    err: int = 2,
+    env: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+    keep_open: int | None = None,
 ) -> Watched:
     """Runs a program on our own input and output; keeps the last `keep` bytes of each.
+
+    `env` comes on top of our own environment. After `timeout` seconds it is told to
+    end, and killed where it does not. It inherits the descriptor `keep_open`.
 
     What it prints goes to the descriptors `out` and `err` as it comes. A program it
     leaves running in the background is not waited for. While it runs an interrupt is
@@ -75,7 +89,12 @@ def tee(
     try:
         try:
             process = subprocess.Popen(
-                args, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+                args,
+                cwd=cwd,
+                env={**os.environ, **env} if env else None,
+                pass_fds=() if keep_open is None else (keep_open,),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
             )
         except OSError as exc:
             raise _unstartable(args, exc) from exc
@@ -89,14 +108,30 @@ def tee(
         ]
         for reader in readers:
             reader.start()
-        process.wait()
+        timed_out = _wait(process, timeout)
         ended.set()
         for reader in readers:
             reader.join()
     finally:
         signal.signal(signal.SIGINT, before)
     said, complained = (tail.content() for tail in tails)
-    return Watched(_status(process.returncode), said, complained)
+    return Watched(_status(process.returncode), said, complained, timed_out)
+
+
+def _wait(process: subprocess.Popen[bytes], timeout: float | None) -> bool:
+    """Waits for a program; returns whether it had to be stopped."""
+    try:
+        process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+    else:
+        return False
+    try:
+        process.wait(_GRACE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return True
 
 
 class _Tail:

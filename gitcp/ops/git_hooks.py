@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import gitcp
 from gitcp import durable
 from gitcp.errors import BusyError, NotFoundError
 from gitcp.format.log import Rewrite
@@ -55,7 +54,7 @@ def mend(repository: Repository) -> tuple[str, ...]:
 
 def runner() -> bytes:
     """Returns the script that hooks call, for this installation of gitcp."""
-    package = Path(gitcp.__file__).parent
+    package = Path(__file__).parents[1]
     # In a wheel it lies inside the package, in a checkout beside it.
     for directory in (package / "_hooks", package.parent / "hooks"):
         with suppress(FileNotFoundError):

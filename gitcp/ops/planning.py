@@ -14,6 +14,7 @@ from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import GITLINK
 from gitcp.git.transaction import Transaction, transaction
+from gitcp.ops.effects import Behind, behind
 from gitcp.ops.workspace import Current, Workspace
 from gitcp.sharing.executed import withheld_from
 from gitcp.store.checkpoint import Checkpoint
@@ -31,6 +32,8 @@ class Plan(NamedTuple):
     be in these files too. `fork` names the new branch,
     `onto` the existing one, that goes on from here instead of the current one. `trust`
     lets a pulled checkpoint bring everything.
+    `behind` are the steps done since; where one of them reached outside, `replay` has to
+    say that its recorded result will be given instead of running it again.
     """
 
     target: Checkpoint
@@ -44,12 +47,19 @@ class Plan(NamedTuple):
     fork: tuple[str, str] | None = None
     onto: Current | None = None
     since: tuple[Checkpoint, ...] = ()
+    behind: Behind = Behind()
+    replay: bool = False
     trust: bool = False
 
     @property
     def withhold(self) -> bool:
         """Whether what a stranger's checkpoint may not bring unasked is left out."""
         return not self.trust and self.target.origin.files is not None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all files go back, and the steps that made them with them."""
+        return self.files and not self.paths
 
 
 def side(checkpoint: Checkpoint) -> Side:
@@ -66,13 +76,16 @@ def plan_restore(
     conversation: bool = True,
     note: str | None = None,
     fork: tuple[str, str] | None = None,
+    onto: Current | None = None,
+    replay: bool = False,
     trust: bool = False,
 ) -> Plan:
     """Returns what restoring a checkpoint would do, writing nothing.
 
     With `paths` only these files come back, and no conversation. Of a checkpoint that
     was made elsewhere, files that tools execute by themselves and links that lead outside
-    stay as they are, unless `trust` is given.
+    stay as they are, unless `trust` is given. `onto` is the branch
+    that goes on from there, if it is not the current one.
 
     Raises:
         CorruptError: the target is damaged.
@@ -80,6 +93,7 @@ def plan_restore(
         NotFoundError: a path is in neither state.
         UsageError: files alone are wanted, and the target holds none.
     """
+    target = own(workspace, target)
     wanted = unseen_plan(
         target,
         paths=paths,
@@ -97,9 +111,21 @@ def plan_restore(
             snapshot,
             wanted._replace(
                 operation=workspace.repository.operation(),
+                onto=onto,
+                replay=replay,
                 since=_saved_since(workspace, target),
             ),
         )
+
+
+def own(workspace: Workspace, checkpoint: Checkpoint) -> Checkpoint:
+    """Returns a checkpoint as this workspace reads it.
+
+    One that another Store has read knows trees that this one does not.
+    """
+    if checkpoint.objects is workspace.repository.objects:
+        return checkpoint
+    return workspace.store.checkpoint(checkpoint.commit) or checkpoint
 
 
 def _saved_since(workspace: Workspace, target: Checkpoint) -> tuple[Checkpoint, ...]:
@@ -162,6 +188,9 @@ def fill_in(
     workspace: Workspace, opened: Transaction, snapshot: Snapshot, wanted: Plan
 ) -> Plan:
     """Returns a plan with the steps from a snapshot, and what is in their way."""
+    if wanted.whole and wanted.fork is None:
+        place = wanted.onto or workspace.current()
+        wanted = wanted._replace(behind=behind(workspace.store, place, wanted.target))
     if not wanted.files:
         return wanted
     present = Side(snapshot.tree, frozenset(snapshot.empty))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from gitcp.errors import (
     CorruptError,
+    EffectsStandError,
     NothingToDoError,
     PartialError,
     WouldOverwriteError,
@@ -13,15 +14,18 @@ from gitcp.errors import (
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.git.transaction import Transaction, transaction
+from gitcp.ops import effects
+from gitcp.ops.effects import show_call
 from gitcp.ops.planning import (
     Plan,
     fill_in,
     make_steps,
+    own,
     side,
     unseen_plan,
 )
 from gitcp.ops.save import Request, append, captured
-from gitcp.ops.workspace import Workspace, files_of
+from gitcp.ops.workspace import Current, Workspace, files_of
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
 from gitcp.store.store import Saved
@@ -51,12 +55,15 @@ def restore(workspace: Workspace, wanted: Plan) -> Restored:
 
     Raises:
         WouldOverwriteError: something that no checkpoint holds is in the way.
+        EffectsStandError: a step reached outside since, and the plan does not say that
+            its result is to be replayed.
         PartialError: done, but files changed meanwhile and were left.
         RestoreInterruptedError: an earlier restore has to be ended first.
         BusyError: another save or restore is under way.
     """
     with workspace.locked():
         journal.refuse_if_open(workspace.directory)
+        wanted = wanted._replace(target=own(workspace, wanted.target))
         _check_logs(wanted)
         with workspace.capturing() as capture:
             return _restore(workspace, capture, wanted)
@@ -81,6 +88,7 @@ def _restore(workspace: Workspace, capture: Capture, wanted: Plan) -> Restored:
         def save_present(snapshot: Snapshot) -> tuple[Saved, frozenset[bytes]]:
             made = fill_in(workspace, opened, snapshot, wanted)
             _refuse_obstacles(made)
+            _refuse_effects(made)
             request = Request(
                 trigger="before-restore", note=f"before restoring {wanted.target.id}"
             )
@@ -124,6 +132,22 @@ def _refuse_obstacles(made: Plan) -> None:
     )
 
 
+def _refuse_effects(made: Plan) -> None:
+    steps = made.behind.outside
+    if not steps or made.replay:
+        return
+    names = [show_call(one) for one in steps]
+    target = made.target.id
+    raise EffectsStandError(
+        f"{', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}"
+        " happened after it, and a restore does not take that back",
+        steps=names,
+        hint=f"nothing was changed; `gitcp restore {target} --replay` keeps what was"
+        f" recorded of it, `gitcp fork {target} NAME` runs it again in a branch,"
+        f" `gitcp undo --effects --to {target}` takes it back",
+    )
+
+
 def _finish(
     workspace: Workspace, entry: Journal, saved: Checkpoint | None = None
 ) -> Restored:
@@ -140,6 +164,10 @@ def _finish(
         if entry.files:
             steps = _steps(entry, target, before, opened)
             left = _apply(workspace, entry, steps, steps)
+        if entry.files and not entry.paths and not entry.fork:
+            # Before the checkpoint: what it says of the ledger includes this.
+            place = Current(entry.session, entry.branch)
+            effects.went_back(workspace.store, place, target, entry.checkpoint)
         with workspace.capturing() as capture:
             result = captured(
                 capture,
@@ -304,6 +332,8 @@ def abort(workspace: Workspace) -> Checkpoint:
             with transaction(workspace.repository) as opened:
                 steps = _steps(entry, target, before, opened)
                 left = _apply(workspace, entry, steps, steps.reversed())
+            place = Current(entry.session, entry.branch)
+            effects.stayed(workspace.store, place, entry.checkpoint)
         journal.remove(workspace.directory)
     if left:
         raise PartialError(

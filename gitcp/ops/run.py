@@ -84,6 +84,8 @@ def run(
                 before.checkpoint,
                 conversation=False,
                 note=f"went back: exit status {done.status}",
+                # What the command sent out is sent; only files can go back.
+                replay=True,
             )
             back = restore(workspace, plan)
     except GitcpError as exc:

@@ -49,12 +49,15 @@ class Store:
         """Returns a session by name, any text; it exists from the first save on."""
         if not name or not branch:
             raise UsageError("a session needs a name", hint="give it one")
+        return self._made(name, branch)
+
+    def _made(self, name: str, branch: str) -> "Session":
         return Session(self._workspace, name, branch)
 
-    def sessions(self) -> list["Session"]:
+    def sessions(self) -> Sequence["Session"]:
         """Returns the sessions there are, each on its `main` or first branch."""
         return [
-            Session(self._workspace, found.name, found.branches[0].name)
+            self._made(found.name, found.branches[0].name)
             for found in forking.sessions(self._workspace.store)
         ]
 
@@ -149,12 +152,16 @@ class Session:
         paths: Sequence[str | bytes] = (),
         files: bool = True,
         conversation: bool = True,
+        replay: bool = False,
         trust: bool = False,
     ) -> Plan:
         """Returns what restoring would do; writes nothing.
 
         Of a checkpoint that was made elsewhere, files that tools execute by themselves
         and links that lead outside stay as they are, unless `trust` is given.
+
+        `replay` says that steps which reached outside since are not run again: what was
+        recorded of them is what they return. `behind` of the plan lists them.
 
         Raises:
             CorruptError: the checkpoint is damaged.
@@ -167,13 +174,17 @@ class Session:
             files=files,
             conversation=conversation,
             trust=trust,
-        )._replace(onto=Current(self.name, self.branch))
+            onto=Current(self.name, self.branch),
+            replay=replay,
+        )
 
     def restore(self, plan: Plan) -> Restored:
         """Carries out a plan; what is there now is saved first.
 
         Raises:
             WouldOverwriteError: something that no checkpoint holds is in the way.
+            EffectsStandError: a step reached outside since; plan with `replay=True`,
+                fork, or compensate first.
             PartialError: done, but files changed meanwhile and were left alone.
         """
         return restoring.restore(self._workspace, plan)
@@ -185,7 +196,10 @@ class Session:
             UsageError: the name is taken.
         """
         forking.fork_only(self._workspace.store, checkpoint, name)
-        return Branch(self._workspace, checkpoint.session, name)
+        return self._forked(checkpoint.session, name)
+
+    def _forked(self, session: str, name: str) -> "Branch":
+        return Branch(self._workspace, session, name)
 
     def batch(
         self,

@@ -12,7 +12,9 @@ from gitcp.format.layout import LogName
 from gitcp.format.tree import DIRECTORY, GITLINK, Entry
 from gitcp.git.objects import BLOB, COMMIT, TREE, Objects, object_id
 from gitcp.names import encode
+from gitcp.ops.ledgercheck import faults
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.ledger import ledgers
 from gitcp.store.store import Store
 
 _OWN = layout.RESERVED + b"/"
@@ -54,7 +56,7 @@ def verify(
     *,
     progress: Progress | None = None,
 ) -> Report:
-    """Checks every checkpoint of all branches, or of some sessions and branches.
+    """Checks every checkpoint of all branches and every ledger, or those of some.
 
     Damage in one checkpoint does not keep others from being checked.
 
@@ -81,6 +83,10 @@ def verify(
         if progress is not None:
             progress(number, len(chosen))
         check.branch(key, refs[key])
+    named = {encode(session) for session, _ in only}
+    for component, oid in ledgers(store.repository):
+        if not only or component in named:
+            check.ledger(component, oid)
     return Report(check.checked, tuple(check.problems))
 
 
@@ -178,6 +184,13 @@ class _Check:
             self._id = found.id
             self.checked += 1
             self._checkpoint(found)
+
+    def ledger(self, component: str, tip: str) -> None:
+        """Checks the effects ledger of a session."""
+        self._id = None
+        where = f"{layout.EFFECTS}{component}".encode()
+        for fault in faults(self._store.repository, component, tip):
+            self._wrong(where, fault.problem, fault.kind, fault.oid)
 
     def _checkpoint(self, found: Checkpoint) -> None:
         self._order(found)

@@ -1,6 +1,5 @@
 """Making the objects of one checkpoint on a given tip (docs/format.md, 3 to 6)."""
 
-import datetime
 import secrets
 
 import msgspec
@@ -15,6 +14,7 @@ from gitcp.format.checkpoint import (
     LogTotals,
     Manifest,
     Skipped,
+    timestamp,
 )
 from gitcp.format.commit import Trailers, encode_commit
 from gitcp.format.layout import FORMAT, LogName
@@ -25,23 +25,14 @@ from gitcp.names import encode
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, FilesState, same_files
+from gitcp.store.ledger import last_number
 from gitcp.store.origin import Origin, Seals
 from gitcp.store.summary import summary
-
-_MILLISECOND = 1_000
 
 
 def count_records(data: bytes) -> int:
     """Returns the number of lines, a torn last one included."""
     return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
-
-
-def timestamp(epoch: float) -> str:
-    """Returns a time as RFC 3339 in UTC with milliseconds."""
-    moment = datetime.datetime.fromtimestamp(
-        round(epoch * _MILLISECOND) / _MILLISECOND, datetime.UTC
-    )
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Build:
@@ -65,6 +56,7 @@ class Build:
         self._seals = seals
         self._metas: dict[LogName, log.Meta] = {}
         self._rewritten = 0
+        self._effects = self._ledger_then()
 
     def run(self) -> tuple[bytes, int] | None:
         """Returns the new commit's oid and segments rewritten; None if no change."""
@@ -84,6 +76,7 @@ class Build:
             and draft.position is None
             and draft.metadata is None
             and draft.label is None
+            and (draft.quiet or self._effects == before.manifest.effects)
         )
         if unchanged and not draft.allow_empty:
             return None
@@ -120,6 +113,14 @@ class Build:
 
     def _is_quiet(self) -> bool:
         return self._draft.quiet and not self._draft.decisions
+
+    def _ledger_then(self) -> int:
+        """Returns how far the session's ledger has come in the state to be saved."""
+        if self._draft.effects is not None:
+            return self._draft.effects
+        if self._draft.fork_of is not None:
+            return self._draft.fork_of.manifest.effects
+        return last_number(self._repository, self._draft.session)
 
     def _write_logs(self, old: bytes | None) -> bytes | None:
         writer = logs.Writer(self._transaction, old)
@@ -258,6 +259,7 @@ class Build:
             replaced=draft.replaced,
             forked_from=draft.fork_of.id if draft.fork_of else None,
             origin=sealed,
+            effects=self._effects,
         )
 
     def _count(self, files: FilesState, before: Checkpoint | None) -> Files:

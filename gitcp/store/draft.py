@@ -62,8 +62,10 @@ class Draft(NamedTuple):
     Without `files` those of the tip stay; where there is no tip it holds none.
     `logs_from` takes conversation, decisions, steps and position from another
     checkpoint instead of the tip; `fork_of` starts a new branch there. With `quiet`
-    records that are new are no reason for a checkpoint by themselves. `files_from` is
-    the checkpoint whose files were taken over without ever being in the work tree.
+    records that are new, or steps that were run, are no reason for a checkpoint by
+    themselves. `files_from` is the checkpoint whose files were taken over without ever
+    being in the work tree. `effects` is how far the ledger had come; None: as far as it
+    is now.
     """
 
     session: str
@@ -85,4 +87,5 @@ class Draft(NamedTuple):
     fork_of: Checkpoint | None = None
     files_from: Checkpoint | None = None
     id: str | None = None
+    effects: int | None = None
     bases: tuple[bytes, ...] = ()

@@ -7,13 +7,15 @@ from typing import NamedTuple
 from gitcp import durable
 from gitcp.errors import BranchMovedError, CorruptError, NotFoundError, StorageError
 from gitcp.format import layout
+from gitcp.format.checkpoint import timestamp
 from gitcp.format.commit import trailers_of
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.names import decode
-from gitcp.store.build import Build, timestamp
+from gitcp.store.build import Build
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
+from gitcp.store.ledger import Ledger
 from gitcp.store.origin import Seals
 
 _RETRIES = 50
@@ -44,6 +46,10 @@ class Store:
     def now(self) -> str:
         """Returns the time as checkpoints hold it."""
         return timestamp(self._clock())
+
+    def ledger(self, session: str) -> Ledger:
+        """Returns the effects ledger of a session."""
+        return Ledger(self.repository, session, clock=self._clock)
 
     # --- reading --------------------------------------------------------------
 

@@ -118,6 +118,17 @@ def is_done(root: Root, step: Step) -> bool:
     return _state(root, step) is _Now.AFTER
 
 
+def conflicts(root: Root, plan: FilePlan) -> list[Left]:
+    """Returns the paths that hold neither what a plan starts from nor what it makes."""
+    root.forget()
+    return [
+        Left(step.path, _CHANGED)
+        for step in plan.steps
+        if step.action not in {MAKE_DIR, REMOVE_DIR}
+        and _state(root, step) is _Now.OTHER
+    ]
+
+
 def clean(root: Root, plan: FilePlan, token: str) -> None:
     """Removes temporary files that a killed run of this plan left."""
     mark = TEMPORARY + token.encode()

@@ -33,6 +33,7 @@ from tests.support.gitrepo import git, make_repo
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "format.md"
 VECTORS = DOCUMENT.read_text("utf-8").partition("## 13. Test vectors")[2]
+VECTORS = VECTORS.partition("\n## ")[0]
 NAME_ROW = re.compile(r"^\| `(.+?)`(?: \u00d7 (\d+))? \| (.+) \|$", re.MULTILINE)
 PART = re.compile(r"`([^`]+)`(?: \u00d7 (\d+))?")
 OID = b"\x11" * 20

@@ -13,14 +13,13 @@ from gitcp.adapters.langgraph.reader import Reader
 from gitcp.format import checkpoint as manifests
 from gitcp.format import layout
 from gitcp.format import tree as trees
-from gitcp.format.checkpoint import NULL, Base, Files, Manifest, Sealed
+from gitcp.format.checkpoint import NULL, Base, Files, Manifest, Sealed, timestamp
 from gitcp.format.commit import Trailers, encode_commit
 from gitcp.format.tree import DIRECTORY, FILE, Entry, Tree
 from gitcp.git.objects import BLOB, COMMIT, TREE, object_id
 from gitcp.git.pack import entry
 from gitcp.git.transaction import transaction
 from gitcp.names import encode
-from gitcp.store.build import timestamp
 from gitcp.store.draft import FilesState
 from gitcp.store.origin import HERE, Origin
 from gitcp.store.store import Store

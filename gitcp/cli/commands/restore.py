@@ -24,6 +24,7 @@ from gitcp.errors import GitcpError, PartialError, UsageError
 from gitcp.format.checkpoint import show_path
 from gitcp.ops import extract, planning, resume
 from gitcp.ops import restore as ops
+from gitcp.ops.effects import Behind, show_call
 from gitcp.ops.planning import Plan
 from gitcp.ops.restore import Restored
 from gitcp.ops.resume import Resumption
@@ -42,6 +43,7 @@ def document(
     steps: FilePlan,
     left: list[Left],
     resume: str | None = None,
+    behind: Behind = Behind(),  # noqa: B008  a value
 ) -> dict[str, Any]:
     """Returns the JSON document of a restore."""
     return {
@@ -51,6 +53,10 @@ def document(
         "plan": documents.steps(steps),
         "left": documents.left(left),
         "resume": resume,
+        "behind": [
+            {"id": one.id, "name": one.name, "effect": one.effect, "state": one.state}
+            for one in (*behind.outside, *behind.inside)
+        ],
     }
 
 
@@ -91,6 +97,15 @@ def _describe(out: Output, wanted: Plan) -> list[str]:
         lines.append(f"  {'stops':<6} {safe(show_path(left.path))} ({left.reason})")
     for tip in wanted.since[:_SINCE]:
         lines.append(f"  since  {headline(out, tip)} was saved by another session")
+    for call in wanted.behind.outside:
+        lines.append(
+            f"  stays  step {safe(show_call(call))} ({call.effect}, {call.state}"
+            f" {call.intent.at[:19].replace('T', ' ')}): not taken back"
+        )
+    for call in wanted.behind.inside[:_SINCE]:
+        lines.append(f"  again  step {safe(show_call(call))} runs anew when called")
+    if len(wanted.behind.inside) > _SINCE:
+        lines.append(f"  again  and {len(wanted.behind.inside) - _SINCE} more steps")
     if wanted.operation:
         lines.append(f"  a {wanted.operation} is under way: git's state stays as it is")
     return lines
@@ -107,17 +122,27 @@ def carry_out(
                 *wanted.obstacles,
                 *_not_captured(wanted.target),
             ]
-            out.document(document(None, None, wanted.steps, left))
+            out.document(document(None, None, wanted.steps, left, behind=wanted.behind))
         else:
             for line in _describe(out, wanted):
                 out.print(line)
         return None
     if not yes:
         prompt_plan(out, _describe(out, wanted))
-    out.confirm("Go on? What is there now is saved first.", yes=yes)
-    done = ops.restore(workspace, wanted)
+    question = "Go on? What is there now is saved first."
+    if wanted.behind.outside and not wanted.replay:
+        names = ", ".join(
+            safe(show_call(one)) for one in wanted.behind.outside[:_SINCE]
+        )
+        question = (
+            f"What {names} did stays done, and its recorded result is given when it is"
+            f" called again. To run it again, fork instead. {question}"
+        )
+    out.confirm(question, yes=yes)
+    # Whoever was asked has seen it; a script has to say it.
+    done = ops.restore(workspace, wanted if yes else wanted._replace(replay=True))
     with written_back(workspace, done.checkpoint, wanted.conversation) as resumption:
-        _report(out, wanted.target, done, resumption)
+        _report(out, wanted.target, done, resumption, wanted.behind)
     return done
 
 
@@ -159,11 +184,14 @@ def _report(
     target: Checkpoint | None,
     done: Restored,
     resumption: Resumption | None,
+    behind: Behind = Behind(),  # noqa: B008  a value
 ) -> None:
     left = [*done.left, *(_not_captured(target) if target else [])]
     if out.json:
         shown = resumption.shown(out.directory) if resumption else None
-        out.document(document(done.checkpoint, done.saved, done.plan, left, shown))
+        out.document(
+            document(done.checkpoint, done.saved, done.plan, left, shown, behind)
+        )
         return
     name = name_of(out, target) if target else "the checkpoint"
     out.print(f"Restored {name}: {count(len(done.plan.steps), 'change')} to files")
@@ -200,6 +228,11 @@ def _say_left(out: Output, left: list[Left]) -> None:
 )
 @click.option("--continue", "go_on", is_flag=True, help="Finish an interrupted restore")
 @click.option("--abort", is_flag=True, help="Take an interrupted restore back")
+@click.option(
+    "--replay",
+    is_flag=True,
+    help="Steps that reached outside since stay done; give their recorded results",
+)
 @yes_option
 def restore_command(
     out: Output,
@@ -213,6 +246,7 @@ def restore_command(
     trust: bool,
     go_on: bool,
     abort: bool,
+    replay: bool,
     yes: bool,
 ) -> None:
     """Bring files and conversation of a checkpoint back.
@@ -272,7 +306,7 @@ def restore_command(
             files=not conversation,
             conversation=not files,
             trust=trust,
-        )
+        )._replace(replay=replay)
     else:
         wanted = planning.plan_restore(
             workspace,
@@ -281,6 +315,7 @@ def restore_command(
             files=not conversation,
             conversation=not files,
             trust=trust,
+            replay=replay,
         )
     carry_out(out, workspace, wanted, yes=yes, dry_run=dry_run)
 
@@ -364,13 +399,49 @@ def rollback_command(out: Output, yes: bool) -> None:
 
 
 @command("undo")
+@click.option("--effects", is_flag=True, help="Undo what steps did, not a restore")
+@click.option("--to", "to", metavar="SEL", help="With --effects: since a checkpoint")
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="NAME",
+    help="With --effects: leave a step as it is",
+)
+@click.option(
+    "--trust", is_flag=True, help="With --effects: run undos that were pulled"
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be done")
 @yes_option
-def undo_command(out: Output, yes: bool) -> None:
-    """Go back to what the last restore replaced; again, and the restore is back."""
+def undo_command(
+    out: Output,
+    effects: bool,
+    to: str | None,
+    keep: tuple[str, ...],
+    trust: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Go back to what the last restore replaced; again, and the restore is back.
+
+    With --effects it undoes what durable steps did since a checkpoint (the newest, or
+    --to), newest first, and stops where one cannot be undone.
+    """
     workspace = open_workspace(out.directory)
     workspace.refuse_if_interrupted()
+    if effects:
+        from gitcp.cli.commands.compensation import undo_effects
+
+        undo_effects(
+            out, workspace, to, keep=keep, trust=trust, yes=yes, dry_run=dry_run
+        )
+        return
+    if to is not None or keep or trust:
+        raise UsageError(
+            "--to, --keep and --trust go with --effects",
+            hint="`gitcp restore SEL` goes back to a checkpoint",
+        )
     replaced = ops.last_replaced(workspace)
     wanted = planning.plan_restore(
         workspace, replaced, note=f"undid a restore: back to {replaced.id}"
     )
-    carry_out(out, workspace, wanted, yes=yes)
+    carry_out(out, workspace, wanted, yes=yes, dry_run=dry_run)

@@ -1,17 +1,21 @@
 """gitcp run."""
 
+import os
+import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
-from gitcp.cli.options import command
+from gitcp.cli.options import command, path_inside, place_of
 from gitcp.cli.render import headline
-from gitcp.errors import GitcpError
+from gitcp.errors import GitcpError, UsageError
 from gitcp.ops.run import Ran, run
-from gitcp.ops.workspace import open_workspace
+from gitcp.ops.settings import parse_seconds
+from gitcp.ops.workspace import Workspace, open_workspace
 
 
 @command("run", context_settings={"ignore_unknown_options": True})
@@ -21,18 +25,55 @@ from gitcp.ops.workspace import open_workspace
     is_flag=True,
     help="If it fails, put the files back as they were before",
 )
+@click.option("--step", metavar="NAME", help="Run it once only, as a durable step")
+@click.option("--undo", metavar="CMD", help="Shell command that takes the step back")
+@click.option(
+    "--effect",
+    type=click.Choice(["none", "local", "reversible", "irreversible"]),
+    help="What the step changes (with --undo reversible, else irreversible)",
+)
+@click.option("--key", metavar="KEY", help="What it is done once for, e.g. a date")
+@click.option("--retry", type=click.IntRange(1), metavar="N", help="Try it N times")
+@click.option("--timeout", metavar="TIME", help="Stop it after that, e.g. 5m")
+@click.option(
+    "--unknown",
+    type=click.Choice(["retry", "ask", "fail"]),
+    help="What to do if an earlier run of the step was cut off",
+)
+@click.option("--reads", multiple=True, metavar="PATH", help="It reads PATH")
+@click.option("--writes", multiple=True, metavar="PATH", help="It writes PATH")
+@click.option("--after", multiple=True, metavar="NAME", help="It depends on a step")
+@click.option("-s", "session", metavar="SESSION[/BRANCH]", help="Of which session")
 @click.argument("words", nargs=-1, required=True, metavar="-- CMD [ARG]...")
 def run_command(
-    out: Output, note: str | None, rollback_on_failure: bool, words: tuple[str, ...]
+    out: Output,
+    note: str | None,
+    rollback_on_failure: bool,
+    step: str | None,
+    words: tuple[str, ...],
+    **options: Any,
 ) -> int:
     """Make a checkpoint, run a command, and keep its failure.
 
     If the command fails, a `test-failure` checkpoint holds the files as it left them,
     its exit status, and the end of its output as a dead end in the decision log. The
     exit status is the command's.
+
+    With --step the command is run once: where the ledger says that it is done, it is not
+    run again, and the exit status is 0. It finds an idempotency key in `GITCP_STEP_KEY`.
     """
     workspace = open_workspace(out.directory)
     sys.stdout.flush()
+    if step is not None:
+        if note is not None or rollback_on_failure:
+            raise UsageError(
+                "--step goes neither with -m nor with --rollback-on-failure",
+                hint="`gitcp save -m NOTE` makes a checkpoint before it",
+            )
+        return _run_step(out, workspace, step, words, options)
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise UsageError(f"--{given[0]} needs --step NAME", hint="name the step")
     ran = run(
         workspace,
         words,
@@ -60,6 +101,68 @@ def run_command(
     if ran.trouble is not None:
         _warn(out, ran.trouble)
     return ran.status
+
+
+def _run_step(
+    out: Output,
+    workspace: Workspace,
+    name: str,
+    words: tuple[str, ...],
+    given: dict[str, Any],
+) -> int:
+    from gitcp.cli.commands.steps import ask_at_terminal, document
+    from gitcp.steps import command as ops
+    from gitcp.steps.engine import Engine
+    from gitcp.steps.model import options
+
+    place = place_of(workspace, given["session"])
+    wanted = options(
+        name,
+        effect=given["effect"],
+        undo=["sh", "-c", given["undo"]] if given["undo"] else None,
+        retry=given["retry"],
+        timeout=parse_seconds(given["timeout"], "--timeout")
+        if given["timeout"]
+        else None,
+        key=given["key"],
+        scope="",
+        unknown=given["unknown"],
+        reads=[_inside(out, workspace, path) for path in given["reads"]],
+        writes=[_inside(out, workspace, path) for path in given["writes"]],
+        after=given["after"],
+        codec=None,
+        changed="refuse",
+        loops=100,
+    )
+    engine = Engine(workspace, place, ask=ask_at_terminal(out))
+    ran = ops.run(
+        engine,
+        wanted,
+        words,
+        directory=Path(out.directory),
+        out=sys.stderr.fileno() if out.json else sys.stdout.fileno(),
+    )
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.run/1",
+                "exit": ran.status,
+                "replayed": ran.replayed,
+                "step": document(engine, ran.call) if ran.call else None,
+            }
+        )
+    elif ran.replayed and ran.call is not None:
+        out.note(f"gitcp: {name} was done at {ran.call.intent.at}; it is not run again")
+    elif ran.status:
+        line = shlex.join(words)
+        out.note(
+            f"gitcp: {line} failed with exit status {ran.status}; it may run again"
+        )
+    return ran.status
+
+
+def _inside(out: Output, workspace: Workspace, path: str) -> str:
+    return os.fsdecode(path_inside(out, workspace.top, path)) or "."
 
 
 def _tell(out: Output, ran: Ran) -> None:

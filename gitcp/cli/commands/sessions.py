@@ -110,10 +110,8 @@ def switch_command(out: Output, where: str, bring: bool, yes: bool) -> None:
     workspace.refuse_if_interrupted()
     if bring:
         target = require_tip(workspace.store, session, branch)
-        wanted = planning.plan_restore(workspace, target)
-        carry_out(
-            out, workspace, wanted._replace(onto=Current(session, branch)), yes=yes
-        )
+        wanted = planning.plan_restore(workspace, target, onto=Current(session, branch))
+        carry_out(out, workspace, wanted, yes=yes)
         return
     tip = fork.switch(workspace, session, branch)
     if out.json:

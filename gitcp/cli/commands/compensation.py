@@ -1,0 +1,71 @@
+"""gitcp undo --effects."""
+
+from typing import Any
+
+import click
+
+from gitcp.cli.commands.steps import document, line
+from gitcp.cli.emit import Output, safe
+from gitcp.errors import NothingToDoError
+from gitcp.ops.effects import show_call
+from gitcp.ops.select import select
+from gitcp.ops.workspace import Workspace
+from gitcp.steps import compensate
+from gitcp.steps.engine import Engine
+
+
+def undo_effects(
+    out: Output,
+    workspace: Workspace,
+    to: str | None,
+    *,
+    keep: tuple[str, ...],
+    trust: bool,
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Undoes what steps did since a checkpoint, newest first."""
+    engine = Engine(workspace, workspace.current())
+    target = select(workspace, to) if to is not None else None
+    calls = compensate.plan(engine, target)
+    if not calls and not dry_run:
+        raise NothingToDoError(
+            "no step did anything since then", hint="--to SEL goes further back"
+        )
+    lines = []
+    for call in calls:
+        kept = {call.name, call.id} & set(keep)
+        lines.append(f"  {'leave' if kept else 'undo':<6} {line(out, engine, call)}")
+    if dry_run:
+        if out.json:
+            out.document(_document(engine, [document(engine, one) for one in calls]))
+        else:
+            for text in lines:
+                out.print(text)
+        return
+    if not yes:
+        for text in lines:
+            click.echo(text, err=True, color=out.color)
+    out.confirm("Undo these, from the top down?", yes=yes)
+    done = compensate.compensate(engine, calls, keep=keep, trust=trust)
+    if out.json:
+        found = _document(engine, [document(engine, one) for one in calls])
+        found["undone"] = [one.id for one in done.undone]
+        found["kept"] = [one.id for one in done.kept]
+        out.document(found)
+        return
+    for call in done.undone:
+        out.print(f"undone  {safe(show_call(call))}")
+    for call in done.kept:
+        out.print(f"kept    {safe(show_call(call))}")
+
+
+def _document(engine: Engine, steps: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "schema": "gitcp.undo-effects/1",
+        "session": engine.place.session,
+        "branch": engine.place.branch,
+        "steps": steps,
+        "undone": [],
+        "kept": [],
+    }

@@ -1,0 +1,316 @@
+"""gitcp steps."""
+
+import shlex
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+import msgspec
+
+from gitcp.cli.emit import Output, one_line, safe
+from gitcp.cli.options import command, place_of, yes_option
+from gitcp.cli.render import count
+from gitcp.errors import NotFoundError, UsageError
+from gitcp.format import ledger as records
+from gitcp.ops.effects import DONE, OPEN, STUCK, Call, show_call
+from gitcp.ops.workspace import open_workspace
+from gitcp.steps import lease
+from gitcp.steps.engine import Engine
+
+_COLORS = {
+    "done": "green",
+    "running": "cyan",
+    "unknown": "red",
+    "undo-failed": "red",
+    "failed": "yellow",
+}
+_VERBS = ("list", "show", "answer", "affected", "repair")
+
+
+def state_of(engine: Engine, call: Call) -> str:
+    """Returns how a step stands, in the words of the interface."""
+    if call.state == OPEN:
+        running = lease.is_running(
+            engine.workspace.repository,
+            engine.place.session,
+            engine.place.branch,
+            call.slot,
+        )
+        return "running" if running else "unknown"
+    if call.state == STUCK:
+        return "undo-failed"
+    return "kept" if call.kept and call.state == DONE else call.state
+
+
+def document(engine: Engine, call: Call) -> dict[str, Any]:
+    """Returns a step as the interface describes it."""
+    intent, result = call.intent, call.result
+    undo = intent.undo
+    return {
+        "id": call.id,
+        "name": call.name,
+        "call": call.slot.call,
+        "scope": call.slot.scope,
+        "effect": call.effect,
+        "state": state_of(engine, call),
+        "attempts": call.attempts,
+        "began": intent.at,
+        "ended": result.at if result is not None else None,
+        "key": intent.key,
+        "reads": list(intent.reads),
+        "writes": sorted({*intent.writes, *(result.writes if result else ())}),
+        "after": list(intent.after),
+        "command": list(intent.command) or None,
+        "undo": {
+            "command": list(undo.command) or None,
+            "function": undo.function or None,
+        }
+        if undo is not None
+        else None,
+        "before": intent.before or None,
+        "left": (result.left or None) if result is not None else None,
+        "error": call.error or None,
+    }
+
+
+def line(out: Output, engine: Engine, call: Call, width: int = 0) -> str:
+    """Returns one line about a step."""
+    state = state_of(engine, call)
+    at = (call.result or call.intent).at[:19].replace("T", " ")
+    name = one_line(show_call(call))
+    shown = out.style(f"{state:<11}", fg=_COLORS.get(state))
+    return f"{name:<{width}}  {shown}  {call.effect:<12}  {at}"
+
+
+def ask_at_terminal(out: Output) -> Callable[[Call], str] | None:
+    """Returns who decides on a step that was cut off; None where nobody is there."""
+    if out.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+
+    def ask(call: Call) -> str:
+        name = safe(show_call(call))
+        click.echo(
+            f"The step {name} began at {call.intent.at} and was cut off: whether it"
+            " took effect is not known.",
+            err=True,
+        )
+        answer: str = click.prompt(
+            "Is it done, has it failed, or shall it run again with the same key?",
+            type=click.Choice(["done", "failed", "again", "stop"]),
+            default="stop",
+            err=True,
+        )
+        return answer
+
+    return ask
+
+
+@command("steps")
+@click.argument("words", nargs=-1, metavar="[list|show|answer|affected|repair] [NAME]")
+@click.option("-s", "session", metavar="SESSION[/BRANCH]", help="Of which session")
+@click.option("--call", "which", metavar="N|KEY", help="Which call of the name")
+@click.option("--result", metavar="JSON", help="With `answer NAME done`: its result")
+@click.option("--trust", is_flag=True, help="With `repair`: run undos that were pulled")
+@yes_option
+def steps_command(
+    out: Output,
+    words: tuple[str, ...],
+    session: str | None,
+    which: str | None,
+    result: str | None,
+    trust: bool,
+    yes: bool,
+) -> int:
+    """List durable steps, show one, say what became of it, repair.
+
+    `list` (or nothing) shows the steps of the branch. `show NAME` shows one with its
+    result and its records. `answer NAME done|failed|again` says what became of a step
+    that was cut off. `affected NAME` shows what depends on a step; `repair NAME` takes
+    that back, and runs it again where the steps are commands.
+    """
+    workspace = open_workspace(out.directory)
+    engine = Engine(workspace, place_of(workspace, session))
+    verb, *names = words or ("list",)
+    if verb not in _VERBS:
+        raise UsageError(
+            f"{verb!a} is not among {', '.join(_VERBS)}",
+            hint="`gitcp steps show NAME` shows one step",
+        )
+    wanted = {"list": 0, "answer": 2}.get(verb, 1)
+    if len(names) != wanted:
+        raise UsageError(
+            f"steps {verb} takes {count(wanted, 'word')} more", hint="add -h for help"
+        )
+    if verb == "list":
+        _list(out, engine)
+        return 0
+    call = _find(engine, names[0], which)
+    if verb == "show":
+        _show(out, engine, call)
+    elif verb == "answer":
+        _answer(out, engine, call, names[1], result)
+    else:
+        return _repair(out, engine, call, trust=trust, yes=yes, only=verb == "affected")
+    return 0
+
+
+def _find(engine: Engine, name: str, which: str | None) -> Call:
+    found = [
+        one
+        for one in sorted(engine.live().values(), key=lambda one: one.intent.n)
+        if name in {one.name, one.id, show_call(one)}
+        and which in {None, one.slot.call, one.slot.call.removeprefix("key:")}
+    ]
+    if not found:
+        raise NotFoundError(
+            f"there is no step {name!a} in {engine.place.session}/{engine.place.branch}",
+            hint="`gitcp steps` lists them",
+        )
+    return found[-1]
+
+
+def _list(out: Output, engine: Engine) -> None:
+    calls = sorted(engine.live().values(), key=lambda one: one.intent.n)
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.steps/1",
+                "session": engine.place.session,
+                "branch": engine.place.branch,
+                "steps": [document(engine, one) for one in calls],
+            }
+        )
+        return
+    if not calls:
+        out.note("no steps yet; `gitcp run --step NAME -- CMD` makes one")
+    width = max((len(one_line(show_call(one))) for one in calls), default=0)
+    for call in calls:
+        out.print(line(out, engine, call, width))
+
+
+def _show(out: Output, engine: Engine, call: Call) -> None:
+    value = engine.ledger.value(call.result) if call.result is not None else None
+    about = [one for one in engine.ledger.records() if one.id == call.id]
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.step/1",
+                "step": document(engine, call),
+                "value": msgspec.Raw(value) if value is not None else None,
+                "records": [records.document(one) for one in about],
+            }
+        )
+        return
+    said = document(engine, call)
+    out.print(line(out, engine, call))
+    for name in ("id", "key", "attempts", "error", "before", "left"):
+        if said[name] is not None:
+            out.print(f"  {name:<9} {safe(str(said[name]))}")
+    for name in ("reads", "writes", "after"):
+        if said[name]:
+            out.print(f"  {name:<9} {safe(', '.join(said[name]))}")
+    if call.intent.command:
+        out.print(f"  {'command':<9} {safe(shlex.join(call.intent.command))}")
+    if call.intent.undo is not None:
+        undo = call.intent.undo
+        shown = shlex.join(undo.command) or undo.function or "a function of the program"
+        out.print(f"  {'undo':<9} {safe(shown)}")
+    if value is not None:
+        out.print(f"  {'result':<9} {one_line(value.decode(), 200)}")
+    for one in about:
+        error = f"  {one_line(one.error)}" if one.error else ""
+        out.print(f"  #{one.n:<8} {one.at[:19].replace('T', ' ')}  {one.kind}{error}")
+
+
+def _answer(
+    out: Output, engine: Engine, call: Call, said: str, result: str | None
+) -> None:
+    value = None
+    if result is not None:
+        if said != DONE:
+            raise UsageError("--result goes with `done` only", hint="leave it out")
+        try:
+            value = msgspec.json.decode(result.encode())
+        except (msgspec.MsgspecError, UnicodeError) as exc:
+            raise UsageError(f"--result is not JSON: {exc}", hint="quote it") from exc
+    engine.answer(call, said, value)
+    now = engine.live()[call.slot]
+    if out.json:
+        out.document({"schema": "gitcp.step/1", "step": document(engine, now)})
+    else:
+        out.print(line(out, engine, now))
+
+
+def _repair(
+    out: Output, engine: Engine, call: Call, *, trust: bool, yes: bool, only: bool
+) -> int:
+    from gitcp.steps import command as commands
+    from gitcp.steps import repair
+    from gitcp.steps.model import options
+
+    found = repair.affected(engine, call)
+    lines = [line(out, engine, one) for one in found.steps]
+    lines += [f"refused: {safe(reason)}" for reason in found.refused]
+    if only:
+        if out.json:
+            out.document(
+                {
+                    "schema": "gitcp.affected/1",
+                    "steps": [document(engine, one) for one in found.steps],
+                    "refused": list(found.refused),
+                }
+            )
+        else:
+            for text in lines:
+                out.print(text)
+        return 0
+    if not yes and not found.refused:
+        for text in lines:
+            click.echo(text, err=True)
+        out.confirm("Take these back, and run them again?", yes=yes)
+    known = engine.live()
+    done = repair.repair(engine, found, trust=trust)
+    runnable = [one for one in done if commands.is_command(engine.workspace, one)]
+    ran = commands.again(
+        Engine(engine.workspace, engine.place),
+        runnable,
+        lambda one: options(
+            one.name,
+            effect=one.intent.effect,
+            undo=one.intent.undo.command if one.intent.undo else None,
+            retry=None,
+            timeout=None,
+            key=one.intent.key if one.slot.call.startswith("key:") else None,
+            scope=one.slot.scope,
+            unknown=one.intent.policy,
+            reads=one.intent.reads,
+            writes=one.intent.writes,
+            after=[
+                other.name for other in known.values() if other.id in one.intent.after
+            ],
+            codec=None,
+            changed="refuse",
+            loops=100,
+        ),
+        out=sys.stderr.fileno() if out.json else sys.stdout.fileno(),
+    )
+    status = ran[-1].status if ran else 0
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.repair/1",
+                "taken_back": [document(engine, one) for one in done],
+                "run": [document(engine, one.call) for one in ran if one.call],
+                "exit": status,
+            }
+        )
+        return status
+    for one in done:
+        out.print(f"taken back: {safe(show_call(one))}")
+    for again in ran:
+        if again.call is not None:
+            out.print(line(out, engine, again.call))
+    if len(runnable) < len(done):
+        out.note("the others run again when the program that has them calls them")
+    return status

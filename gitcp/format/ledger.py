@@ -1,0 +1,235 @@
+"""The effects ledger: records, and the commits that hold them (docs/format.md, 12a)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from gitcp.errors import CorruptError, FormatTooNewError
+from gitcp.format import jsontext
+from gitcp.format.commit import WHO, Commit, clamp
+
+LEDGER_FORMAT = 1
+# Larger values lie beside the message, in the commit's tree.
+INLINE = 8 * 1024
+
+NONE, LOCAL, REVERSIBLE, IRREVERSIBLE = "none", "local", "reversible", "irreversible"
+EFFECTS = (NONE, LOCAL, REVERSIBLE, IRREVERSIBLE)
+# What reaches beyond the project: a restore does not bring it back.
+OUTSIDE = frozenset({REVERSIBLE, IRREVERSIBLE})
+
+INTENT, RESULT, FAILED, UNKNOWN, ANSWER = (
+    "intent",
+    "result",
+    "failed",
+    "unknown",
+    "answer",
+)
+UNDOING, UNDONE, UNDO_FAILED, KEPT = "undoing", "undone", "undo-failed", "kept"
+BACK, LINE, JOINED = "back", "line", "joined"
+ABOUT_STEPS = frozenset(
+    {INTENT, RESULT, FAILED, UNKNOWN, ANSWER, UNDOING, UNDONE, UNDO_FAILED, KEPT}
+)
+KINDS = ABOUT_STEPS | {BACK, LINE, JOINED}
+
+_TRAILER = re.compile(rb"Gitcp-(Ledger|Last|Version): ([!-~]+)")
+_SUBJECT = 72
+
+
+class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a step is undone: by a `command` in a `directory`, or a Python `function`.
+
+    `seal` shows that this repository wrote it: what came with a pull has another.
+    """
+
+    command: tuple[str, ...] = ()
+    directory: str = ""
+    function: str = ""
+    seal: str = ""
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One entry of a ledger, in the order of its fields on disk.
+
+    `id` names the step, the same in all records about it. `call` tells the calls of
+    one step name apart: a number, or the key that the caller gave.
+    """
+
+    n: int
+    at: str
+    kind: str
+    branch: str
+    id: str = ""
+    step: str = ""
+    scope: str = ""
+    call: str = ""
+    attempt: int = 0
+    key: str = ""
+    effect: str = ""
+    input: str = ""
+    policy: str = ""
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    undo: Undo | None = None
+    command: tuple[str, ...] = ()
+    directory: str = ""
+    before: str = ""
+    left: str = ""
+    codec: str = ""
+    by: str = ""
+    value: Raw | UnsetType = UNSET
+    size: int = 0
+    error: str = ""
+    answer: str = ""
+    of: str = ""
+    upto: int = 0
+    checkpoint: str = ""
+    restore: str = ""
+    origin: str = ""
+
+
+class Trailers(NamedTuple):
+    """What the message of a ledger commit says: the session's component, the last n."""
+
+    session: str
+    last: int
+    version: int
+
+
+def encode_record(record: Record) -> bytes:
+    """Returns the canonical line of a record."""
+    return msgspec.json.encode(record) + b"\n"
+
+
+def decode_record(line: bytes, where: str) -> Record:
+    """Returns the record in a line.
+
+    Raises:
+        CorruptError: it is none.
+    """
+    try:
+        try:
+            found = msgspec.json.decode(line, type=Record)
+        except msgspec.MsgspecError:
+            # A value may hold what msgspec refuses: the escape of a lone surrogate.
+            fields = {name: Raw(raw) for name, raw in jsontext.members(line).items()}
+            value = fields.pop("value", UNSET)
+            rest = msgspec.json.decode(msgspec.json.encode(fields), type=Record)
+            found = msgspec.structs.replace(rest, value=value)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as exc:
+        raise CorruptError(
+            f"a record of {where} is damaged: {exc}", hint="run `gitcp verify`"
+        ) from exc
+    if found.kind not in KINDS:
+        raise CorruptError(
+            f"{where} has a record of the unknown kind {found.kind!a}",
+            hint="run `gitcp verify`",
+        )
+    return found
+
+
+def value_name(number: int) -> bytes:
+    """Returns the name of a large value in the commit's tree."""
+    return b"%d.json" % number
+
+
+def encode_ledger_commit(
+    tree: bytes,
+    parent: bytes | None,
+    epoch: int,
+    session: str,
+    records: Sequence[Record],
+) -> bytes:
+    """Returns the raw commit of records; `session` is the ref component."""
+    who = b"%b %d +0000" % (WHO, clamp(epoch))
+    head = [b"tree " + tree.hex().encode()]
+    if parent is not None:
+        head.append(b"parent " + parent.hex().encode())
+    head += [b"author " + who, b"committer " + who]
+    return b"".join(
+        [
+            b"\n".join(head),
+            b"\n\n",
+            _subject(records),
+            b"\n\n",
+            *map(encode_record, records),
+            f"\nGitcp-Ledger: {session}\nGitcp-Last: {records[-1].n}\n"
+            f"Gitcp-Version: {LEDGER_FORMAT}\n".encode(),
+        ]
+    )
+
+
+def _subject(records: Sequence[Record]) -> bytes:
+    """Returns what `git log --oneline` shows; nothing reads it."""
+    first = records[0]
+    name = first.step or first.id or first.branch
+    text = f"#{first.n} {first.kind} {name}"
+    if len(records) > 1:
+        text += f" and {len(records) - 1} more"
+    shown = "".join(char if char.isprintable() else "?" for char in text)
+    return shown[:_SUBJECT].encode("utf-8", "replace")
+
+
+def ledger_trailers(commit: Commit) -> Trailers | None:
+    """Returns the trailers of a ledger's commit, or None for any other commit."""
+    if not commit.committer.startswith(WHO + b" "):
+        return None
+    last = commit.message.rstrip(b"\n").rpartition(b"\n\n")[2]
+    found = {
+        match[1]: match[2].decode()
+        for match in map(_TRAILER.fullmatch, last.split(b"\n"))
+        if match
+    }
+    try:
+        return Trailers(
+            found[b"Ledger"], int(found[b"Last"]), int(found.get(b"Version", "1"))
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+def records_of(commit: Commit, where: str) -> tuple[Record, ...]:
+    """Returns the records that a ledger's commit holds.
+
+    Raises:
+        CorruptError: it is no such commit, or a record is damaged.
+        FormatTooNewError: a newer gitcp wrote it.
+    """
+    said = ledger_trailers(commit)
+    if said is None:
+        raise CorruptError(
+            f"{where} holds a commit that is not the ledger's",
+            hint="run `gitcp verify`",
+        )
+    if said.version > LEDGER_FORMAT:
+        raise FormatTooNewError(
+            f"{where} has format {said.version};"
+            f" this gitcp knows up to {LEDGER_FORMAT}",
+            hint="upgrade gitcp",
+        )
+    body = commit.message.partition(b"\n\n")[2].rpartition(b"\n\n")[0]
+    return tuple(decode_record(line, where) for line in body.split(b"\n") if line)
+
+
+def undo_text(record: Record) -> bytes:
+    """Returns what an undo's seal is made over: all that decides what would be run."""
+    undo = record.undo or Undo()
+    return msgspec.json.encode(
+        [
+            record.id,
+            record.step,
+            record.key,
+            undo.command,
+            undo.directory,
+            undo.function,
+        ]
+    )
+
+
+def document(record: Record) -> Mapping[str, Any]:
+    """Returns a record as plain data, for output."""
+    found: Mapping[str, Any] = jsontext.decode(encode_record(record))
+    return found

@@ -1,0 +1,118 @@
+"""A command as a step: `gitcp run --step`."""
+
+import os
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gitcp.git.command import Watched, tee
+from gitcp.ops.effects import Call
+from gitcp.ops.workspace import Workspace
+from gitcp.steps import lease, runner
+from gitcp.steps.engine import Engine
+from gitcp.steps.model import Options, current_step
+
+_KEPT = 4 * 1024
+
+
+class CommandFailedError(Exception):
+    """The command of a step ended with an exit status other than 0."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(f"exit status {status}{f': {said}' if said else ''}")
+        self.status = status
+
+
+class Ran(NamedTuple):
+    """How the command of a step went: its exit status, and whether it was run now."""
+
+    status: int
+    replayed: bool
+    call: Call | None
+
+
+def run(
+    engine: Engine,
+    wanted: Options,
+    words: Sequence[str],
+    *,
+    directory: Path,
+    out: int = 1,
+) -> Ran:
+    """Runs a command as a step, unless it is recorded as done.
+
+    It finds the idempotency key in `GITCP_STEP_KEY`.
+
+    Raises:
+        GitcpError: as a step raises; see `Session.step`.
+    """
+    workspace = engine.workspace
+    inside = os.path.relpath(os.path.realpath(directory), workspace.top)
+    called: list[bool] = []
+
+    def work(*arguments: str) -> Any:
+        called.append(True)
+        step = current_step()
+        done = tee(
+            arguments,
+            cwd=directory,
+            keep=_KEPT,
+            out=out,
+            env={"GITCP_STEP": step.name, "GITCP_STEP_KEY": step.key},
+            timeout=wanted.timeout,
+            # It may outlive us, and the step is running as long as it does.
+            keep_open=lease.holding.get(),
+        )
+        if done.timed_out:
+            raise TimeoutError(f"it took longer than {wanted.timeout} s")
+        if done.status:
+            raise CommandFailedError(done.status, _end(done))
+        return {"exit": 0, "output": _end(done)}
+
+    slot = engine.slot(wanted)
+    # The command itself is stopped where it takes too long, not a thread around it.
+    untimed = wanted._replace(timeout=None)
+    try:
+        runner.run(
+            engine, untimed, work, words, slot=slot, command=words, directory=inside
+        )
+    except CommandFailedError as exc:
+        return Ran(exc.status, replayed=False, call=engine.live().get(slot))
+    return Ran(0, replayed=not called, call=engine.live().get(slot))
+
+
+def _end(done: Watched) -> str:
+    both = (done.out, done.err)
+    texts = [part.decode("utf-8", "replace").strip() for part in both]
+    return "\n".join(filter(None, texts))[-_KEPT:]
+
+
+def again(
+    engine: Engine,
+    steps: Sequence[Call],
+    option: Callable[[Call], Options],
+    *,
+    out: int = 1,
+) -> list[Ran]:
+    """Runs the commands of repaired steps again, in order; stops at one that fails."""
+    found = []
+    for call in steps:
+        where = engine.workspace.top / call.intent.directory
+        ran = run(engine, option(call), call.intent.command, directory=where, out=out)
+        found.append(ran)
+        if ran.status:
+            break
+    return found
+
+
+def line(call: Call) -> str:
+    """Returns the command of a step as a shell has it."""
+    return shlex.join(call.intent.command)
+
+
+def is_command(workspace: Workspace, call: Call) -> bool:
+    """Whether a step is a command that can be run again from here."""
+    return (
+        bool(call.intent.command) and (workspace.top / call.intent.directory).is_dir()
+    )

@@ -1,0 +1,247 @@
+"""Undoing what steps did: newest first, each undo recorded before and after."""
+
+import importlib
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gitcp.errors import CompensationError, GitcpError
+from gitcp.format.checkpoint import show_path
+from gitcp.format.ledger import (
+    FAILED,
+    IRREVERSIBLE,
+    KEPT,
+    LOCAL,
+    UNDO_FAILED,
+    UNDOING,
+    UNDONE,
+    Record,
+)
+from gitcp.git.command import collect
+from gitcp.ops.effects import DONE, STUCK, Call, behind, show_call
+from gitcp.ops.planning import own
+from gitcp.steps import lease, observed, results
+from gitcp.steps.engine import Engine
+from gitcp.steps.model import KEY_PARAMETER, Step, enter, leave, takes_key
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.worktree import apply, journal
+from gitcp.worktree.files import Root
+
+_SHOWN = 5
+_TOLD = 500
+
+
+class Compensated(NamedTuple):
+    """What was done: the steps undone, and those that were said to stand."""
+
+    undone: tuple[Call, ...]
+    kept: tuple[Call, ...]
+
+
+def plan(engine: Engine, to: Checkpoint | None) -> list[Call]:
+    """Returns the steps to undo, newest first; those without an effect come along.
+
+    Without a checkpoint: those since the newest one.
+    """
+    place = engine.place
+    to = to or engine.workspace.store.tip(place.session, place.branch)
+    live = engine.live()
+    if to is None:
+        found = [one for one in live.values() if one.standing]
+    else:
+        to = own(engine.workspace, to)
+        since = behind(engine.workspace.store, place, to)
+        found = [*since.outside, *since.inside]
+    return sorted(
+        (one for one in found if not one.kept), key=lambda one: one.n, reverse=True
+    )
+
+
+def compensate(
+    engine: Engine, calls: Sequence[Call], *, keep: Sequence[str], trust: bool
+) -> Compensated:
+    """Undoes steps in the given order and stops at the first that cannot be.
+
+    Raises:
+        CompensationError: one cannot be, or its undo failed.
+    """
+    undone: list[Call] = []
+    kept: list[Call] = []
+    for number, call in enumerate(calls):
+        if call.name in keep or call.id in keep:
+            engine.ledger.append(_about(KEPT, engine, call))
+            kept.append(call)
+            continue
+        try:
+            with engine.held(call.slot):
+                now = engine.live().get(call.slot)
+                # Another process may have been at it.
+                if now is None or now.id != call.id or now.state == UNDONE:
+                    continue
+                undo(engine, now, trust=trust)
+        except GitcpError as exc:
+            left = [show_call(one) for one in calls[number:]]
+            raise CompensationError(
+                f"the step {show_call(call)!a} was not undone: {exc.message}",
+                left=left,
+                hint=exc.hint,
+            ) from exc
+        undone.append(call)
+    return Compensated(tuple(undone), tuple(kept))
+
+
+def undo(engine: Engine, call: Call, *, trust: bool) -> None:
+    """Undoes one step; the caller holds it.
+
+    Raises:
+        GitcpError: it cannot be undone, or the undo failed.
+    """
+    work = _prepare(engine, call, trust=trust)
+    engine.ledger.append(
+        _about(UNDOING, engine, call, key=f"undo:{call.intent.key}", by="compensation")
+    )
+    try:
+        work()
+    except Exception as exc:
+        said = exc.message if isinstance(exc, GitcpError) else f"{exc}"
+        text = f"{type(exc).__qualname__}: {said}"[:_TOLD]
+        text = text.encode("utf-8", "backslashreplace").decode()
+        engine.ledger.append(_about(UNDO_FAILED, engine, call, error=text))
+        if isinstance(exc, GitcpError):
+            raise
+        raise CompensationError(
+            f"its undo failed: {text}", hint="see to it, then undo again"
+        ) from exc
+    engine.ledger.append(_about(UNDONE, engine, call))
+
+
+def _about(kind: str, engine: Engine, call: Call, **fields: Any) -> Record:
+    return Record(0, "", kind, engine.place.branch, id=call.id, **fields)
+
+
+def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
+    """Returns what undoes a step; whatever is missing for it is found before.
+
+    Raises:
+        GitcpError: it cannot be undone.
+    """
+    if call.state not in {DONE, STUCK, UNDOING}:
+        if not call.outside or call.state == FAILED:
+            return _nothing
+        raise CompensationError(
+            "it was cut off, and whether it took effect is not known",
+            hint=f"find out, then say it: `gitcp steps answer {call.name}"
+            " done|failed|again`",
+        )
+    if call.effect == LOCAL:
+        return _files(engine, call)
+    if call.effect == IRREVERSIBLE:
+        raise CompensationError(
+            "it is irreversible",
+            hint=f"put it right by hand; `--keep {call.name}` then leaves it as it is",
+        )
+    if not call.outside:
+        return _nothing
+    given = call.intent.undo
+    known = engine.undos.get(call.id) or engine.undos.get(call.name)
+    if known is not None:
+        return lambda: _call(engine, call, known)
+    if (
+        given is not None
+        and not trust
+        and not lease.is_ours(engine.workspace.repository, call.intent)
+    ):
+        raise CompensationError(
+            "its undo was recorded in another repository, and is not run unasked",
+            hint="look at it with `gitcp steps show`; `--trust` runs it",
+        )
+    if given is not None and given.command:
+        return lambda: _command(engine, call, given.command, given.directory)
+    if given is not None and given.function:
+        function = _import(given.function)
+        return lambda: _call(engine, call, function)
+    raise CompensationError(
+        "its undo is not known to this process",
+        hint=f"session.register_undo({call.name!r}, …) in the program that has it",
+    )
+
+
+def _nothing() -> None:
+    """A step without an effect leaves nothing behind."""
+
+
+def _files(engine: Engine, call: Call) -> Callable[[], None]:
+    workspace = engine.workspace
+    back = observed.taking_back(workspace, engine.place, call)
+
+    def work() -> None:
+        with workspace.locked():
+            journal.refuse_if_open(workspace.directory)
+            with Root(workspace.top) as root:
+                found = apply.conflicts(root, back)
+                if not found:
+                    stream = workspace.repository.objects.stream
+                    token = secrets.token_hex(6)
+                    found = apply.apply(root, back, stream, token=token)
+        if found:
+            names = [show_path(one.path) for one in found]
+            raise CompensationError(
+                "not as the step left it:"
+                f" {', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}",
+                left=names,
+                hint=f"`gitcp diff {call.intent.before}` shows what differs from before"
+                f" it; `--keep {call.name}` leaves the files as they are",
+            )
+
+    return work
+
+
+def _command(engine: Engine, call: Call, words: Sequence[str], directory: str) -> None:
+    where = Path(os.path.join(engine.workspace.top, directory))
+    result = engine.ledger.value(call.result).decode() if call.result else "null"
+    environment = {
+        **os.environ,
+        "GITCP_STEP": call.name,
+        "GITCP_STEP_KEY": f"undo:{call.intent.key}",
+        "GITCP_STEP_RESULT": result,
+    }
+    done = collect(words, cwd=where, env=environment)
+    if done.status:
+        said = done.output[-_TOLD:].decode("utf-8", "replace").strip()
+        raise CompensationError(
+            f"its undo ended with exit status {done.status}"
+            f"{f': {said}' if said else ''}",
+            hint="see to it, then undo again",
+        )
+
+
+def _call(engine: Engine, call: Call, function: Callable[..., Any]) -> None:
+    key = f"undo:{call.intent.key}"
+    value = None
+    if call.result is not None:
+        # A codec is the program's: its own undo gets what the codec made.
+        value = results.load(engine.ledger.value(call.result), None)
+    extra = {KEY_PARAMETER: key} if takes_key(function) else {}
+    token = enter(Step(engine.place.session, call.name, key, 1))
+    try:
+        function(value, **extra)
+    finally:
+        leave(token)
+
+
+def _import(spec: str) -> Callable[..., Any]:
+    module, _, name = spec.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as exc:
+        raise CompensationError(
+            f"its undo {spec} cannot be found here: {exc}",
+            hint="run `session.compensate()` in the program that has it,"
+            " or put it on PYTHONPATH",
+        ) from exc
+    undo_function: Callable[..., Any] = found
+    return undo_function

@@ -1,0 +1,450 @@
+"""Running steps: the intent before, the result after, and what was cut off in between."""
+
+import secrets
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from threading import RLock
+from typing import Any, NamedTuple
+
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from gitcp.errors import (
+    BusyError,
+    GitcpError,
+    StepChangedError,
+    StepLoopError,
+    StepUnknownError,
+    UsageError,
+)
+from gitcp.format.ledger import (
+    ANSWER,
+    BACK,
+    FAILED,
+    INTENT,
+    LOCAL,
+    RESULT,
+    UNDOING,
+    UNDONE,
+    UNKNOWN,
+    Record,
+    Undo,
+)
+from gitcp.ops import effects
+from gitcp.ops.effects import (
+    DONE,
+    OPEN,
+    RUN_AGAIN,
+    STUCK,
+    Book,
+    Call,
+    Live,
+    Slot,
+    show_call,
+)
+from gitcp.ops.workspace import Current, Workspace
+from gitcp.steps import lease, observed, results
+from gitcp.steps.model import AGAIN, ASK, REPLAY, RETRY, Options, leaves_open
+
+# What a person or a program says of a step that was cut off.
+Ask = Callable[[Call], str]
+_ERROR = 500
+
+
+class Begun(NamedTuple):
+    """An attempt whose intent is recorded, or a recorded result to give instead."""
+
+    call: Call | None
+    wanted: Options
+    intent: Record
+    replay: bool = False
+    value: Any = None
+
+
+class Engine:
+    """The steps of one branch, as one run of a program goes through them.
+
+    `ask` decides on steps that were cut off; without it they raise.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        place: Current,
+        *,
+        ask: Ask | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.workspace = workspace
+        self.place = place
+        self.ask = ask
+        self.sleep = sleep
+        self.ledger = workspace.store.ledger(place.session)
+        self.undos: dict[str, Callable[..., Any]] = {}
+        self._lock = RLock()
+        self._book = Book(())
+        self._line: tuple[str, int] | None = None
+        self._first: list[Record] = []
+        self._taken = 0
+        self._opened = False
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._loops: Counter[tuple[str, str, str]] = Counter()
+
+    # --- what the ledger says -----------------------------------------------------
+
+    def live(self) -> Live:
+        """Returns the steps of this branch as the ledger has them now."""
+        with self._lock:
+            self._refresh()
+            return self._book.live(self.place.branch, self._line)
+
+    def _refresh(self) -> None:
+        new = self.ledger.since(self._taken)
+        if self._opened and not new:
+            return
+        if not self._opened or not all(map(self._book.take, new)):
+            records = self.ledger.records()
+            opened = effects.read(self.workspace.store, records, self.place)
+            self._book, self._line = opened.book, opened.line
+            self._first = effects.first_of(opened, self.place.branch)
+            new = records[self._taken :]
+        for record in new:
+            if record.branch != self.place.branch:
+                continue
+            if record.kind == INTENT:
+                self._loops[record.scope, record.step, record.input] += 1
+            elif record.kind == BACK:
+                self._went_back(record, running=self._opened)
+        self._taken += len(new)
+        self._opened = True
+
+    def _went_back(self, record: Record, *, running: bool) -> None:
+        """Counts on from where the restore went: what was called since comes again."""
+        self._loops.clear()
+        if not running:
+            return
+        self._counts.clear()
+        for slot in self._book.then(record.of, record.upto):
+            if slot.call.isdecimal():
+                place = slot.scope, slot.name
+                self._counts[place] = max(self._counts[place], int(slot.call))
+
+    def slot(self, wanted: Options) -> Slot:
+        """Returns which call of a step comes next in this run."""
+        if wanted.key is not None:
+            return Slot(wanted.scope, wanted.name, f"key:{wanted.key}")
+        with self._lock:
+            self._refresh()
+            self._counts[wanted.scope, wanted.name] += 1
+            number = self._counts[wanted.scope, wanted.name]
+        return Slot(wanted.scope, wanted.name, str(number))
+
+    def held(self, slot: Slot) -> AbstractContextManager[int]:
+        """Holds a step for this process."""
+        return lease.held(
+            self.workspace.repository,
+            self.place.session,
+            self.place.branch,
+            slot,
+            timeout=self.workspace.settings.lock_timeout,
+        )
+
+    # --- before -------------------------------------------------------------------
+
+    def begin(
+        self,
+        wanted: Options,
+        slot: Slot,
+        arguments: Sequence[Any],
+        command: Sequence[str] = (),
+        directory: str = "",
+    ) -> Begun:
+        """Returns the recorded result, or records the intent; the lease is held.
+
+        Raises:
+            StepUnknownError: it was cut off, and its policy is to ask or to fail.
+            StepChangedError: it is recorded with other arguments.
+            StepLoopError: it began too often.
+        """
+        given = results.digest(arguments)
+        call = self.live().get(slot)
+        if call is not None and call.state == OPEN:
+            call = self._cut_off(call, wanted)
+        if call is not None and call.state == DONE:
+            changed = given and call.intent.input and given != call.intent.input
+            if not (changed and wanted.changed == AGAIN):
+                return self._replay(call, wanted, changed=bool(changed))
+            call = None
+        if call is not None and call.state in {UNDOING, STUCK}:
+            raise StepUnknownError(
+                f"the step {show_call(call)!a} is being undone",
+                hint="`gitcp undo --effects` ends that",
+            )
+        if call is not None and (
+            call.state == UNDONE or (call.outside and given != call.intent.input)
+        ):
+            if call.state == effects.AGAIN:
+                raise self._other_arguments(call)
+            # It did not happen, or not any more: another one, with another key.
+            call = None
+        self._guard(wanted, given)
+        intent = Record(
+            0,
+            "",
+            INTENT,
+            self.place.branch,
+            id=call.id if call is not None else secrets.token_hex(6),
+            step=slot.name,
+            scope=slot.scope,
+            call=slot.call,
+            attempt=call.attempts + 1 if call is not None else 1,
+            key=wanted.key
+            or (call.intent.key if call is not None else secrets.token_hex(16)),
+            effect=wanted.effect,
+            input=given,
+            policy=wanted.unknown,
+            reads=wanted.reads,
+            writes=wanted.writes,
+            after=self._after(wanted),
+            command=tuple(command),
+            directory=directory,
+            before=self._before(wanted, call),
+        )
+        intent = replace(intent, undo=self._undo(wanted, intent))
+        return Begun(call, wanted, self._note(intent))
+
+    def again(self, begun: Begun) -> Begun:
+        """Records the intent of the next attempt of the same step."""
+        self._guard(begun.wanted, begun.intent.input)
+        intent = replace(begun.intent, attempt=begun.intent.attempt + 1)
+        return begun._replace(intent=self._note(intent))
+
+    def _note(self, record: Record) -> Record:
+        with self._lock:
+            first, self._first = self._first, []
+        try:
+            return self.ledger.append(*first, record)[-1]
+        except BaseException:
+            self._first = first
+            raise
+
+    def _cut_off(self, call: Call, wanted: Options) -> Call:
+        """Decides on a step that began, has no result, and is run by nobody."""
+        noted = "it was cut off before its result was recorded"
+        if not call.error:
+            self._note(_about(UNKNOWN, self.place, call, error=noted))
+        if wanted.unknown == RETRY:
+            return call._replace(state=effects.AGAIN)
+        if wanted.unknown == ASK and self.ask is not None:
+            said = self.ask(call)
+            if said not in {DONE, RUN_AGAIN, effects.DID_NOT}:
+                raise self._nobody_knows(call)
+            self._settle(call, said, None)
+            return self.live()[call.slot]
+        raise self._nobody_knows(call)
+
+    def _nobody_knows(self, call: Call) -> StepUnknownError:
+        name = call.name
+        return StepUnknownError(
+            f"the step {show_call(call)!a} began at {call.intent.at} and was cut off:"
+            " whether it took effect is not known",
+            hint=f"find out, then say it: `gitcp steps answer {name} done|failed|again`",
+        )
+
+    def answer(self, call: Call, said: str, value: Any = None) -> None:
+        """Records what somebody found out about a step that was cut off.
+
+        `done` with its result, `failed` (it had no effect), or `again` (run it once more,
+        with the same key).
+
+        Raises:
+            UsageError: the step is not open.
+        """
+        if call.state not in {OPEN, effects.AGAIN}:
+            raise UsageError(
+                f"the step {show_call(call)!a} is {call.state}: there is nothing to say",
+                hint="`gitcp steps` lists those that were cut off",
+            )
+        if lease.is_running(
+            self.workspace.repository, self.place.session, self.place.branch, call.slot
+        ):
+            raise BusyError(
+                f"the step {show_call(call)!a} is running", hint="wait for it to end"
+            )
+        self._settle(call, said, value)
+
+    def _settle(self, call: Call, said: str, value: Any) -> None:
+        if said == DONE:
+            raw = results.dump(value, None, "the result")
+            self._note(_about(RESULT, self.place, call, value=Raw(raw), by="answer"))
+        elif said in {RUN_AGAIN, effects.DID_NOT}:
+            self._note(_about(ANSWER, self.place, call, answer=said))
+        else:
+            raise UsageError(
+                f"{said!a} is no answer", hint="it is one of: done, failed, again"
+            )
+
+    def _replay(self, call: Call, wanted: Options, *, changed: bool) -> Begun:
+        if changed and wanted.changed != REPLAY:
+            raise self._other_arguments(call)
+        if callable(wanted.undo):
+            # This process can take it back now, too.
+            self.undos[call.id] = wanted.undo
+        result = call.result
+        assert result is not None
+        if result.value is UNSET and not result.size:
+            raise UsageError(
+                f"the step {show_call(call)!a} is done, but {result.error}",
+                hint="it is not run again; a codec makes its results JSON",
+            )
+        codec = wanted.codec
+        if result.codec and (codec is None or codec.name != result.codec):
+            raise UsageError(
+                f"the result of {show_call(call)!a} was made JSON by {result.codec!a}",
+                hint=f"give the step the codec {result.codec!a}",
+            )
+        value = results.load(self.ledger.value(result), codec)
+        return Begun(call, wanted, call.intent, replay=True, value=value)
+
+    def _other_arguments(self, call: Call) -> StepChangedError:
+        return StepChangedError(
+            f"the step {show_call(call)!a} is recorded with other arguments",
+            hint="give what is new a name or key of its own;"
+            " changed='replay' takes the recorded result all the same",
+        )
+
+    def _guard(self, wanted: Options, given: str) -> None:
+        with self._lock:
+            self._refresh()
+            times = self._loops[wanted.scope, wanted.name, given]
+        if wanted.loops is not None and times >= wanted.loops:
+            raise StepLoopError(
+                f"the step {wanted.name!a} began {times} times with the same arguments",
+                hint="it goes round in circles; `loops=` allows more",
+            )
+
+    def _after(self, wanted: Options) -> tuple[str, ...]:
+        """Returns the ids of the steps that it says it depends on."""
+        if not wanted.after:
+            return ()
+        found = []
+        live = self.live()
+        for name in wanted.after:
+            named = [one for slot, one in live.items() if slot.name == name]
+            if not named:
+                raise UsageError(
+                    f"{wanted.name!a} is to come after {name!a}, which was not run",
+                    hint="name a step that comes before it",
+                )
+            found += [one.id for one in named]
+        return tuple(found)
+
+    def _before(self, wanted: Options, call: Call | None) -> str:
+        if wanted.effect != LOCAL:
+            tip = self.workspace.store.tip(*_names(self.place))
+            return tip.id if tip is not None else ""
+        if call is not None and call.intent.before and call.effect == LOCAL:
+            # What it left half done is not how the files were before it.
+            return call.intent.before
+        note = f"before step {wanted.name}"
+        return observed.checkpoint(self.workspace, self.place, note).id
+
+    def _undo(self, wanted: Options, intent: Record) -> Undo | None:
+        given = wanted.undo
+        if given is None:
+            return None
+        if callable(given):
+            with self._lock:
+                self.undos[intent.id] = given
+            undo = Undo(function=_importable(given))
+        else:
+            undo = Undo(command=tuple(given), directory=intent.directory)
+        repository = self.workspace.repository
+        sealed = lease.seal(repository, replace(intent, undo=undo), create=True)
+        return replace(undo, seal=sealed)
+
+    # --- after --------------------------------------------------------------------
+
+    def finish(self, begun: Begun, value: Any) -> Any:
+        """Records a result, durably, and returns it as every later run will see it.
+
+        Raises:
+            UsageError: JSON cannot hold it; the step is recorded as done all the same
+                if it reached outside.
+            StorageError: it could not be recorded; the step counts as cut off.
+        """
+        wanted, codec = begun.wanted, begun.wanted.codec
+        record = _of(RESULT, begun, codec=codec.name if codec else "")
+        try:
+            raw = results.dump(value, codec, f"the result of {wanted.name!a}")
+        except GitcpError as exc:
+            if wanted.outside:
+                self._note(replace(record, error=exc.message, codec=""))
+            else:
+                self._note(_of(FAILED, begun, error=exc.message))
+            raise
+        record = replace(record, value=Raw(raw))
+        if wanted.effect == LOCAL:
+            record = self._left(begun, record)
+        self._note(record)
+        return results.load(raw, codec)
+
+    def _left(self, begun: Begun, record: Record) -> Record:
+        """Adds how the step left the files; that this failed is no reason to redo it."""
+        try:
+            before = observed.find(self.workspace, self.place, begun.intent.before)
+            left = observed.checkpoint(
+                self.workspace, self.place, f"step {begun.wanted.name}"
+            )
+            paths = observed.written(before, left, begun.wanted.writes)
+        except GitcpError as exc:
+            return replace(record, error=f"its files were not captured: {exc.message}")
+        return replace(record, left=left.id, writes=tuple(paths))
+
+    def failed(self, begun: Begun, error: BaseException) -> float | None:
+        """Records that an attempt raised; returns seconds to wait, None to give up."""
+        said = f"{type(error).__qualname__}: {error}"[:_ERROR]
+        said = said.encode("utf-8", "backslashreplace").decode()
+        wanted = begun.wanted
+        if leaves_open(wanted, error):
+            self._note(_of(UNKNOWN, begun, error=said))
+            if wanted.unknown != RETRY:
+                return None
+        else:
+            self._note(_of(FAILED, begun, error=said))
+        return wanted.retry.pause(begun.intent.attempt - self._earlier(begun), error)
+
+    def never_ran(self, begun: Begun) -> None:
+        """Records that an attempt ended before its function was called."""
+        if not begun.replay:
+            self._note(_of(FAILED, begun, error="it was cancelled before it ran"))
+
+    def _earlier(self, begun: Begun) -> int:
+        """Returns the attempts that earlier runs made: each run has its own."""
+        return begun.call.attempts if begun.call is not None else 0
+
+
+def _names(place: Current) -> tuple[str, str]:
+    return place.session, place.branch
+
+
+def _about(kind: str, place: Current, call: Call, **fields: Any) -> Record:
+    return Record(0, "", kind, place.branch, id=call.id, **fields)
+
+
+def _of(kind: str, begun: Begun, **fields: Any) -> Record:
+    intent = begun.intent
+    return Record(
+        0, "", kind, intent.branch, id=intent.id, attempt=intent.attempt, **fields
+    )
+
+
+def _importable(function: Callable[..., Any]) -> str:
+    """Returns `module:name` of a function that another process can find, or nothing."""
+    module = getattr(function, "__module__", "") or ""
+    name = getattr(function, "__qualname__", "") or ""
+    if not module or module == "__main__" or "<" in name or not name:
+        return ""
+    return f"{module}:{name}"

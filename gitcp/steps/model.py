@@ -1,0 +1,218 @@
+"""What a step is declared as: its effect, its undo, what to do when it goes wrong."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any, Literal, NamedTuple, Protocol
+
+from gitcp.errors import UsageError
+from gitcp.format.ledger import EFFECTS, IRREVERSIBLE, LOCAL, NONE, REVERSIBLE
+from gitcp.names import check_text
+
+Effect = Literal["none", "local", "reversible", "irreversible"]
+RETRY, ASK, FAIL = "retry", "ask", "fail"
+REFUSE, REPLAY, AGAIN = "refuse", "replay", "again"
+_POLICIES = (RETRY, ASK, FAIL)
+_CHANGES = (REFUSE, REPLAY, AGAIN)
+KEY_PARAMETER = "idempotency_key"
+_LOOPS = 100
+
+
+class Retry(NamedTuple):
+    """How often to try a step that raises, and how long to wait in between.
+
+    The n-th wait is `wait * factor ** (n - 1)` seconds, at most `longest`. Only the
+    exceptions in `on` are tried again.
+    """
+
+    attempts: int = 3
+    wait: float = 1.0
+    factor: float = 2.0
+    longest: float = 60.0
+    on: tuple[type[Exception], ...] = (Exception,)
+
+    def pause(self, attempt: int, error: BaseException) -> float | None:
+        """Returns the seconds to wait after a failed attempt; None to give up."""
+        if attempt >= self.attempts or not isinstance(error, self.on):
+            return None
+        return float(min(self.longest, self.wait * self.factor ** (attempt - 1)))
+
+
+class Codec(Protocol):
+    """Makes results JSON and back, where they are something else."""
+
+    name: str
+
+    def dump(self, value: Any) -> Any:
+        """Returns the value as JSON: dicts, lists, text, numbers, booleans, None."""
+
+    def load(self, value: Any) -> Any:
+        """Returns the value again."""
+
+
+class Step(NamedTuple):
+    """The step that is running: what a function asks `current_step()` for.
+
+    `key` is the same at each attempt: give it to a service that takes idempotency keys.
+    """
+
+    session: str
+    name: str
+    key: str
+    attempt: int
+
+
+_running: ContextVar[Step | None] = ContextVar("gitcp_step", default=None)
+
+
+def current_step() -> Step:
+    """Returns the step that is running.
+
+    Raises:
+        UsageError: none is.
+    """
+    found = _running.get()
+    if found is None:
+        raise UsageError(
+            "no step is running here", hint="call it from the function of a step"
+        )
+    return found
+
+
+def enter(step: Step) -> Any:
+    """Makes a step the running one; returns what `leave` takes."""
+    return _running.set(step)
+
+
+def leave(token: Any) -> None:
+    """Makes the step before it the running one again."""
+    _running.reset(token)
+
+
+class Options(NamedTuple):
+    """All that a step may be declared with; see `Session.step`."""
+
+    name: str
+    effect: str
+    undo: Callable[..., Any] | Sequence[str] | None = None
+    retry: Retry = Retry(1)
+    timeout: float | None = None
+    key: str | None = None
+    scope: str = ""
+    unknown: str = ASK
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    codec: Codec | None = None
+    changed: str = REFUSE
+    loops: int | None = _LOOPS
+
+    @property
+    def outside(self) -> bool:
+        """Whether it reaches beyond the project."""
+        return self.effect in {REVERSIBLE, IRREVERSIBLE}
+
+
+def options(
+    name: str,
+    *,
+    effect: str | None,
+    undo: Callable[..., Any] | Sequence[str] | None,
+    retry: Retry | int | None,
+    timeout: float | None,
+    key: str | None,
+    scope: str,
+    unknown: str | None,
+    reads: Sequence[str],
+    writes: Sequence[str],
+    after: Sequence[str],
+    codec: Codec | None,
+    changed: str,
+    loops: int | None,
+) -> Options:
+    """Returns checked options; what is not said is what is safest.
+
+    Raises:
+        UsageError: they make no sense.
+    """
+    if not name:
+        raise UsageError("a step needs a name", hint='session.step("fetch", fetch)')
+    check_text(name, "the step's name")
+    for text in (key or "", scope, *reads, *writes, *after):
+        check_text(text, "a text of the step")
+    if effect is None:
+        effect = IRREVERSIBLE if undo is None else REVERSIBLE
+    _one_of(effect, EFFECTS, "effect")
+    if undo is not None and effect != REVERSIBLE:
+        raise UsageError(
+            f"the step {name!a} has an undo but the effect {effect!a}",
+            hint="leave the effect out, or say effect='reversible'",
+        )
+    if undo is None and effect == REVERSIBLE:
+        raise UsageError(
+            f"the step {name!a} is reversible, but nothing says how",
+            hint="give it an undo, or say effect='irreversible'",
+        )
+    if unknown is None:
+        unknown = RETRY if effect in {NONE, LOCAL} else ASK
+    _one_of(unknown, _POLICIES, "unknown")
+    _one_of(changed, _CHANGES, "changed")
+    if changed == AGAIN and effect not in {NONE, LOCAL}:
+        raise UsageError(
+            f"the step {name!a} reaches outside: it is not run again for new arguments",
+            hint="give each thing that is to be done once a key of its own",
+        )
+    if timeout is not None and timeout <= 0:
+        raise UsageError("a timeout must be more than 0 seconds", hint="timeout=30")
+    if isinstance(retry, int):
+        retry = Retry(retry)
+    if retry is not None and retry.attempts < 1:
+        raise UsageError("a step is tried at least once", hint="retry=3")
+    return Options(
+        name,
+        effect,
+        undo,
+        retry or Retry(1),
+        timeout,
+        key,
+        scope,
+        unknown,
+        tuple(reads),
+        tuple(writes),
+        tuple(after),
+        codec,
+        changed,
+        loops,
+    )
+
+
+def _one_of(given: str, allowed: Sequence[str], what: str) -> None:
+    if given not in allowed:
+        raise UsageError(
+            f"{what} is {given!a}", hint=f"it is one of: {', '.join(allowed)}"
+        )
+
+
+def takes_key(function: Callable[..., Any]) -> bool:
+    """Whether a function wants the idempotency key."""
+    try:
+        return KEY_PARAMETER in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+# What leaves it open whether the other side acted before the line went dead.
+OPEN_ENDED = (
+    TimeoutError,
+    ConnectionResetError,
+    ConnectionAbortedError,
+    BrokenPipeError,
+    EOFError,
+)
+
+
+def leaves_open(wanted: Options, error: BaseException) -> bool:
+    """Whether after an exception nobody knows if the outside world changed."""
+    if not wanted.outside:
+        return False
+    return isinstance(error, OPEN_ENDED) or not isinstance(error, Exception)

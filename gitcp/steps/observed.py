@@ -1,0 +1,95 @@
+"""What a step does to files: seen by a checkpoint before it and one after it."""
+
+from collections.abc import Sequence
+
+from gitcp.errors import CorruptError, NotFoundError
+from gitcp.format import tree
+from gitcp.format.checkpoint import show_path
+from gitcp.ops.effects import Call
+from gitcp.ops.planning import side
+from gitcp.ops.save import Request, save
+from gitcp.ops.workspace import Current, Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.worktree import plan
+from gitcp.worktree.plan import FilePlan
+
+TRIGGER = "step"
+# A record stays small; what has more paths is told by directories.
+_PATHS = 500
+
+
+def checkpoint(workspace: Workspace, place: Current, note: str) -> Checkpoint:
+    """Makes sure that a checkpoint holds the files as they are, and returns it."""
+    request = Request(
+        session=place.session,
+        branch=place.branch,
+        note=note,
+        trigger=TRIGGER,
+        quiet=True,
+    )
+    return save(workspace, request).checkpoint
+
+
+def written(before: Checkpoint, left: Checkpoint, declared: Sequence[str]) -> list[str]:
+    """Returns the paths that differ between two checkpoints, within the declared."""
+    changes = tree.diff(before.files_tree, left.files_tree, left.objects.tree)
+    selects = plan.selection([path.encode() for path in declared])
+    paths = [show_path(one.path) for one in changes if selects(one.path)]
+    if len(paths) > _PATHS:
+        paths = sorted({path.partition("/")[0] for path in paths})
+    return paths
+
+
+def taking_back(workspace: Workspace, place: Current, call: Call) -> FilePlan:
+    """Returns what would put the files back that a finished step has written.
+
+    Raises:
+        NotFoundError: a checkpoint that tells is not there any more.
+        CorruptError: it is damaged.
+    """
+    result = call.result
+    if result is None or not result.left:
+        raise NotFoundError(
+            f"what {call.name!a} did to files was not captured",
+            hint=f"put them back by hand; `gitcp files {call.intent.before}` has how"
+            " they were",
+        )
+    before = find(workspace, place, call.intent.before)
+    left = find(workspace, place, result.left)
+    try:
+        return plan.make(
+            side(left),
+            side(before),
+            before.objects.tree,
+            selects=plan.selection([path.encode() for path in call.intent.writes]),
+        )
+    except ValueError as exc:
+        raise CorruptError(
+            f"checkpoint {before.id} cannot be used: {exc}", hint="run `gitcp verify`"
+        ) from exc
+
+
+def find(workspace: Workspace, place: Current, ident: str) -> Checkpoint:
+    """Returns a checkpoint of the session by its id.
+
+    Raises:
+        NotFoundError: it was pruned.
+    """
+    store = workspace.store
+    tip = store.tip(place.session, place.branch)
+    for found in store.line(tip) if tip is not None else ():
+        if found.id == ident:
+            return found
+    raise NotFoundError(
+        f"checkpoint {ident} is not in {place.session}/{place.branch} any more",
+        hint="it was pruned; `gitcp prune --keep-last N` keeps more",
+    )
+
+
+def overlaps(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two lists of paths share a file; a directory stands for what is in it."""
+    return any(
+        a == b or a.startswith(f"{b}/") or b.startswith(f"{a}/") or "." in {a, b}
+        for a in (path.strip("/") for path in one)
+        for b in (path.strip("/") for path in other)
+    )

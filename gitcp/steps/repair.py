@@ -1,0 +1,129 @@
+"""Local repair: what a step's failure affects, and running only that again."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from gitcp.errors import UsageError
+from gitcp.format.checkpoint import show_path
+from gitcp.format.ledger import IRREVERSIBLE, LOCAL, UNDONE
+from gitcp.ops.effects import DONE, OPEN, STUCK, Call, show_call
+from gitcp.steps import compensate, observed
+from gitcp.steps.engine import Engine
+from gitcp.worktree import apply
+from gitcp.worktree.files import Root
+
+
+class Affected(NamedTuple):
+    """The steps to take back and run again, oldest first; why it is refused, if it is.
+
+    The first is the one that the question was about.
+    """
+
+    steps: tuple[Call, ...]
+    refused: tuple[str, ...]
+
+
+def reads(call: Call) -> Sequence[str]:
+    """Returns the paths that a step said it reads."""
+    return call.intent.reads
+
+
+def writes(call: Call) -> Sequence[str]:
+    """Returns the paths that a step wrote, or said it would."""
+    seen = call.result.writes if call.result is not None else ()
+    return (*call.intent.writes, *seen)
+
+
+def closure(first: Call, calls: Iterable[Call]) -> list[Call]:
+    """Returns a step and all that depend on it, oldest first.
+
+    A step depends on another if it says so, or if it reads a path that the other wrote,
+    and began after it.
+    """
+    later = sorted(
+        (one for one in calls if one.intent.n > first.intent.n and one.state != UNDONE),
+        key=lambda one: one.intent.n,
+    )
+    found = [first]
+    # Whatever a step depends on began before it: one pass is enough.
+    for call in later:
+        if any(
+            one.id in call.intent.after or observed.overlaps(writes(one), reads(call))
+            for one in found
+        ):
+            found.append(call)
+    return found
+
+
+def affected(engine: Engine, first: Call) -> Affected:
+    """Returns what has to be run again with a step, and why that may not be done."""
+    calls = [one for one in engine.live().values() if one.state != UNDONE]
+    steps = closure(first, calls)
+    inside = {one.id for one in steps}
+    refused = [*_outside_world(first, steps)]
+    for step in steps:
+        if step.effect != LOCAL or step.state != DONE:
+            continue
+        refused += [
+            f"{show_call(other)} wrote what {show_call(step)} had written"
+            for other in calls
+            if other.id not in inside
+            and other.n > step.n
+            and observed.overlaps(writes(step), writes(other))
+        ]
+    if not refused:
+        refused = _changed_files(engine, steps)
+    return Affected(tuple(steps), tuple(dict.fromkeys(refused)))
+
+
+def _outside_world(first: Call, steps: Sequence[Call]) -> list[str]:
+    """Returns the steps whose effect has left: what they took cannot be taken back."""
+    refused = []
+    for step in steps:
+        if step.state == OPEN and step.outside:
+            refused.append(f"{show_call(step)} was cut off: nobody knows what it did")
+        elif step.effect == IRREVERSIBLE and step.state in {DONE, STUCK}:
+            what = "is irreversible" if step.id == first.id else "has sent it out"
+            refused.append(f"{show_call(step)} {what}")
+    return refused
+
+
+def _changed_files(engine: Engine, steps: Sequence[Call]) -> list[str]:
+    """Returns the files that somebody changed since the newest of the steps wrote them."""
+    refused: list[str] = []
+    seen: set[bytes] = set()
+    with Root(engine.workspace.top) as root:
+        for step in reversed(steps):
+            if step.effect != LOCAL or step.state != DONE:
+                continue
+            back = observed.taking_back(engine.workspace, engine.place, step)
+            refused += [
+                f"{show_path(one.path)} was changed since {show_call(step)} wrote it"
+                for one in apply.conflicts(root, back)
+                if one.path not in seen
+            ]
+            seen.update(one.path for one in back.steps)
+    return refused
+
+
+def repair(engine: Engine, wanted: Affected, *, trust: bool) -> list[Call]:
+    """Takes steps back, newest first; called again they run again, and no others do.
+
+    Raises:
+        UsageError: it is refused, or things have changed since it was looked at.
+        CompensationError: an undo failed; what is newer is taken back.
+    """
+    now = affected(engine, engine.live()[wanted.steps[0].slot])
+    if now.refused:
+        raise UsageError(
+            f"not only these steps are affected: {'; '.join(now.refused)}",
+            hint="nothing was changed; restore a checkpoint, or put it right by hand",
+        )
+    if [one.id for one in now.steps] != [one.id for one in wanted.steps]:
+        raise UsageError(
+            "other steps are affected by now", hint="look at what is affected again"
+        )
+    done = compensate.compensate(
+        engine, list(reversed(now.steps)), keep=(), trust=trust
+    )
+    return list(reversed(done.undone))

@@ -1,0 +1,70 @@
+"""Results and arguments of steps as JSON: exactly, or refused with the reason."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gitcp.errors import UsageError
+from gitcp.format import jsontext
+from gitcp.steps.model import Codec
+
+_DEPTH = 200
+
+
+def dump(value: Any, codec: Codec | None, what: str) -> bytes:
+    """Returns a value as JSON text.
+
+    Raises:
+        UsageError: JSON cannot hold it; says what and where.
+    """
+    if codec is not None:
+        value = codec.dump(value)
+    _check(value, what, 0)
+    # ASCII: a lone surrogate, as output of programs may hold, survives as an escape.
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+
+
+def load(raw: bytes, codec: Codec | None) -> Any:
+    """Returns the value of a JSON text."""
+    value = jsontext.decode(raw)
+    return codec.load(value) if codec is not None else value
+
+
+def digest(arguments: Sequence[Any]) -> str:
+    """Returns what tells arguments apart; empty where JSON cannot hold them."""
+    try:
+        _check(list(arguments), "", 0)
+    except UsageError:
+        return ""
+    text = json.dumps(list(arguments), separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check(value: Any, where: str, depth: int) -> None:
+    if value is None or isinstance(value, bool | str | int):
+        return
+    if depth > _DEPTH:
+        raise UsageError(f"{where} is nested too deeply", hint="flatten it")
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise UsageError(
+                f"{where} is {value}, which JSON has not", hint="None, or text"
+            )
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            _check(inner, f"{where}[{number}]", depth + 1)
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise UsageError(
+                    f"{where} has the key {key!a}, and JSON only has text",
+                    hint="make the keys text, or give the step a codec",
+                )
+            _check(inner, f"{where}[{key!a}]", depth + 1)
+    else:
+        raise UsageError(
+            f"{where} is a {type(value).__qualname__}, which JSON cannot hold",
+            hint="return dicts, lists, text, numbers; or give the step a codec",
+        )

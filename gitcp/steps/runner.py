@@ -1,0 +1,316 @@
+"""Calling a step's function: at once, as a decorator, around a block; sync and async."""
+
+import asyncio
+import contextvars
+import functools
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from gitcp.errors import StepTimeoutError, UsageError
+from gitcp.ops.effects import Slot
+from gitcp.steps import lease
+from gitcp.steps.engine import Begun, Engine
+from gitcp.steps.model import (
+    KEY_PARAMETER,
+    Options,
+    Step,
+    enter,
+    leave,
+    takes_key,
+)
+
+Function = Callable[..., Any]
+
+
+def run(
+    engine: Engine,
+    wanted: Options,
+    function: Function,
+    arguments: Sequence[Any],
+    *,
+    slot: Slot | None = None,
+    command: Sequence[str] = (),
+    directory: str = "",
+) -> Any:
+    """Runs a step, or returns what is recorded of it; see `Session.step`."""
+    slot = slot or engine.slot(wanted)
+    with engine.held(slot) as fd:
+        token = lease.holding.set(fd)
+        try:
+            begun = engine.begin(wanted, slot, arguments, command, directory)
+            return _attempts(engine, begun, function, arguments)
+        finally:
+            lease.holding.reset(token)
+
+
+def _attempts(
+    engine: Engine, begun: Begun, function: Function, arguments: Sequence[Any]
+) -> Any:
+    while not begun.replay:
+        try:
+            with _inside(engine, begun) as extra:
+                value = _call(begun.wanted, function, arguments, extra)
+        except BaseException as exc:
+            pause = engine.failed(begun, exc)
+            if pause is None:
+                raise
+        else:
+            return engine.finish(begun, value)
+        engine.sleep(pause)
+        begun = engine.again(begun)
+    return begun.value
+
+
+async def arun(
+    engine: Engine,
+    wanted: Options,
+    function: Function,
+    arguments: Sequence[Any],
+    slot: Slot,
+) -> Any:
+    """Runs a step whose function is a coroutine; the loop goes on meanwhile.
+
+    What is recorded for steps that run side by side is made durable together.
+    """
+    held = engine.held(slot)
+
+    def begin() -> Begun:
+        held.__enter__()
+        try:
+            return engine.begin(wanted, slot, arguments)
+        except BaseException:
+            held.__exit__(None, None, None)
+            raise
+
+    task = asyncio.ensure_future(asyncio.to_thread(begin))
+    try:
+        begun = await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if task.exception() is None:
+            engine.never_ran(task.result())
+            held.__exit__(None, None, None)
+        raise
+    try:
+        while not begun.replay:
+            try:
+                with _inside(engine, begun) as extra:
+                    value = await _await(wanted, function(*arguments, **extra))
+            except BaseException as exc:
+                # Shielded: a cancelled step has to be recorded as one.
+                pause = await _shielded(engine.failed, begun, exc)
+                if pause is None:
+                    raise
+            else:
+                return await _shielded(engine.finish, begun, value)
+            await asyncio.sleep(pause)
+            begun = await asyncio.to_thread(engine.again, begun)
+        return begun.value
+    finally:
+        held.__exit__(None, None, None)
+
+
+async def _shielded(function: Function, *arguments: Any) -> Any:
+    """Carries a record through to the end, also where the task is cancelled."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+@contextmanager
+def _inside(engine: Engine, begun: Begun) -> Iterator[dict[str, Any]]:
+    """Makes a step the running one, and yields the keyword arguments that it gets."""
+    intent = begun.intent
+    token = enter(Step(engine.place.session, intent.step, intent.key, intent.attempt))
+    try:
+        yield {KEY_PARAMETER: intent.key}
+    finally:
+        leave(token)
+
+
+def _extra(function: Function, extra: dict[str, Any]) -> dict[str, Any]:
+    return extra if takes_key(function) else {}
+
+
+def _call(
+    wanted: Options,
+    function: Function,
+    arguments: Sequence[Any],
+    extra: dict[str, Any],
+) -> Any:
+    given = functools.partial(function, *arguments, **_extra(function, extra))
+    if wanted.timeout is None:
+        return given()
+    outcome: list[Any] = []
+    error: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(given())
+        except BaseException as exc:  # noqa: BLE001  handed on to the caller
+            error.append(exc)
+
+    # A function cannot be stopped from outside; what is left of it ends with us.
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(work,), daemon=True)
+    thread.start()
+    thread.join(wanted.timeout)
+    if error:
+        raise error[0]
+    if not outcome:
+        raise _too_long(wanted)
+    return outcome[0]
+
+
+async def _await(wanted: Options, given: Awaitable[Any]) -> Any:
+    if wanted.timeout is None:
+        return await given
+    deadline = asyncio.timeout(wanted.timeout)
+    try:
+        async with deadline:
+            return await given
+    except TimeoutError as exc:
+        if not deadline.expired():
+            raise
+        raise _too_long(wanted) from exc
+
+
+def _too_long(wanted: Options) -> StepTimeoutError:
+    return StepTimeoutError(
+        f"the step {wanted.name!a} took longer than {wanted.timeout} s",
+        hint="give it more time, or find out what it waits for",
+    )
+
+
+def is_async(function: Function) -> bool:
+    """Whether calling a function gives a coroutine."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004  an object that is called
+    )
+
+
+def start(
+    engine: Engine, wanted: Options, function: Function, arguments: Sequence[Any]
+) -> Any:
+    """Runs a step; where its function is a coroutine, returns what to await."""
+    if not is_async(function):
+        return run(engine, wanted, function, arguments)
+    # Which call this is, is settled now: tasks may be started in any order.
+    slot = engine.slot(wanted)
+
+    async def call(*given: Any, **extra: Any) -> Any:
+        return await function(*given, **_extra(function, extra))
+
+    return arun(engine, wanted, call, arguments, slot)
+
+
+class Declared:
+    """A step without its function yet: a decorator, or a context manager.
+
+    As a context manager the block asks `pending` whether it has to do anything, and puts
+    what came out of it into `result`; `key` is the idempotency key.
+    """
+
+    def __init__(self, engine: Engine, wanted: Options) -> None:
+        self._engine = engine
+        self._wanted = wanted
+        self._held: Any = None
+        self._inside: Any = None
+        self._begun: Begun | None = None
+        self.result: Any = None
+
+    def __repr__(self) -> str:
+        return f"<step {self._wanted.name!a}>"
+
+    def __call__(self, function: Function) -> Function:
+        """Returns a function each call of which is a step."""
+        if is_async(function):
+
+            @functools.wraps(function)
+            async def awaited(*arguments: Any) -> Any:
+                return await start(self._engine, self._wanted, function, arguments)
+
+            return awaited
+
+        @functools.wraps(function)
+        def called(*arguments: Any) -> Any:
+            return start(self._engine, self._wanted, function, arguments)
+
+        return called
+
+    @property
+    def pending(self) -> bool:
+        """Whether the block has to do the step's work."""
+        return not self._now().replay
+
+    @property
+    def key(self) -> str:
+        """The idempotency key."""
+        return self._now().intent.key
+
+    def _now(self) -> Begun:
+        if self._begun is None:
+            raise UsageError(
+                f"the step {self._wanted.name!a} has not begun",
+                hint="use it as `with session.step(...) as step:`",
+            )
+        return self._begun
+
+    def __enter__(self) -> Self:
+        if self._wanted.timeout is not None or self._wanted.retry.attempts > 1:
+            raise UsageError(
+                "a block can neither be stopped nor run again",
+                hint="give the step a function, or leave timeout and retry out",
+            )
+        engine = self._engine
+        slot = engine.slot(self._wanted)
+        held = engine.held(slot)
+        held.__enter__()
+        try:
+            self._begun = engine.begin(self._wanted, slot, ())
+        except BaseException:
+            held.__exit__(None, None, None)
+            raise
+        self._held = held
+        self.result = self._begun.value
+        if self.pending:
+            self._inside = _inside(engine, self._begun)
+            self._inside.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        begun = self._now()
+        try:
+            if not begun.replay:
+                self._inside.__exit__(None, None, None)
+                if error is None:
+                    self.result = self._engine.finish(begun, self.result)
+                else:
+                    self._engine.failed(begun, error)
+        finally:
+            self._held.__exit__(None, None, None)
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.__exit__(kind, error, trace)

@@ -1,0 +1,254 @@
+"""The Python interface with steps: what `gitcp.open` returns (docs/decisions/0011)."""
+
+import os
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gitcp.errors import NotFoundError
+from gitcp.ops import session as base
+from gitcp.ops.effects import Call
+from gitcp.ops.workspace import Current, open_workspace
+from gitcp.steps.model import Codec, Effect, Retry, options
+from gitcp.store.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from gitcp.steps.compensate import Compensated
+    from gitcp.steps.engine import Engine
+    from gitcp.steps.repair import Affected
+
+
+def open(directory: str | os.PathLike[str] = ".") -> "Store":  # noqa: A001  gitcp.open
+    """Returns the store of the repository around a directory; writes nothing.
+
+    Raises:
+        NotARepositoryError: there is none.
+        UnsupportedRepositoryError: a kind that gitcp cannot serve.
+    """
+    return Store(open_workspace(directory))
+
+
+class Store(base.Store):
+    """The checkpoints of one project."""
+
+    def session(self, name: str, branch: str = "main") -> "Session":
+        """Returns a session by name, any text; it exists from the first save on."""
+        super().session(name, branch)
+        return self._made(name, branch)
+
+    def _made(self, name: str, branch: str) -> "Session":
+        return Session(self._workspace, name, branch)
+
+    def sessions(self) -> list["Session"]:
+        """Returns the sessions there are, each on its `main` or first branch."""
+        return [self._made(one.name, one.branch) for one in super().sessions()]
+
+
+class Session(base.Session):
+    """One thread of work, on one of its branches.
+
+    One object is one run: a step that is called twice in it is two steps, and the first
+    call of the next run is the first one again.
+    """
+
+    @cached_property
+    def _engine(self) -> "Engine":
+        from gitcp.steps.engine import Engine  # noqa: PLC0415  on use
+
+        return Engine(self._workspace, Current(self.name, self.branch))
+
+    def _forked(self, session: str, name: str) -> "Branch":
+        return Branch(self._workspace, session, name)
+
+    def fork(self, checkpoint: Checkpoint, name: str) -> "Branch":
+        """Makes a new branch at a checkpoint; files stay as they are.
+
+        Raises:
+            UsageError: the name is taken.
+        """
+        super().fork(checkpoint, name)
+        return self._forked(checkpoint.session, name)
+
+    def step(
+        self,
+        name: str,
+        function: Callable[..., Any] | None = None,
+        /,
+        *arguments: Any,
+        effect: Effect | None = None,
+        undo: Callable[..., Any] | Sequence[str] | None = None,
+        retry: Retry | int | None = None,
+        timeout: float | None = None,
+        key: str | None = None,
+        scope: str = "",
+        unknown: str | None = None,
+        reads: Sequence[str] = (),
+        writes: Sequence[str] = (),
+        after: Sequence[str] = (),
+        codec: Codec | None = None,
+        changed: str = "refuse",
+        loops: int | None = 100,
+    ) -> Any:
+        """Runs a function once and remembers its result, across restarts.
+
+        Its intent is durable before the call and its result after it. Where the ledger has
+        a result, that is returned and the function is not called. Without a function it
+        returns a decorator, which is a context manager too. The result of a coroutine
+        function is to be awaited.
+
+        Args:
+            name: what the step is called; with the number of the call, what it is known by.
+            function: called with `arguments`, and with `idempotency_key` if it has a
+                parameter of that name.
+            arguments: what it is called with.
+            effect: `none`, `local` (files of the project), `reversible` or
+                `irreversible`; with an undo `reversible`, else `irreversible`.
+            undo: called with the step's result, and with `idempotency_key`; or the words
+                of a command.
+            retry: how often to try where it raises; a number or a `Retry`.
+            timeout: seconds. A plain function runs on in its thread after that.
+            key: what tells this call from others of the name, instead of its number; it
+                is the idempotency key as well.
+            scope: a name for a run of a job: in another scope every step is a new one.
+            unknown: what becomes of it where it was cut off: `retry` with the same key
+                (the default where it does not reach outside), `ask` or `fail`.
+            reads: paths that it reads.
+            writes: paths that it writes; without them, all that changed is its own.
+            after: names of steps that it depends on.
+            codec: makes its result JSON and back.
+            changed: what to do where it is recorded with other arguments: `refuse`,
+                `replay` what is recorded, or run it `again` (not if it reaches outside).
+            loops: how often it may begin with the same arguments; None: as often as it
+                likes.
+
+        Raises:
+            StepUnknownError: it was cut off, and somebody has to say what became of it.
+            StepChangedError, StepLoopError: see `changed` and `loops`.
+            StepTimeoutError: see `timeout`.
+            UsageError: its result is not JSON, or the options make no sense.
+            BusyError: another process is running it.
+        """
+        from gitcp.steps.runner import Declared, start  # noqa: PLC0415  on use
+
+        wanted = options(
+            name,
+            effect=effect,
+            undo=undo,
+            retry=retry,
+            timeout=timeout,
+            key=key,
+            scope=scope,
+            unknown=unknown,
+            reads=reads,
+            writes=writes,
+            after=after,
+            codec=codec,
+            changed=changed,
+            loops=loops,
+        )
+        if function is None:
+            return Declared(self._engine, wanted)
+        return start(self._engine, wanted, function, arguments)
+
+    def on_unknown(self, ask: Callable[[Call], str] | None) -> None:
+        """Sets who is asked about a step that was cut off and has the policy `ask`.
+
+        It returns `done` (it happened, and has no result), `failed` (it did not), `again`
+        (run it once more, with the same key), or anything else: then the step raises.
+        """
+        self._engine.ask = ask
+
+    def steps(self) -> list[Call]:
+        """Returns the steps of this branch, oldest first."""
+        return sorted(self._engine.live().values(), key=lambda one: one.intent.n)
+
+    def answer(
+        self,
+        name: str,
+        said: str,
+        value: Any = None,
+        *,
+        call: str = "",
+        scope: str = "",
+    ) -> None:
+        """Says what became of a step that was cut off: `done`, `failed` or `again`.
+
+        Raises:
+            NotFoundError: there is no such step.
+            UsageError: it was not cut off.
+        """
+        self._engine.answer(self._named(name, call, scope), said, value)
+
+    def _named(self, name: str, call: str = "", scope: str = "") -> Call:
+        found = [
+            one
+            for one in self.steps()
+            if one.name == name
+            and one.slot.scope == scope
+            and call in {"", one.slot.call, one.slot.call.removeprefix("key:")}
+        ]
+        if not found:
+            raise NotFoundError(
+                f"there is no step {name!a} in {self.name}/{self.branch}",
+                hint="`gitcp steps` lists them",
+            )
+        return found[-1]
+
+    def register_undo(self, name: str, undo: Callable[..., Any]) -> None:
+        """Says how steps of a name are undone, where their own undo is not known here.
+
+        A function that is not at the top of a module cannot be found by another process.
+        """
+        self._engine.undos[name] = undo
+
+    def compensate(
+        self,
+        to: Checkpoint | None = None,
+        *,
+        keep: Sequence[str] = (),
+        trust: bool = False,
+    ) -> "Compensated":
+        """Undoes what steps did since a checkpoint, newest first.
+
+        Without `to`: since the newest checkpoint. Each undo is recorded before and after,
+        so that one that was cut off is gone on with. Files are put back only where they
+        are as the step left them. `keep` names steps that shall stand. `trust` also runs
+        undos that came with a pull.
+
+        Raises:
+            CompensationError: a step cannot be undone, or its undo failed: nothing before
+                it was touched. `left` lists what still stands.
+        """
+        from gitcp.steps import compensate  # noqa: PLC0415  on use
+
+        return compensate.compensate(
+            self._engine,
+            compensate.plan(self._engine, to),
+            keep=tuple(keep),
+            trust=trust,
+        )
+
+    def affected(self, name: str, *, call: str = "", scope: str = "") -> "Affected":
+        """Returns a step and those that depend on it; writes nothing.
+
+        Raises:
+            NotFoundError: there is no such step.
+        """
+        from gitcp.steps import repair  # noqa: PLC0415  on use
+
+        return repair.affected(self._engine, self._named(name, call, scope))
+
+    def repair(self, affected: "Affected", *, trust: bool = False) -> list[Call]:
+        """Takes the affected steps back, so that only they are run again.
+
+        Raises:
+            UsageError: something else has used what would be taken back.
+            CompensationError: an undo failed.
+        """
+        from gitcp.steps import repair  # noqa: PLC0415  on use
+
+        return repair.repair(self._engine, affected, trust=trust)
+
+
+class Branch(Session, base.Branch):
+    """A session on a branch of its own, as `Session.fork` makes it."""

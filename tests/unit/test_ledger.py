@@ -1,0 +1,302 @@
+"""The effects ledger's bytes (docs/format.md, 12a), and what its records add up to."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET, Raw
+
+from gitcp.errors import CorruptError, FormatTooNewError, UsageError
+from gitcp.format import ledger
+from gitcp.format.commit import parse_commit, trailers_of
+from gitcp.format.ledger import Record, Undo
+from gitcp.git.objects import COMMIT, TREE, object_id
+from gitcp.ops.effects import Book, Slot
+from gitcp.steps import results
+from gitcp.steps.model import Retry, options
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "format.md").read_text("utf-8")
+SECTION = DOCUMENT.partition("## 12a. The effects ledger")[2].partition("\n## 13.")[0]
+EMPTY = object_id(TREE, b"")
+
+
+def vector() -> tuple[bytes, str]:
+    found = re.search(
+        r"records:\n\n```\n(.+?)```\n\nIts oid: `([0-9a-f]{40})`", SECTION, re.DOTALL
+    )
+    assert found is not None
+    return found[1].encode(), found[2]
+
+
+def test_the_document_gives_the_bytes_of_a_ledger():
+    lines, oid = vector()
+    records = [ledger.decode_record(line, "here") for line in lines.splitlines()]
+    assert b"".join(map(ledger.encode_record, records)) == lines
+    raw = ledger.encode_ledger_commit(EMPTY, None, 1_700_000_000, "%4dain", records)
+    assert object_id(COMMIT, raw).hex() == oid
+    commit = parse_commit(raw)
+    assert list(ledger.records_of(commit, "here")) == records
+    assert ledger.ledger_trailers(commit) == ("%4dain", 2, 1)
+    # A walk over checkpoints ends here.
+    assert trailers_of(commit) is None
+
+
+def test_the_document_has_every_field_in_order():
+    table = SECTION.partition("| field |")[2].partition("| kind | says |")[0]
+    rows = re.findall(r"^\| (`.+?`) \|", table, re.MULTILINE)
+    named = [name.strip("`") for row in rows for name in row.split(", ")]
+    assert named == list(Record.__struct_fields__)
+    kinds = SECTION.partition("| kind | says |")[2].partition("\n\n")[0]
+    listed = re.findall(
+        r"`([a-z-]+)`", "".join(re.findall(r"^\| (.+?) \|", kinds, re.MULTILINE))
+    )
+    assert set(listed) == ledger.KINDS
+
+
+text = st.text(max_size=20)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | text,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+finite = json_values.filter(lambda value: "inf" not in repr(value))
+
+
+@given(
+    st.lists(
+        st.builds(
+            Record,
+            n=st.integers(1, 10**9),
+            at=text,
+            kind=st.sampled_from(sorted(ledger.KINDS)),
+            branch=text,
+            step=text,
+            reads=st.lists(text, max_size=3).map(tuple),
+            undo=st.none() | st.builds(Undo, command=st.lists(text).map(tuple)),
+            error=text,
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_records_come_back_from_a_commit(records):
+    raw = ledger.encode_ledger_commit(EMPTY, b"\1" * 20, -5, "main", records)
+    assert list(ledger.records_of(parse_commit(raw), "here")) == records
+
+
+@given(finite)
+def test_results_come_back_as_they_were(value):
+    raw = results.dump(value, None, "it")
+    record = Record(1, "", ledger.RESULT, "main", value=Raw(raw))
+    found = ledger.decode_record(ledger.encode_record(record), "here")
+    assert found.value is not UNSET
+    assert results.load(bytes(found.value), None) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({1: "a"}, "the key 1"),
+        ({"a": [b"x"]}, r"it\['a'\]\[0\] is a bytes"),
+        ({1, 2}, "is a set"),
+        (float("nan"), "nan"),
+        (object(), "is a object"),
+    ],
+)
+def test_what_json_cannot_hold_is_refused_with_its_place(value, said):
+    with pytest.raises(UsageError, match=said):
+        results.dump(value, None, "it")
+
+
+def test_text_that_is_no_unicode_survives():
+    assert results.load(results.dump("\ud800", None, "it"), None) == "\ud800"
+
+
+def test_a_newer_ledger_and_an_unknown_record_are_refused():
+    record = Record(1, "t", ledger.INTENT, "main", id="a")
+    raw = ledger.encode_ledger_commit(EMPTY, None, 0, "main", [record])
+    newer = raw.replace(b"Gitcp-Version: 1", b"Gitcp-Version: 2")
+    with pytest.raises(FormatTooNewError):
+        ledger.records_of(parse_commit(newer), "here")
+    with pytest.raises(CorruptError, match="unknown kind"):
+        ledger.decode_record(b'{"n":1,"at":"","kind":"later","branch":"m"}', "here")
+    with pytest.raises(CorruptError, match="not the ledger's"):
+        ledger.records_of(
+            parse_commit(raw.replace(b"Gitcp-Ledger", b"Gitcp-Other")), "x"
+        )
+
+
+# --- what records add up to -------------------------------------------------------
+
+
+class Notes:
+    """Records made briefly."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def add(self, kind: str, ident: str = "", branch: str = "main", **more: Any) -> int:
+        number = len(self.records) + 1
+        if kind == ledger.INTENT:
+            more = {"step": ident, "call": "1", "effect": "none", **more}
+        self.records.append(Record(number, "t", kind, branch, id=ident, **more))
+        return number
+
+    def done(self, ident: str, effect: str, branch: str = "main") -> int:
+        self.add(ledger.INTENT, ident, branch, effect=effect)
+        return self.add(ledger.RESULT, ident, branch, value=Raw(b"1"))
+
+    def states(self, branch: str = "main", line: Any = None) -> dict[str, str]:
+        cuts = {line[1]} if line else set()
+        live = Book(self.records, cuts).live(branch, line)
+        return {slot.name: call.state for slot, call in live.items()}
+
+
+def test_a_restore_takes_back_files_and_not_the_world():
+    notes = Notes()
+    notes.done("before", "local")
+    at = len(notes.records)
+    for effect in ("none", "local", "reversible", "irreversible"):
+        notes.done(effect, effect)
+    notes.add(ledger.BACK, of="main", upto=at)
+    assert notes.states() == {
+        "before": "done",
+        "reversible": "done",
+        "irreversible": "done",
+    }
+    # And undoing that restore brings the others back.
+    notes.add(ledger.BACK, of="main", upto=len(notes.records) - 1)
+    assert len(notes.states()) == 5
+
+
+def test_what_was_compensated_does_not_stand():
+    notes = Notes()
+    at = notes.done("a", "local")
+    notes.done("mail", "reversible")
+    notes.add(ledger.UNDOING, "mail")
+    notes.add(ledger.UNDONE, "mail")
+    notes.add(ledger.BACK, of="main", upto=at)
+    assert notes.states() == {"a": "done"}
+    # Going forward again does not bring back what is gone from the world.
+    notes.add(ledger.BACK, of="main", upto=4)
+    assert notes.states() == {"a": "done", "mail": "undone"}
+
+
+def test_a_fork_begins_with_what_was_done_at_its_start():
+    notes = Notes()
+    at = notes.done("a", "irreversible")
+    notes.done("b", "irreversible")
+    assert notes.states("try", ("main", at)) == {"a": "done"}
+    notes.add(ledger.LINE, branch="try", of="main", upto=at)
+    notes.done("c", "local", "try")
+    assert notes.states("try") == {"a": "done", "c": "done"}
+    assert notes.states() == {"a": "done", "b": "done"}
+    # The world is one: what is undone there is undone here.
+    notes.add(ledger.UNDONE, "a", "main")
+    assert notes.states("try")["a"] == "undone"
+
+
+def test_an_open_step_outside_stays_open_behind_a_restore():
+    notes = Notes()
+    at = notes.done("a", "none")
+    notes.add(ledger.INTENT, "mail", effect="irreversible")
+    notes.add(ledger.INTENT, "write", effect="local")
+    notes.add(ledger.BACK, of="main", upto=at)
+    assert notes.states() == {"a": "done", "mail": "open"}
+
+
+@given(st.data())
+def test_a_book_that_goes_on_is_one_that_was_made_anew(data):
+    notes = Notes()
+    idents = ["a", "b", "c"]
+    for _ in range(data.draw(st.integers(1, 15))):
+        kind = data.draw(st.sampled_from(sorted(ledger.KINDS - {ledger.JOINED})))
+        branch = data.draw(st.sampled_from(["main", "try"]))
+        if kind in {ledger.BACK, ledger.LINE}:
+            upto = data.draw(st.integers(0, len(notes.records)))
+            notes.add(kind, branch=branch, of="main", upto=upto)
+        else:
+            ident = data.draw(st.sampled_from(idents))
+            more = {"effect": data.draw(st.sampled_from(ledger.EFFECTS))}
+            notes.add(kind, ident, branch, **(more if kind == ledger.INTENT else {}))
+    cut = data.draw(st.integers(0, len(notes.records)))
+    book = Book(notes.records[:cut])
+    if all(map(book.take, notes.records[cut:])):
+        whole = Book(notes.records)
+        assert book.calls == whole.calls
+        for branch in ("main", "try"):
+            assert book.live(branch) == whole.live(branch)
+            assert all(call.slot == slot for slot, call in whole.live(branch).items())
+
+
+def test_slots_tell_calls_apart():
+    notes = Notes()
+    notes.add(ledger.INTENT, "x", step="a", call="1")
+    notes.add(ledger.INTENT, "y", step="a", call="2")
+    notes.add(ledger.INTENT, "z", step="a", call="1", scope="night")
+    live = Book(notes.records).live("main")
+    assert set(live) == {
+        Slot("", "a", "1"),
+        Slot("", "a", "2"),
+        Slot("night", "a", "1"),
+    }
+
+
+# --- declaring --------------------------------------------------------------------
+
+
+def declared(**more: Any) -> Any:
+    given: dict[str, Any] = {
+        "effect": None,
+        "undo": None,
+        "retry": None,
+        "timeout": None,
+        "key": None,
+        "scope": "",
+        "unknown": None,
+        "reads": (),
+        "writes": (),
+        "after": (),
+        "codec": None,
+        "changed": "refuse",
+        "loops": 100,
+    }
+    return options("a", **{**given, **more})
+
+
+def test_what_is_not_said_is_what_is_safest():
+    assert (declared().effect, declared().unknown) == ("irreversible", "ask")
+    assert declared(undo=print).effect == "reversible"
+    assert declared(effect="local").unknown == "retry"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"effect": "some"},
+        {"effect": "reversible"},
+        {"effect": "local", "undo": print},
+        {"unknown": "shrug"},
+        {"changed": "again"},
+        {"timeout": 0},
+        {"retry": 0},
+        {"key": "\ud800"},
+    ],
+)
+def test_what_makes_no_sense_is_refused(wrong):
+    with pytest.raises(UsageError):
+        declared(**wrong)
+
+
+def test_the_waits_of_a_retry_grow_to_a_limit():
+    retry = Retry(6, wait=1, factor=3, longest=10, on=(OSError,))
+    waits = [retry.pause(attempt, OSError()) for attempt in range(1, 7)]
+    assert waits == [1, 3, 9, 10, 10, None]
+    assert retry.pause(1, ValueError()) is None
