@@ -49,10 +49,7 @@ def gather(
         records = _records(client, event, one, name, tip, thorough=thorough)
         if records is not None:
             found.append(records)
-            held = meta(tip, name) if records.whole else None
-            # Of a file that was read as a whole only what is beyond the stored part.
-            new = records.data[held.bytes :] if held else records.data
-            speaks = speaks or client.speaks(new)
+            speaks = speaks or client.speaks(_new_in(records, one, tip))
     return Gathered(tuple(found), speaks)
 
 
@@ -88,6 +85,17 @@ def meta(tip: Checkpoint | None, source: str) -> Meta | None:
     if tip is None:
         return None
     return logs.meta(tip.log_tree, LogName("conversation", source), tip.objects)
+
+
+def _new_in(records: NewRecords, one: Source, tip: Checkpoint | None) -> bytes:
+    """Returns what a checkpoint does not hold; all of a file that was written anew."""
+    held = meta(tip, records.source) if records.whole else None
+    if held is None or tip is None or one.path is None:
+        return records.data
+    grew = len(records.data) >= held.bytes
+    if grew and _continues(one.path, held, tip, records.source):
+        return records.data[held.bytes :]
+    return records.data
 
 
 def _records(

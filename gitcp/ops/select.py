@@ -3,12 +3,19 @@
 import datetime
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import accumulate
 from typing import NamedTuple, Self
 
 from gitcp.agents import registry
 from gitcp.agents.client import TURN_START
-from gitcp.errors import AmbiguousError, NotFoundError, UsageError
+from gitcp.errors import (
+    AmbiguousError,
+    CorruptError,
+    FormatTooNewError,
+    NotFoundError,
+    UsageError,
+)
 from gitcp.format import jsontext, log
 from gitcp.format.layout import LogName
 from gitcp.names import check_typed, encode
@@ -21,6 +28,8 @@ from gitcp.store.store import Store, require_tip
 
 _SHORTEST = 4
 _SHOWN = 8
+# Reading every conversation is for what can only be the id of a message.
+_MESSAGE_ID = 16
 _COMMIT = re.compile(rf"[0-9a-f]{{{_SHORTEST},40}}|(?:HEAD|@)(?:[~^]\d*)*")
 
 
@@ -119,11 +128,11 @@ def _by_name(workspace: Workspace, text: str) -> Checkpoint:
         try:
             return _on_branch(store, current.session, current.branch, what, text)
         except NotFoundError:
-            found = _anywhere(store, what)
+            found = _anywhere(store, what) or _said_anywhere(store, what)
             if found is None:
                 raise
             return found
-    found = _anywhere(store, what)
+    found = _anywhere(store, what) or _said_anywhere(store, what)
     if found is None:
         return require_tip(store, current.session, current.branch)
     return found
@@ -262,6 +271,22 @@ def _anywhere(store: Store, what: str) -> Checkpoint | None:
     return next(iter(found.values()), None)
 
 
+def _said_anywhere(store: Store, ident: str) -> Checkpoint | None:
+    """Looks for a message or prompt in the conversations of all branches."""
+    if len(ident) < _MESSAGE_ID:
+        return None
+    found: dict[str, Checkpoint] = {}
+    for oid in store.refs().values():
+        with suppress(CorruptError, FormatTooNewError):
+            tip = store.checkpoint(oid)
+            one = before_message(store, tip, ident) if tip is not None else None
+            if one is not None:
+                found.setdefault(one.id, one)
+    if len(found) > 1:
+        raise _ambiguous(list(found.values()), ident)
+    return next(iter(found.values()), None)
+
+
 def before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | None:
     """Returns the checkpoint of a line that holds the state before a message or prompt.
 
@@ -271,11 +296,28 @@ def before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | No
     """
     if len(ident) < _SHORTEST:
         return None
-    place = _Place.of(tip, ident)
-    if place is None:
-        return None
-    found: Checkpoint | None = None
+    for start in _ends(store, tip):
+        place = _Place.of(start, ident)
+        if place is not None:
+            return _before(store, start, ident, place)
+    return None
+
+
+def _ends(store: Store, tip: Checkpoint) -> Iterator[Checkpoint]:
+    """Yields the tip, and what each restore left behind: conversations end there."""
+    yield tip
+    left = False
     for checkpoint in store.line(tip):
+        if left:
+            yield checkpoint
+        left = checkpoint.trailers.trigger == "restore"
+
+
+def _before(
+    store: Store, start: Checkpoint, ident: str, place: "_Place"
+) -> Checkpoint | None:
+    found: Checkpoint | None = None
+    for checkpoint in store.line(start):
         held = place.held(checkpoint)
         if held is None:
             # Another conversation, or the same one before its client rewrote it.

@@ -26,9 +26,11 @@ def watch(
     while True:
         current = workspace.current()
         tip = workspace.store.tip(current.session, current.branch)
-        last = max(tip.raw.epoch if tip else 0, looked)
-        left = last + seconds - clock()
-        if left > 0:
+        now = clock()
+        # A checkpoint of the future was made before the clock was set right.
+        made = tip.raw.epoch if tip is not None and tip.raw.epoch <= now else 0
+        left = max(made, looked) + seconds - now
+        if 0 < left <= seconds:
             # Sleeping on: a machine that was suspended, another process that saved.
             sleep(min(left, _PAUSE))
             continue

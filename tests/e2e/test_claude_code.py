@@ -92,7 +92,7 @@ def script(top: Path) -> dict:
 
 @pytest.fixture
 def project(tmp_path):
-    return make_repo(tmp_path / "my project", FILES)
+    return make_repo(tmp_path / "my 🙂 prøject", FILES)
 
 
 @pytest.fixture
@@ -155,6 +155,7 @@ def test_a_turn_is_undone_and_the_conversation_goes_on_from_there(claude, projec
     copy = claude.transcript(new)
     original = claude.transcript(session).read_bytes()
     assert original.startswith(copy.read_bytes())
+    assert copy.parent == claude.transcript(session).parent
     assert copy.stat().st_mode & 0o777 == 0o600
 
     assert claude.ask("more", cwd=project, resume=new) == new

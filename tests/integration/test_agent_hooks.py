@@ -1,0 +1,564 @@
+"""From a client's hook to a checkpoint: when there is one, and what is in it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+
+import pytest
+
+from gitcp.errors import GitcpError
+from gitcp.ops import watch
+from gitcp.ops.workspace import open_workspace
+from gitcp.store.checkpoint import Checkpoint
+from tests.support.agent import Agent
+from tests.support.gitrepo import git, make_repo, run_gitcp
+from tests.support.inprocess import fails, invoke, ok
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    return tmp_path / "claude"
+
+
+@pytest.fixture
+def agent(repo, config):
+    return Agent(repo, config)
+
+
+def setting(repo, name, *values):
+    for value in values:
+        git(repo, "config", "--add", f"gitcp.{name}", value)
+
+
+def triggers(agent):
+    return [one.trigger for one in agent.line()]
+
+
+def stored(agent):
+    tip = agent.line()[-1]
+    return tip.conversation(f"claude-code-{agent.ident}")
+
+
+def said(checkpoint):
+    found = checkpoint.manifest.conversation
+    assert found is not None
+    return found
+
+
+def test_a_turn_is_a_checkpoint_with_its_words(agent):
+    agent.turn("do this\nand that", new="1")
+    agent.turn("x" * 100, new="2")
+    assert triggers(agent) == ["turn-start", "turn-end", "turn-end"]
+    assert [one.note for one in agent.line()] == [
+        "before: do this",
+        "do this",
+        "x" * 71 + "…",
+    ]
+    raw = agent.transcript.read_bytes()
+    assert raw.startswith(stored(agent))
+    # All but what the client wrote after its hook.
+    assert len(raw.splitlines()) - len(stored(agent).splitlines()) == 1
+
+
+def test_before_a_prompt_only_what_is_new_is_saved(agent, repo):
+    agent.turn("one", new="1")
+    assert agent.ask("two") is None
+    agent.answer("done")
+    (repo / "by-hand").write_text("edited")
+    made = agent.ask("three")
+    assert made is not None
+    assert (made.trigger, made.note) == ("turn-start", "before: three")
+    # What was said meanwhile, as after a compaction, is a reason, too.
+    agent.answer("done")
+    agent.spoke("user", "a summary", isCompactSummary=True)
+    assert agent.ask("four") is not None
+
+
+def test_the_end_of_a_session_saves_what_no_turn_has(agent, repo):
+    agent.turn("one", new="1")
+    assert agent.hook("SessionEnd", reason="other") is None
+    agent.ask("two")
+    (repo / "new").write_text("2")
+    made = agent.hook("SessionEnd", reason="other")
+    assert made is not None
+    assert made.trigger == "session-end"
+    assert made.conversation().splitlines()[-1].endswith(b"}")
+
+
+def test_a_save_adds_only_what_is_new(agent):
+    for number in range(5):
+        agent.turn(f"turn {number}", new=str(number))
+    line = agent.line()
+    assert line[0].manifest.conversation is None
+    assert [said(one).segments for one in line[1:]] == [1, 2, 3, 4, 5]
+    for one in line[1:]:
+        assert agent.transcript.read_bytes().startswith(one.conversation())
+
+
+def test_records_nobody_knows_are_kept_as_they_are(agent):
+    odd = b'{"type":"hologram","x":1e999}\n\n[1,2]\nnot json at all\n\xff\xfe\n{"a":"\\ud800"}\n'
+    agent.write(odd)
+    agent.turn("one", new="1")
+    assert stored(agent).startswith(odd)
+    shown = invoke(agent.top, "messages", "--format", "markdown")
+    assert shown.returncode == 0
+    assert b"hologram" in shown.stdout
+    assert invoke(agent.top, "show").returncode == 0
+
+
+def test_transcripts_of_older_clients_work_alike(agent):
+    agent.record("summary", summary="what was", leafUuid="u0")
+    agent.write(b'{"type":"user","message":{"role":"user","content":"hi"}}\n')
+    made = agent.hook("Stop")
+    assert made is not None
+    assert made.conversation() == agent.transcript.read_bytes()
+    found = ok(agent.top, "restore", "last", "--yes")
+    assert found["resume"].startswith("claude --resume ")
+
+
+def test_a_line_that_is_being_written_waits_for_the_next_save(agent):
+    agent.turn("one", new="1")
+    agent.write(b'{"type":"assistant","mess')
+    made = agent.turn("two", new="2")
+    assert made is not None
+    whole = agent.transcript.read_bytes()
+    assert whole.startswith(made.conversation())
+    agent.write(b'{"type":"torn')
+    last = agent.hook("SessionEnd")
+    assert stored(agent) == agent.transcript.read_bytes().rpartition(b"\n")[
+        0
+    ] + b"\n" or (last is None)
+    assert b'{"type":"torn' not in stored(agent)
+
+
+@pytest.mark.parametrize("how", ["shorter", "other end", "other middle", "new file"])
+def test_a_file_that_the_client_wrote_anew_is_stored_anew(agent, repo, how):
+    for number in range(4):
+        agent.turn(f"turn {number}", new=str(number))
+    before = [one.conversation() for one in agent.line()]
+    lines = agent.transcript.read_bytes().splitlines(keepends=True)
+    if how == "shorter":
+        lines = lines[:4]
+    elif how == "other end":
+        lines[-2:] = [b'{"type":"user","message":{"role":"user"}}\n']
+    elif how == "other middle":
+        lines[3] = b'{"type":"user","message":{"role":"user","content":"edited"}}\n'
+    else:
+        agent.transcript.unlink()
+    agent.transcript.write_bytes(b"".join(lines))
+    agent.spoke("user", "on we go")
+    hook = "PreCompact" if how == "other middle" else "Stop"
+    made = agent.hook(hook, last_assistant_message="")
+    assert made is not None
+    assert made.conversation() == agent.transcript.read_bytes()
+    assert [one.conversation() for one in agent.line()][:-1] == before
+    assert ok(repo, "verify")["ok"]
+
+
+def test_a_file_that_is_gone_takes_nothing_along(agent, repo):
+    agent.turn("one", new="1")
+    before = stored(agent)
+    agent.transcript.unlink()
+    (repo / "new").write_text("2")
+    made = agent.hook("Stop", last_assistant_message="")
+    assert made is not None
+    assert stored(agent) == before
+
+
+def test_subagents_are_kept_beside(agent):
+    folder = agent.transcript.with_suffix("") / "subagents"
+    folder.mkdir(parents=True)
+    sub = folder / "agent-a1.jsonl"
+    sub.write_bytes(b'{"type":"user","uuid":"s1","message":{"role":"user"}}\n')
+    (folder / "agent-a1.meta.json").write_bytes(b'{"agentType":"x"}')
+    (folder / "notes.txt").write_bytes(b"not ours")
+    agent.ask("one")
+    more = {"agent_id": "a1", "agent_type": "x", "agent_transcript_path": str(sub)}
+    made = agent.hook("SubagentStop", **more)
+    assert made is not None
+    assert made.trigger == "subagent-stop"
+    assert said(made).source == f"claude-code-{agent.ident}"
+    agent.answer("done")
+    # A turn in which only the subagent's file grew still has the conversation's own name.
+    sub.write_bytes(sub.read_bytes() + b'{"type":"assistant","message":{}}\n')
+    made = agent.hook("SubagentStop", **more)
+    assert made is not None
+    assert said(made).source == f"claude-code-{agent.ident}"
+    done = ok(agent.top, "restore", "last", "--yes")
+    (new,) = agent.transcript.parent.parent.glob(
+        f"*/{done['resume'].split()[-1]}/subagents"
+    )
+    assert {path.name: path.read_bytes() for path in new.iterdir()} == {
+        "agent-a1.jsonl": sub.read_bytes(),
+        "agent-a1.meta.json": b'{"agentType":"x"}',
+    }
+
+
+def test_settings_say_when(agent, repo):
+    agent.turn("one", new="1")
+    calls = [{"tool_name": "Bash"}]
+    (repo / "new").write_text("in work")
+    assert agent.hook("PostToolBatch", tool_calls=calls) is None
+    setting(repo, "frequency", "tool")
+    made = agent.hook("PostToolBatch", tool_calls=calls)
+    assert made is not None
+    assert (made.trigger, made.note) == ("tool", "Bash: one")
+    setting(repo, "triggers", "turn-start,turn-end")
+    (repo / "new").write_text("in work still")
+    assert agent.hook("PostToolBatch", tool_calls=calls) is None
+    assert agent.turn("two", new="2") is not None
+    setting(repo, "frequency", "manual")
+    assert agent.turn("three", new="3") is None
+    setting(repo, "frequency", "turn")
+    setting(repo, "autoCheckpoint", "false")
+    assert agent.turn("four", new="4") is None
+
+
+def test_a_long_turn_is_saved_at_an_interval(agent, repo):
+    agent.turn("one", new="1")
+    agent.ask("two")
+    (repo / "new").write_text("hours later")
+    ref = repo / f".git/refs/gitcp/s/claude-code-{agent.ident[:8]}/main"
+    assert agent.hook("PostToolBatch") is None
+    setting(repo, "intervalMinutes", "0.00001")
+    made = agent.hook("PostToolBatch")
+    assert made is not None
+    assert made.trigger == "interval"
+    # Not when nothing changed, nor when it is not wanted; a packed ref is looked up.
+    assert agent.hook("PostToolBatch") is None
+    git(repo, "pack-refs", "--all")
+    assert not ref.exists()
+    (repo / "new").write_text("days later")
+    setting(repo, "intervalMinutes", "0")
+    assert agent.hook("PostToolBatch") is None
+    setting(repo, "intervalMinutes", "30")
+    assert agent.hook("PostToolBatch") is None
+    setting(repo, "intervalMinutes", "0.00001")
+    assert agent.hook("PostToolBatch") is not None
+
+
+def test_an_agent_in_another_repository_still_works_for_its_project(
+    agent, repo, tmp_path, monkeypatch
+):
+    nested = make_repo(repo / "vendor", {"x": b"1"})
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(repo))
+    agent.spoke("user", "hello")
+    made = agent.hook("Stop", cwd=str(nested))
+    assert made is not None
+    assert not (nested / ".git" / "gitcp").exists()
+    assert agent.line() == [made]
+    # In a linked work tree of the project it is that one.
+    other = tmp_path / "linked"
+    git(repo, "worktree", "add", "--quiet", "--detach", other)
+    (other / "new").write_text("there")
+    made = agent.hook("Stop", cwd=str(other))
+    assert made is not None
+    assert made.entry(b"new") is not None
+    # And where there is nothing at all, the project.
+    assert agent.hook("Stop", cwd=str(tmp_path)) is not None
+
+
+def test_two_agents_in_one_tree_have_a_session_each(repo, config):
+    one, two = Agent(repo, config), Agent(repo, config)
+    for number in range(3):
+        one.turn(f"one {number}", a=str(number))
+        two.turn(f"two {number}", b=str(number))
+    for agent in (one, two):
+        ends = [found for found in agent.line() if found.trigger == "turn-end"]
+        assert len(ends) == 3
+        assert {said(found).agent_session for found in ends} == {agent.ident}
+        assert agent.transcript.read_bytes().startswith(ends[-1].conversation())
+    assert open_workspace(repo).current().session == f"claude-code-{two.ident[:8]}"
+
+
+def test_ids_that_begin_alike_are_told_apart(repo, config):
+    one = Agent(repo, config, "abcdefgh-1")
+    two = Agent(repo, config, "abcdefgh-2")
+    one.turn("one", a="1")
+    two.turn("two", a="2")
+    names = {found["name"] for found in ok(repo, "sessions")["sessions"]}
+    assert names == {"claude-code-abcdefgh", "claude-code-abcdefgh-2"}
+
+
+def test_what_a_restore_takes_over_is_not_written_to_by_the_old_session(agent, repo):
+    agent.turn("one", new="1")
+    first = agent.line()[-1]
+    agent.turn("two", new="2")
+    done = ok(repo, "restore", first.id, "--yes")
+    new = done["resume"].split()[-1]
+    tip = agent.line()[-1]
+    agent.turn("three", new="3")
+    assert agent.line()[-1].id == tip.id
+    current = open_workspace(repo).current()
+    assert current.branch == f"fork-{agent.ident[:8]}"
+    # The restored one, which goes on from the copy, grows the branch.
+    copy = Agent(repo, agent.transcript.parents[2], new)
+    (copy.transcript,) = agent.transcript.parents[1].glob(f"*/{new}.jsonl")
+    made = copy.turn("four", new="4")
+    assert made is not None
+    assert (made.session, made.branch) == (tip.session, "main")
+    assert made.conversation().startswith(first.conversation())
+    assert said(made).source == f"claude-code-{agent.ident}"
+    # The copy shares what it was copied from.
+    assert said(made).segments == 2
+
+
+def test_the_hook_itself_is_silent_whatever_comes(repo, agent, tmp_path):
+    def call(*args, cwd=repo, sent=b"", **env):
+        done = run_gitcp(cwd, "hook", *args, input=sent, env=env)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), args
+        log = repo / ".git" / "gitcp" / "hooks.log"
+        return log.read_text() if log.exists() else ""
+
+    agent.spoke("user", "hello")
+    good = agent.payload("Stop")
+    assert call("claude-code", "Stop", sent=good, GITCP_DISABLE="1") == ""
+    assert agent.line() == []
+    assert call("claude-code", "Notification", sent=good) == ""
+    assert call("claude-code", "Stop", cwd=tmp_path, sent=b"{}") == ""
+    assert call("claude-code", "Stop", sent=good) == ""
+    assert len(agent.line()) == 1
+    assert "something unknown" in call("claude-code", "Stop", sent=b"{torn")
+    assert "something unknown" in call("claude-code", "Stop", sent=b"[1]")
+    assert "something unknown" in call("claude-code", "Stop")
+    assert "does not know the agent 'nobody'" in call("nobody", "Stop", sent=good)
+    bare = call("claude-code", "Stop", cwd=tmp_path, sent=good, GITCP_FREQUENCY="x")
+    assert "gitcp.frequency is 'x'" in bare or bare
+
+
+def test_two_hooks_for_one_event_make_one_checkpoint(agent, repo):
+    agent.turn("one", new="1")
+    agent.spoke("user", "two")
+    agent.spoke("assistant", "done two")
+    payload = agent.payload("Stop", last_assistant_message="done two")
+    threads = [
+        threading.Thread(
+            target=run_gitcp,
+            args=(repo, "hook", "claude-code", "Stop"),
+            kwargs={"input": payload},
+        )
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert triggers(agent) == ["turn-start", "turn-end", "turn-end"]
+    assert not (repo / ".git" / "gitcp" / "hooks.log").exists()
+    assert stored(agent) == agent.transcript.read_bytes()
+
+
+def test_nothing_of_the_environment_is_stored(agent, repo):
+    secret = "sk-from-the-environment"
+    agent.spoke("user", "hello")
+    run_gitcp(
+        repo,
+        "hook",
+        "claude-code",
+        "Stop",
+        input=agent.payload("Stop"),
+        env={"CLAUDE_CODE_MESSAGING_TOKEN": secret, "ANTHROPIC_API_KEY": secret},
+    )
+    assert len(agent.line()) == 1
+    dumped = subprocess.run(
+        "git cat-file --batch-all-objects --batch; cat .git/gitcp/agents/*/* "
+        ".git/gitcp/*.json",
+        shell=True,
+        cwd=repo,
+        capture_output=True,
+        check=True,
+    ).stdout
+    assert agent.ident.encode() in dumped
+    assert secret.encode() not in dumped
+
+
+def test_a_prompt_that_is_no_unicode_is_still_a_turn(agent):
+    payload = agent.payload("UserPromptSubmit", prompt="lone \ud800 half")
+    assert b"\\ud800" in payload
+    assert agent.turn("lone \ud800 half", new="1") is not None
+    assert "lone" in agent.line()[-1].note
+
+
+def test_bindings_that_are_damaged_are_made_again(agent, repo):
+    agent.turn("one", new="1")
+    (binding,) = (repo / ".git/gitcp/agents").glob("*/*.json")
+    for content in (b"", b"{}", b"\xff"):
+        binding.write_bytes(content)
+        assert agent.turn("more", new="2") is not None
+    assert triggers(agent).count("turn-end") == 4
+    assert {one.branch for one in agent.line()} == {"main"}
+
+
+# --- restoring ------------------------------------------------------------------------
+
+
+def test_a_state_is_found_by_the_prompt_that_followed_it(agent, repo):
+    agent.turn("one", new="1")
+    first = agent.asked
+    agent.turn("two", new="2")
+    (repo / "new").write_text("by hand")
+    agent.turn("three", new="3")
+    third = agent.asked
+    assert ok(repo, "show", first["uuid"])["checkpoint"]["trigger"] == "turn-start"
+    found = ok(repo, "show", third["promptId"])["checkpoint"]
+    assert found["note"] == "before: three"
+    ok(repo, "restore", third["uuid"], "--yes")
+    assert (repo / "new").read_text() == "by hand"
+
+
+def test_a_prompt_of_what_was_left_behind_is_found_too(agent, repo):
+    agent.turn("one", new="1")
+    agent.turn("two", new="2")
+    asked = agent.asked
+    ok(repo, "restore", agent.line()[1].id, "--yes")
+    done = ok(repo, "restore", asked["uuid"], "--yes")
+    assert (repo / "new").read_text() == "1"
+    assert done["checkpoint"]["branch"] == "main"
+
+
+def test_where_there_is_no_conversation_there_is_nothing_to_resume(agent, repo):
+    agent.turn("one", new="1")
+    assert ok(repo, "restore", "1", "--yes")["resume"] is None
+    assert ok(repo, "restore", "2", "--yes", "--files")["resume"] is None
+    assert ok(repo, "restore", "2", "--dry-run")["resume"] is None
+    done = ok(repo, "restore", "2", "--yes", "--agent", "claude-code")
+    assert done["resume"].startswith("claude --resume ")
+    assert "holds no conversation" in fails(
+        repo, 2, "restore", "1", "--yes", "--agent", "claude-code"
+    )
+    assert "does not know the agent" in fails(
+        repo, 2, "restore", "2", "--yes", "--agent", "nobody"
+    )
+    assert "only files" in fails(
+        repo, 2, "restore", "2", "--yes", "--files", "--agent", "claude-code"
+    )
+
+
+def test_the_command_goes_to_where_the_agent_was(agent, repo, tmp_path):
+    (repo / "src").mkdir(exist_ok=True)
+    agent.top = repo / "src"
+    agent.spoke("user", "hello")
+    agent.hook("Stop", cwd=str(repo / "src"))
+    done = ok(repo, "restore", "last", "--yes")
+    assert done["resume"].startswith(f"cd {repo}/src && claude --resume ")
+    shown = invoke(repo, "restore", "last", "--yes")
+    assert f"cd {repo}/src && claude --resume " in shown.stdout.decode()
+
+
+def test_a_conversation_that_cannot_be_written_back_is_told(agent, repo, config):
+    agent.turn("one", new="1")
+    agent.turn("two", new="2")
+    (config / "projects").rename(config / "moved")
+    (config / "projects").write_bytes(b"in the way")
+    done = invoke(repo, "restore", "2", "--yes", "--json")
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["resume"] is None
+    error = json.loads(done.stderr.splitlines()[-1])["error"]
+    assert "could not be handed back" in error["message"]
+    assert (repo / "new").read_text() == "1"
+
+
+def test_undo_hands_the_later_conversation_back(agent, repo):
+    agent.turn("one", new="1")
+    made = agent.turn("two", new="2")
+    assert made is not None
+    ok(repo, "restore", "2", "--yes")
+    done = ok(repo, "undo", "--yes")
+    (copy,) = agent.transcript.parents[1].glob(f"*/{done['resume'].split()[-1]}.jsonl")
+    assert copy.read_bytes() == made.conversation()
+
+
+def test_status_tells_who_grows_what(agent, repo):
+    agent.turn("one", new="1")
+    (found,) = ok(repo, "status")["agents"]
+    assert found == {
+        "agent": "claude-code",
+        "agent_session": agent.ident,
+        "session": f"claude-code-{agent.ident[:8]}",
+        "branch": "main",
+    }
+    assert agent.ident in invoke(repo, "status").stdout.decode()
+
+
+# --- watch ----------------------------------------------------------------------------
+
+
+def test_watching_saves_when_it_is_due(repo):
+    workspace = open_workspace(repo)
+    now = [1_000_000_000.0]
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        now[0] += seconds
+        if len(slept) == 3:
+            (repo / "new").write_text("changed")
+
+    workspace.store._clock = lambda: now[0]
+    found = watch.watch(workspace, 60, sleep=sleep, clock=lambda: now[0])
+    first = next(found)
+    assert isinstance(first, Checkpoint)
+    assert first.trigger == "interval"
+    assert slept == []
+    second = next(found)
+    assert isinstance(second, Checkpoint)
+    assert second.entry(b"new") is not None
+    assert 60 <= sum(slept) <= 130
+    assert max(slept) <= 5
+
+
+def test_watching_outlives_a_clock_that_went_back_and_a_save_that_failed(repo):
+    ok(repo, "save")
+    workspace = open_workspace(repo)
+    (repo / "new").write_text("changed")
+    # The checkpoint that is there was made decades later.
+    found = watch.watch(workspace, 60, sleep=lambda _: None, clock=lambda: 1e9)
+    assert isinstance(next(found), Checkpoint)
+    (workspace.directory / "restore.json").write_text("{}")
+    later = iter([2e9 + 100 * step for step in range(10)])
+    found = watch.watch(workspace, 60, sleep=lambda _: None, clock=lambda: next(later))
+    assert isinstance(next(found), GitcpError)
+    (workspace.directory / "restore.json").unlink()
+    (repo / "new").write_text("changed again")
+    assert isinstance(next(found), Checkpoint)
+
+
+def test_watch_needs_an_interval(repo):
+    assert "means never" in fails(repo, 2, "watch", "--minutes", "0")
+    assert "not a number of minutes" in fails(repo, 2, "watch", "--minutes", "soon")
+
+
+@pytest.mark.slow
+def test_two_thousand_turns(agent, repo):
+    """Saves cost the same at the end as at the start; both ends come back exactly."""
+    sizes = {}
+    for number in range(1, 2001):
+        made = agent.turn(f"turn {number} " + "words " * 200, new=str(number))
+        assert made is not None
+        sizes[number] = (made.commit, said(made).bytes)
+        if number % 500 == 0:
+            git(repo, "gc", "--quiet")
+    assert agent.transcript.stat().st_size > 4_000_000
+    for number in (3, 1999, 1000):
+        commit, size = sizes[number]
+        done = ok(repo, "restore", commit, "--yes")
+        assert (repo / "new").read_text() == str(number)
+        new = done["resume"].split()[-1]
+        (copy,) = agent.transcript.parents[1].glob(f"*/{new}.jsonl")
+        assert copy.read_bytes() == agent.transcript.read_bytes()[:size]
+    # What one save writes: the same few objects, late as early.
+    written = {
+        number: len(
+            git(
+                repo,
+                *("rev-list", "--objects", sizes[number][0], "--not"),
+                sizes[number - 1][0],
+            ).splitlines()
+        )
+        for number in (10, 1990)
+    }
+    assert written[1990] <= written[10] + 2
+    assert ok(repo, "verify")["ok"]
