@@ -50,7 +50,7 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
         from gitcp.ops import git_hooks
 
         git_hooks.patient(workspace)
-        git_hooks.mend(workspace.repository)
+        mended = git_hooks.mend(workspace.repository)
         framework = "PRE_COMMIT" in os.environ
         match name:
             case "post-commit":
@@ -72,8 +72,8 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
             case "prepare-commit-msg" | "commit-msg":
                 message = Path(directory, _given(arguments, 0, ""))
                 done = git_hooks.name_checkpoint(workspace, message)
-            case "post-index-change":
-                done = "looked after the other hooks"
+            case "mend":
+                done = f"joined again: {', '.join(mended) or 'nothing'}"
             case _:
                 raise UsageError(f"gitcp has no part in the hook {name!a}")
         write(directory, what, started, done)
