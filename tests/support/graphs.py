@@ -13,7 +13,7 @@ pytest.importorskip("langgraph.graph", reason="gitcp[langgraph] is not installed
 pytest.importorskip("langgraph.checkpoint.conformance", reason="not installed")
 
 from langchain_core.messages import HumanMessage
-from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.base.id import uuid6
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, interrupt
@@ -80,7 +80,7 @@ def chain(saver: BaseCheckpointSaver, thread: str, count: int) -> list[Any]:
     return made
 
 
-def everything(saver: BaseCheckpointSaver) -> list[CheckpointTuple]:
+def everything(saver: Any) -> list[Any]:
     """All checkpoints of all threads, in an order of their own."""
     return sorted(
         saver.list(None),

@@ -1,10 +1,9 @@
 """`GitcpSaver`: LangGraph's checkpointer interface over threads in git."""
 
-import asyncio
 import os
 import random
 import weakref
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, cast
@@ -12,7 +11,6 @@ from typing import Any, Self, cast
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
-    BaseCheckpointSaver,
     ChannelVersions,
     CheckpointMetadata,
     CheckpointTuple,
@@ -23,11 +21,13 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from gitcp.adapters.langgraph import events
+from gitcp.adapters.langgraph.aio import AsyncMethods
 from gitcp.adapters.langgraph.engine import Engine
-from gitcp.adapters.langgraph.events import PUT, Key, Said, Typed, Write
+from gitcp.adapters.langgraph.events import PUT, Key, Said, Write
 from gitcp.adapters.langgraph.files import follow
 from gitcp.adapters.langgraph.index import ROOT, Index, Node
-from gitcp.adapters.langgraph.thread import LIMIT, Put, Thread
+from gitcp.adapters.langgraph.sqlite import take_over
+from gitcp.adapters.langgraph.thread import LIMIT, Put, Thread, note_of
 from gitcp.adapters.place import store_at
 from gitcp.errors import GitcpError, NotFoundError, UsageError
 from gitcp.git.consolidate import consolidate
@@ -40,7 +40,7 @@ class DeltaChainError(UsageError, NotImplementedError):
     """What is to go is what the value of a `DeltaChannel` is rebuilt from."""
 
 
-class GitcpSaver(BaseCheckpointSaver[str]):
+class GitcpSaver(AsyncMethods):
     """Keeps LangGraph's checkpoints in a git repository.
 
     `path` is a git repository, or an empty or new directory, in which a bare one is
@@ -154,7 +154,7 @@ class GitcpSaver(BaseCheckpointSaver[str]):
                     if name not in same
                 },
                 same,
-                _note(metadata),
+                note_of(metadata),
                 root=metadata.get("parents", {}).get(ROOT),
                 files=files,
             )
@@ -403,6 +403,20 @@ class GitcpSaver(BaseCheckpointSaver[str]):
                     hint="keep them, or delete the whole thread",
                 )
 
+    # --- from elsewhere -----------------------------------------------------------
+
+    def import_sqlite(self, path: str | os.PathLike[str]) -> int:
+        """Takes over the threads of a `SqliteSaver` database; returns how many checkpoints.
+
+        The database is only read, and no class that it names is imported. What is here
+        already stays, so it can be done again.
+
+        Raises:
+            NotFoundError, UsageError: it is no such database.
+            BusyError, StorageError: a part may have been stored.
+        """
+        return take_over(self._engine, path)
+
     # --- the store ----------------------------------------------------------------
 
     def flush(self) -> None:
@@ -482,65 +496,6 @@ class GitcpSaver(BaseCheckpointSaver[str]):
             follower.snapshot(version)
         return version
 
-    # --- the same for asyncio -------------------------------------------------------
-
-    async def aput(
-        self,
-        config: RunnableConfig,
-        checkpoint: GraphCheckpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        """`put` in a worker thread."""
-        return await asyncio.to_thread(
-            self.put, config, checkpoint, metadata, new_versions
-        )
-
-    async def aput_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str = "",
-    ) -> None:
-        """`put_writes` in a worker thread."""
-        await asyncio.to_thread(self.put_writes, config, writes, task_id, task_path)
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """`get_tuple` in a worker thread."""
-        return await asyncio.to_thread(self.get_tuple, config)
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002  LangGraph's name
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        """`list`, each step of it in a worker thread."""
-        found = self.list(config, filter=filter, before=before, limit=limit)
-        while (one := await asyncio.to_thread(next, found, None)) is not None:
-            yield one
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """`delete_thread` in a worker thread."""
-        await asyncio.to_thread(self.delete_thread, thread_id)
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """`delete_for_runs` in a worker thread."""
-        await asyncio.to_thread(self.delete_for_runs, run_ids)
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """`copy_thread` in a worker thread."""
-        await asyncio.to_thread(self.copy_thread, source_thread_id, target_thread_id)
-
-    async def aprune(
-        self, thread_ids: Sequence[str], *, strategy: str = "keep_latest"
-    ) -> None:
-        """`prune` in a worker thread."""
-        await asyncio.to_thread(self.prune, thread_ids, strategy=strategy)
-
 
 def _close_quietly(engine: Engine) -> None:
     # At the end of the process: what is not settled stays in the log, durable.
@@ -566,12 +521,3 @@ def _text(metadata: CheckpointMetadata, name: str) -> str | None:
 def _order(version: object) -> tuple[float, str]:
     """Orders versions of any kind; those of one thread are of one kind."""
     return (0.0, version) if isinstance(version, str) else (float(str(version)), "")
-
-
-def _note(metadata: dict[str, Any]) -> str:
-    source, step = metadata.get("source"), metadata.get("step")
-    words = [str(word) for word in (source, step) if word is not None]
-    return " ".join(words) or "checkpoint"
-
-
-__all__ = ["DeltaChainError", "GitcpSaver", "Typed"]

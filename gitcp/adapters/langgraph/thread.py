@@ -197,9 +197,16 @@ class Thread:
     # --- appending ------------------------------------------------------------------
 
     def put(
-        self, wanted: Put, base: Base | None, anchor: Callable[[], str | None]
+        self,
+        wanted: Put,
+        base: Base | None,
+        anchor: Callable[[], str | None],
+        *,
+        sync: bool = True,
     ) -> bool:
-        """Stores a checkpoint, durable on return; whether it has other files.
+        """Stores a checkpoint and returns whether it has other files.
+
+        It is durable on return; without `sync` once the thread is settled.
 
         Raises:
             BusyError, StorageError: it is not stored.
@@ -238,7 +245,7 @@ class Thread:
                 wanted.files,
                 base,
             )
-            oid = self._append(pending, step, anchor)
+            oid = self._append(pending, step, anchor, sync=sync)
             state = State(events.decode_event(event, said.key.ident), values)
             self.reader.keep(said.key, oid, state)
         new = wanted.files.tree if wanted.files is not None else None
@@ -264,8 +271,15 @@ class Thread:
                 found[name] = encode_value(name, kind, data, old.get(name), pending)
         return found
 
-    def put_writes(self, key: Key, writes: Sequence[Write], base: Base | None) -> None:
-        """Stores pending writes, durable on return.
+    def put_writes(
+        self,
+        key: Key,
+        writes: Sequence[Write],
+        base: Base | None,
+        *,
+        sync: bool = True,
+    ) -> None:
+        """Stores pending writes; they are durable as in `put`.
 
         Raises:
             BusyError, StorageError: they are not stored.
@@ -290,7 +304,7 @@ class Thread:
             step = Step(
                 said, f"writes: {names}", branch, seq, parent, graph, None, None, base
             )
-            self._append(pending, step, lambda: None)
+            self._append(pending, step, lambda: None, sync=sync)
 
     def _place(
         self, said: Said, component: str | None, start: bytes | None
@@ -310,21 +324,27 @@ class Thread:
         return name, 1, start
 
     def _append(
-        self, pending: Pending, step: Step, anchor: Callable[[], str | None]
+        self,
+        pending: Pending,
+        step: Step,
+        anchor: Callable[[], str | None],
+        *,
+        sync: bool,
     ) -> bytes:
         oid, raw = self._builder.commit(pending, step, anchor)
         expect = step.parent.hex() if step.parent is not None and step.seq > 1 else None
         move = Move(layout.branch_ref(self.session, step.branch), expect, oid.hex())
-        self._write(Record((move,), pending.objects()))
+        self._write(Record((move,), pending.objects()), sync=sync)
         self.index.apply(oid, parse_commit(raw), encode(step.branch))
         self._moved.add(encode(step.branch))
         return oid
 
-    def _write(self, record: Record) -> None:
+    def _write(self, record: Record, *, sync: bool) -> None:
         at = self.log.known
         self.log.append(record)
         try:
-            self.log.sync()
+            if sync:
+                self.log.sync()
         except BaseException:
             self.log.cut(at)
             raise
@@ -396,3 +416,11 @@ class Thread:
         if self.log.exists():
             with self.current(write=True):
                 settle(self.repository, [self.log])
+
+
+def note_of(metadata: Mapping[str, Any]) -> str:
+    """Returns what `gitcp log` shows of a checkpoint: its source and step."""
+    words = [
+        metadata[name] for name in ("source", "step") if metadata.get(name) is not None
+    ]
+    return " ".join(map(str, words)) or "checkpoint"

@@ -1,0 +1,205 @@
+"""Threads of a `SqliteSaver` database, taken over as they are.
+
+Nothing is deserialized into objects: what a class was saved as stays bytes, so that no
+class of the database is imported, and none that is not allowed later gets lost now.
+"""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ormsgpack
+
+from gitcp.adapters.langgraph import events
+from gitcp.adapters.langgraph.engine import BYTES, Engine
+from gitcp.adapters.langgraph.events import PUT, Key, Said, Typed, Write
+from gitcp.adapters.langgraph.thread import Put, Thread, note_of
+from gitcp.errors import NotFoundError, UsageError
+
+_OPTIONS = (
+    ormsgpack.OPT_NON_STR_KEYS
+    | ormsgpack.OPT_PASSTHROUGH_DATACLASS
+    | ormsgpack.OPT_REPLACE_SURROGATES
+)
+# Written by `json.dumps` and msgpack, whatever the serializer's own settings are.
+_READ = {"msgpack", "json"}
+
+
+class Row(NamedTuple):
+    """One checkpoint of a database; `channels` are serialized."""
+
+    thread_id: str
+    key: Key
+    parent: str | None
+    checkpoint: dict[str, Any]
+    channels: dict[str, Typed]
+    metadata: dict[str, Any]
+
+
+def dump_raw(value: Any) -> Typed:
+    """Serializes a value that `_load` has given, with the same bytes as it had."""
+    if value is None:
+        return "null", b""
+    try:
+        return "msgpack", ormsgpack.packb(value, option=_OPTIONS)
+    except ormsgpack.MsgpackEncodeError as exc:
+        raise UsageError(
+            f"a value cannot be taken over as it is: {exc}",
+            hint="copy it with the serializer that wrote it: put() what list() yields",
+        ) from exc
+
+
+def _dump_json(value: Any) -> Typed:
+    # The form of old releases; what it names is looked up by its own reader.
+    return "json", json.dumps(value).encode()
+
+
+class Database:
+    """A database of `SqliteSaver` or `AsyncSqliteSaver`, opened for reading only.
+
+    Raises:
+        NotFoundError: there is no such file.
+        UsageError: it is no such database.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        where = Path(path).absolute()
+        if not where.is_file():
+            raise NotFoundError(
+                f"there is no file {where}", hint="name the database of the SqliteSaver"
+            )
+        self._name = str(where)
+        self._connection = sqlite3.connect(f"{where.as_uri()}?mode=ro", uri=True)
+        try:
+            found = self._connection.execute("PRAGMA table_info(writes)").fetchall()
+            self._connection.execute("SELECT checkpoint FROM checkpoints LIMIT 1")
+        except sqlite3.Error as exc:
+            self.close()
+            raise UsageError(
+                f"{where} is no database of a SqliteSaver: {exc}",
+                hint="it has the tables `checkpoints` and `writes`",
+            ) from exc
+        # Databases from before 2026 have no paths of tasks.
+        self._path = "task_path" if "task_path" in {row[1] for row in found} else "''"
+
+    def close(self) -> None:
+        """Closes it."""
+        self._connection.close()
+
+    def rows(self) -> Iterator[Row]:
+        """Yields the checkpoints of each thread, parents first.
+
+        Raises:
+            UsageError: a checkpoint is in a form that only its own serializer reads.
+        """
+        query = (
+            "SELECT thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id,"
+            " type, checkpoint, metadata FROM checkpoints"
+            " ORDER BY thread_id, checkpoint_id, checkpoint_ns"
+        )
+        with closing(self._connection.execute(query)) as found:
+            for thread, namespace, ident, parent, kind, raw, metadata in found:
+                checkpoint = self._load(kind, raw, ident)
+                values = checkpoint.pop("channel_values", {})
+                dump = _dump_json if kind == "json" else dump_raw
+                yield Row(
+                    thread,
+                    Key(namespace, ident),
+                    parent or None,
+                    checkpoint,
+                    {name: dump(value) for name, value in values.items()},
+                    json.loads(metadata) if metadata else {},
+                )
+
+    def _load(self, kind: str, raw: bytes, ident: str) -> dict[str, Any]:
+        if kind not in _READ:
+            raise UsageError(
+                f"checkpoint {ident} in {self._name} is of type {kind!r}",
+                hint="copy it with the serializer that wrote it: put() what list() yields",
+            )
+        loaded: dict[str, Any] = (
+            json.loads(raw)
+            if kind == "json"
+            else ormsgpack.unpackb(
+                raw, ext_hook=ormsgpack.Ext, option=ormsgpack.OPT_NON_STR_KEYS
+            )
+        )
+        return loaded
+
+    def writes(self) -> Iterator[tuple[str, Key, list[Write]]]:
+        """Yields the pending writes of each task."""
+        query = (
+            "SELECT thread_id, checkpoint_ns, checkpoint_id, task_id,"  # noqa: S608
+            f" {self._path}, idx, channel, type, value FROM writes"
+            " ORDER BY thread_id, checkpoint_id, checkpoint_ns, task_id, idx"
+        )
+        last: tuple[str, Key, str] | None = None
+        held: list[Write] = []
+        with closing(self._connection.execute(query)) as found:
+            for thread, space, ident, task, path, number, channel, kind, raw in found:
+                place = (thread, Key(space, ident), task)
+                if last is not None and place != last:
+                    yield last[0], last[1], held
+                    held = []
+                last = place
+                value = (kind or "null", raw or b"")
+                held.append(Write(task, path, number, channel, value, replace=False))
+        if last is not None:
+            yield last[0], last[1], held
+
+
+def take_over(engine: Engine, path: str | os.PathLike[str]) -> int:
+    """Stores every checkpoint and write of a database; returns how many checkpoints.
+
+    What is there already stays. It is durable on return, not before.
+
+    Raises:
+        NotFoundError, UsageError: there is no such database.
+        BusyError, StorageError: a part may have been stored; it can be done again.
+    """
+    count = 0
+    thread: Thread | None = None
+
+    def switched(thread_id: str) -> Thread:
+        if thread is not None and thread.thread_id == thread_id:
+            return thread
+        if thread is not None:
+            engine.settle(thread)
+        return engine.thread(thread_id)
+
+    with closing(Database(path)) as database:
+        for row in database.rows():
+            thread = switched(row.thread_id)
+            count += _take(thread, row)
+            if thread.unsettled > BYTES:
+                engine.settle(thread)
+        for thread_id, key, writes in database.writes():
+            thread = switched(thread_id)
+            thread.put_writes(key, writes, None, sync=False)
+    if thread is not None:
+        engine.settle(thread)
+    return count
+
+
+def _take(thread: Thread, row: Row) -> bool:
+    with thread.current() as index:
+        if row.key in index.nodes:
+            return False
+    run = row.metadata.get("run_id")
+    said = Said(PUT, row.key, row.parent, str(run) if run is not None else None)
+    wanted = Put(
+        said,
+        events.pack(row.checkpoint, dump_raw),
+        events.pack(row.metadata, dump_raw),
+        list(row.channels),
+        row.channels,
+        frozenset(),
+        note_of(row.metadata),
+        root=(row.metadata.get("parents") or {}).get(""),
+    )
+    thread.put(wanted, None, lambda: None, sync=False)
+    return True
