@@ -532,6 +532,7 @@ def test_watch_needs_an_interval(repo):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_two_thousand_turns(agent, repo):
     """Saves cost the same at the end as at the start; both ends come back exactly."""
     sizes = {}
