@@ -21,7 +21,7 @@ from gitcp.sharing.adopt import (
     copy,
     fork,
     holds,
-    move,
+    remember,
 )
 from gitcp.sharing.quarantine import Quarantine
 from gitcp.sharing.validate import Fault, Key, branch_key
@@ -85,7 +85,7 @@ def pull(
             made = _take(workspace, opened, key, oid, place, rewound=back)
             if seen[key] != oid:
                 ref = f"{prefix}{key[0]}/{key[1]}"
-                move(workspace.repository, opened, ref, seen[key], oid)
+                remember(workspace.repository, opened, ref, seen[key], oid)
             branches.append(made)
             if back:
                 rewound.append(made)

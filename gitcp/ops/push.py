@@ -21,7 +21,7 @@ from gitcp.sharing.adopt import (
     FORKED,
     REJECTED,
     UP_TO_DATE,
-    move,
+    remember,
 )
 from gitcp.sharing.validate import Key
 
@@ -326,4 +326,4 @@ class _Push:
             return
         with transaction(self._workspace.repository) as opened:
             for ref, (seen, oid) in moves.items():
-                move(self._workspace.repository, opened, ref, seen, oid)
+                remember(self._workspace.repository, opened, ref, seen, oid)

@@ -1,6 +1,7 @@
 """Making what was judged part of the repository: objects, then refs, never merging."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
 from gitcp import durable
@@ -128,6 +129,14 @@ def move(
     repository.refs.compare_and_swap(
         ref, expect=old, new=new, staged=opened.scratch / STAGED_REF
     )
+
+
+def remember(
+    repository: Repository, opened: Transaction, ref: str, seen: str | None, new: str
+) -> None:
+    """Notes where a branch of a remote is; what another process noted since stands."""
+    with suppress(BranchMovedError):
+        move(repository, opened, ref, seen, new)
 
 
 def holds(store: Store, tip: str, wanted: Checkpoint) -> bool:

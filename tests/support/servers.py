@@ -1,0 +1,205 @@
+"""Real servers on the loopback interface: git daemon, lighttpd with git, sshd."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_WAIT = 30.0
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def program(name: str) -> str:
+    """The path of a program that servers need; skips the test where it is not there."""
+    found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+    if found is None:
+        pytest.skip(f"{name} is not installed")
+    return found
+
+
+@contextlib.contextmanager
+def running(args: list[str], port: int, log: Path) -> Iterator[None]:
+    """Runs a server until the end, once it answers."""
+    with log.open("wb") as out:
+        server = subprocess.Popen(
+            args,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + _WAIT
+        while True:
+            if server.poll() is not None:
+                raise AssertionError(f"{args[0]} ended: {log.read_text()}")
+            with (
+                contextlib.suppress(OSError),
+                socket.create_connection(("127.0.0.1", port), timeout=1),
+            ):
+                break
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{args[0]} does not answer: {log.read_text()}")
+            time.sleep(0.02)
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, 15)
+        server.wait(_WAIT)
+
+
+@contextlib.contextmanager
+def git_daemon(base: Path) -> Iterator[str]:
+    """Serves what is below a directory; yields the URL of the directory."""
+    port = free_port()
+    args = [
+        "git",
+        "daemon",
+        "--reuseaddr",
+        "--export-all",
+        "--enable=receive-pack",
+        "--listen=127.0.0.1",
+        f"--port={port}",
+        f"--base-path={base}",
+        str(base),
+    ]
+    with running(args, port, base / "daemon.log"):
+        yield f"git://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def web_server(base: Path, user: str, password: str) -> Iterator[str]:
+    """Serves by `git http-backend` behind lighttpd, to those who know the password."""
+    lighttpd = program("lighttpd")
+    backend = Path(
+        subprocess.run(
+            ["git", "--exec-path"], capture_output=True, check=True, text=True
+        ).stdout.strip(),
+        "git-http-backend",
+    )
+    if not backend.exists():
+        pytest.skip("git http-backend is not installed")
+    port = free_port()
+    (base / "passwords").write_text(f"{user}:{password}\n")
+    config = base / "lighttpd.conf"
+    config.write_text(f"""
+server.document-root = "{base}"
+server.bind = "127.0.0.1"
+server.port = {port}
+server.modules = ( "mod_auth", "mod_authn_file", "mod_setenv", "mod_alias", "mod_cgi" )
+server.upload-dirs = ( "{base}" )
+auth.backend = "plain"
+auth.backend.plain.userfile = "{base}/passwords"
+auth.require = ( "/" => ( "method" => "basic", "realm" => "git", "require" => "valid-user" ) )
+alias.url = ( "/git" => "{backend}" )
+cgi.assign = ( "" => "" )
+setenv.set-environment = (
+  "GIT_PROJECT_ROOT" => "{base}",
+  "GIT_HTTP_EXPORT_ALL" => "",
+  "GIT_CONFIG_NOSYSTEM" => "1",
+  "GIT_CONFIG_COUNT" => "1",
+  "GIT_CONFIG_KEY_0" => "safe.directory",
+  "GIT_CONFIG_VALUE_0" => "*",
+)
+""")
+    with running([lighttpd, "-D", "-f", str(config)], port, base / "lighttpd.log"):
+        yield f"http://127.0.0.1:{port}/git"
+
+
+@contextlib.contextmanager
+def ssh_server(base: Path) -> Iterator[tuple[str, str]]:
+    """Yields the URL of the root directory, and the ssh command with a key for it."""
+    sshd = program("sshd")
+    port = free_port()
+    place = base / "ssh"
+    place.mkdir(mode=0o700)
+    for name in ("host", "user"):
+        subprocess.run(
+            [
+                program("ssh-keygen"),
+                "-q",
+                "-t",
+                "ed25519",
+                "-N",
+                "",
+                "-f",
+                place / name,
+            ],
+            check=True,
+        )
+    shutil.copy(place / "user.pub", place / "authorized")
+    (place / "config").write_text(f"""
+ListenAddress 127.0.0.1
+Port {port}
+HostKey {place}/host
+AuthorizedKeysFile {place}/authorized
+PidFile none
+UsePAM no
+StrictModes no
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+""")
+    if os.getuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    host = (place / "host.pub").read_text().split()
+    (place / "known").write_text(f"[127.0.0.1]:{port} {host[0]} {host[1]}\n")
+    with running([sshd, "-D", "-e", "-f", str(place / "config")], port, place / "log"):
+        user = pwd.getpwuid(os.getuid()).pw_name
+        command = (
+            f"ssh -F none -i {place}/user -o IdentitiesOnly=yes -o IdentityAgent=none"
+            f" -o UserKnownHostsFile={place}/known -o BatchMode=no"
+        )
+        yield f"ssh://{user}@127.0.0.1:{port}", command
+
+
+@contextlib.contextmanager
+def deaf(answer: bytes = b"", *, drip: float = 0) -> Iterator[int]:
+    """A server that takes connections and says nothing, or a byte of an answer at times."""
+    import threading
+
+    server = socket.create_server(("127.0.0.1", 0))
+    stop = threading.Event()
+    taken: list[socket.socket] = []
+
+    def serve() -> None:
+        server.settimeout(0.1)
+        while not stop.is_set():
+            try:
+                one, _ = server.accept()
+            except TimeoutError:
+                continue
+            taken.append(one)
+            if drip:
+                threading.Thread(target=trickle, args=(one,), daemon=True).start()
+
+    def trickle(one: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            for byte in answer:
+                if stop.wait(drip):
+                    break
+                one.sendall(bytes([byte]))
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield server.getsockname()[1]
+    finally:
+        stop.set()
+        thread.join()
+        for one in (server, *taken):
+            one.close()
