@@ -17,6 +17,7 @@ import msgspec
 
 from gitcp.agents import client as words
 from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
+from gitcp.agents.records import decode
 from gitcp.errors import UsageError
 
 _SLUG_LIMIT = 200
@@ -331,7 +332,7 @@ def _is_beside(name: str) -> bool:
 
 def _record(line: bytes) -> _Record:
     try:
-        return _RECORD.decode(line)
+        return decode(_RECORD, line)
     except _UNREADABLE:
         return _Record()
 
@@ -367,7 +368,7 @@ def _blocks(line: bytes, kind: str) -> tuple[str | None, list[dict[str, Any]]]:
     if record.type != kind:
         return None, []
     try:
-        message = _MESSAGE.decode(record.message)
+        message = decode(_MESSAGE, record.message)
     except _UNREADABLE:
         return None, []
     if isinstance(message.content, str):

@@ -29,7 +29,7 @@ class Event(NamedTuple):
     names of what was used. `said` and `results` are what the transcript must hold before
     it is read: the last words of the turn, the ids of tool calls. With `subagent` it is
     that file that must hold them. `cwd` is where the agent works now, `project` where it
-    was started.
+    was started. `carried` is the conversation where the hook hands it over.
     """
 
     what: str
@@ -44,6 +44,7 @@ class Event(NamedTuple):
     origin: str | None = None
     project: str | None = None
     subagent: Path | None = None
+    carried: "tuple[Source, ...]" = ()
 
 
 class Source(NamedTuple):
@@ -82,7 +83,7 @@ class WriteBack(NamedTuple):
     """What makes a conversation resume: files to write, and the command.
 
     `session` is the new id; `copies` are directories to copy where they exist;
-    `directory` is where the command has to be run.
+    `directory` is where the command has to be run, `first` a command to be run before it.
     """
 
     session: str
@@ -90,6 +91,7 @@ class WriteBack(NamedTuple):
     command: tuple[str, ...]
     directory: Path
     copies: tuple[tuple[Path, Path], ...] = ()
+    first: tuple[str, ...] = ()
 
 
 class Client(Protocol):

@@ -23,6 +23,7 @@ import msgspec
 from gitcp.agents import client as words
 from gitcp.agents import hook_settings
 from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
+from gitcp.agents.records import decode
 from gitcp.errors import UsageError
 
 _TIMEOUT = 30
@@ -351,14 +352,14 @@ def _path(payload: Mapping[str, Any], name: str) -> Path | None:
 
 def _record(line: bytes) -> _Record:
     try:
-        return _RECORD.decode(line)
+        return decode(_RECORD, line)
     except _UNREADABLE:
         return _Record()
 
 
 def _payload(record: _Record) -> _Payload:
     try:
-        return _PAYLOAD.decode(record.payload)
+        return decode(_PAYLOAD, record.payload)
     except _UNREADABLE:
         return _Payload()
 

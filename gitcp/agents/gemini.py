@@ -21,6 +21,7 @@ import msgspec
 from gitcp.agents import client as words
 from gitcp.agents import hook_settings
 from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
+from gitcp.agents.records import decode
 from gitcp.errors import UsageError
 
 _TIMEOUT_MS = 30_000
@@ -246,7 +247,7 @@ def _renamed(line: bytes, old: str | None, new: str) -> bytes:
     if not old or b'"projectHash"' not in line:
         return line
     try:
-        if _HEADER.decode(line).sessionId != old:
+        if decode(_HEADER, line).sessionId != old:
             return line
     except _UNREADABLE:
         return line
@@ -262,10 +263,10 @@ def _text(payload: Mapping[str, Any], name: str) -> str | None:
 def _messages(raw: bytes) -> Iterator[_Record]:
     for line in raw.split(b"\n"):
         try:
-            record = _RECORD.decode(line)
+            record = decode(_RECORD, line)
             inner = [record]
             if record.patch is not None:
-                inner = [_RECORD.decode(one) for one in record.patch.messages]
+                inner = [decode(_RECORD, one) for one in record.patch.messages]
         except _UNREADABLE:
             continue
         yield from (one for one in inner if one.type in _SPOKEN)

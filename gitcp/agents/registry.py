@@ -11,6 +11,7 @@ _MODULES = {
     "claude-code": "gitcp.agents.claude_code",
     "codex": "gitcp.agents.codex",
     "gemini": "gitcp.agents.gemini",
+    "opencode": "gitcp.agents.opencode",
 }
 NAMES = tuple(sorted(_MODULES))
 

@@ -12,6 +12,8 @@ from gitcp.store.checkpoint import Checkpoint
 _BYTES_PER_TOKEN = 4
 
 UNREADABLE: Final = object()
+# Parts of a message of OpenCode's that nobody said.
+_BOOKKEEPING = frozenset({"step-start", "step-finish", "patch", "snapshot"})
 # All that some reader takes for the end of a line.
 _LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
@@ -68,6 +70,9 @@ def _speech(value: Any) -> tuple[str | None, str]:
     """Returns role and text of a message in one of the shapes that agents use."""
     if not isinstance(value, dict):
         return None, ""
+    described = value.get("info")
+    if isinstance(described, dict) and isinstance(described.get("role"), str):
+        return described["role"], "\n\n".join(_texts(value.get("parts")))
     inner = value.get("message", value.get("payload", value))
     if not isinstance(inner, dict):
         return None, ""
@@ -93,6 +98,13 @@ def _texts(content: Any) -> Iterator[str]:
             yield f"→ `{block.get('name')}` {arguments}"
         elif block.get("type") == "tool_result":
             yield "← " + "\n".join(_texts(block.get("content")))
+        elif block.get("type") == "tool" and isinstance(block.get("state"), dict):
+            state = block["state"]
+            arguments = json.dumps(state.get("input"), ensure_ascii=False)
+            yield f"→ `{block.get('tool')}` {arguments}"
+            yield f"← {state.get('output', '')}"
+        elif block.get("type") in _BOOKKEEPING:
+            continue
         else:
             yield f"[{block.get('type', 'block')}]"
 

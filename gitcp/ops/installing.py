@@ -12,6 +12,7 @@ THINGS = {
     "claude-code": "gitcp.ops.agent_install",
     "codex": "gitcp.ops.agent_install",
     "gemini": "gitcp.ops.agent_install",
+    "opencode": "gitcp.ops.agent_install",
 }
 
 

@@ -27,10 +27,13 @@ class Resumption(NamedTuple):
     agent_session: str
     command: tuple[str, ...]
     directory: Path
+    first: tuple[str, ...] = ()
 
     def shown(self, here: str) -> str:
         """Returns the command for a shell that is in a directory."""
         command = shlex.join(self.command)
+        if self.first:
+            command = f"{shlex.join(self.first)} && {command}"
         if os.path.realpath(here) == os.path.realpath(self.directory):
             return command
         return f"cd {shlex.quote(str(self.directory))} && {command}"
@@ -103,7 +106,13 @@ def write_back(workspace: Workspace, made: Checkpoint) -> Resumption | None:
         ),
         made.manifest.replaced or made.id,
     )
-    return Resumption(client.name, written.session, written.command, written.directory)
+    return Resumption(
+        client.name,
+        written.session,
+        written.command,
+        written.directory,
+        written.first,
+    )
 
 
 def _directory(workspace: Workspace, recorded: str | None) -> Path:

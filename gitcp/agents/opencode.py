@@ -1,0 +1,286 @@
+"""OpenCode: a plugin that calls us, its messages, and how a session resumes.
+
+OpenCode keeps its sessions in a database of its own. The plugin hands over what OpenCode's
+interface returns: each message with its parts as one JSON text, and what describes the
+session. `opencode import` takes the same back, in one document, under new ids.
+"""
+
+import re
+import secrets
+import string
+import time
+from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gitcp.agents import client as words
+from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
+from gitcp.agents.records import decode
+from gitcp.errors import UsageError
+
+# what the plugin calls us for -> what it means
+_HOOKS: Final = {
+    "chat.message": words.TURN_START,
+    "tool.execute.after": words.TOOL,
+    "session.idle": words.TURN_END,
+}
+_SESSION: Final = "session.json"
+_MARK = b"Made by `gitcp install opencode`"
+_BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+# As a whole string of the JSON, and not within the text of another.
+_ID = re.compile(rb'(?<!\\)"((ses|msg|prt)_([0-9a-f]{12}))[0-9A-Za-z]{14}"')
+
+
+class _Time(msgspec.Struct):
+    created: float | None = None
+
+
+class _Path(msgspec.Struct):
+    cwd: str | None = None
+
+
+class _Info(msgspec.Struct):
+    id: str | None = None
+    role: str | None = None
+    time: _Time = msgspec.field(default_factory=_Time)
+    path: _Path = msgspec.field(default_factory=_Path)
+
+
+class _Record(msgspec.Struct):
+    """What gitcp looks at in a message; everything else is opaque."""
+
+    info: _Info
+
+
+class _Session(msgspec.Struct):
+    id: str
+    parentID: str | None = None  # noqa: N815  the client's spelling
+
+
+_RECORD = msgspec.json.Decoder(_Record)
+
+
+class OpenCode:
+    """The client of this module."""
+
+    name = "opencode"
+    title = "OpenCode"
+
+    # --- hooks ----------------------------------------------------------------------
+
+    def event(
+        self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> Event | None:
+        """Returns what a call of the plugin means."""
+        del environment
+        what = _HOOKS.get(hook)
+        session = _text(payload, "session_id")
+        if what is None or session is None:
+            return None
+        prompt = _text(payload, "prompt_id")
+        described = _text(payload, "session")
+        parent = _parent(described)
+        content = _content(payload, prompt if what == words.TURN_START else None)
+        carried: list[Source] = []
+        if parent is not None:
+            if what != words.TURN_END:
+                return None
+            what = words.SUBAGENT_STOP
+            carried.append(Source(f"{session}.jsonl", content=content))
+            session = parent
+        elif content is not None:
+            carried.append(Source("", content=content))
+            if described is not None:
+                carried.append(Source(_SESSION, content=described.encode()))
+        tool = _text(payload, "tool")
+        return Event(
+            what,
+            session,
+            _text(payload, "cwd") or "/",
+            prompt=prompt,
+            asked=_text(payload, "prompt"),
+            tools=(tool,) if tool else (),
+            carried=tuple(carried),
+        )
+
+    def settled(self, event: Event, tail: bytes) -> bool:
+        """Returns True: the plugin hands over what is there."""
+        del event, tail
+        return True
+
+    def speaks(self, tail: bytes) -> bool:
+        """Whether there is a message."""
+        return any(True for _ in _messages(tail))
+
+    def sources(self, event: Event) -> list[Source]:
+        """Returns what the plugin handed over."""
+        return list(event.carried)
+
+    # --- messages -------------------------------------------------------------------
+
+    def directory(self, content: bytes) -> str | None:
+        """Returns the directory that the model first answered in."""
+        return next((one.path.cwd for one in _messages(content) if one.path.cwd), None)
+
+    def copied(self, content: bytes) -> frozenset[str]:
+        """Returns when and by whom each message was made: a fork has other ids."""
+        return frozenset(map(_identity, _messages(content)))
+
+    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+        """Returns the first message that was not copied; "" if none was, None if all."""
+        for number, info in enumerate(_messages(content)):
+            if info.id and _identity(info) not in copied:
+                return info.id if number else ""
+        return None
+
+    def position(self, content: bytes, ident: str) -> int | None:
+        """Returns where a message begins."""
+        needle = f'"{ident}"'.encode()
+        at = 0
+        while (at := content.find(needle, at)) >= 0:
+            start = content.rfind(b"\n", 0, at) + 1
+            end = content.find(b"\n", at)
+            end = end if end >= 0 else len(content)
+            if any(one.id == ident for one in _messages(content[start:end])):
+                return start
+            at = end
+        return None
+
+    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+        """Returns a document for `opencode import`, with ids of its own.
+
+        The part of an id that says when it was made stays: messages are sorted by it.
+        """
+        content = whole_lines(kept.content)
+        described = kept.beside.get(_SESSION)
+        if described is None or not self.speaks(content):
+            return None
+        messages = b",\n".join(line for line in content.split(b"\n") if line)
+        renamed: dict[bytes, bytes] = {}
+
+        def rename(match: re.Match[bytes]) -> bytes:
+            old = match[0]
+            if old not in renamed:
+                tail = "".join(secrets.choice(_BASE62) for _ in range(14))
+                renamed[old] = b'"' + match[1] + tail.encode() + b'"'
+            return renamed[old]
+
+        document = b'{"info":' + described + b',"messages":[\n' + messages + b"\n]}\n"
+        written = _ID.sub(rename, document)
+        new = msgspec.json.decode(written, type=_Document).info.id
+        own = place.environment.get("XDG_DATA_HOME")
+        data = Path(own) if own else place.home / ".local" / "share"
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        path = data / "opencode" / "gitcp" / f"{stamp}-{new}.json"
+        return WriteBack(
+            new,
+            ((path, written),),
+            ("opencode", "--session", new),
+            kept.directory,
+            first=("opencode", "import", str(path)),
+        )
+
+    # --- the plugin -----------------------------------------------------------------
+
+    def settings(self, scope: str, place: Place) -> Path:
+        """Returns the plugin's file for a scope."""
+        if scope == "user":
+            own = place.environment.get("XDG_CONFIG_HOME")
+            config = Path(own) if own else place.home / ".config"
+            return config / "opencode" / "plugin" / "gitcp.js"
+        if scope != "project":
+            raise UsageError(
+                f"OpenCode has no plugins for --scope {scope}",
+                hint="use --scope user or --scope project",
+            )
+        if place.top is None:
+            raise UsageError(
+                "--scope project needs a project, and this is no git repository",
+                hint="go to one, or use --scope user",
+            )
+        return place.top / ".opencode" / "plugin" / "gitcp.js"
+
+    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
+        """Returns the plugin.
+
+        Raises:
+            ValueError: there is another one of this name.
+        """
+        if text is not None and not self.installed(text):
+            raise ValueError("it is not a plugin of gitcp's")
+        commands = msgspec.json.encode({hook: command(hook) for hook in _HOOKS})
+        plugin = resources.files("gitcp.agents").joinpath("opencode_plugin.js")
+        return plugin.read_bytes().replace(
+            b"const COMMANDS = {}", b"const COMMANDS = " + commands
+        )
+
+    def unmerge(self, text: bytes) -> bytes | None:
+        """Returns None: nothing is left of the plugin."""
+        return None if self.installed(text) else text
+
+    def installed(self, text: bytes) -> bool:
+        """Whether it is our plugin."""
+        return _MARK in text
+
+    def notes(self, scope: str) -> tuple[str, ...]:
+        """Returns what the user has to know."""
+        del scope
+        note = (
+            "OpenCode fetches what its plugins need when it starts: without a network"
+            " that may take it a minute, the first time"
+        )
+        return (note,)
+
+
+CLIENT = OpenCode()
+
+
+class _Document(msgspec.Struct):
+    info: _Session
+
+
+def _text(payload: Mapping[str, Any], name: str) -> str | None:
+    found = payload.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def _parent(described: str | None) -> str | None:
+    """Returns the session that a session works for, if it is a subagent's."""
+    if described is None:
+        return None
+    try:
+        return msgspec.json.decode(described, type=_Session).parentID
+    except _UNREADABLE:
+        return None
+
+
+def _content(payload: Mapping[str, Any], without: str | None) -> bytes | None:
+    """Returns the messages as lines, those before a prompt if one is given."""
+    given = payload.get("messages")
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        return None
+    lines = []
+    for one in given:
+        line = one.replace("\n", " ").encode("utf-8", "replace")
+        if without is not None and any(info.id == without for info in _messages(line)):
+            break
+        lines.append(line + b"\n")
+    return b"".join(lines)
+
+
+def _messages(raw: bytes) -> Iterator[_Info]:
+    for line in raw.split(b"\n"):
+        try:
+            info = decode(_RECORD, line).info
+        except _UNREADABLE:
+            continue
+        if info.role is not None:
+            yield info
+
+
+def _identity(info: _Info) -> str:
+    return f"{info.role} {info.time.created}"

@@ -1,0 +1,101 @@
+// Made by `gitcp install opencode`; `gitcp uninstall opencode` takes it out again.
+//
+// Calls gitcp before each prompt, after each tool and when a turn has ended. It never
+// fails, and OpenCode waits no longer than LIMIT; GITCP_DISABLE=1 turns it off. What went
+// wrong is in .git/gitcp/hooks.log of the project.
+import { spawn } from "node:child_process"
+import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+const COMMANDS = {}
+const LIMIT = 15000
+
+// The input is a file that nobody else sees: a pipe would break where OpenCode ends first.
+const input = (text) => {
+  const folder = mkdtempSync(join(tmpdir(), "gitcp-"))
+  try {
+    const path = join(folder, "event.json")
+    writeFileSync(path, text, { mode: 0o600 })
+    return openSync(path, "r")
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+const call = (hook, payload, directory) =>
+  new Promise((done) => {
+    let file
+    try {
+      if ((process.env.GITCP_DISABLE ?? "0") !== "0") return done()
+      file = input(JSON.stringify({ ...payload, cwd: directory }))
+      const child = spawn("/bin/sh", ["-c", COMMANDS[hook]], {
+        cwd: directory,
+        detached: true,
+        stdio: [file, "ignore", "ignore"],
+      })
+      const timer = setTimeout(done, LIMIT)
+      const end = () => {
+        clearTimeout(timer)
+        done()
+      }
+      child.on("exit", end)
+      child.on("error", end)
+      child.unref()
+    } catch {
+      done()
+    } finally {
+      if (file !== undefined) closeSync(file)
+    }
+  })
+
+// Each message as the text it is, so that nobody on the way reads it anew.
+const conversation = async (client, id) => {
+  const [session, messages] = await Promise.all([
+    client.session.get({ path: { id } }),
+    client.session.messages({ path: { id } }),
+  ])
+  return {
+    session: JSON.stringify(session.data),
+    messages: (messages.data ?? []).map((one) => JSON.stringify(one)),
+  }
+}
+
+const quietly = (work) => async (...given) => {
+  try {
+    await work(...given)
+  } catch {}
+}
+
+export const Gitcp = async ({ client, directory }) => ({
+  "chat.message": quietly(async (given, made) => {
+    const id = given.sessionID
+    const words = (made.parts ?? []).filter((part) => part.type === "text")
+    await call(
+      "chat.message",
+      {
+        session_id: id,
+        prompt_id: made.message?.id,
+        prompt: words.map((part) => part.text).join("\n"),
+        ...(await conversation(client, id)),
+      },
+      directory,
+    )
+  }),
+  "tool.execute.after": quietly(async (given) => {
+    await call(
+      "tool.execute.after",
+      { session_id: given.sessionID, tool: given.tool },
+      directory,
+    )
+  }),
+  event: quietly(async ({ event }) => {
+    if (event.type !== "session.idle") return
+    const id = event.properties.sessionID
+    await call(
+      "session.idle",
+      { session_id: id, ...(await conversation(client, id)) },
+      directory,
+    )
+  }),
+})

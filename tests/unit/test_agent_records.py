@@ -1,0 +1,59 @@
+"""What clients write in JavaScript is read, halves of characters included."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from gitcp.agents.claude_code import CLIENT as CLAUDE
+from gitcp.agents.codex import CLIENT as CODEX
+from gitcp.agents.gemini import CLIENT as GEMINI
+from gitcp.agents.records import decode
+
+
+def test_halves_of_characters_are_read_and_backslashes_stay():
+    decoder = msgspec.json.Decoder(dict[str, str])
+    raw = rb'{"a":"\ud83d","b":"\\ud83d","c":"\\\udc00","d":"\ud83d\ude00"}'
+    assert decode(decoder, raw) == {
+        "a": "\ufffd",
+        "b": "\\ud83d",
+        "c": "\\\ufffd",
+        "d": "\ufffd\ufffd",
+    }
+    with pytest.raises(msgspec.MsgspecError):
+        decode(decoder, rb'{"a":\ud83d}')
+
+
+@pytest.mark.parametrize(
+    ("client", "record"),
+    [
+        (
+            CLAUDE,
+            {
+                "type": "user",
+                "uuid": "the-id",
+                "message": {"role": "user", "content": "x\ud83d"},
+            },
+        ),
+        (
+            CODEX,
+            {
+                "type": "response_item",
+                "payload": {
+                    "type": "message",
+                    "id": "the-id",
+                    "role": "user",
+                    "content": [{"type": "input_text", "text": "x\ud83d"}],
+                },
+            },
+        ),
+        (GEMINI, {"type": "user", "id": "the-id", "content": [{"text": "x\ud83d"}]}),
+    ],
+    ids=["claude-code", "codex", "gemini"],
+)
+def test_a_message_with_half_a_character_is_found(client, record):
+    line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+    assert client.speaks(line)
+    assert client.position(b'{"other":1}\n' + line, "the-id") == 12
