@@ -278,7 +278,7 @@ def behind(store: Store, place: Current, target: Checkpoint) -> Behind:
             continue
         if call.outside and call.standing:
             outside.append(call)
-        elif call.state == DONE:
+        elif call.state in {DONE, UNDOING, STUCK}:
             inside.append(call)
     return Behind(tuple(outside), tuple(inside))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gitcp.errors import StepTimeoutError
 from gitcp.git.command import Watched, tee
 from gitcp.ops.effects import Call
 from gitcp.ops.workspace import Workspace
@@ -65,7 +66,10 @@ def run(
             keep_open=lease.holding.get(),
         )
         if done.timed_out:
-            raise TimeoutError(f"it took longer than {wanted.timeout} s")
+            raise StepTimeoutError(
+                f"{wanted.name} took longer than {wanted.timeout} s and was stopped",
+                hint="`gitcp steps` shows how it stands",
+            )
         if done.status:
             raise CommandFailedError(done.status, _end(done))
         return {"exit": 0, "output": _end(done)}

@@ -28,6 +28,7 @@ from gitcp.steps.model import KEY_PARAMETER, Step, enter, leave, takes_key
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import apply, journal
 from gitcp.worktree.files import Root
+from gitcp.worktree.plan import Left
 
 _SHOWN = 5
 _TOLD = 500
@@ -176,26 +177,34 @@ def _files(engine: Engine, call: Call) -> Callable[[], None]:
     workspace = engine.workspace
     back = observed.taking_back(workspace, engine.place, call)
 
+    def look(root: Root) -> None:
+        _refuse(call, apply.conflicts(root, back))
+
     def work() -> None:
         with workspace.locked():
             journal.refuse_if_open(workspace.directory)
             with Root(workspace.top) as root:
-                found = apply.conflicts(root, back)
-                if not found:
-                    stream = workspace.repository.objects.stream
-                    token = secrets.token_hex(6)
-                    found = apply.apply(root, back, stream, token=token)
-        if found:
-            names = [show_path(one.path) for one in found]
-            raise CompensationError(
-                "not as the step left it:"
-                f" {', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}",
-                left=names,
-                hint=f"`gitcp diff {call.intent.before}` shows what differs from before"
-                f" it; `--keep {call.name}` leaves the files as they are",
-            )
+                look(root)
+                stream = workspace.repository.objects.stream
+                token = secrets.token_hex(6)
+                _refuse(call, apply.apply(root, back, stream, token=token))
 
+    with Root(workspace.top) as root:
+        look(root)
     return work
+
+
+def _refuse(call: Call, found: Sequence[Left]) -> None:
+    if not found:
+        return
+    names = [show_path(one.path) for one in found]
+    raise CompensationError(
+        "not as the step left it:"
+        f" {', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}",
+        left=names,
+        hint=f"`gitcp diff {call.intent.before}` shows what differs from before"
+        f" it; `--keep {call.name}` leaves the files as they are",
+    )
 
 
 def _command(engine: Engine, call: Call, words: Sequence[str], directory: str) -> None:
