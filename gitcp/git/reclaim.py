@@ -13,6 +13,7 @@ rely on an object that is about to go is waited for, or noticed:
 
 import os
 import struct
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,6 +34,7 @@ from gitcp.git.transaction import (
 )
 
 _OID = 20
+_LOOK = 0.002
 _FANOUT = 8 + 256 * 4
 
 
@@ -79,6 +81,8 @@ def drop_unreachable(
         _wait_for_all(repository, timeout)
         directory = repository.common_dir / "objects" / "pack"
         registry = repository.store_dir / PACKS
+        if not registry.exists():
+            return Reclaimed(0, 0)
         names = sorted(standing(directory, named(registry)))
         times = {name: _touched(directory, name) for name in names}
         mine = set().union(*(_oids(directory / f"{name}.idx") for name in names))
@@ -126,7 +130,7 @@ def _wait_for_all(repository: Repository, timeout: float) -> None:
         locks.append(git_dir / "gitcp" / "worktree.lock")
         indexes.append(git_dir / "index.lock")
 
-    def free() -> bool | None:
+    def free() -> bool:
         while locks:
             try:
                 held = durable.try_lock(locks[-1], create=False)
@@ -134,13 +138,18 @@ def _wait_for_all(repository: Repository, timeout: float) -> None:
                 locks.pop()
                 continue
             if held is None and locks[-1].exists():
-                return None
+                return False
             if held is not None:
                 os.close(held)
             locks.pop()
-        return None if any(lock.exists() for lock in indexes) else True
+        return not any(lock.exists() for lock in indexes)
 
-    if not durable.until(free, timeout=timeout):
+    # Those who want the same lock wait longer and longer between two looks.
+    deadline = time.monotonic() + timeout
+    while not free():
+        if time.monotonic() < deadline:
+            time.sleep(_LOOK)
+            continue
         at_work = [str(one) for one in (*locks, *indexes) if one.exists()]
         raise BusyError(
             f"somebody has been at work here for more than {timeout:g} s"

@@ -93,9 +93,11 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
     Raises:
         UsageError: the name is taken.
         BranchMovedError: somebody took it at the same time.
+        NotFoundError: the checkpoint has been pruned.
     """
     check_free(store, start.session, name)
     with transaction(store.repository) as opened:
+        start = store.present(start)
         draft = Draft(
             session=start.session,
             branch=name,

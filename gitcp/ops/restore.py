@@ -20,7 +20,6 @@ from gitcp.ops.planning import (
     Plan,
     fill_in,
     make_steps,
-    own,
     side,
     unseen_plan,
 )
@@ -58,12 +57,14 @@ def restore(workspace: Workspace, wanted: Plan) -> Restored:
         EffectsStandError: a step reached outside since, and the plan does not say that
             its result is to be replayed.
         PartialError: done, but files changed meanwhile and were left.
+        NotFoundError: the checkpoint has been pruned since.
         RestoreInterruptedError: an earlier restore has to be ended first.
         BusyError: another save or restore is under way.
     """
     with workspace.locked():
         journal.refuse_if_open(workspace.directory)
-        wanted = wanted._replace(target=own(workspace, wanted.target))
+        # It was shown, and asked about, before anything was locked.
+        wanted = wanted._replace(target=workspace.store.present(wanted.target))
         _check_logs(wanted)
         with workspace.capturing() as capture:
             return _restore(workspace, capture, wanted)
@@ -236,7 +237,7 @@ def _append(
             logs_from=target if entry.conversation else before,
             restored_from=target.id,
             replaced=before.id,
-            fork_of=target if entry.fork else None,
+            fork_of=workspace.store.present(target) if entry.fork else None,
             id=entry.checkpoint,
             bases=(target.raw.tree, before.raw.tree),
         ),

@@ -1,7 +1,7 @@
 """Branches of checkpoints: tips, walks, and the one way to append (I1 to I4)."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from gitcp import durable
@@ -92,6 +92,42 @@ class Store:
             yield current
             parents = current.raw.parents
             current = self.checkpoint(parents[0]) if parents else None
+
+    def present(self, wanted: Checkpoint) -> Checkpoint:
+        """Returns a checkpoint as a branch has it now: pruning gives it another commit.
+
+        Who is going to rely on one does this first, with its transaction or its work
+        tree's lock in hand: from then on `gc` waits.
+
+        Raises:
+            NotFoundError: it has been pruned.
+        """
+        said = wanted.trailers
+        own = f"{layout.SESSIONS}{said.session}/{said.branch}"
+        refs = self.repository.refs.list(f"{layout.SESSIONS}{said.session}/")
+        seen: set[bytes] = set()
+
+        def among(tips: Iterable[str]) -> Checkpoint | None:
+            for oid in tips:
+                tip = self.checkpoint(oid)
+                for one in self.line(tip) if tip else ():
+                    if one.oid in seen:
+                        break
+                    if one == wanted or one.id == wanted.id:
+                        return one
+                    seen.add(one.oid)
+            return None
+
+        first = [refs.pop(own)] if own in refs else []
+        found = among(first) or among(refs.values())
+        if found is None:
+            found = among(self.repository.refs.list("refs/gitcp/").values())
+        if found is None:
+            raise NotFoundError(
+                f"checkpoint {wanted.id} has been pruned",
+                hint="`gitcp log` has the others",
+            )
+        return found
 
     def refs(self) -> dict[tuple[str, str], str]:
         """Returns the tip of each branch by its encoded session and branch."""

@@ -145,6 +145,11 @@ def test_undo_still_knows_where_to_go(repo):
     sound(repo)
 
 
+def test_there_is_nothing_to_collect_before_the_first_save(repo):
+    assert ok(repo, "gc")["dropped"] == 0
+    assert ok(repo, "prune", "-y")["removed"] == []
+
+
 def test_pruned_and_collected_gives_the_space_back(repo):
     for n in range(1, 31):
         save(repo, n, size=100_000)
