@@ -1,6 +1,7 @@
-"""Hooks in a client's JSON settings, in the shape that several clients share.
+"""Hooks in a client's JSON settings, in the shapes that clients share.
 
-{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "…"}]}]}}
+{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "…"}]}]}}, or without groups:
+{"version": 1, "hooks": {"stop": [{"command": "…"}]}}
 """
 
 import json
@@ -12,16 +13,22 @@ from gitcp.agents.jsonedit import Node
 
 
 def merge(
-    text: bytes | None, agent: str, wanted: Mapping[str, Mapping[str, Any]]
+    text: bytes | None,
+    agent: str,
+    wanted: Mapping[str, Mapping[str, Any]],
+    head: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Returns settings with one group of hooks for each event; others' stay.
+
+    `head` is what has to be there as well; where it is, it stays as it is.
 
     Raises:
         ValueError: the text is not JSON, or `hooks` is not what it should be.
     """
     before = (text or b"").decode()
     if not before.strip():
-        made = {"hooks": {event: [dict(group)] for event, group in wanted.items()}}
+        hooks_only = {event: [dict(group)] for event, group in wanted.items()}
+        made = {**(head or {}), "hooks": hooks_only}
         return (json.dumps(made, indent=2, ensure_ascii=False) + "\n").encode()
     if _ours(before, agent) == {
         event: [dict(group)] for event, group in wanted.items()
@@ -39,14 +46,20 @@ def merge(
             cleaned = jsonedit.add(cleaned, hooks, [dict(group)], name=event)
         else:
             cleaned = jsonedit.add(cleaned, groups, dict(group))
+    for name, each in (head or {}).items():
+        root = _checked(cleaned)
+        if root.get(name) is None:
+            cleaned = jsonedit.add(cleaned, root, each, name=name)
     _checked(cleaned)
     return cleaned.encode()
 
 
-def unmerge(text: bytes, agent: str) -> bytes | None:
+def unmerge(
+    text: bytes, agent: str, head: Mapping[str, Any] | None = None
+) -> bytes | None:
     """Returns settings without our hooks, and without what is empty then.
 
-    None where nothing but our hooks was there.
+    None where nothing but our hooks, and what they need, was there.
 
     Raises:
         ValueError: the text is not JSON, or `hooks` is not what it should be.
@@ -56,7 +69,8 @@ def unmerge(text: bytes, agent: str) -> bytes | None:
         return text
     after = _without(before, agent)
     root = jsonedit.parse(after)
-    return None if not root.members and "/" not in after else after.encode()
+    left = [name for name, _, _ in root.members if name not in (head or {})]
+    return None if not left and "/" not in after else after.encode()
 
 
 def installed(text: bytes, agent: str) -> bool:
@@ -91,12 +105,16 @@ def _groups(text: str, root: Node, agent: str) -> Iterator[tuple[str, int, Any]]
     for event, _, groups in hooks.members if hooks else ():
         for index, (_, _, group) in enumerate(groups.members):
             found = jsonedit.value(text, group)
-            inner = found.get("hooks") if isinstance(found, dict) else None
-            if isinstance(inner, list) and any(
-                isinstance(one, dict) and is_ours(one.get("command"), agent)
-                for one in inner
-            ):
+            if any(_is_mine(one, agent) for one in _inner(found)):
                 yield event, index, found
+
+
+def _inner(group: Any) -> list[Any]:
+    """Returns the hooks of a group; one that stands alone is a group by itself."""
+    if not isinstance(group, dict):
+        return []
+    found = group.get("hooks", [group])
+    return found if isinstance(found, list) else []
 
 
 def _ours(text: str, agent: str) -> dict[str, list[Any]]:
@@ -118,12 +136,12 @@ def _without(text: str, agent: str) -> str:
         assert hooks is not None
         at = [name for name, _, _ in hooks.members].index(event)
         groups = hooks.members[at][2]
-        others = [one for one in group["hooks"] if not _is_mine(one, agent)]
+        others = [one for one in _inner(group) if not _is_mine(one, agent)]
         if others:
             # Somebody put a hook of theirs into our group: that one stays.
             inner = groups.members[index][2].get("hooks")
             assert inner is not None
-            mine = [_is_mine(one, agent) for one in group["hooks"]].index(True)
+            mine = [_is_mine(one, agent) for one in _inner(group)].index(True)
             text = jsonedit.remove(text, inner, mine)
         elif len(groups.members) > 1:
             text = jsonedit.remove(text, groups, index)

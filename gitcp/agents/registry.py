@@ -10,6 +10,7 @@ from gitcp.errors import UsageError
 _MODULES = {
     "claude-code": "gitcp.agents.claude_code",
     "codex": "gitcp.agents.codex",
+    "cursor": "gitcp.agents.cursor",
     "gemini": "gitcp.agents.gemini",
     "opencode": "gitcp.agents.opencode",
 }

@@ -11,6 +11,7 @@ THINGS = {
     "git-hooks": "gitcp.ops.git_install",
     "claude-code": "gitcp.ops.agent_install",
     "codex": "gitcp.ops.agent_install",
+    "cursor": "gitcp.ops.agent_install",
     "gemini": "gitcp.ops.agent_install",
     "opencode": "gitcp.ops.agent_install",
 }

@@ -1,0 +1,223 @@
+"""Cursor: its hooks, and of the conversation what they show.
+
+Cursor keeps its conversations to itself. So each hook's words are written down as they come,
+in a file of ours in the user's state directory; that file is the conversation that gitcp
+stores. It cannot be resumed: a restore brings the files back, and the conversation to read.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gitcp.agents import client as words
+from gitcp.agents import hook_settings
+from gitcp.agents.client import Event, Kept, Place, Source, WriteBack
+from gitcp.agents.records import decode
+from gitcp.errors import UsageError
+
+# hook -> what it means; None: only its words are kept
+_HOOKS: Final = {
+    "sessionStart": words.SESSION_START,
+    "beforeSubmitPrompt": words.TURN_START,
+    "afterAgentResponse": None,
+    "postToolUse": words.TOOL,
+    "postToolUseFailure": words.TOOL,
+    "afterFileEdit": None,
+    "afterShellExecution": None,
+    "preCompact": words.COMPACT,
+    "subagentStop": words.SUBAGENT_STOP,
+    "stop": words.TURN_END,
+    "sessionEnd": words.SESSION_END,
+}
+_ROLES: Final = {"beforeSubmitPrompt": "user", "afterAgentResponse": "assistant"}
+_HEAD: Final = {"version": 1}
+# Whose account it is goes nowhere.
+_LEFT_OUT = frozenset({"user_email"})
+
+
+class _Message(msgspec.Struct):
+    role: str
+
+
+class _Seen(msgspec.Struct):
+    conversation_id: str | None = None
+    generation_id: str | None = None
+    workspace_roots: list[str] = []
+
+
+class _Record(msgspec.Struct):
+    """A line of ours: what a hook said, and as a message where it is one."""
+
+    type: str
+    payload: _Seen
+    message: _Message | None = None
+
+
+_RECORD = msgspec.json.Decoder(_Record)
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+
+
+class Cursor:
+    """The client of this module."""
+
+    name = "cursor"
+    title = "Cursor"
+
+    # --- hooks ----------------------------------------------------------------------
+
+    def event(
+        self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> Event | None:
+        """Writes a hook's words down, and returns what the call means."""
+        session = _text(payload, "conversation_id")
+        if hook not in _HOOKS or session is None:
+            return None
+        spool = _spool(environment, session)
+        _note(spool, hook, payload)
+        what = _HOOKS[hook]
+        if what is None:
+            return None
+        roots = payload.get("workspace_roots")
+        first = roots[0] if isinstance(roots, list) and roots else None
+        cwd = first if isinstance(first, str) else _text(payload, "cwd")
+        tool = _text(payload, "tool_name")
+        return Event(
+            what,
+            session,
+            cwd or "/",
+            transcript=spool,
+            prompt=_text(payload, "generation_id"),
+            asked=_text(payload, "prompt"),
+            tools=(tool,) if tool else (),
+        )
+
+    def settled(self, event: Event, tail: bytes) -> bool:
+        """Returns True: we have written it ourselves."""
+        del event, tail
+        return True
+
+    def speaks(self, tail: bytes) -> bool:
+        """Whether a person or the model said something."""
+        return any(record.message is not None for record in _records(tail))
+
+    def sources(self, event: Event) -> list[Source]:
+        """Returns the file of what the hooks said."""
+        return [] if event.transcript is None else [Source("", event.transcript)]
+
+    # --- what the hooks said --------------------------------------------------------
+
+    def directory(self, content: bytes) -> str | None:
+        """Returns the first folder of the workspace."""
+        for record in _records(content):
+            if record.payload.workspace_roots:
+                return record.payload.workspace_roots[0]
+        return None
+
+    def copied(self, content: bytes) -> frozenset[str]:
+        """Returns nothing: no conversation is known to begin as a copy."""
+        del content
+        return frozenset()
+
+    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+        """Returns "": none of it was copied."""
+        del content, copied
+        return ""
+
+    def position(self, content: bytes, ident: str) -> int | None:
+        """Returns where a turn begins."""
+        at = 0
+        for line in content.split(b"\n"):
+            if f'"{ident}"'.encode() in line and any(
+                one.payload.generation_id == ident for one in _records(line)
+            ):
+                return at
+            at += len(line) + 1
+        return None
+
+    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+        """Returns None: Cursor takes no conversation back."""
+        del kept, place
+        return None
+
+    # --- settings -------------------------------------------------------------------
+
+    def settings(self, scope: str, place: Place) -> Path:
+        """Returns the hooks file of a scope."""
+        if scope == "user":
+            return place.home / ".cursor" / "hooks.json"
+        if scope != "project":
+            raise UsageError(
+                f"Cursor has no hooks for --scope {scope}",
+                hint="use --scope user or --scope project",
+            )
+        if place.top is None:
+            raise UsageError(
+                "--scope project needs a project, and this is no git repository",
+                hint="go to one, or use --scope user",
+            )
+        return place.top / ".cursor" / "hooks.json"
+
+    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
+        """Returns the hooks file with ours."""
+        wanted = {hook: {"command": command(hook)} for hook in _HOOKS}
+        return hook_settings.merge(text, self.name, wanted, _HEAD)
+
+    def unmerge(self, text: bytes) -> bytes | None:
+        """Returns the hooks file without ours."""
+        return hook_settings.unmerge(text, self.name, _HEAD)
+
+    def installed(self, text: bytes) -> bool:
+        """Whether our hooks are in the file."""
+        return hook_settings.installed(text, self.name)
+
+    def notes(self, scope: str) -> tuple[str, ...]:
+        """Returns what the user has to know."""
+        del scope
+        note = (
+            "of Cursor's conversations gitcp keeps what the hooks show; a restore brings"
+            " back the files, and that to read"
+        )
+        return (note,)
+
+
+CLIENT = Cursor()
+
+
+def _spool(environment: Mapping[str, str], session: str) -> Path:
+    own = environment.get("XDG_STATE_HOME")
+    home = Path(environment.get("HOME", "/"))
+    state = Path(own) if own and os.path.isabs(own) else home / ".local" / "state"
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", session)[:100]
+    return state / "gitcp" / "cursor" / f"{plain}.jsonl"
+
+
+def _note(spool: Path, hook: str, payload: Mapping[str, Any]) -> None:
+    """Adds a record; one write, so that two hooks at once do not mix."""
+    kept = {name: each for name, each in payload.items() if name not in _LEFT_OUT}
+    record: dict[str, Any] = {"type": hook, "payload": kept}
+    said = _text(payload, "prompt") or _text(payload, "text")
+    if hook in _ROLES and said is not None:
+        record["message"] = {"role": _ROLES[hook], "content": said}
+    spool.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = os.open(spool, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(file, msgspec.json.encode(record) + b"\n")
+    finally:
+        os.close(file)
+
+
+def _text(payload: Mapping[str, Any], name: str) -> str | None:
+    found = payload.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def _records(raw: bytes) -> Iterator[_Record]:
+    for line in raw.split(b"\n"):
+        try:
+            yield decode(_RECORD, line)
+        except _UNREADABLE:
+            continue
