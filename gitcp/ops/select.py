@@ -72,6 +72,9 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
         AmbiguousError: it fits several.
         UsageError: it makes no sense.
     """
+    if selector == "":
+        # As a script has it whose search found nothing; `last` is not what it meant.
+        raise UsageError("the selector is empty", hint="`gitcp log` lists checkpoints")
     text = selector or "last"
     if re.fullmatch(r"[0-9a-f]{40}", text):
         # It may well be quoted in a conversation, too, where messages are looked for.

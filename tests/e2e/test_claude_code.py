@@ -9,11 +9,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
+import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 
+from tests.e2e import test_docs
 from tests.support.anthropic_server import say, use
 from tests.support.claude_code import ClaudeCode, conversation, program, running
 from tests.support.gitrepo import git, make_repo, tree_bytes, write_files
@@ -453,3 +456,86 @@ def test_taken_out_again_nothing_is_left(project, tmp_path):
         before = log_of(claude, project)
         claude.ask("one", cwd=project)
         assert log_of(claude, project) == before
+
+
+# --- the page -------------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "claude-code.md"
+
+
+def story(top: Path) -> dict:
+    """What the model does on the page."""
+    app = str(top / "app.py")
+    shell = "rm notes.txt; sed -i s/name/nobody/ app.py"
+    return {
+        "greet the user by name": [
+            [use("Write", file_path=app, content='print("hi", input("name? "))\n')],
+            [say("It asks for the name now.")],
+        ],
+        "tidy up": [
+            [use("Bash", command=shell, description="tidies up")],
+            [say("Tidied up.")],
+        ],
+        "say goodbye, too": [
+            [use("Bash", command="echo 'print(\"bye\")' >> app.py", description="x")],
+            [say("It says goodbye.")],
+        ],
+    }
+
+
+def play(tmp_path):
+    """Yields each command of the page, what it shows and what it says."""
+    home = tmp_path / "home"
+    top = tmp_path / "work" / "shop"
+    (tmp_path / "work").mkdir()
+    with running(home, story(top)) as claude:
+        (home / ".claude").symlink_to(claude.config)
+        allowed = {"defaultMode": "acceptEdits", "allow": ["Bash", "Write", "Read"]}
+        settings = claude.config / "settings.json"
+        settings.write_text(json.dumps({"permissions": allowed}))
+        programs = tmp_path / "bin"
+        programs.mkdir()
+        client = programs / "claude"
+        started = " ".join(f"'{word}'" for word in [*claude.prefix, str(program())])
+        client.write_text(f'#!/bin/sh\nexec {started} "$@"\n')
+        client.chmod(0o755)
+        environment = claude.environment
+        environment["PATH"] = f"{programs}:{environment['PATH']}"
+        environment |= {
+            f"GIT_{who}_{what}": "you"
+            for who in ("AUTHOR", "COMMITTER")
+            for what in ("NAME", "EMAIL")
+        }
+        where, here = tmp_path / "work", tmp_path / "here"
+        for block in re.findall(
+            r"^```console claude\n(.*?)^```$",
+            PAGE.read_text(),
+            re.MULTILINE | re.DOTALL,
+        ):
+            for command, shown in test_docs.steps(block):
+                done = subprocess.run(
+                    ["bash", "-c", f"{command}\nstatus=$?; pwd >{here}; exit $status"],
+                    cwd=where,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    check=False,
+                    timeout=120,
+                )
+                where = Path(here.read_text().strip())
+                said = done.stdout.replace(str(claude.config), "/home/you/.claude")
+                yield command, shown, said.replace(str(top), "/home/you/shop")
+
+
+def test_the_page_shows_what_happens(tmp_path):
+    for command, shown, said in play(tmp_path):
+        wanted, found = map(test_docs.open_parts, map(no_ids, (shown, said)))
+        assert test_docs.fits(wanted, found), f"$ {command}\n{said}"
+
+
+def no_ids(text: str) -> str:
+    text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", text)
+    # What the client notes for itself varies; an id may be all digits.
+    return re.sub(r"\b\d+ msg", "<n> msg", text)

@@ -65,6 +65,11 @@ class ClaudeCode:
             **self.server.environment,
         }
 
+    @property
+    def prefix(self) -> list[str]:
+        """What a program is started with to be cut off from the network."""
+        return self._gate.prefix
+
     def run(
         self, prompt: str, *options: str, cwd: Path, resume: str | None = None
     ) -> Answer:
@@ -74,7 +79,7 @@ class ClaudeCode:
         more = ("--resume", resume) if resume else ()
         done = subprocess.run(
             [
-                *self._gate.prefix,
+                *self.prefix,
                 str(client),
                 *("-p", prompt, *more, *options),
                 *("--permission-mode", "acceptEdits", "--allowedTools", _TOOLS),
