@@ -140,6 +140,12 @@ def with_pruned(message: bytes, before: str) -> bytes:
     return message.rstrip(b"\n") + f"\nGitcp-Pruned: {before}\n".encode()
 
 
+def unpruned(message: bytes) -> bytes:
+    """Returns a checkpoint's message as it was before anything was pruned."""
+    body, _, last = message.rstrip(b"\n").rpartition(b"\n")
+    return body + b"\n" if last.startswith(b"Gitcp-Pruned: ") else message
+
+
 def _pairs(commit: Commit) -> dict[str, str]:
     last = commit.message.rstrip(b"\n").rpartition(b"\n\n")[2]
     return {

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gitcp.errors import NotFoundError, PartialError
+from gitcp.errors import BranchMovedError, NotFoundError, PartialError
 from gitcp.format import layout
 from gitcp.git import remote as remotes
+from gitcp.git.reclaim import store_locked
 from gitcp.git.remote import RefusedError
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits, Told
@@ -14,6 +15,7 @@ from gitcp.ops.intake import judge, limits_of, our_tips, refusal
 from gitcp.ops.push import parts
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import (
+    PRUNED,
     REJECTED,
     UP_TO_DATE,
     Adopted,
@@ -21,10 +23,12 @@ from gitcp.sharing.adopt import (
     copy,
     fork,
     holds,
+    move,
     remember,
 )
 from gitcp.sharing.quarantine import Quarantine
 from gitcp.sharing.validate import Fault, Key, branch_key
+from gitcp.store.lineage import is_pruned_form
 
 
 class Pulled(NamedTuple):
@@ -82,7 +86,9 @@ def pull(
                 )
                 continue
             back = _goes_back(workspace, seen[key], oid)
-            made = _take(workspace, opened, key, oid, place, rewound=back)
+            made = _pruned(workspace, opened, key, oid, seen[key])
+            if made is None:
+                made = _take(workspace, opened, key, oid, place, rewound=back)
             if seen[key] != oid:
                 ref = f"{prefix}{key[0]}/{key[1]}"
                 remember(workspace.repository, opened, ref, seen[key], oid)
@@ -210,8 +216,49 @@ def _goes_back(workspace: Workspace, seen: str | None, oid: str) -> bool:
     """Whether what a remote had once is not in what it has now."""
     if seen is None or seen == oid:
         return False
-    before = workspace.store.checkpoint(seen)
-    return before is not None and not holds(workspace.store, oid, before)
+    store = workspace.store
+    before = store.checkpoint(seen)
+    return (
+        before is not None
+        and not holds(store, oid, before)
+        and not is_pruned_form(store, of=seen, line=oid)
+    )
+
+
+def _pruned(
+    workspace: Workspace, opened: Transaction, key: Key, oid: str, seen: str | None
+) -> Adopted | None:
+    """Deals with a branch that was pruned on one side; None where it was on neither.
+
+    Ours is replaced only if that remote had all of it when it was seen last: nobody
+    else can make checkpoints go that were never theirs.
+
+    Raises:
+        BusyError: `gc` or a pruning is at work here.
+    """
+    store = workspace.store
+    ref = f"{layout.SESSIONS}{key[0]}/{key[1]}"
+    ours = store.repository.refs.read(ref)
+    tip = None if ours is None else store.checkpoint(ours)
+    if ours is None or tip is None or ours == oid:
+        return None
+    session, branch = tip.session, tip.branch
+    if is_pruned_form(store, of=oid, line=ours):
+        why = "pruned here and not there; `gitcp push --pruned` does it there"
+        return Adopted(session, branch, UP_TO_DATE, branch, ours, why)
+    if (
+        seen is None
+        or not holds(store, seen, tip)
+        or not is_pruned_form(store, of=ours, line=oid)
+    ):
+        return None
+    try:
+        with store_locked(store.repository, timeout=1):
+            move(store.repository, opened, ref, ours, oid)
+    except BranchMovedError:
+        return None
+    why = "older checkpoints were pruned there"
+    return Adopted(session, branch, PRUNED, branch, oid, why)
 
 
 def _take(

@@ -19,14 +19,17 @@ from gitcp.sharing.adopt import (
     CREATED,
     FAST_FORWARD,
     FORKED,
+    PRUNED,
     REJECTED,
     UP_TO_DATE,
     remember,
 )
 from gitcp.sharing.validate import Key
+from gitcp.store.lineage import is_pruned_form
 
 _TRIES = 30
 _GREW = "it went on there, too"
+_PRUNED_HERE = "older checkpoints were pruned here, not there: --pruned does it there"
 _LONGEST_PAUSE = 1.0
 # What a server says when somebody else was faster, or holds the lock right now.
 _STALE = ("stale info", "fetch first", "non-fast-forward")
@@ -69,6 +72,7 @@ def push(
     remote: str | None = None,
     sessions: Sequence[str] = (),
     *,
+    pruned: bool = False,
     dry_run: bool = False,
     scan: Scan | None = None,
     progress: Told | None = None,
@@ -77,8 +81,9 @@ def push(
     """Sends sessions (`SESSION` or `SESSION/BRANCH`; all where none is named).
 
     A branch only moves forward there. What cannot is `rejected`, and the rest is sent;
-    see `refuse_rejected`. What leaves is looked through first, by `scan`: the default
-    refuses secrets as the settings say.
+    see `refuse_rejected`. With `pruned` a branch whose old checkpoints were pruned here is
+    replaced there, too, if it holds nothing else there; by lease. What leaves is looked
+    through first, by `scan`: the default refuses secrets as the settings say.
 
     Raises:
         SecretsFoundError: it holds secrets; nothing was sent.
@@ -90,9 +95,9 @@ def push(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
     gate = scan or Gate()
-    return _Push(workspace, place, gate, progress, interactive=interactive).run(
-        chosen(workspace, sessions), dry_run=dry_run
-    )
+    return _Push(
+        workspace, place, gate, progress, pruned=pruned, interactive=interactive
+    ).run(chosen(workspace, sessions), dry_run=dry_run)
 
 
 def chosen(workspace: Workspace, sessions: Sequence[str]) -> dict[Key, str]:
@@ -140,8 +145,11 @@ def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
     if not rejected:
         return
     names = [f"{one.session}/{one.branch}: {one.reason}" for one in rejected]
+    pruned = all(one.reason == _PRUNED_HERE for one in rejected)
     hint = (
-        f"`gitcp pull {remote}` keeps their line as a fork beside yours;"
+        f"`gitcp push {remote} --pruned` takes the old checkpoints away there as well"
+        if pruned
+        else f"`gitcp pull {remote}` keeps their line as a fork beside yours;"
         f" `gitcp fork NAME`, then `gitcp push {remote}`, shares yours under a new name"
     )
     if len(rejected) == len(pushed):
@@ -161,8 +169,10 @@ class _Push:
         scan: Scan,
         progress: Told | None,
         *,
+        pruned: bool,
         interactive: bool,
     ) -> None:
+        self._pruned = pruned
         self._workspace = workspace
         self._store = workspace.store
         self._remote = remote
@@ -250,10 +260,14 @@ class _Push:
             return Pushed(session, branch, UP_TO_DATE, branch, oid)
         if self._follows(old, oid):
             return Update(ref, old, oid)
-        if self._follows(oid, old):
+        if self._follows(oid, old) or is_pruned_form(self._store, of=oid, line=old):
             return Pushed(
                 session, branch, UP_TO_DATE, branch, old, "there is more there: pull"
             )
+        if is_pruned_form(self._store, of=old, line=oid):
+            if self._pruned:
+                return Update(ref, old, oid)
+            return self._rejected(key, oid, _PRUNED_HERE)
         return self._rejected(key, oid, _GREW)
 
     def _follows(self, old: str, new: str) -> bool:
@@ -304,6 +318,8 @@ class _Push:
     def _result(self, key: Key, update: Update) -> Pushed:
         session, branch = self._store.names(key, update.new)
         result = CREATED if update.old is None else FAST_FORWARD
+        if update.old is not None and not self._follows(update.old, update.new):
+            result = PRUNED
         return Pushed(session, branch, result, branch, update.new)
 
     def _rejected(self, key: Key, oid: str, reason: str) -> Pushed:

@@ -25,6 +25,8 @@ _RETRIES = 20
 
 CREATED, FAST_FORWARD = "created", "fast-forward"
 UP_TO_DATE, FORKED, REJECTED = "up-to-date", "forked", "rejected"
+# Replaced by the same line without its oldest checkpoints.
+PRUNED = "pruned"
 
 
 class Adopted(NamedTuple):

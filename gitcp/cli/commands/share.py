@@ -72,12 +72,18 @@ def _remote(workspace: Workspace, given: str | None) -> str:
     metavar="FINGERPRINT",
     help="Let this secret pass, this once (may be given many times)",
 )
+@click.option(
+    "--pruned",
+    is_flag=True,
+    help="Take checkpoints that were pruned here away there, too",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be sent")
 def push_command(
     out: Output,
     remote: str | None,
     sessions: tuple[str, ...],
     allow: tuple[str, ...],
+    pruned: bool,
     dry_run: bool,
 ) -> None:
     """Send sessions to a remote, all of them where none is named.
@@ -99,6 +105,7 @@ def push_command(
         workspace,
         name,
         sessions,
+        pruned=pruned,
         dry_run=dry_run,
         scan=gate,
         progress=transfer_progress(out),

@@ -1,0 +1,40 @@
+"""Telling a pruned line from another one: the same checkpoints, under other commits."""
+
+from collections.abc import Iterator
+
+from gitcp.format.commit import unpruned
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Store
+
+
+def is_pruned_form(store: Store, *, of: str, line: str) -> bool:
+    """Whether the line below one tip is that below another, pruned and perhaps grown.
+
+    That is: nothing but older checkpoints is missing in it, and what it has is the same:
+    ids, numbers, files, conversation and words. Both tips are commits; one that is not
+    here is no form of anything.
+    """
+    objects = store.repository.objects
+    if of == line or not all(objects.exists(bytes.fromhex(tip)) for tip in (of, line)):
+        return False
+    old, new = store.checkpoint(of), store.checkpoint(line)
+    if old is None or new is None:
+        return False
+    mine = store.line(new)
+    start = next((one for one in mine if one.id == old.id), None)
+    if start is None or start == old or not _same(start, old):
+        return False
+    return all(_found(one, theirs) for theirs in [store.line(old)] for one in mine)
+
+
+def _found(wanted: Checkpoint, line: Iterator[Checkpoint]) -> bool:
+    """Looks for the same checkpoint further down a line."""
+    return any(_same(one, wanted) for one in line if one.id == wanted.id)
+
+
+def _same(one: Checkpoint, other: Checkpoint) -> bool:
+    return one == other or (
+        one.raw.tree == other.raw.tree
+        and one.raw.committer == other.raw.committer
+        and unpruned(one.raw.message) == unpruned(other.raw.message)
+    )

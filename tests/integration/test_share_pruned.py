@@ -1,0 +1,160 @@
+"""Sessions that were pruned on one side, between clones."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.support.clones import refs, results, save
+from tests.support.gitrepo import git, git_line
+from tests.support.inprocess import fails, invoke, ok
+
+HOOK = Path(__file__).resolve().parents[2] / "hooks" / "update"
+REF = "refs/gitcp/s/main/main"
+
+
+def seqs(repo, *args: str) -> list[int]:
+    return [one["seq"] for one in ok(repo, "log", *args)["checkpoints"]]
+
+
+def history(repo, count: int = 6) -> None:
+    for number in range(1, count + 1):
+        save(repo, a_py=b"%d" % number)
+
+
+def prune(repo) -> None:
+    assert ok(repo, "prune", "--keep-last", "2", "-y")["removed"]
+
+
+def test_a_pruned_session_is_pushed_when_asked_to_and_taken_over(ann, hub, bob):
+    history(ann)
+    ok(ann, "fork", "4", "side", "--no-switch")
+    ok(ann, "push")
+    ok(bob, "pull")
+    prune(ann)
+    there = refs(hub)
+    said = fails(ann, 12, "push")
+    assert "--pruned" in said
+    assert refs(hub) == there
+    # Nothing comes back, and no fork is made of it.
+    assert results(ann, "pull")["main/main"] == ("up-to-date", "main")
+    save(ann, a_py=b"more")
+    assert results(ann, "push", "--pruned") == {
+        "main/main": ("pruned", "main"),
+        "main/side": ("pruned", "side"),
+    }
+    assert results(ann, "push", "--pruned")["main/main"] == ("up-to-date", "main")
+    kept = ok(ann, "log")["checkpoints"]
+    assert results(bob, "pull") == {
+        "main/main": ("pruned", "main"),
+        "main/side": ("pruned", "side"),
+    }
+    assert [(one["id"], one["seq"]) for one in ok(bob, "log")["checkpoints"]] == [
+        (one["id"], one["seq"]) for one in kept
+    ]
+    assert refs(bob).count(b"~origin") == 0
+    assert results(bob, "pull")["main/main"] == ("up-to-date", "main")
+    for repo in (ann, bob):
+        assert ok(repo, "gc")["dropped"] > 0
+        assert ok(repo, "verify")["ok"]
+        git(repo, "fsck", "--strict")
+    # And it goes on as before.
+    save(bob, a_py=b"bob's")
+    assert results(bob, "push")["main/main"] == ("fast-forward", "main")
+    assert results(ann, "pull")["main/main"] == ("fast-forward", "main")
+    assert seqs(ann) == [8, 7, 6, 5, 4]
+
+
+def test_who_has_something_of_ones_own_keeps_it(ann, hub, bob):
+    history(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    mine = save(bob, a_py=b"bob's")
+    prune(ann)
+    ok(ann, "push", "--pruned")
+    before = refs(bob)
+    assert results(bob, "pull")["main/main"] == ("forked", "main~origin")
+    assert ok(bob, "log")["checkpoints"][0]["id"] == mine["id"]
+    assert seqs(bob) == [7, 6, 5, 4, 3, 2, 1]
+    assert git_line(bob, "rev-parse", REF).encode() in before
+    assert ok(bob, "verify")["ok"]
+
+
+def test_what_was_saved_there_meanwhile_is_not_replaced(ann, hub, bob):
+    history(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    save(bob, a_py=b"bob's")
+    ok(bob, "push")
+    prune(ann)
+    there = refs(hub)
+    fails(ann, 12, "push", "--pruned")
+    assert refs(hub) == there
+
+
+def test_a_remote_cannot_take_away_what_it_never_had(ann, hub, bob):
+    """It offers our newest checkpoint, and says that all before were pruned."""
+    history(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    git(bob, "update-ref", "-d", "refs/gitcp/r/origin/main/main")
+    prune(ann)
+    ok(ann, "push", "--pruned")
+    assert results(bob, "pull")["main/main"] == ("forked", "main~origin")
+    assert seqs(bob) == [6, 5, 4, 3, 2, 1]
+
+
+def test_other_content_under_the_same_ids_is_no_pruning(ann, hub, bob):
+    history(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    prune(ann)
+    # The same message on another tree.
+    raw = git(ann, "cat-file", "commit", f"{REF}~1")
+    tree = git_line(ann, "rev-parse", f"{REF}~1^{{tree}}").encode()
+    other = git_line(ann, "rev-parse", f"{REF}^{{tree}}").encode()
+    made = git(
+        ann, "hash-object", "-t", "commit", "-w", "--stdin",
+        input=raw.replace(tree, other),
+    ).strip()  # fmt: skip
+    tip = git(ann, "cat-file", "commit", REF)
+    parent = git_line(ann, "rev-parse", f"{REF}~1").encode()
+    new = git(
+        ann, "hash-object", "-t", "commit", "-w", "--stdin",
+        input=tip.replace(parent, made),
+    ).strip()  # fmt: skip
+    git(ann, "update-ref", REF, new.decode())
+    fails(ann, 12, "push", "--pruned")
+    git(ann, "push", "-q", "--force", "origin", f"{REF}:{REF}")
+    done = invoke(bob, "pull")
+    assert b"pruned" not in done.stdout
+    assert seqs(bob) == [6, 5, 4, 3, 2, 1]
+
+
+def test_the_servers_hook_takes_a_gap_that_says_so(ann, hub, bob):
+    shutil.copy(HOOK, hub / "hooks" / "update")
+    history(ann)
+    ok(ann, "fork", "3", "side", "--no-switch")
+    ok(ann, "push")
+    prune(ann)
+    there = refs(hub)
+    assert invoke(ann, "push", "--pruned").returncode == 12
+    assert refs(hub) == there
+    git(hub, "config", "gitcp.allowPruned", "true")
+    assert results(ann, "push", "--pruned")["main/main"] == ("pruned", "main")
+    save(ann, a_py=b"more")
+    assert results(ann, "push")["main/main"] == ("fast-forward", "main")
+    ok(bob, "pull")
+    assert seqs(bob, "-s", "main/main") == [7, 6, 5, 3]
+    # A gap without a word is refused still.
+    lost = git(ann, "cat-file", "commit", REF).split(b"\n")
+    raw = b"\n".join(
+        b"Gitcp-Seq: 12" if one.startswith(b"Gitcp-Seq") else one for one in lost
+    )
+    forged = git(ann, "hash-object", "-t", "commit", "-w", "--stdin", input=raw)
+    done = git(
+        ann, "push", "-q", "--force", "origin",
+        f"{forged.decode().strip()}:{REF}", check=False,
+    )  # fmt: skip
+    assert not done
+    assert forged.strip() not in refs(hub)
