@@ -8,6 +8,7 @@ from gitcp.errors import UsageError
 
 # thing -> module; imported on use
 THINGS = {
+    "skill": "gitcp.ops.skill_install",
     "git-hooks": "gitcp.ops.git_install",
     "claude-code": "gitcp.ops.agent_install",
     "codex": "gitcp.ops.agent_install",

@@ -6,10 +6,11 @@ import click
 
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
-from gitcp.cli.render import size
+from gitcp.cli.render import count, size
+from gitcp.errors import PartialError
 from gitcp.ops.select import select
 from gitcp.ops.transfer import export, take_in
-from gitcp.ops.workspace import open_workspace
+from gitcp.ops.workspace import Workspace, open_workspace
 
 
 @command("export")
@@ -46,13 +47,20 @@ def export_command(out: Output, selector: str, file: str, force: bool) -> None:
 @command("import")
 @click.argument("file", metavar="FILE")
 def import_command(out: Output, file: str) -> None:
-    """Take in a session that `gitcp export` wrote.
+    """Take in a session that `gitcp export` wrote, or a `.session` directory.
 
     Everything is checked before anything is taken. Files do not change: `gitcp
     restore` brings them. Where a branch grew on both sides, theirs becomes a fork.
+
+    Of a directory with checkpoints that other tools wrote as markdown, the decision
+    log and the files themselves come into the session `old-session`.
     """
     workspace = open_workspace(out.directory)
-    adopted = take_in(workspace, Path(out.directory, file))
+    path = Path(out.directory, file)
+    if path.is_dir():
+        _import_directory(out, workspace, path)
+        return
+    adopted = take_in(workspace, path)
     if out.json:
         out.document(
             {
@@ -75,3 +83,41 @@ def import_command(out: Output, file: str) -> None:
         out.print(f"  {one.result:<12} {place}")
         if one.result == "forked":
             out.note(f"  {one.branch} grew here and there: both are kept")
+
+
+def _import_directory(out: Output, workspace: Workspace, path: Path) -> None:
+    from gitcp.ops.import_session import SESSION, import_session
+
+    done = import_session(workspace, path)
+    if out.json:
+        tip = done.tip
+        result = "created" if tip and tip.seq == done.checkpoints else "fast-forward"
+        branch = {
+            "session": SESSION,
+            "branch": "main",
+            "result": result if done.checkpoints else "up-to-date",
+            "as": "main",
+            "commit": tip.commit if tip else None,
+        }
+        out.document(
+            {
+                "schema": "gitcp.import/1",
+                "branches": [branch],
+                "checkpoints": done.checkpoints,
+                "entries": done.entries,
+                "left": list(done.left),
+            }
+        )
+    else:
+        made = count(done.checkpoints, "checkpoint")
+        entries = count(done.entries, "log line")
+        out.print(f"took {made} with {entries} into {SESSION}")
+        if done.known:
+            out.note(f"  {count(done.known, 'file')} were here already")
+        out.note(f"`gitcp decisions {SESSION}:last` shows them")
+    if done.left:
+        raise PartialError(
+            f"{count(len(done.left), 'file')} could not be taken in as checkpoints",
+            left=done.left,
+            hint="the originals that could be read are kept all the same",
+        )

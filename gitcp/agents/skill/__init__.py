@@ -1,0 +1,108 @@
+"""The skill: what tells an agent how to use gitcp, and where each client looks for it.
+
+Claude Code gets slash commands besides. Each file ends in a line that says it is ours and
+what it was, so that one that somebody has written or changed is known, and left alone.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+COMMANDS = ("checkpoint", "checkpoints", "restore", "rollback", "prune")
+_NAME = "gitcp"
+_MARK = re.compile(
+    rb"\n<!-- gitcp install skill: ([0-9a-f]{64}) (\d+) -->\n\Z", re.ASCII
+)
+_RULE = """\
+---
+description: {description}
+globs:
+alwaysApply: false
+---
+"""
+_FRONT = re.compile(r"\A---\n.*?^---\n", re.DOTALL | re.MULTILINE)
+_DESCRIPTION = re.compile(r"^description: (.*)$", re.MULTILINE)
+
+
+class SkillFile(NamedTuple):
+    """A file to install, without its mark, and the clients that read it."""
+
+    path: Path
+    content: bytes
+    clients: str
+
+
+def project_files(top: Path) -> list[SkillFile]:
+    """Returns what a project holds for everybody who works in it."""
+    return [
+        *_claude(top / ".claude"),
+        _skill(top / ".agents" / "skills", "Codex, OpenCode, OpenClaw"),
+        SkillFile(top / ".cursor" / "rules" / f"{_NAME}.mdc", _rule(), "Cursor"),
+    ]
+
+
+def user_files(home: Path, environment: Mapping[str, str]) -> list[SkillFile]:
+    """Returns what a user has in all projects."""
+    own = environment.get("CLAUDE_CONFIG_DIR")
+    return [
+        *_claude(Path(own) if own else home / ".claude"),
+        _skill(home / ".agents" / "skills", "Codex, OpenCode, OpenClaw"),
+        _skill(home / ".cursor" / "skills", "Cursor"),
+    ]
+
+
+def _claude(root: Path) -> list[SkillFile]:
+    return [
+        *(
+            SkillFile(
+                root / "commands" / f"{name}.md",
+                _text(f"commands/{name}.md").encode(),
+                "Claude Code",
+            )
+            for name in COMMANDS
+        ),
+        _skill(root / "skills", "Claude Code"),
+    ]
+
+
+def _skill(root: Path, clients: str) -> SkillFile:
+    return SkillFile(root / _NAME / "SKILL.md", _text("SKILL.md").encode(), clients)
+
+
+def _rule() -> bytes:
+    """The same for a client that knows rules: other words above, the same text below."""
+    text = _text("SKILL.md")
+    found = _DESCRIPTION.search(text)
+    assert found is not None
+    return (_RULE.format(description=found[1]) + _FRONT.sub("", text)).encode()
+
+
+def _text(name: str) -> str:
+    return (files(__name__) / name).read_text("utf-8")
+
+
+class Mark(NamedTuple):
+    """What an installed file says: whether it is as we wrote it, directories made for it."""
+
+    unchanged: bool
+    made: int
+    content: bytes
+
+
+def marked(content: bytes, made: int) -> bytes:
+    """Returns a file with its mark; `made` directories were made for it."""
+    digest = hashlib.sha256(content).hexdigest()
+    return content + f"\n<!-- gitcp install skill: {digest} {made} -->\n".encode()
+
+
+def mark_of(raw: bytes) -> Mark | None:
+    """Returns the mark of a file, or None where it is not one of ours."""
+    found = _MARK.search(raw)
+    if found is None:
+        return None
+    content = raw[: found.start()]
+    same = hashlib.sha256(content).hexdigest().encode() == found[1]
+    return Mark(same, int(found[2]), content)

@@ -1,0 +1,145 @@
+"""`gitcp install skill`: what agents are given, and nothing of anybody else's touched."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gitcp.agents import skill
+from gitcp.cli.app import COMMANDS
+from gitcp.format import frontmatter
+from tests.support.gitrepo import tree_bytes
+from tests.support.inprocess import fails, invoke, ok
+
+IN_PROJECT = {
+    ".claude/commands/checkpoint.md",
+    ".claude/commands/checkpoints.md",
+    ".claude/commands/restore.md",
+    ".claude/commands/rollback.md",
+    ".claude/commands/prune.md",
+    ".claude/skills/gitcp/SKILL.md",
+    ".agents/skills/gitcp/SKILL.md",
+    ".cursor/rules/gitcp.mdc",
+}
+OF_USER = {path for path in IN_PROJECT if path.startswith((".claude/", ".agents/"))} | {
+    ".cursor/skills/gitcp/SKILL.md"
+}
+
+
+def files(root: Path) -> set[str]:
+    return {
+        path.decode()
+        for path, node in tree_bytes(root).items()
+        if node[0] == "file" and path.startswith(b".")
+    }
+
+
+def test_a_project_gets_commands_and_skills_and_gives_them_back(repo):
+    before = tree_bytes(repo)
+    done = ok(repo, "install", "skill", "--scope", "project")["done"]
+    assert [one["changed"] for one in done] == [True]
+    assert files(repo) - {".gitignore"} == IN_PROJECT
+    installed = tree_bytes(repo)
+    again = ok(repo, "install", "skill", "--scope", "project")["done"]
+    assert [one["changed"] for one in again] == [False]
+    assert tree_bytes(repo) == installed
+    ok(repo, "uninstall", "skill")
+    assert tree_bytes(repo) == before
+
+
+def test_a_user_gets_them_everywhere(repo, sealed, tmp_path):
+    (sealed / ".claude").mkdir()
+    before = tree_bytes(sealed)
+    nowhere = tmp_path / "nowhere"
+    nowhere.mkdir()
+    ok(nowhere, "install", "skill")
+    assert files(sealed) == OF_USER
+    assert b"skill" in invoke(repo, "status").stdout
+    ok(repo, "uninstall", "skill")
+    # The directory was there before, and empty.
+    assert tree_bytes(sealed) == before
+
+
+def test_claude_code_may_keep_its_files_elsewhere(repo, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+    ok(repo, "install", "skill")
+    assert (tmp_path / "config" / "commands" / "checkpoint.md").exists()
+
+
+def test_files_of_the_users_own_stay(repo):
+    own = repo / ".claude" / "commands" / "restore.md"
+    own.parent.mkdir(parents=True)
+    own.write_text("my own restore\n")
+    link = repo / ".claude" / "commands" / "prune.md"
+    link.symlink_to("elsewhere.md")
+    before = tree_bytes(repo)
+    said = fails(repo, 3, "install", "skill", "--scope", "project")
+    assert "restore.md is not gitcp's" in said
+    assert "prune.md is not gitcp's" in said
+    assert own.read_text() == "my own restore\n"
+    assert link.is_symlink()
+    assert (repo / ".claude" / "commands" / "checkpoint.md").exists()
+    ok(repo, "uninstall", "skill")
+    assert tree_bytes(repo) == before
+
+
+def test_a_file_that_was_changed_stays_and_is_told(repo):
+    ok(repo, "install", "skill", "--scope", "project")
+    changed = repo / ".claude" / "commands" / "restore.md"
+    text = changed.read_text().replace("Restore", "Bring back")
+    changed.write_text(text)
+    assert "was changed since" in fails(
+        repo, 3, "install", "skill", "--scope", "project"
+    )
+    assert "was changed since" in fails(repo, 3, "uninstall", "skill")
+    assert files(repo) - {".gitignore"} == {".claude/commands/restore.md"}
+    assert changed.read_text() == text
+
+
+def test_a_file_of_an_older_gitcp_is_brought_up_to_date(repo):
+    old = repo / ".claude" / "skills" / "gitcp" / "SKILL.md"
+    ok(repo, "install", "skill", "--scope", "project")
+    new = old.read_bytes()
+    mark = skill.mark_of(new)
+    assert mark is not None
+    old.write_bytes(skill.marked(b"---\nname: gitcp\n---\nolder\n", mark.made))
+    ok(repo, "install", "skill", "--scope", "project")
+    assert old.read_bytes() == new
+
+
+def test_what_has_no_place_is_refused(repo, tmp_path):
+    assert "--scope user" in fails(repo, 2, "install", "skill", "--scope", "local")
+    assert "no git repository" in fails(
+        tmp_path, 2, "install", "skill", "--scope", "project"
+    )
+
+
+@pytest.mark.parametrize(
+    "one", skill.project_files(Path("/p")), ids=lambda one: str(one.path)
+)
+def test_front_matter_is_what_the_clients_read(one):
+    found = frontmatter.split(one.content.decode())
+    assert isinstance(found.fields["description"], str)
+    # What the client with the least room shows of it.
+    assert len(found.fields["description"]) < 160
+    if one.path.name == "SKILL.md":
+        assert found.fields["name"] == one.path.parent.name == "gitcp"
+
+
+def test_every_command_that_an_agent_is_told_of_exists():
+    """And every option: they are asked for by `--help`."""
+    helps: dict[str, str] = {}
+    for one in skill.project_files(Path("/p")):
+        text = one.content.decode().replace("\\\n", " ")
+        for command, rest in re.findall(r"gitcp ([a-z]+)([^`\n)]*)", text):
+            if command in {"install", "says", "refuses", "go"}:
+                continue
+            assert command in {*COMMANDS, "prune"}, command
+            if command not in COMMANDS:
+                continue
+            if command not in helps:
+                helps[command] = invoke(Path("/"), command, "--help").stdout.decode()
+            for option in re.findall(r"(?<=\s)--?[a-z][a-z-]*", rest):
+                assert option in helps[command], (command, option)
