@@ -32,6 +32,7 @@ _ESCAPES = dict(
         strict=True,
     )
 )
+_COLON = re.compile(r":(?=[ \t]|$)")
 _QUOTE = re.compile("[\"']")
 _QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'""")
 _SPACE = " \t"
@@ -128,7 +129,7 @@ class _Reader:
                 self._lines[self._at] = " " * inner + rest
                 items.append(self._node(depth + 1))
             else:
-                items.append(self._value(rest, indent))
+                items.append(self._value(rest, indent, beside=False))
         return items
 
     def _mapping(self, indent: int, depth: int) -> dict[str, Value]:
@@ -163,7 +164,7 @@ class _Reader:
         listed = dash and at == indent and (content == "-" or content.startswith("- "))
         return self._node(depth + 1) if at > indent or listed else None
 
-    def _value(self, rest: str, indent: int) -> Value:
+    def _value(self, rest: str, indent: int, *, beside: bool = True) -> Value:
         if block := _BLOCK.fullmatch(rest):
             return self._block(block, indent)
         if rest.startswith("["):
@@ -171,7 +172,7 @@ class _Reader:
         if rest[0] in "\"'":
             return self._quoted(rest, indent)
         self._lines[self._at] = " " * (indent + 1) + rest
-        return self._continued(indent + 1)
+        return self._continued(indent + 1, beside=beside)
 
     def _block(self, match: re.Match[str], indent: int) -> str:
         """Reads `|` (line by line) or `>` (lines of a paragraph joined)."""
@@ -191,8 +192,12 @@ class _Reader:
         text = text.rstrip("\n")
         return text if "-" in match[2] + match[4] or not text else text + "\n"
 
-    def _continued(self, indent: int) -> Value:
-        """Reads plain text, which may go on in lines indented as much."""
+    def _continued(self, indent: int, *, beside: bool = False) -> Value:
+        """Reads plain text, which may go on in lines indented as much.
+
+        `beside` a key it may hold `: `, as people write it, who need not know that YAML
+        wants quotes then. Elsewhere that may have been meant as a key.
+        """
         text = ""
         last = self._at
         while (found := self._peek()) is not None:
@@ -204,6 +209,8 @@ class _Reader:
                     self._at += 1
                     return {}
                 raise self._error(f"{content[:20]!r} is more YAML than is read here")
+            if (text or not beside) and _COLON.search(content):
+                raise self._error("a text with a colon in it needs quotes")
             if any(line.strip(_SPACE) for line in self._lines[last : self._at]):
                 raise self._error("a comment stands inside a text")
             blank = self._at - last
