@@ -88,6 +88,38 @@ def test_the_end_of_a_session_saves_what_no_turn_has(agent, repo):
     assert made.conversation().splitlines()[-1].endswith(b"}")
 
 
+def test_the_end_of_a_turn_waits_for_the_last_words(agent):
+    """The client calls its hook some milliseconds before it writes them."""
+    agent.ask("one")
+    late = threading.Timer(0.4, agent.spoke, ("assistant", "done at last"))
+    late.start()
+    made = agent.hook("Stop", last_assistant_message="done at last")
+    late.join()
+    assert made is not None
+    assert made.conversation() == agent.transcript.read_bytes()
+    # Not for ever: something else may have been meant.
+    agent.ask("two")
+    made = agent.hook("Stop", last_assistant_message="never written")
+    assert made is not None
+    assert made.conversation() == agent.transcript.read_bytes()
+
+
+def test_a_batch_of_tools_waits_for_its_results(agent, repo):
+    setting(repo, "frequency", "tool")
+    agent.ask("one")
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
+    message = {"role": "user", "content": [result]}
+    late = threading.Timer(
+        0.4, agent.record, ("user",), {"uuid": "u9", "message": message}
+    )
+    late.start()
+    calls = [{"tool_name": "Bash", "tool_use_id": "t1"}]
+    made = agent.hook("PostToolBatch", tool_calls=calls)
+    late.join()
+    assert made is not None
+    assert b'"tool_use_id": "t1"' in made.conversation()
+
+
 def test_a_save_adds_only_what_is_new(agent):
     for number in range(5):
         agent.turn(f"turn {number}", new=str(number))
@@ -119,19 +151,18 @@ def test_transcripts_of_older_clients_work_alike(agent):
     assert found["resume"].startswith("claude --resume ")
 
 
-def test_a_line_that_is_being_written_waits_for_the_next_save(agent):
+def test_a_line_that_is_being_written_waits_for_the_next_save(agent, repo):
     agent.turn("one", new="1")
-    agent.write(b'{"type":"assistant","mess')
-    made = agent.turn("two", new="2")
-    assert made is not None
     whole = agent.transcript.read_bytes()
-    assert whole.startswith(made.conversation())
-    agent.write(b'{"type":"torn')
-    last = agent.hook("SessionEnd")
-    assert stored(agent) == agent.transcript.read_bytes().rpartition(b"\n")[
-        0
-    ] + b"\n" or (last is None)
-    assert b'{"type":"torn' not in stored(agent)
+    agent.write(b'{"type":"assistant","mess')
+    for number, hook in enumerate(("Stop", "SessionEnd")):
+        (repo / "new").write_text(f"saved {number}")
+        made = agent.hook(hook, last_assistant_message="")
+        assert made is not None
+        assert made.conversation() == whole
+    agent.write(b'age":{}}\n')
+    agent.turn("two", new="2")
+    assert stored(agent).startswith(whole + b'{"type":"assistant","message":{}}\n')
 
 
 @pytest.mark.parametrize("how", ["shorter", "other end", "other middle", "new file"])
@@ -469,6 +500,11 @@ def test_undo_hands_the_later_conversation_back(agent, repo):
     done = ok(repo, "undo", "--yes")
     (copy,) = agent.transcript.parents[1].glob(f"*/{done['resume'].split()[-1]}.jsonl")
     assert copy.read_bytes() == made.conversation()
+
+
+def test_an_empty_selector_is_not_the_last(agent, repo):
+    agent.turn("one", new="1")
+    assert "is empty" in fails(repo, 2, "restore", "", "--yes")
 
 
 def test_status_tells_who_grows_what(agent, repo):
