@@ -478,3 +478,40 @@ def test_the_parent_process_and_its_child_both_go_on(tmp_path):
         assert {"child", "parent"} <= set(found)
         assert len(found) == 5
         assert len(list(saver.list(at("of the child")))) == 2
+
+
+@pytest.mark.parametrize("damage", ["gone", "garbage", "cut", "another", "old", "kept"])
+def test_the_index_that_is_left_for_the_next_process_is_never_trusted(damage, tmp_path):
+    store = tmp_path / "s"
+    with opened(store) as saver:
+        made = chain(saver, "t", 40)
+        chain(saver, "u", 40)
+        saver.flush()
+        left = {path.name: path for path in (store / "gitcp" / "graph").iterdir()}
+        index = left["langgraph-t.index"]
+        old = index.read_bytes()
+        saver.delete_thread("u")
+        put(saver, made[9], {"n": "fork"}, 10)
+        config = made[-1]
+        for step in range(40, 80):
+            config = put(saver, config, {"n": step}, step)
+        before = everything(saver)
+    match damage:
+        case "gone":
+            index.unlink()
+        case "garbage":
+            index.write_bytes(b"\x92\x01" + os.urandom(500))
+        case "cut":
+            index.write_bytes(index.read_bytes()[:-40])
+        case "old":
+            index.write_bytes(old)
+        case "another":
+            with opened(store) as saver:
+                chain(saver, "v", 40)
+            (store / "gitcp" / "graph" / "langgraph-v.index").rename(index)
+            with opened(store) as saver:
+                saver.delete_thread("v")
+    with opened(store) as other:
+        assert everything(other) == before
+        made = put(other, at("t"), {"n": "root"}, 0)
+        assert other.get_tuple(made).checkpoint["channel_values"] == {"n": "root"}

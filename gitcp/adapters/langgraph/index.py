@@ -1,10 +1,13 @@
-"""What a thread holds, learnt from its commits alone: nothing here is on disk."""
+"""What a thread holds, learnt from its commits alone (docs/format.md, 15)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
 
 from gitcp.adapters.langgraph.events import PUT, Key, Said, decode_said
-from gitcp.format.commit import Commit, Trailers, trailers_of
+from gitcp.format.commit import Commit, trailers_of
 
 ROOT = ""
 
@@ -29,6 +32,22 @@ class Node:
     branch: str
 
 
+class Applied(NamedTuple):
+    """What taking in one commit needs; `own` is the branch it was made for."""
+
+    oid: bytes
+    parent: bytes | None
+    branch: str
+    own: str
+    seq: int
+    said: Said | None
+
+
+_VERSION = 1
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(tuple[int, list[Applied]])
+
+
 @dataclass(slots=True)
 class Index:
     """Checkpoints, writes and lines of one thread. Branches are ref components."""
@@ -42,6 +61,7 @@ class Index:
     _latest: dict[str, str] = field(default_factory=dict)
     # The root checkpoint that was the newest one at each commit.
     _heads: dict[bytes, str | None] = field(default_factory=dict)
+    _applied: "list[Applied]" = field(default_factory=list)
 
     def __contains__(self, oid: bytes) -> bool:
         return oid in self._heads
@@ -55,14 +75,41 @@ class Index:
         trailers = trailers_of(commit)
         assert trailers is not None
         parent = commit.parents[0] if commit.parents else None
-        head = self._heads.get(parent) if parent is not None else None
         said = decode_said(commit)
-        if said is not None:
-            head = self._take(oid, said, trailers, head)
-        self._heads[oid] = head
-        name = branch or trailers.branch
-        self.lines[name] = Line(name, oid, trailers.seq, head)
-        self.last = name
+        own = trailers.branch
+        self._apply(Applied(oid, parent, branch or own, own, trailers.seq, said))
+
+    def _apply(self, one: "Applied") -> None:
+        head = self._heads.get(one.parent) if one.parent is not None else None
+        if one.said is not None:
+            head = self._take(one.oid, one.said, one.own, head)
+        self._heads[one.oid] = head
+        self.lines[one.branch] = Line(one.branch, one.oid, one.seq, head)
+        self.last = one.branch
+        self._applied.append(one)
+
+    # --- kept between processes -----------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._applied)
+
+    def dump(self) -> bytes:
+        """Returns the index as bytes, for `load`."""
+        return _ENCODER.encode((_VERSION, self._applied))
+
+    @classmethod
+    def load(cls, raw: bytes) -> "Index | None":
+        """Returns an index that `dump` wrote; None where it is none."""
+        index = cls()
+        try:
+            version, applied = _DECODER.decode(raw)
+        except (msgspec.MsgspecError, UnicodeError):
+            return None
+        if version != _VERSION:
+            return None
+        for one in applied:
+            index._apply(one)
+        return index
 
     def place(self, name: str, tip: bytes, commit: Commit) -> None:
         """Notes a branch whose tip has been taken in with another one."""
@@ -71,11 +118,11 @@ class Index:
         self.lines[name] = Line(name, tip, trailers.seq, self._heads[tip])
 
     def _take(
-        self, oid: bytes, said: Said, trailers: Trailers, head: str | None
+        self, oid: bytes, said: Said, branch: str, head: str | None
     ) -> str | None:
         key = said.key
         if said.kind == PUT:
-            self.nodes[key] = Node(oid, said.parent, said.run, trailers.branch)
+            self.nodes[key] = Node(oid, said.parent, said.run, branch)
             newest = self._latest.get(key.namespace)
             if newest is None or key.ident > newest:
                 self._latest[key.namespace] = key.ident

@@ -2,11 +2,12 @@
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
+from gitcp import durable
 from gitcp.adapters.langgraph import events
 from gitcp.adapters.langgraph.builder import Builder, Pending, Step
 from gitcp.adapters.langgraph.events import WRITES, Key, Said, Typed, Write
@@ -27,6 +28,8 @@ from gitcp.store.redo import settle
 from gitcp.store.store import Store
 
 MAIN = "main"
+# So many commits read anew take a few milliseconds.
+_WORTH = 64
 
 # Settle at once when a log has grown to this, whatever the janitor is doing.
 LIMIT = 16 * 1024 * 1024
@@ -61,6 +64,9 @@ class Thread:
         self.log = RedoLog(repository, encode(session))
         self.mutex = threading.RLock()
         self.index = Index()
+        # Derived: losing it costs time.
+        self._cache = repository.store_dir / "graph" / f"{encode(session)}.index"
+        self._remembered = 0
         self._generation = -1
         self._signature: object = None
         # Lines that the redo log moves: their refs are behind.
@@ -120,6 +126,8 @@ class Thread:
 
     def _read_refs(self) -> None:
         tips = self._tips()
+        if tips and not self.index.lines:
+            self._recall()
         gone = self.index.lines.keys() - tips.keys() - self._moved
         # All of them: `main` first, for forks begin there.
         moved = [not self._forward(name, tips[name]) for name in sorted(tips)]
@@ -134,6 +142,23 @@ class Thread:
         self.forget()
         for name, tip in sorted(self._tips().items()):
             self._forward(name, tip)
+
+    def _recall(self) -> None:
+        """Takes up the index that an earlier process left; a commit of it may be gone."""
+        with suppress(OSError):
+            found = Index.load(self._cache.read_bytes())
+            if found is not None:
+                self.index = found
+                self._remembered = len(found)
+
+    def _remember(self) -> None:
+        """Leaves the index to the next process; without it, it reads every commit."""
+        if len(self.index) - self._remembered < _WORTH:
+            return
+        with suppress(OSError):
+            self._cache.parent.mkdir(mode=0o700, exist_ok=True)
+            durable.replace(self._cache, self.index.dump(), sync=False)
+            self._remembered = len(self.index)
 
     def _forward(self, name: str, tip: bytes) -> bool:
         """Takes in what is new on a branch; False where it did not just grow."""
@@ -169,6 +194,9 @@ class Thread:
     def forget(self) -> None:
         """Drops all that was learnt; the next call reads it again."""
         self.index = Index()
+        self._remembered = 0
+        with suppress(OSError):
+            self._cache.unlink(missing_ok=True)
         self._signature = None
         self.reader.forget()
 
@@ -416,6 +444,7 @@ class Thread:
         if self.log.exists():
             with self.current(write=True):
                 settle(self.repository, [self.log])
+                self._remember()
 
 
 def note_of(metadata: Mapping[str, Any]) -> str:
