@@ -21,6 +21,7 @@ from gitcp.format.checkpoint import Base
 from gitcp.format.commit import Commit, parse_commit, trailers_of
 from gitcp.format.tree import DIRECTORY, FILE, Entry
 from gitcp.git.objects import BLOB, COMMIT
+from gitcp.git.reclaim import store_locked
 from gitcp.git.redo import Move, Record, RedoLog
 from gitcp.names import decode, encode
 from gitcp.store.draft import FilesState
@@ -395,7 +396,9 @@ class Thread:
         with self.current(write=True) as index:
             gone = chosen(index)
             settle(self.repository, [self.log])
-            Relink(self.repository, self.session, gone).run()
+            timeout = self.repository.refs.lock_timeout
+            with store_locked(self.repository, timeout=timeout):
+                Relink(self.repository, self.session, gone).run()
             self.forget()
 
     def delete(self) -> None:
