@@ -44,6 +44,7 @@ COMMANDS = {
     "messages": "messages",
     "prune": "prune",
     "pull": "share",
+    "purge": "purge",
     "push": "share",
     "remote-sessions": "share",
     "restore": "restore",

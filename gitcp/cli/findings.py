@@ -67,7 +67,7 @@ def _place(place: Place) -> str:
     if place.kind in {"file", "checkpoint"}:
         what = f"{show_path(place.path)}:{place.number}"
     elif place.kind == "name":
-        what = f"a name{f' in {show_path(place.path)}' if place.path else ''}"
+        what = f"the name {show_path(place.path)}"
     elif place.number is not None and place.kind != "message":
         what += f", record {place.number}"
     return f"{where}  {what}"

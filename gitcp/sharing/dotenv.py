@@ -1,6 +1,5 @@
 """The values in a project's `.env` files: the secrets that are known for sure."""
 
-import base64
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote_from_bytes
 
 from gitcp.sharing import judge, rules
+from gitcp.sharing.erase import cores
 
 _LINE = re.compile(
     rb"(?m)^[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*[=:][ \t]*"
@@ -139,13 +139,7 @@ def needles(known: Iterable[bytes]) -> dict[bytes, bytes]:
     for value in known:
         found[value] = value
         found.setdefault(quote_from_bytes(value, safe="").encode(), value)
-        for shift in range(3):
-            # Of each alignment the letters that depend on nothing beside the value.
-            whole = base64.b64encode(b"\0" * shift + value)
-            first = (0, 2, 3)[shift]
-            last = len(whole) - (0, 3, 2)[(len(value) + shift) % 3] - 1
-            core = whole[first : last + 1].rstrip(b"=")
-            if len(core) >= _SHORTEST + 2:
-                found.setdefault(core, value)
-                found.setdefault(core.translate(bytes.maketrans(b"+/", b"-_")), value)
+        for core in cores(value):
+            found.setdefault(core, value)
+            found.setdefault(core.translate(bytes.maketrans(b"+/", b"-_")), value)
     return found

@@ -64,6 +64,7 @@ def look(
     known: Clean | None = None
     hits: dict[bytes, list[Hit]] = {}
     found: dict[str, tuple[str, list[Place]]] = {}
+    named: dict[bytes, str] = {}
     count = 0
     for piece in pieces:
         if scan is None or known is None:
@@ -87,11 +88,17 @@ def look(
         for hit in new:
             _, places = found.setdefault(hit.fingerprint, (hit.rule, []))
             places.append(_place(repository, piece, hit))
+            if piece.oid is None:
+                named[hit.value] = hit.fingerprint
     if known is not None:
         known.keep()
     return Report(
         tuple(
-            Finding(rule, fingerprint, tuple(dict.fromkeys(places)))
+            Finding(
+                rule,
+                fingerprint,
+                tuple(dict.fromkeys(_masked(place, named) for place in places)),
+            )
             for fingerprint, (rule, places) in found.items()
         ),
         count,
@@ -103,7 +110,7 @@ def _place(repository: Repository, piece: Piece, hit: Hit) -> Place:
     kind, number = _where(repository, piece, hit.line)
     path = b"" if piece.oid is None else piece.path
     if kind == "name":
-        path = _named(piece.text, hit.line)
+        path = piece.text.split(b"\n")[hit.line - 1]
     return Place(
         kind,
         path,
@@ -116,10 +123,12 @@ def _place(repository: Repository, piece: Piece, hit: Hit) -> Place:
     )
 
 
-def _named(text: bytes, line: int) -> bytes:
-    """Returns where a name lies: the directory, as the name is the secret itself."""
-    name = text.split(b"\n")[line - 1]
-    return name.rpartition(b"/")[0] + b"/" if b"/" in name else b""
+def _masked(place: Place, named: dict[bytes, str]) -> Place:
+    """Returns a place whose path does not tell a secret that is part of a name."""
+    path = place.path
+    for value, fingerprint in named.items():
+        path = path.replace(value, f"[{fingerprint}]".encode())
+    return place._replace(path=path)
 
 
 def _where(repository: Repository, piece: Piece, line: int) -> tuple[str, int | None]:

@@ -89,6 +89,20 @@ class Seals:
         )
         return Origin(where, where if found.log_tree is not None else None)
 
+    def again(
+        self, found: "Checkpoint", files: bytes | None, logs: bytes | None
+    ) -> Sealed | None:
+        """Returns the seal for what a checkpoint is to hold from now on.
+
+        What was not sealed here is not sealed by being changed here.
+        """
+        sealed = self._opened(found)
+        key = self._read()
+        if sealed is None or key is None:
+            return found.manifest.origin
+        seal = _seal(key, found.id, files, logs, sealed)
+        return Sealed(seal, sealed.files, sealed.logs)
+
     def _opened(self, found: "Checkpoint") -> Origin | None:
         """Returns what the seal vouches for; None where it is missing or not ours."""
         said = found.manifest.origin

@@ -3,13 +3,18 @@
 import base64
 import json
 import os
+import re
 import sysconfig
 import uuid
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from gitcp.sharing import dotenv, scanner, views
+from gitcp.sharing.erase import Eraser
 from gitcp.sharing.scanner import Fingerprints, Scanner
 from tests.support.secrets31 import secrets31
 
@@ -169,6 +174,84 @@ def test_lines_are_those_of_the_file():
 
 def test_fingerprints_differ_from_repository_to_repository():
     assert Fingerprints(b"a" * 32).of(b"x") != Fingerprints(b"b" * 32).of(b"x")
+
+
+def test_a_fingerprint_is_what_the_format_says():
+    page = (Path(__file__).parents[2] / "docs/format.md").read_text()
+    made = Fingerprints(bytes(range(32))).of(b"correct horse")
+    assert f"of the value `correct horse`: `{made}`" in page
+
+
+TRICKY = 'p"w\\1/2 $é💥\t-' + "x7"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda text: text,
+        json.dumps,
+        lambda text: json.dumps(json.dumps({"a": [text]})),
+        lambda text: json.dumps(json.dumps(text, ensure_ascii=False)),
+        lambda text: json.dumps(text).replace("/", "\\/").replace("$", "\\u0024"),
+        lambda text: quote(text, safe=""),
+        lambda text: base64.b64encode(text.encode()).decode(),
+        lambda text: base64.urlsafe_b64encode(b"ab" + text.encode() + b"c").decode(),
+        lambda text: text.encode("utf-16-le").decode("latin-1"),
+    ],
+    ids=["plain", "json", "twice", "mixed", "php", "url", "base64", "shifted", "wide"],
+)
+def test_a_value_is_erased_however_it_is_written(told):
+    eraser = Eraser([(TRICKY.encode(), "0" * 12)])
+    whole = f"before {told(TRICKY)} after"
+    wide = told(TRICKY).startswith("p\0")
+    data = whole.encode("latin-1" if wide else "utf-8")
+    assert eraser.holds(data)
+    marker = f"[purged:{'0' * 12}]"
+    left = eraser.erased(data)
+    if wide:
+        assert left == b"before " + marker.encode("utf-16-le") + b" after"
+    else:
+        assert re.fullmatch(
+            rf'before [\\"\[{{a: ]*{re.escape(marker)}.* after', left.decode()
+        )
+    assert not eraser.holds(left)
+
+
+TEXT = st.characters(categories=["L", "N", "P", "S"], include_characters=' \\"\n')
+
+
+@given(
+    st.text(TEXT, min_size=4, max_size=20).filter(
+        lambda text: text == text.strip("\n")
+    ),
+    st.text(TEXT, max_size=8),
+    st.integers(0, 4),
+)
+def test_no_depth_of_json_hides_a_value(value, beside, depth):
+    assume(value not in beside and value not in "[purged:ffffffffffff]")
+    told = f"{beside}{value}"
+    for _ in range(depth):
+        told = json.dumps({"k": told})
+    eraser = Eraser([(value.encode(), "f" * 12)])
+    data = told.encode()
+    left = eraser.records(data)
+    assert b"[purged:ffffffffffff]" in left
+    assert not eraser.holds(left)
+    for _ in range(depth):
+        left = json.loads(left)["k"].encode()
+
+
+def test_what_is_no_value_stays_byte_for_byte():
+    eraser = Eraser([(CANARY.encode(), "0" * 12)])
+    for path in sorted(Path(sysconfig.get_path("stdlib"), "json").glob("*.py")):
+        data = path.read_bytes()
+        assert eraser.erased(data) == data
+
+
+def test_long_runs_of_base64_take_no_longer_than_they_are_long():
+    eraser = Eraser([(CANARY.encode(), "0" * 12)])
+    run = base64.b64encode(os.urandom(3_000_000))
+    assert eraser.erased(run) == run
 
 
 def test_escapes_are_undone_one_layer_at_a_time():

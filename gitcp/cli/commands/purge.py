@@ -1,0 +1,106 @@
+"""gitcp purge."""
+
+import re
+from typing import Any
+
+import click
+
+from gitcp.cli.documents import path_fields
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command, path_inside, yes_option
+from gitcp.cli.render import count, name_of, prompt_plan
+from gitcp.errors import UsageError
+from gitcp.format.checkpoint import show_path
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{12}")
+_SHOWN = 40
+
+
+@command("purge")
+@click.argument("what", metavar="[FINGERPRINT|PATH]...", nargs=-1)
+@click.option(
+    "--value-from-stdin",
+    "stdin",
+    is_flag=True,
+    help="Take out the text that stdin holds, without its last line end",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would change")
+@yes_option
+def purge_command(
+    out: Output, what: tuple[str, ...], stdin: bool, dry_run: bool, yes: bool
+) -> None:
+    """Take a secret, or files, out of all checkpoints of all branches.
+
+    A secret is named by the fingerprint that `gitcp scan` or a refused push gives it; in
+    its place stands a marker. Ids and numbers of checkpoints stay, their commits change.
+    This cannot be undone. Your files are left as they are, and so is what has been pushed:
+    a secret that has left is to be revoked.
+    """
+    import sys
+
+    from gitcp.ops import purge as ops
+    from gitcp.ops.workspace import open_workspace
+
+    workspace = open_workspace(out.directory)
+    names = tuple(word for word in what if _FINGERPRINT.fullmatch(word))
+    paths = tuple(
+        path_inside(out, workspace.top, word)
+        for word in what
+        if not _FINGERPRINT.fullmatch(word)
+    )
+    if b"" in paths:
+        raise UsageError("the whole project cannot be purged", hint="`gitcp prune`")
+    values = (sys.stdin.buffer.read(),) if stdin else ()
+    if not (names or paths or values):
+        raise UsageError(
+            "nothing was named",
+            hint="gitcp purge FINGERPRINT, PATH or --value-from-stdin",
+        )
+    wanted = ops.Wanted(names, values, paths)
+    if not dry_run:
+        if not yes and not out.json:
+            planned = ops.purge(workspace, wanted, dry_run=True)
+            prompt_plan(out, _lines(out, planned), _SHOWN)
+        out.confirm("Rewrite these checkpoints? This cannot be undone.", yes=yes)
+    done = ops.purge(workspace, wanted, dry_run=dry_run)
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.purge/1",
+                "dry_run": dry_run,
+                "checkpoints": [
+                    {
+                        "id": one.id,
+                        "session": one.session,
+                        "branch": one.branch,
+                        "seq": one.seq,
+                        "was": one.commit,
+                    }
+                    for one in done.checkpoints
+                ],
+                "paths": [path_fields(path) for path in done.paths],
+                "fingerprints": list(done.fingerprints),
+                "remotes": list(done.remotes),
+                "left": list(done.left),
+            }
+        )
+        return
+    verb = "would be changed" if dry_run else "changed"
+    out.print(f"{count(len(done.checkpoints), 'checkpoint')} {verb}:")
+    for line in _lines(out, done)[:_SHOWN]:
+        out.print(line)
+    for remote in done.remotes:
+        out.warn(
+            f"{remote} has it still, and so has who pulled it from there:"
+            " revoke the secret"
+        )
+    for place in done.left:
+        out.warn(f"it is still in {place}")
+
+
+def _lines(out: Output, done: Any) -> list[str]:
+    return [
+        # No notes: one may be what is to go.
+        *(f"  {name_of(out, one)}" for one in done.checkpoints),
+        *(f"  in {safe(show_path(path))}" for path in done.paths),
+    ]

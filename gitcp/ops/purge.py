@@ -1,0 +1,286 @@
+"""Taking a secret, or a path, out of all checkpoints; ids and numbers stay."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from gitcp import durable
+from gitcp.errors import NotFoundError, UsageError
+from gitcp.format import layout
+from gitcp.format.checkpoint import show_path
+from gitcp.git.objects import BLOB, TREE, Objects
+from gitcp.git.reclaim import drop_unreachable, git_directories, store_locked
+from gitcp.git.transaction import Transaction, transaction
+from gitcp.names import decode
+from gitcp.ops.gc import journals
+from gitcp.ops.scan import scanner_of
+from gitcp.ops.workspace import Workspace
+from gitcp.sharing import memory, outgoing
+from gitcp.sharing.erase import SHORTEST, Eraser
+from gitcp.sharing.purge import Purger
+from gitcp.sharing.scanner import Hit, Scanner
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.rewrite import rewrite
+from gitcp.worktree.files import Root
+
+_ROUNDS = 5
+_LARGEST_FILE = 200 << 20
+
+
+class Wanted(NamedTuple):
+    """What is to go: secrets by fingerprint or by value, and paths."""
+
+    fingerprints: tuple[str, ...] = ()
+    values: tuple[bytes, ...] = ()
+    paths: tuple[bytes, ...] = ()
+
+
+class Purged(NamedTuple):
+    """What went, or would.
+
+    `checkpoints` are those that held it, as they were. `paths` are the files it was in.
+    `remotes` are those that have it; `left` says where else it is still, in words.
+    """
+
+    checkpoints: tuple[Checkpoint, ...]
+    paths: tuple[bytes, ...]
+    fingerprints: tuple[str, ...]
+    remotes: tuple[str, ...]
+    left: tuple[str, ...]
+
+
+def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Purged:
+    """Takes what is wanted out of every checkpoint of every branch.
+
+    All branches move at one moment; killed before it nothing has changed, after it all
+    has, and the next purge or `gitcp gc` removes the old objects.
+
+    Raises:
+        NotFoundError: no checkpoint holds it.
+        UsageError: a value is too short to be told from other text.
+        RestoreInterruptedError: a restore has to be ended first.
+        BusyError: somebody else is at the store; nothing, or not all, was removed.
+    """
+    workspace.refuse_if_interrupted()
+    repository = workspace.repository
+    timeout = workspace.settings.lock_timeout
+    names = memory.fingerprints(repository)
+    values = [(value, names.of(value)) for value in map(_long_enough, wanted.values)]
+    values += _values(workspace, wanted.fingerprints)
+    eraser = Eraser(values) if values else None
+    refs = list(repository.refs.list(layout.SESSIONS))
+    with store_locked(repository, timeout=timeout):
+        with transaction(repository) as opened:
+            purger = Purger(opened, workspace.store.seals, eraser, wanted.paths)
+            if dry_run:
+                _try(workspace, purger, refs)
+                old: set[str] = {one.commit for one in purger.changed.values()}
+            else:
+                old = _rewrite(workspace, opened, purger, refs)
+        remotes = _remotes(workspace, old)
+        if not dry_run:
+            _forget_remote_tips(workspace, remotes)
+            _clear_pending(workspace, eraser)
+            # Those that never were on a branch, or are not any more, go with them.
+            drop_unreachable(
+                repository, roots=lambda: journals(repository), timeout=timeout
+            )
+    if not purger.changed:
+        raise NotFoundError(
+            "no checkpoint holds this", hint="`gitcp scan` lists what there is"
+        )
+    left = list(_in_work_tree(workspace, eraser, wanted.paths, purger.files))
+    left += _in_ledgers(workspace, eraser)
+    if not dry_run:
+        left += _still_there(workspace, purger.gone)
+    return Purged(
+        tuple(sorted(purger.changed.values(), key=lambda one: (one.session, one.seq))),
+        tuple(
+            sorted({eraser.erased(path) if eraser else path for path in purger.files})
+        ),
+        tuple(dict.fromkeys(name for _, name in values)),
+        tuple(sorted({_remote_name(ref) for ref in remotes})),
+        tuple(left),
+    )
+
+
+def _long_enough(value: bytes) -> bytes:
+    if len(value.strip()) < SHORTEST:
+        raise UsageError(
+            f"a value of {len(value.strip())} bytes is in too much else",
+            hint=f"{SHORTEST} bytes at least; take out the file instead: gitcp purge PATH",
+        )
+    return value.strip(b"\r\n")
+
+
+def _values(workspace: Workspace, wanted: Sequence[str]) -> list[tuple[bytes, str]]:
+    """Finds the values behind fingerprints, wherever checkpoints hold them."""
+    if not wanted:
+        return []
+    repository = workspace.repository
+    scan = scanner_of(workspace)
+    clean = memory.Clean(repository, scan.identity)
+    found: dict[bytes, str] = {}
+    looked: set[tuple[bytes, bytes]] = set()
+    tips = repository.refs.list(layout.SESSIONS).values()
+    commits = outgoing.commits(repository, tips, remote=outgoing.ANY)
+    for piece in outgoing.pieces(repository, commits):
+        key = piece.oid or piece.text, piece.path
+        if (piece.oid is not None and piece.oid in clean) or key in looked:
+            continue
+        looked.add(key)
+        for hit in _hits(repository.objects, scan, piece):
+            if hit.fingerprint in wanted:
+                found[hit.value] = hit.fingerprint
+    missing = set(wanted) - set(found.values())
+    if missing:
+        raise NotFoundError(
+            f"no checkpoint holds {', '.join(sorted(missing))}",
+            hint="`gitcp scan` lists fingerprints; those of other clones differ."
+            " `gitcp purge --value-from-stdin` takes the value itself",
+        )
+    return list(found.items())
+
+
+def _hits(objects: Objects, scan: Scanner, piece: outgoing.Piece) -> list[Hit]:
+    if piece.oid is None:
+        return scan.scan([piece.text])
+    return scan.scan(objects.stream(piece.oid), piece.path)
+
+
+def _try(workspace: Workspace, purger: Purger, refs: Iterable[str]) -> None:
+    """Finds out what would change; what was made is left behind with the transaction."""
+    seen: set[bytes] = set()
+    for ref in refs:
+        tip = workspace.repository.refs.read(ref)
+        start = workspace.store.checkpoint(tip) if tip is not None else None
+        for found in workspace.store.line(start) if start is not None else ():
+            if found.oid in seen:
+                break
+            seen.add(found.oid)
+            purger.change(found)
+
+
+def _rewrite(
+    workspace: Workspace, opened: Transaction, purger: Purger, refs: list[str]
+) -> set[str]:
+    """Rewrites all branches; what is saved meanwhile is taken along."""
+    old: set[str] = set()
+    for _ in range(_ROUNDS):
+        done = rewrite(workspace.store, opened, refs, purger.change)
+        if not done.moved:
+            break
+        old |= {commit.hex() for commit in done.commits}
+        refs = list(workspace.repository.refs.list(layout.SESSIONS))
+    return old
+
+
+# --- where else it is ---------------------------------------------------------------
+
+
+def _remotes(workspace: Workspace, old: set[str]) -> dict[str, str]:
+    """Returns the refs of what remotes have that reach a commit which is to go."""
+    found = {}
+    for ref, tip in workspace.repository.refs.list(layout.REMOTES).items():
+        start = workspace.store.checkpoint(tip)
+        if start is not None and any(
+            one.commit in old for one in workspace.store.line(start)
+        ):
+            found[ref] = tip
+    return found
+
+
+def _remote_name(ref: str) -> str:
+    component = ref.removeprefix(layout.REMOTES).split("/")[0]
+    return decode(component) or component
+
+
+def _forget_remote_tips(workspace: Workspace, refs: dict[str, str]) -> None:
+    """Lets go of what was seen on remotes: it would keep the old objects alive."""
+    for ref, oid in refs.items():
+        workspace.repository.git("update-ref", "-d", ref, oid)
+
+
+def _clear_pending(workspace: Workspace, eraser: Eraser | None) -> None:
+    """Takes values out of decisions that wait for the next save."""
+    if eraser is None:
+        return
+    for git_dir in git_directories(workspace.repository):
+        path = git_dir / "gitcp" / "pending.jsonl"
+        with durable.storage("clearing what waits"):
+            raw = path.read_bytes() if path.exists() else b""
+            erased = eraser.records(raw)
+            if erased != raw:
+                durable.replace(path, erased)
+
+
+def _in_work_tree(
+    workspace: Workspace,
+    eraser: Eraser | None,
+    paths: Iterable[bytes],
+    files: Iterable[bytes],
+) -> Iterable[str]:
+    gone = {path for path in paths if (workspace.top / _text(path)).exists()}
+    with Root(workspace.top):
+        for path in sorted({*files, *paths}):
+            place = workspace.top / _text(path)
+            holds = path in gone
+            if eraser is not None and not holds:
+                with suppress(OSError):
+                    small = place.is_file() and place.stat().st_size < _LARGEST_FILE
+                    holds = small and eraser.holds(place.read_bytes())
+            if holds:
+                yield (
+                    f"the work tree: {show_path(path)}; the next save captures it again"
+                )
+
+
+def _in_ledgers(workspace: Workspace, eraser: Eraser | None) -> Iterable[str]:
+    """Names the ledgers of effects that hold a value: what was done stays as told."""
+    repository = workspace.repository
+    for ref, tip in repository.refs.list(layout.EFFECTS).items():
+        if eraser is None:
+            return
+        listed = repository.git("rev-list", "--objects", "--no-object-names", tip)
+        oids = [bytes.fromhex(line.decode()) for line in listed.split()]
+        kinds = ((oid, repository.objects.header(oid)[0]) for oid in oids)
+        if any(
+            kind != TREE and eraser.holds(repository.objects.read(oid, kind))
+            for oid, kind in kinds
+        ):
+            component = ref.removeprefix(layout.EFFECTS)
+            yield (
+                f"the ledger of what {decode(component) or component} did to the rest of"
+                " the world, which gitcp never rewrites"
+            )
+
+
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
+
+
+def _still_there(workspace: Workspace, gone: set[bytes]) -> Iterable[str]:
+    """Says what keeps objects alive that gitcp itself needs no more."""
+    repository = workspace.repository
+    objects = Objects(repository.common_dir / "objects")
+    there = {oid.hex() for oid in gone if objects.exists(oid)}
+    if not there:
+        return []
+    reached = repository.git(
+        "rev-list", "--objects", "--all", "--reflog", "--indexed-objects"
+    )
+    held = {line[:40].decode() for line in reached.splitlines()} & there
+    # Trees and blobs that a checkpoint shares with other content may rightly stay.
+    blobs = {oid for oid in held if objects.header(bytes.fromhex(oid))[0] == BLOB}
+    said = []
+    if blobs:
+        said.append(
+            f"git's own branches, reflogs or index: {len(blobs)} objects there hold it,"
+            " and gitcp does not rewrite these"
+        )
+    if there - held:
+        said.append(
+            f"git's own packs: {len(there - held)} objects that nothing needs;"
+            " `git gc --prune=now` removes them"
+        )
+    return said
