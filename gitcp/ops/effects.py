@@ -288,9 +288,10 @@ def _state_of(
 ) -> tuple[str, int]:
     """Returns the branch and record at which the ledger has a checkpoint's state.
 
-    A checkpoint of another session has none: no step of this one was done in it.
+    One of another session has none: no step of this one was done in it. Nor has one that
+    came with a pull: its number is that of another ledger.
     """
-    if target.session != place.session:
+    if target.session != place.session or target.origin.files is not None:
         return place.branch, 0
     of, upto = target.branch, target.manifest.effects
     while not any(one.branch == of and one.n <= upto for one in records):

@@ -6,6 +6,7 @@ import functools
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +25,7 @@ from gitcp.steps.model import (
 )
 
 Function = Callable[..., Any]
+_WAITING = 64
 
 
 def run(
@@ -86,7 +88,7 @@ async def arun(
             held.__exit__(None, None, None)
             raise
 
-    task = asyncio.ensure_future(asyncio.to_thread(begin))
+    task = asyncio.ensure_future(_thread(begin))
     try:
         begun = await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -108,15 +110,31 @@ async def arun(
             else:
                 return await _shielded(engine.finish, begun, value)
             await asyncio.sleep(pause)
-            begun = await asyncio.to_thread(engine.again, begun)
+            begun = await _thread(engine.again, begun)
         return begun.value
     finally:
         held.__exit__(None, None, None)
 
 
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    """Threads that wait for the disk: records that wait together share a commit.
+
+    asyncio's own are as few as there are processors.
+    """
+    return ThreadPoolExecutor(_WAITING, thread_name_prefix="gitcp-step")
+
+
+async def _thread(function: Function, *arguments: Any) -> Any:
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(
+        _threads(), functools.partial(function, *arguments)
+    )
+
+
 async def _shielded(function: Function, *arguments: Any) -> Any:
     """Carries a record through to the end, also where the task is cancelled."""
-    task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    task = asyncio.ensure_future(_thread(function, *arguments))
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

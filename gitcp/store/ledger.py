@@ -51,7 +51,9 @@ class Ledger:
         self._tip: str | None = None
         self._records: list[Record] = []
         self._values: dict[int, bytes] = {}
+        # Held for moments, around what is known of the ledger; never while writing.
         self._lock = threading.RLock()
+        self._writing = threading.Lock()
         self._queue: list[_Ticket] = []
         self._queued = threading.Lock()
 
@@ -127,7 +129,7 @@ class Ledger:
         ticket = _Ticket(records)
         with self._queued:
             self._queue.append(ticket)
-        with self._lock:
+        with self._writing:
             if not ticket.done:
                 with self._queued:
                     batch, self._queue = self._queue, []
@@ -153,22 +155,24 @@ class Ledger:
     def _commit(self, wanted: Sequence[Record]) -> list[Record]:
         with transaction(self.repository) as opened:
             for _ in range(_RETRIES):
-                self._refresh()
+                with self._lock:
+                    self._refresh()
+                    tip = self._tip
+                    last = self._records[-1].n if self._records else 0
                 now = self._clock()
-                last = self._records[-1].n if self._records else 0
                 at = timestamp(now)
                 numbered = [
                     msgspec.structs.replace(record, n=last + number, at=at)
                     for number, record in enumerate(wanted, 1)
                 ]
                 root, numbered = _store_values(opened, numbered)
-                parent = bytes.fromhex(self._tip) if self._tip else None
+                parent = bytes.fromhex(tip) if tip else None
                 raw = encode_ledger_commit(
                     root, parent, int(now), encode(self.session), numbered
                 )
                 oid = opened.add_commit(raw)
                 try:
-                    opened.publish(self.ref, expect=self._tip, new=oid)
+                    opened.publish(self.ref, expect=tip, new=oid)
                 except BranchMovedError:
                     continue
                 except StorageError as exc:
@@ -184,9 +188,12 @@ class Ledger:
                 raise BranchMovedError(
                     f"{self.ref} kept moving", hint="run the command again"
                 )
-        self._tip = oid.hex()
-        self._records += numbered
-        self._values |= {record.n: root for record in numbered if record.size}
+        with self._lock:
+            # A reader may have seen it already.
+            if self._tip == tip:
+                self._tip = oid.hex()
+                self._records += numbered
+                self._values |= {record.n: root for record in numbered if record.size}
         # It is recorded: housekeeping that fails must not deny that.
         with suppress(StorageError):
             consolidate(self.repository)

@@ -250,7 +250,8 @@ def _repair(
     from gitcp.steps.model import options
 
     found = repair.affected(engine, call)
-    lines = [line(out, engine, one) for one in found.steps]
+    width = max(len(one_line(show_call(one))) for one in found.steps)
+    lines = [line(out, engine, one, width) for one in found.steps]
     lines += [f"refused: {safe(reason)}" for reason in found.refused]
     if only:
         if out.json:
@@ -310,7 +311,7 @@ def _repair(
         out.print(f"taken back: {safe(show_call(one))}")
     for again in ran:
         if again.call is not None:
-            out.print(line(out, engine, again.call))
+            out.print(line(out, engine, again.call, width))
     if len(runnable) < len(done):
         out.note("the others run again when the program that has them calls them")
     return status
