@@ -22,6 +22,7 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from gitcp.errors import NotARepositoryError, UsageError
+from tests.support.clones import clone, make_hub, results
 from tests.support.gitrepo import git, git_line, gitcp_environment, run_gitcp
 from tests.support.graphs import (
     GitcpSaver,
@@ -543,3 +544,31 @@ def test_the_index_that_is_left_for_the_next_process_is_never_trusted(damage, tm
         assert everything(other) == before
         made = put(other, at("t"), {"n": "root"}, 0)
         assert other.get_tuple(made).checkpoint["channel_values"] == {"n": "root"}
+
+
+def test_threads_go_with_gitcp_push_and_pull_and_part_as_branches(tmp_path):
+    hub = make_hub(tmp_path)
+    one, two = clone(hub, "one"), clone(hub, "two")
+    with opened(one) as saver:
+        made = chain(saver, "t", 8)
+        saver.put_writes(made[-1], [("__interrupt__", "sure?")], "task")
+        before = everything(saver)
+    assert results(one, "push") == {"langgraph-t/main": ("created", "main")}
+    assert results(two, "pull") == {"langgraph-t/main": ("created", "main")}
+    with opened(two) as saver:
+        assert everything(saver) == before
+        theirs = put(saver, made[-1], {"n": "theirs"}, 8)
+    results(two, "push")
+    with opened(one) as saver:
+        mine = put(saver, made[-1], {"n": "mine"}, 8)
+    ((result, name),) = results(one, "pull").values()
+    assert result == "forked"
+    with opened(one) as saver:
+        ids = {
+            found.config["configurable"]["checkpoint_id"] for found in everything(saver)
+        }
+        for config in (mine, theirs):
+            assert config["configurable"]["checkpoint_id"] in ids
+        on = put(saver, theirs, {"n": "on theirs"}, 9)
+        assert saver.checkpoint(on).branch == name
+    assert run_gitcp(one, "verify").returncode == 0

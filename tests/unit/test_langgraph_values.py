@@ -13,6 +13,7 @@ pytest.importorskip("langgraph.checkpoint.base", reason="gitcp[langgraph] is mis
 import ormsgpack
 
 from gitcp.adapters.langgraph import values
+from gitcp.adapters.langgraph.events import Key, Said, encode_said
 from gitcp.adapters.langgraph.items import head_length, split
 from gitcp.adapters.langgraph.values import Value, encode_value, load_value
 from gitcp.format import tree
@@ -124,3 +125,23 @@ def test_pieces_end_where_items_do(items, least):
 @given(st.binary(max_size=400), st.integers(1, 50))
 def test_bytes_of_any_kind_are_split_without_loss(data, least):
     assert b"".join(split(data, least)) == data
+
+
+def test_the_vector_of_the_format():
+    """docs/format.md, 15."""
+    memory = Memory()
+    data = ormsgpack.packb(["x" * 1100])
+    made = encode_value("ch", "msgpack", data, None, memory)
+    assert made.head == b"\x91"
+    (segment,) = made.segments
+    assert segment.size == 1103
+    assert memory.held[segment.oid] == bytes.fromhex("da044c") + b"x" * 1100
+
+
+def test_the_trailer_of_the_format():
+    """docs/format.md, 15."""
+    key = Key("node:1|two", "1f0-a")
+    assert encode_said(Said("put", key, "p,1", None)) == (
+        "Graph",
+        "put,node%3A1%7Ctwo,1f0-a,p%2C1,",
+    )

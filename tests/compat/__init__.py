@@ -1,0 +1,1 @@
+"""What released formats left on disk stays readable."""
