@@ -24,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gitcp.adapters.claude_sdk import GitcpSessionStore, keys
+from gitcp.adapters.place import store_at
 from gitcp.errors import GitcpError, NotARepositoryError, NotFoundError, UsageError
 from gitcp.ops.workspace import open_workspace
 from gitcp.store.store import Store
@@ -248,6 +249,10 @@ def test_a_record_sent_again_is_stored_once(store, place):
         await store.append(KEY, [entry(4), entry(5)])
         numbers = [one["n"] for one in await store.load(KEY) if "n" in one]
         assert numbers == [1, 2, 3, 4, 5]
+        # Not only as it is read: as it is stored, too.
+        tip = store_at(place).tip(keys.Key(KEY["project_key"], SID).name, "main")
+        assert tip is not None
+        assert tip.conversation().count(b"\n") == 7
 
     run(work())
 

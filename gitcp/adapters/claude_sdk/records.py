@@ -4,7 +4,10 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
+
+import msgspec
 
 from gitcp.errors import AgentRecordError, CorruptError, UsageError
 from gitcp.format import log
@@ -163,7 +166,17 @@ def _caught_up(known: _Known, tip: Checkpoint, name: LogName, digest: str) -> _K
     return known
 
 
+class _Identified(msgspec.Struct):
+    uuid: str | None = None
+
+
+_QUICK = msgspec.json.Decoder(_Identified)
+
+
 def _uuid_in(line: bytes, tip: Checkpoint) -> str | None:
+    # Many times faster; what msgspec does not read takes the slow way.
+    with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
+        return _QUICK.decode(line).uuid
     try:
         return _uuid(json.loads(line))
     except (ValueError, RecursionError) as exc:
