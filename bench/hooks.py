@@ -19,13 +19,31 @@ from generate import make
 from measure import Case, Edits, in_turn, run, table
 
 _TURNS = 30
+_MANY = 2_000
+# What makes a long history: the hooks of so many turns, in one process.
+_GROW = """
+import json, os, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from hooks import Agent
+from gitcp.agents import registry
+from gitcp.ops import agent_hooks
+home, top, ident, turns = sys.argv[2:]
+agent, client = Agent(Path(home), Path(top), ident), registry.client("claude-code")
+for turn in range(int(turns)):
+    agent.speak()
+    (Path(top) / "turn.txt").write_text(str(turn))
+    raw = json.dumps(agent.payload("Stop")).encode()
+    event = agent_hooks.read_event(client, "Stop", raw, os.environ)
+    agent_hooks.handle(agent_hooks.workspace_of(event), client, event)
+"""
 
 
 class Agent:
     """An agent's session, as its hooks and its transcript show it."""
 
-    def __init__(self, home: Path, top: Path) -> None:
-        self.ident = str(uuid.uuid4())
+    def __init__(self, home: Path, top: Path, ident: str | None = None) -> None:
+        self.ident = ident or str(uuid.uuid4())
         self.top = top
         self.transcript = home / "projects" / "x" / f"{self.ident}.jsonl"
         self.transcript.parent.mkdir(parents=True, exist_ok=True)
@@ -55,18 +73,21 @@ class Agent:
         self.record("user", f"turn {self.turns}: " + "please " * 700)
         self.record("assistant", f"done {self.turns}" + " indeed" * 700)
 
-    def hook(self, event: str, **more: object) -> None:
-        """Runs one hook as the client does."""
-        payload = {
+    def payload(self, event: str, **more: object) -> dict[str, object]:
+        """Returns what the client would send."""
+        return {
             "session_id": self.ident,
             "transcript_path": str(self.transcript),
             "cwd": str(self.top),
             "hook_event_name": event,
             **more,
         }
+
+    def hook(self, event: str, **more: object) -> None:
+        """Runs one hook as the client does."""
         subprocess.run(
             ["/bin/sh", "-c", self.commands[event]],
-            input=json.dumps(payload).encode(),
+            input=json.dumps(self.payload(event, **more)).encode(),
             cwd=self.top,
             check=True,
         )
@@ -82,6 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gitcp", default="gitcp", help="the installed command")
     parser.add_argument("--files", type=int, default=20_000)
+    parser.add_argument("--long", action="store_true", help="with 2,000 turns, too")
     parser.add_argument("--rounds", type=int, default=15)
     given = parser.parse_args()
     gitcp = shutil.which(given.gitcp) or given.gitcp
@@ -123,6 +145,30 @@ def main() -> None:
         ]
         title = f"Hooks, {given.files:,} files (bars 0.15 s and 0.35 s)"
         table(title, in_turn(cases, given.rounds), "no hook")
+        if given.long:
+            long_session(gitcp, home, Path(scratch, "long"), given.rounds)
+
+
+def long_session(gitcp: str, home: Path, top: Path, rounds: int) -> None:
+    """Times the end of a turn in a short session and in one of 2,000 turns."""
+    make(top, 300)
+    os.environ["CLAUDE_PROJECT_DIR"] = str(top)
+    python = Path(gitcp).with_name("python")
+    cases = []
+    for turns in (10, _MANY):
+        agent = Agent(home, top)
+        here = Path(__file__).parent
+        run([python, "-c", _GROW, here, home, top, agent.ident, str(turns)], top)
+        edits = Edits(top, 3)
+
+        def work(agent: Agent = agent, edits: Edits = edits) -> None:
+            agent.speak()
+            edits()
+
+        name = f"end of a turn after {turns:,} turns"
+        cases.append(Case(name, lambda agent=agent: agent.hook("Stop"), work))
+    title = f"A session of {_MANY:,} turns of 10 KB"
+    table(title, in_turn(cases, rounds), cases[0].name)
 
 
 if __name__ == "__main__":

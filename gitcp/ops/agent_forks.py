@@ -4,13 +4,16 @@ import msgspec
 
 from gitcp.agents.client import Client, Event
 from gitcp.errors import GitcpError
+from gitcp.format.layout import LogName
 from gitcp.ops import agent_records, agent_sessions, fork, select
 from gitcp.ops.agent_sessions import Binding
 from gitcp.ops.workspace import MAIN, Workspace
+from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 
 _LOOKED_AT = 20
 _SHORT = 8
+_FIRST_SEGMENTS = 3
 
 
 def settle(
@@ -24,7 +27,7 @@ def settle(
     if binding is not None and binding.session is not None:
         if binding.superseded is None:
             return binding
-        return _goes_on(workspace, binding)
+        return _goes_on(workspace, binding) or _new(workspace, client, event)
     content = _content(client, event)
     if content:
         asked = binding.asked if binding else None
@@ -53,7 +56,7 @@ def _new(workspace: Workspace, client: Client, event: Event) -> Binding:
     for session in (name, source):
         for candidate in (MAIN, branch):
             tip = workspace.store.tip(session, candidate)
-            if tip is None or _holds(tip, event.session):
+            if tip is None or _is_its_own(workspace, tip, event.session):
                 return Binding(
                     client.name, event.session, session, candidate, source=source
                 )
@@ -62,21 +65,30 @@ def _new(workspace: Workspace, client: Client, event: Event) -> Binding:
     )
 
 
-def _holds(tip: Checkpoint, agent_session: str) -> bool:
+def _is_its_own(workspace: Workspace, tip: Checkpoint, agent_session: str) -> bool:
+    """Whether a branch is this session's, though nothing remembers it."""
     said = tip.manifest.conversation
-    return said is not None and said.agent_session == agent_session
+    if said is None or said.agent_session != agent_session:
+        return False
+    # After a restore the tip still has the old conversation, and somebody else the branch.
+    return not any(
+        (one.session, one.branch) == (tip.session, tip.branch)
+        and one.agent_session != agent_session
+        and one.superseded is None
+        for one in agent_sessions.latest_first(workspace)
+    )
 
 
-def _goes_on(workspace: Workspace, binding: Binding) -> Binding:
-    """Forks where the session was when another took its branch over."""
+def _goes_on(workspace: Workspace, binding: Binding) -> Binding | None:
+    """Forks where the session was when another took its branch over, if that is there."""
     assert binding.session is not None
     assert binding.superseded is not None
     tip = workspace.store.tip(binding.session, binding.branch)
     line = workspace.store.line(tip) if tip is not None else iter(())
     start = next((one for one in line if one.id == binding.superseded), None)
     if start is None:
-        # Pruned, or the branch is gone: there is nothing to tell apart from any more.
-        return msgspec.structs.replace(binding, superseded=None)
+        # Pruned, or the branch is gone.
+        return None
     name = _free(workspace, start.session, binding.agent_session)
     fork.fork_only(workspace.store, start, name)
     return agent_sessions.keep(
@@ -100,10 +112,9 @@ def _related(
             continue
         try:
             tip = workspace.store.tip(other.session, other.branch)
-            before = tip.conversation(other.source) if tip else b""
-            if tip is None or not before:
+            if tip is None or _begins_otherwise(client, tip, other.source, copied):
                 continue
-            first = client.first_not_in(before, copied)
+            first = client.first_not_in(tip.conversation(other.source), copied)
         except GitcpError:
             continue
         if first == "":
@@ -125,6 +136,20 @@ def _related(
             ),
         )
     return None
+
+
+def _begins_otherwise(
+    client: Client, tip: Checkpoint, source: str, copied: frozenset[str]
+) -> bool:
+    """Whether not even the first message was copied, as in most of the sessions.
+
+    A client waits for the answer: of a long conversation only the beginning is read.
+    """
+    name = LogName("conversation", source)
+    read = tip.objects
+    oids = logs.segments(tip.log_tree, name, read.tree)[:_FIRST_SEGMENTS]
+    beginning = b"".join(map(read.blob, oids))
+    return client.first_not_in(beginning, copied) == ""
 
 
 def _free(workspace: Workspace, session: str, agent_session: str) -> str:

@@ -337,6 +337,46 @@ def test_what_a_restore_takes_over_is_not_written_to_by_the_old_session(agent, r
     assert said(made).segments == 2
 
 
+def test_where_that_checkpoint_was_pruned_the_old_session_is_a_new_one(agent, repo):
+    agent.turn("one", new="1")
+    agent.turn("two", new="2")
+    ok(repo, "restore", "2", "--yes")
+    tip = agent.line()[-1]
+    (binding,) = (repo / ".git/gitcp/agents/claude-code").glob(f"{agent.ident}.json")
+    known = json.loads(binding.read_bytes())
+    binding.write_text(json.dumps({**known, "superseded": "0" * 12}))
+    made = agent.turn("three", new="3")
+    assert made is not None
+    assert made.session == f"claude-code-{agent.ident}"
+    assert made.conversation() == agent.transcript.read_bytes().rpartition(b"\n{")[
+        0
+    ] + (b"\n")
+    assert agent.line()[-1].id == tip.id
+
+
+def test_a_copy_that_the_client_made_is_a_fork(agent, repo, config):
+    agent.turn("one", new="1")
+    agent.turn("two", new="2")
+    others = [Agent(repo, config) for _ in range(3)]
+    for other in others:
+        other.turn("else", other="1")
+    lines = agent.transcript.read_bytes().splitlines(keepends=True)
+    # Up to the end of the first turn, under another id.
+    copy = Agent(repo, config)
+    first = b"".join(lines[:3]).replace(agent.ident.encode(), copy.ident.encode())
+    copy.hook("SessionStart", source="fork")
+    assert copy.hook("UserPromptSubmit", prompt="apart", prompt_id="p9") is None
+    copy.write(first)
+    copy.spoke("user", "apart", promptId="p9")
+    made = copy.answer("done apart")
+    assert made is not None
+    assert (made.branch, made.note) == (f"fork-{copy.ident[:8]}", "apart")
+    assert made.session == f"claude-code-{agent.ident[:8]}"
+    forked = open_workspace(repo).store.checkpoint(made.raw.parents[0])
+    assert forked is not None
+    assert forked.manifest.forked_from == agent.line()[1].id
+
+
 def test_the_hook_itself_is_silent_whatever_comes(repo, agent, tmp_path):
     def call(*args, cwd=repo, sent=b"", **env):
         done = run_gitcp(cwd, "hook", *args, input=sent, env=env)
