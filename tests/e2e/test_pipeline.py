@@ -74,6 +74,7 @@ def test_a_pipeline_killed_five_times_processes_every_record_once(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_a_pipeline_of_a_million_records_killed_five_times(tmp_path):
     repo = make_repo(tmp_path / "repo", {"a": b"a"})
     killed_five_times(repo, 1_000_000, 5_000, seed=7)

@@ -115,6 +115,7 @@ def test_a_kill_at_sampled_syscalls_of_a_step(tmp_path):
 
 @needs_strace
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_a_kill_at_every_syscall_of_a_step(tmp_path):
     sweep(tmp_path, 1)
 
@@ -237,6 +238,7 @@ def test_a_program_killed_at_random_does_each_step_once(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_a_program_killed_at_random_again_and_again(tmp_path):
     killed_at_random(tmp_path, rounds=60, count=120)
 

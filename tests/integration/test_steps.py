@@ -513,9 +513,15 @@ def test_gc_and_prune_keep_the_ledger(repo, world):
     run = session(repo)
     for number in range(30):
         run.step(f"s{number}", world.act, effect="none")
+    for number in range(4):
+        (repo / "a.txt").write_text(f"{number}")
+        run.save(note=f"{number}")
+    before = git_line(repo, "rev-parse", "refs/gitcp/fx/work")
+    ok(repo, "prune", "--keep-last", "1", "--yes")
     git(repo, "reflog", "expire", "--expire=now", "--all")
     ok(repo, "gc")
     git(repo, "gc", "--quiet", "--prune=now")
+    assert git_line(repo, "rev-parse", "refs/gitcp/fx/work") == before
     again = session(repo)
     assert [again.step(f"s{n}", world.act, effect="none") for n in range(30)] == list(
         range(1, 31)
