@@ -146,6 +146,27 @@ def unpruned(message: bytes) -> bytes:
     return body + b"\n" if last.startswith(b"Gitcp-Pruned: ") else message
 
 
+def with_purged(message: bytes, was: str) -> bytes:
+    """Returns a checkpoint's message that says which commit it stands for.
+
+    What a pruning said last stays last.
+    """
+    kept = unpruned(message)
+    pruned = message[len(kept) :] if message != kept else b""
+    return kept.rstrip(b"\n") + f"\nGitcp-Purged: {was}\n".encode() + pruned
+
+
+def purged(commit: Commit) -> frozenset[str]:
+    """Returns the commits that a checkpoint stands for since they were purged."""
+    last = commit.message.rstrip(b"\n").rpartition(b"\n\n")[2]
+    start = b"Gitcp-Purged: "
+    return frozenset(
+        line.removeprefix(start).decode("ascii", "replace")
+        for line in last.split(b"\n")
+        if line.startswith(start)
+    )
+
+
 def _pairs(commit: Commit) -> dict[str, str]:
     last = commit.message.rstrip(b"\n").rpartition(b"\n\n")[2]
     return {

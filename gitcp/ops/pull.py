@@ -28,7 +28,7 @@ from gitcp.sharing.adopt import (
 )
 from gitcp.sharing.quarantine import Quarantine
 from gitcp.sharing.validate import Fault, Key, branch_key
-from gitcp.store.lineage import is_pruned_form
+from gitcp.store.lineage import is_pruned_form, was_purged
 
 
 class Pulled(NamedTuple):
@@ -69,7 +69,10 @@ def pull(
     prefix = f"{layout.REMOTES}{encode(place)}/"
     refs = workspace.repository.refs
     seen = {key: refs.read(f"{prefix}{key[0]}/{key[1]}") for key in found}
-    wanted = {key: oid for key, oid in found.items() if seen[key] != oid}
+    gone = {key for key, oid in found.items() if _purged_here(workspace, key, oid)}
+    wanted = {
+        key: oid for key, oid in found.items() if seen[key] != oid and key not in gone
+    }
 
     branches: list[Adopted] = []
     rewound: list[Adopted] = []
@@ -89,7 +92,7 @@ def pull(
             made = _pruned(workspace, opened, key, oid, seen[key])
             if made is None:
                 made = _take(workspace, opened, key, oid, place, rewound=back)
-            if seen[key] != oid:
+            if key in wanted:
                 ref = f"{prefix}{key[0]}/{key[1]}"
                 remember(workspace.repository, opened, ref, seen[key], oid)
             branches.append(made)
@@ -225,6 +228,12 @@ def _goes_back(workspace: Workspace, seen: str | None, oid: str) -> bool:
     )
 
 
+def _purged_here(workspace: Workspace, key: Key, oid: str) -> bool:
+    """Whether a remote has what was purged here: it must not come back."""
+    ours = workspace.repository.refs.read(f"{layout.SESSIONS}{key[0]}/{key[1]}")
+    return ours is not None and ours != oid and was_purged(workspace.store, oid, ours)
+
+
 def _pruned(
     workspace: Workspace, opened: Transaction, key: Key, oid: str, seen: str | None
 ) -> Adopted | None:
@@ -243,6 +252,9 @@ def _pruned(
     if ours is None or tip is None or ours == oid:
         return None
     session, branch = tip.session, tip.branch
+    if was_purged(store, oid, ours):
+        why = "purged here and not there; `gitcp push --pruned` does it there"
+        return Adopted(session, branch, UP_TO_DATE, branch, ours, why)
     if is_pruned_form(store, of=oid, line=ours):
         why = "pruned here and not there; `gitcp push --pruned` does it there"
         return Adopted(session, branch, UP_TO_DATE, branch, ours, why)

@@ -25,11 +25,11 @@ from gitcp.sharing.adopt import (
     remember,
 )
 from gitcp.sharing.validate import Key
-from gitcp.store.lineage import is_pruned_form
+from gitcp.store.lineage import is_pruned_form, was_purged
 
 _TRIES = 30
 _GREW = "it went on there, too"
-_PRUNED_HERE = "older checkpoints were pruned here, not there: --pruned does it there"
+_PRUNED_HERE = "it was pruned or purged here, not there: --pruned does it there"
 _LONGEST_PAUSE = 1.0
 # What a server says when somebody else was faster, or holds the lock right now.
 _STALE = ("stale info", "fetch first", "non-fast-forward")
@@ -147,7 +147,7 @@ def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
     names = [f"{one.session}/{one.branch}: {one.reason}" for one in rejected]
     pruned = all(one.reason == _PRUNED_HERE for one in rejected)
     hint = (
-        f"`gitcp push {remote} --pruned` takes the old checkpoints away there as well"
+        f"`gitcp push {remote} --pruned` puts what is here in its place"
         if pruned
         else f"`gitcp pull {remote}` keeps their line as a fork beside yours;"
         f" `gitcp fork NAME`, then `gitcp push {remote}`, shares yours under a new name"
@@ -264,7 +264,9 @@ class _Push:
             return Pushed(
                 session, branch, UP_TO_DATE, branch, old, "there is more there: pull"
             )
-        if is_pruned_form(self._store, of=old, line=oid):
+        if is_pruned_form(self._store, of=old, line=oid) or was_purged(
+            self._store, old, oid
+        ):
             if self._pruned:
                 return Update(ref, old, oid)
             return self._rejected(key, oid, _PRUNED_HERE)

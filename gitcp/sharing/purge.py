@@ -8,6 +8,7 @@ from gitcp.errors import CorruptError
 from gitcp.format import checkpoint as manifests
 from gitcp.format import layout, log, tree
 from gitcp.format.checkpoint import LogTotals, Manifest, Skipped
+from gitcp.format.commit import with_purged
 from gitcp.format.layout import LogName
 from gitcp.format.tree import DIRECTORY, FILE, GITLINK, Entry
 from gitcp.git.transaction import Transaction
@@ -45,6 +46,7 @@ class Purger:
         self._chains: dict[LogName, list[tuple[bytes, str, int, int]]] = {}
         # Blobs of this transaction can be read once they are stored, and not before.
         self._made: dict[bytes, bytes] = {}
+        self._moved: set[bytes] = set()
         # What goes: objects that nothing needs any more once all is done.
         self.gone: set[bytes] = set()
         self.changed: dict[str, Checkpoint] = {}
@@ -71,7 +73,12 @@ class Purger:
             and said == found.manifest
             and self._same(inner)
         ):
-            return AS_IT_IS
+            if not self._moved.intersection(found.raw.parents):
+                return AS_IT_IS
+            # Another parent, and so another commit: a remote may have the old one.
+            self._moved.add(found.oid)
+            return Kept(message=with_purged(message, found.commit))
+        self._moved.add(found.oid)
         self.changed[found.id] = found
         self.gone |= {found.oid, found.raw.tree, inner[layout.CHECKPOINT].oid}
         files_tree = self._opened.add_tree(left) if left else None
@@ -100,7 +107,7 @@ class Purger:
         left[layout.RESERVED] = Entry(DIRECTORY, self._opened.add_tree(made))
         top = self._opened.add_tree(left)
         self._opened.complete(top, (found.raw.tree,))
-        return Kept(tree=top, message=message)
+        return Kept(tree=top, message=with_purged(message, found.commit))
 
     # --- files ---------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gitcp.format.commit import unpruned
+from gitcp.format.commit import purged, unpruned
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
@@ -25,6 +25,18 @@ def is_pruned_form(store: Store, *, of: str, line: str) -> bool:
     if start is None or start == old or not _same(start, old):
         return False
     return all(_found(one, theirs) for theirs in [store.line(old)] for one in mine)
+
+
+def was_purged(store: Store, old: str, line: str) -> bool:
+    """Whether a commit was purged, and one on the line below a tip stands for it.
+
+    The old one is not here any more. The line has to be one's own: what a stranger's
+    says of itself is no proof.
+    """
+    start = store.checkpoint(line)
+    return start is not None and any(
+        old in purged(one.raw) for one in store.line(start)
+    )
 
 
 def _found(wanted: Checkpoint, line: Iterator[Checkpoint]) -> bool:

@@ -225,3 +225,48 @@ def test_decisions_that_wait_for_a_save_are_cleared_too(repo):
     ok(repo, "decide", f"use {CANARY}")
     ok(repo, "purge", "--value-from-stdin", "--yes", input=CANARY.encode())
     assert CANARY.encode() not in private(repo)
+
+
+def test_what_was_purged_here_is_replaced_there_and_does_not_come_back(repo, tmp_path):
+    value, line = secrets31()["github"]
+    run_git(tmp_path, "init", "--quiet", "--bare", "r.git")
+    run_git(repo, "remote", "add", "origin", str(tmp_path / "r.git"))
+    write_files(repo, {"conf.ini": line.encode()})
+    ok(repo, "save")
+    (repo / "conf.ini").unlink()
+    ok(repo, "save", "-m", "gone")
+    assert invoke(repo, "push", env={"GITCP_SECRETS": "off"}).returncode == 0
+    ok(repo, "purge", "--value-from-stdin", "--yes", input=value.encode())
+    pulled = ok(repo, "pull")
+    (branch,) = pulled["branches"]
+    assert (branch["result"], "purged" in branch["reason"]) == ("up-to-date", True)
+    assert value.encode() not in everything(repo)
+    assert invoke(repo, "push").returncode == 12
+    (sent,) = ok(repo, "push", "--pruned")["branches"]
+    assert sent["commit"] == git_line(repo, "rev-parse", "refs/gitcp/s/main/main")
+    there = tmp_path / "r.git"
+    assert git_line(there, "rev-parse", "refs/gitcp/s/main/main") == sent["commit"]
+    run_git(there, "gc", "--quiet", "--prune=now")
+    assert value.encode() not in run_git(
+        there, "cat-file", "--batch-all-objects", "--batch"
+    )
+    assert ok(repo, "push")["branches"][0]["result"] == "up-to-date"
+    sound(repo)
+
+
+def test_a_stranger_who_says_that_it_was_purged_replaces_nothing(repo, tmp_path):
+    value, line = secrets31()["github"]
+    run_git(tmp_path, "init", "--quiet", "--bare", "r.git")
+    run_git(repo, "remote", "add", "origin", str(tmp_path / "r.git"))
+    write_files(repo, {"conf.ini": line.encode()})
+    ok(repo, "save")
+    assert invoke(repo, "push", env={"GITCP_SECRETS": "off"}).returncode == 0
+    other = tmp_path / "other"
+    run_git(tmp_path, "clone", "--quiet", str(tmp_path / "r.git"), str(other))
+    ok(other, "pull")
+    ok(other, "purge", "--value-from-stdin", "--yes", input=value.encode())
+    ok(other, "push", "--pruned")
+    mine = git_line(repo, "rev-parse", "refs/gitcp/s/main/main")
+    (branch,) = ok(repo, "pull")["branches"]
+    assert branch["result"] == "forked"
+    assert git_line(repo, "rev-parse", "refs/gitcp/s/main/main") == mine

@@ -33,8 +33,8 @@ def purge_command(
 
     A secret is named by the fingerprint that `gitcp scan` or a refused push gives it; in
     its place stands a marker. Ids and numbers of checkpoints stay, their commits change.
-    This cannot be undone. Your files are left as they are, and so is what has been pushed:
-    a secret that has left is to be revoked.
+    This cannot be undone. Your files are left as they are, and what has been pushed is
+    there until `gitcp push --pruned`: a secret that has left is to be revoked.
     """
     import sys
 
@@ -91,8 +91,8 @@ def purge_command(
         out.print(line)
     for remote in done.remotes:
         out.warn(
-            f"{remote} has it still, and so has who pulled it from there:"
-            " revoke the secret"
+            f"{remote} has it still: `gitcp push {remote} --pruned` replaces it there;"
+            " whoever pulled it has it"
         )
     for place in done.left:
         out.warn(f"it is still in {place}")
