@@ -13,9 +13,11 @@ import claude_agent_sdk
 import pytest
 
 from gitcp.agents import skill
+from tests.e2e import test_codex, test_opencode
 from tests.support.anthropic_server import AnthropicServer, say, texts, use
 from tests.support.gitrepo import make_repo
 from tests.support.inprocess import ok
+from tests.support.model_server import ModelServer
 
 CLAUDE = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 
@@ -119,3 +121,22 @@ def test_prune_needs_a_yes_and_the_others_are_there(project):
         "gitcp prune --keep-last 3"
     ]
     assert {*skill.COMMANDS, "gitcp"} <= set(messages[0]["slash_commands"])
+
+
+DESCRIPTION = "Checkpoints of files, conversation and decisions."
+
+
+@pytest.mark.skipif(test_codex.CODEX is None, reason="there is no codex")
+def test_codex_tells_its_model_of_the_skill(project, tmp_path):
+    with ModelServer({"turn": [[say("ok")]]}) as server:
+        codex = test_codex.Project(project, tmp_path, server)
+        codex.codex("turn", trust=False)
+        assert DESCRIPTION in json.dumps(server.bodies("turn")[0])
+
+
+@pytest.mark.skipif(test_opencode.OPENCODE is None, reason="there is no opencode")
+def test_opencode_tells_its_model_of_the_skill(project, tmp_path):
+    with ModelServer({"turn": [[say("ok")]]}) as server:
+        opencode = test_opencode.Project(project, tmp_path / "home", server)
+        opencode.turn("turn")
+        assert any(DESCRIPTION in json.dumps(body) for _, body in server.requests)
