@@ -173,7 +173,7 @@ def _on_branch(
         if len(what) < _SHORTEST:
             raise NotFoundError(
                 f"there is no checkpoint {what} in {session}/{branch}",
-                hint=f"it has 1 to {tip.seq}; see `gitcp log`",
+                hint=f"`gitcp log` lists those up to #{tip.seq} that there are",
             )
     if match := re.fullmatch(r"~(\d{1,9})", what):
         for distance, checkpoint in enumerate(store.line(tip)):
