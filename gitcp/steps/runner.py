@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import functools
 import inspect
+import os
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -117,18 +118,19 @@ async def arun(
 
 
 @functools.cache
-def _threads() -> ThreadPoolExecutor:
+def _threads(process: int) -> ThreadPoolExecutor:
     """Threads that wait for the disk: records that wait together share a commit.
 
-    asyncio's own are as few as there are processors.
+    asyncio's own are as few as there are processors. A forked process has none yet.
     """
+    del process
     return ThreadPoolExecutor(_WAITING, thread_name_prefix="gitcp-step")
 
 
 async def _thread(function: Function, *arguments: Any) -> Any:
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(
-        _threads(), functools.partial(function, *arguments)
+        _threads(os.getpid()), functools.partial(function, *arguments)
     )
 
 
