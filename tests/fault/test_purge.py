@@ -36,8 +36,8 @@ def scene(path):
     write_files(repo, {"conf.ini": b"token=" + VALUE + b"\n"})
     for number in range(3):
         write_files(repo, {"edit.txt": b"%d\n" % number * 99})
-        made = session.save(append=[{"n": number}])
-    session.fork(made, "try")
+        session.save(append=[{"n": number}])
+    session.fork(next(session.checkpoints()), "try")
     write_files(repo, {"edit.txt": b"on the fork\n"})
     gitcp.open(repo).session("main", "try").save(append=[{"n": 9}])
     (repo / "conf.ini").unlink()
