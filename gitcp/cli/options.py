@@ -3,14 +3,15 @@
 import functools
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from gitcp.cli.emit import Output
 from gitcp.errors import PartialError, UsageError
-from gitcp.ops.select import split
-from gitcp.ops.workspace import Current, Workspace
+
+if TYPE_CHECKING:
+    from gitcp.ops.workspace import Current, Workspace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -106,7 +107,7 @@ def path_inside(out: Output, top: os.PathLike[str], path: str) -> bytes:
     return os.fsencode(inside)
 
 
-def place_of(workspace: Workspace, text: str | None) -> Current:
+def place_of(workspace: "Workspace", text: str | None) -> "Current":
     """Returns the session and branch that were named, or the current ones.
 
     Raises:
@@ -115,4 +116,8 @@ def place_of(workspace: Workspace, text: str | None) -> Current:
     current = workspace.current()
     if text is None:
         return current
+    # Every command imports this module; few select a branch.
+    from gitcp.ops.select import split
+    from gitcp.ops.workspace import Current
+
     return Current(*split(text, current))

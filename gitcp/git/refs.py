@@ -80,16 +80,28 @@ class Refs:
 
     def list(self, prefix: str) -> dict[str, str]:
         """Returns the refs below a prefix that ends in a slash, sorted by name."""
-        found: dict[str, str] = {}
-        wanted = os.fsencode(prefix)
         loose = dict(self._walk(prefix))
-        for line in self._packed().split(b"\n"):
-            if line[_OID_LENGTH + 1 :].startswith(wanted) and line[:1] not in b"#^":
-                found[os.fsdecode(line[_OID_LENGTH + 1 :])] = line[
-                    :_OID_LENGTH
-                ].decode()
+        packed = self._packed()
+        needle = b" " + os.fsencode(prefix)
+        # All of them lie together, as packed refs are sorted; only there are lines made.
+        first = packed.rfind(b"\n", 0, max(packed.find(needle), 0)) + 1
+        last = packed.find(b"\n", max(packed.rfind(needle), 0))
+        text = os.fsdecode(packed[first : last if last >= 0 else len(packed)])
+        start = _OID_LENGTH + 1
+        found = {
+            line[start:]: line[:_OID_LENGTH]
+            for line in text.split("\n")
+            if line.startswith(prefix, start) and line[0] not in "#^"
+        }
         found.update(loose)
         return dict(sorted(found.items()))
+
+    def crowd(self, prefix: str) -> int:
+        """Returns how many there are, about, that are no packed refs, below a prefix."""
+        try:
+            return len(os.listdir(self._common / prefix))
+        except FileNotFoundError:
+            return 0
 
     def signature(self, prefix: str) -> object:
         """Returns a value that changes when a ref directly below a prefix does.

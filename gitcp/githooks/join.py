@@ -140,7 +140,7 @@ def install(repository: Repository, runner: bytes) -> Report:
 def mend(repository: Repository, runner: bytes) -> tuple[str, ...]:
     """Joins again what was written over since; returns the names of what it was."""
     before = state(repository)
-    if before is None or not _still(before, places.configured(repository).path):
+    if before is None or not _still(before, places.glanced(repository)):
         return ()
     with durable.storage("joining git's hooks"):
         place = Place(Path(before.directory), before.original)

@@ -61,6 +61,12 @@ def configured(repository: Repository) -> Configured:
     return found
 
 
+def glanced(repository: Repository) -> str | None:
+    """Returns what `configured` does of the path, from what is read already."""
+    values = [one for one in repository.config.get("core.hookspath", []) if one != _OFF]
+    return os.path.expanduser(values[-1]) if values else None
+
+
 def own_directory(repository: Repository) -> Path:
     """Returns the directory of hooks that lead on to another one's."""
     return repository.store_dir / "hooks"

@@ -1,7 +1,7 @@
 """Forking, switching, listing sessions: which line the work is on."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,7 +49,29 @@ def sessions(
         CorruptError, FormatTooNewError: one cannot be read, and nobody is to be told.
     """
     found: dict[str, list[BranchInfo]] = {}
-    for component, oid in store.refs().items():
+    for session, branch in branches(store, store.refs(), unreadable=unreadable):
+        found.setdefault(session, []).append(branch)
+    return [
+        SessionInfo(
+            name,
+            tuple(sorted(lines, key=lambda one: (one.name != "main", one.name))),
+        )
+        for name, lines in sorted(found.items())
+    ]
+
+
+def branches(
+    store: Store,
+    refs: Mapping[tuple[str, str], str],
+    *,
+    unreadable: Callable[[str], None] | None = None,
+) -> Iterator[tuple[str, BranchInfo]]:
+    """Yields session and branch of each of these refs; see `sessions`.
+
+    Raises:
+        CorruptError, FormatTooNewError: one cannot be read, and nobody is to be told.
+    """
+    for component, oid in refs.items():
         try:
             tip = store.checkpoint(oid)
             if tip is None:
@@ -62,14 +84,7 @@ def sessions(
             name = "/".join(decode(part) or part for part in component)
             unreadable(f"{name} is left out: {exc.message}")
             continue
-        found.setdefault(session, []).append(BranchInfo(branch, tip))
-    return [
-        SessionInfo(
-            name,
-            tuple(sorted(branches, key=lambda one: (one.name != "main", one.name))),
-        )
-        for name, branches in sorted(found.items())
-    ]
+        yield session, BranchInfo(branch, tip)
 
 
 def check_free(store: Store, session: str, branch: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from gitcp.git.crowd import pack_refs
 from gitcp.git.reclaim import drop_unreachable, git_directories, store_locked
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import sweep
@@ -45,6 +46,7 @@ def gc(workspace: Workspace) -> Cleaned:
             roots=lambda: journals(workspace.repository),
             timeout=timeout,
         )
+    pack_refs(workspace.repository)
     after = pack_sizes(workspace)
     return Cleaned(
         len(before),

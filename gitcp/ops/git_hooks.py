@@ -16,13 +16,13 @@ from gitcp.git.repository import Repository
 from gitcp.githooks import join, text
 from gitcp.githooks.join import Report
 from gitcp.ops import rewrites
-from gitcp.ops.live import is_at_work, live
 from gitcp.ops.save import Request, save
-from gitcp.ops.select import select
 from gitcp.ops.workspace import Workspace
 
 _PATIENCE = 1.0
 _TAIL = 4096
+# As in `agent_sessions`, which takes longer to import than to look.
+AGENTS = "agents"
 _SQUASHED = "squash-msg"
 _NEXT = "next-id"
 _OID = re.compile(rb"^commit ([0-9a-f]{40})$", re.MULTILINE)
@@ -125,6 +125,10 @@ def post_merge(workspace: Workspace, *, squash: bool) -> str:
 
 def post_checkout(workspace: Workspace, before: str, after: str) -> str:
     """Makes a checkpoint of what git brought, before an agent goes on from there."""
+    if not _has_agents(workspace):
+        return "no agent was ever at work here"
+    from gitcp.ops.live import is_at_work  # noqa: PLC0415  as below
+
     if not is_at_work(workspace):
         return "no agent is at work"
     if before == after or workspace.repository.operation() in {"rebase", "bisect"}:
@@ -190,22 +194,30 @@ def _checkpoint(
         return "gitcp.autoCheckpoint is off"
     message = workspace.repository.objects.commit(bytes.fromhex(head)).message
     subject = message.decode("utf-8", "replace").strip().partition("\n")[0]
-    at_work = live(workspace, trigger)
     request = Request(
-        session=at_work.session,
-        branch=at_work.branch,
         trigger=trigger,
         note=subject or None,
-        records=at_work.records,
         allow_empty=allow_empty,
         id=_awaited(workspace, message),
     )
+    if _has_agents(workspace):
+        from gitcp.ops.live import live  # noqa: PLC0415  most commits are people's
+
+        at_work = live(workspace, trigger)
+        request = request._replace(
+            session=at_work.session, branch=at_work.branch, records=at_work.records
+        )
     try:
         saved = save(workspace, request)
     except BusyError as exc:
         return f"no checkpoint: {exc.message}"
     what = "made" if saved.created else "nothing changed since"
     return f"{what} {saved.checkpoint.id}, {trigger} at {head[:12]}"
+
+
+def _has_agents(workspace: Workspace) -> bool:
+    """Whether an agent has ever saved something in this work tree."""
+    return (workspace.directory / AGENTS).is_dir()
 
 
 def _awaited(workspace: Workspace, message: bytes) -> str | None:
@@ -219,9 +231,6 @@ def _awaited(workspace: Workspace, message: bytes) -> str | None:
     if ident.encode() not in named:
         return None
     path.unlink(missing_ok=True)
-    with suppress(NotFoundError):
-        select(workspace, ident)
-        return None
     return ident
 
 

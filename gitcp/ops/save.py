@@ -9,6 +9,7 @@ import msgspec
 from gitcp.errors import CorruptError, GitcpError, StorageError
 from gitcp.format.log import Decision
 from gitcp.git.consolidate import consolidate
+from gitcp.git.crowd import pack_refs
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import check_text
 from gitcp.ops import rewrites
@@ -80,6 +81,7 @@ def housekeep(workspace: Workspace, tip: Checkpoint) -> None:
             keep_to_limit(workspace, tip)
     with suppress(StorageError):
         consolidate(workspace.repository)
+    pack_refs(workspace.repository)
 
 
 def append(

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import accumulate
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from gitcp.agents import registry
 from gitcp.agents.client import TURN_START
@@ -19,12 +19,13 @@ from gitcp.errors import (
 from gitcp.format import jsontext, log
 from gitcp.format.layout import LogName
 from gitcp.names import check_typed, encode
-from gitcp.ops import behind
-from gitcp.ops.behind import Behind
 from gitcp.ops.workspace import Current, Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store, require_tip
+
+if TYPE_CHECKING:
+    from gitcp.ops.behind import Behind
 
 _SHORTEST = 4
 _SHOWN = 8
@@ -50,7 +51,7 @@ class Selected(NamedTuple):
     """A checkpoint, and what is behind the commit it was asked for by, if by one."""
 
     checkpoint: Checkpoint
-    behind: Behind | None = None
+    behind: "Behind | None" = None
 
 
 def select(workspace: Workspace, selector: str | None) -> Checkpoint:
@@ -91,13 +92,15 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
     base = found.trailers.base
     meant = base is not None and _is_prefix(text, base)
     if meant and base is not None and not _is_named(found, text):
-        story = behind.behind(workspace, base)
+        story = _story(workspace, base)
         if story is not None and story.because:
             return Selected(story.chosen, story)
     return Selected(found)
 
 
-def _story(workspace: Workspace, text: str) -> Behind | None:
+def _story(workspace: Workspace, text: str) -> "Behind | None":
+    from gitcp.ops import behind  # noqa: PLC0415  most selectors are no commits
+
     # A name such as `main` may mean a session to whoever types it, and is no commit here.
     if not _COMMIT.fullmatch(text):
         return None

@@ -6,35 +6,41 @@ import click
 
 from gitcp.cli import documents
 from gitcp.cli.commands.restore import carry_out
-from gitcp.cli.emit import Output, one_line, safe
+from gitcp.cli.emit import Output, one_line
 from gitcp.cli.options import command, left_out, yes_option
-from gitcp.cli.render import headline, when
+from gitcp.cli.render import headline
 from gitcp.errors import NotFoundError
 from gitcp.ops import fork, planning
-from gitcp.ops.fork import BranchInfo, SessionInfo
+from gitcp.ops.listing import Listed, listed
 from gitcp.ops.select import split
 from gitcp.ops.workspace import Current, open_workspace
 from gitcp.store.store import require_tip
 
 
-def _branch_document(branch: BranchInfo) -> dict[str, Any]:
-    return {"name": branch.name, "tip": branch.tip.id, "seq": branch.tip.seq}
+def _branch_document(branch: Listed) -> dict[str, Any]:
+    return {"name": branch.branch, "tip": branch.id, "seq": branch.seq}
 
 
-def _table(out: Output, found: list[SessionInfo], current: Current) -> None:
-    names = [
-        (f"{session.name}/{branch.name}", Current(session.name, branch.name), branch)
-        for session in found
-        for branch in session.branches
-    ]
-    width = max((len(one_line(name)) for name, _, _ in names), default=0)
-    for name, place, branch in names:
-        mark = "*" if place == current else " "
-        shown = out.style(f"{safe(name):<{width}}", fg="cyan")
-        note = one_line(branch.tip.note or "", 50)
-        out.print(
-            f"{mark} {shown}  {f'#{branch.tip.seq}':>6}  {when(branch.tip)}  {note}".rstrip()
-        )
+def _by_session(found: list[Listed]) -> dict[str, list[Listed]]:
+    sessions: dict[str, list[Listed]] = {}
+    for one in found:
+        sessions.setdefault(one.session, []).append(one)
+    return sessions
+
+
+def _table(out: Output, found: list[Listed], current: Current) -> None:
+    # There may be ten thousand: printed at once, and nothing is done twice.
+    names = [one_line(f"{one.session}/{one.branch}") for one in found]
+    width = max(map(len, names), default=0)
+    lines = []
+    for name, one in zip(names, found, strict=True):
+        here = (one.session, one.branch) == (current.session, current.branch)
+        shown = out.style(f"{name:<{width}}", fg="cyan") if out.color else name
+        created = one.created[:19].replace("T", " ")
+        note = one_line(one.note, 50) if one.note else ""
+        line = f"{'*' if here else ' '} {shown:<{width}}  {f'#{one.seq}':>6}  {created}  {note}"
+        lines.append(line.rstrip())
+    out.print("\n".join(lines))
 
 
 @command("sessions")
@@ -42,7 +48,7 @@ def sessions_command(out: Output) -> int:
     """List sessions and their branches."""
     workspace = open_workspace(out.directory)
     unreadable: list[str] = []
-    found = fork.sessions(workspace.store, unreadable=unreadable.append)
+    found = listed(workspace.store, unreadable=unreadable.append)
     current = workspace.current()
     if out.json:
         out.document(
@@ -50,11 +56,11 @@ def sessions_command(out: Output) -> int:
                 "schema": "gitcp.sessions/1",
                 "sessions": [
                     {
-                        "name": session.name,
-                        "branches": list(map(_branch_document, session.branches)),
-                        "current": session.name == current.session,
+                        "name": name,
+                        "branches": list(map(_branch_document, branches)),
+                        "current": name == current.session,
                     }
-                    for session in found
+                    for name, branches in _by_session(found).items()
                 ],
                 "unreadable": unreadable,
             }
@@ -74,8 +80,8 @@ def branches_command(out: Output, name: str | None) -> int:
     current = workspace.current()
     wanted = name or current.session
     unreadable: list[str] = []
-    everything = fork.sessions(workspace.store, unreadable=unreadable.append)
-    found = [one for one in everything if one.name == wanted]
+    everything = listed(workspace.store, unreadable=unreadable.append)
+    found = [one for one in everything if one.session == wanted]
     if not found:
         left_out(out, unreadable)
         raise NotFoundError(
@@ -86,7 +92,7 @@ def branches_command(out: Output, name: str | None) -> int:
             {
                 "schema": "gitcp.branches/1",
                 "session": wanted,
-                "branches": list(map(_branch_document, found[0].branches)),
+                "branches": list(map(_branch_document, found)),
                 "current": current.branch if wanted == current.session else None,
                 "unreadable": unreadable,
             }

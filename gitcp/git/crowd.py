@@ -1,0 +1,24 @@
+"""Packing refs where very many lie about: each is a file, and a directory, to look at."""
+
+from contextlib import suppress
+
+from gitcp.errors import GitFailedError
+from gitcp.format import layout
+from gitcp.git.repository import Repository
+
+AT_MOST = 500
+
+
+def pack_refs(repository: Repository) -> bool:
+    """Lets git put refs into one file, where there are too many; as its own gc does.
+
+    No ref changes. It is housekeeping: where git cannot, everything stays as it is.
+    """
+    if repository.refs.crowd(layout.SESSIONS) <= AT_MOST:
+        return False
+    # Only gitcp's own; git before 2.43 knows all or none.
+    for which in (("--include", "refs/gitcp/*"), ("--all",)):
+        with suppress(GitFailedError):
+            repository.git("pack-refs", *which)
+            return True
+    return False
