@@ -7,6 +7,7 @@ text: `yes`, `1.10` and `2026-01-02` stay what they look like. Nothing is None.
 """
 
 import re
+import sys
 from typing import NamedTuple
 
 Value = str | list["Value"] | dict[str, "Value"] | None
@@ -35,6 +36,7 @@ _ESCAPES = dict(
 _COLON = re.compile(r":(?=[ \t]|$)")
 _QUOTE = re.compile("[\"']")
 _QUOTED = re.compile(r""""(?:[^"\\]|\\.)*"|'(?:[^']|'')*'""")
+_SURROGATES = (0xD800, 0xDFFF)
 _SPACE = " \t"
 _NOT_PLAIN = "&*!%@`"
 _DEEPEST = 20
@@ -284,7 +286,13 @@ class _Reader:
         def plain(found: re.Match[str]) -> str:
             code = found[1] or found[2] or found[3]
             if code:
-                return chr(int(code, 16))
+                number = int(code, 16)
+                if (
+                    number > sys.maxunicode
+                    or _SURROGATES[0] <= number <= _SURROGATES[1]
+                ):
+                    raise self._error(f"{found[0]} is no character")
+                return chr(number)
             if found[4] not in _ESCAPES:
                 raise self._error(f"the escape \\{found[4]} is not known")
             return _ESCAPES[found[4]]

@@ -159,6 +159,8 @@ def test_any_text_is_read_or_refused(text):
         ("- a", "no mapping"),
         ("just text", "no mapping"),
         ('a: "\\q"', "escape"),
+        ('a: "\\ud83d"', "no character"),
+        ('a: "\\U00110000"', "no character"),
     ],
 )
 def test_what_is_not_read_is_refused_by_line(text, said):
