@@ -27,7 +27,9 @@ T = TypeVar("T")
 
 
 def open(directory: str | os.PathLike[str] = ".") -> "Store":  # noqa: A001  gitcp.open
-    """Returns the store of the repository around a directory; writes nothing.
+    """Returns the store of the repository around a directory.
+
+    Nothing is written, but that redo logs of LangGraph's threads are settled.
 
     Raises:
         NotARepositoryError: there is none.

@@ -110,7 +110,7 @@ def killed_rounds(store: Path, rounds: int) -> None:
 
 
 def test_nothing_acknowledged_is_lost_to_kills(tmp_path):
-    killed_rounds(tmp_path / "s", 4)
+    killed_rounds(tmp_path / "s", 3)
 
 
 @pytest.mark.slow
