@@ -22,7 +22,7 @@ from gitcp.store.checkpoint import Checkpoint
 INTERVAL = "interval"
 _NOTE = 72
 # A client waits for its hooks: it must not wait for a lock as long as a person would.
-_LOCK = 3.0
+_LOCK = 5.0
 # Where only these happened, bookkeeping in the transcript is no reason for a checkpoint.
 _QUIET = frozenset({words.TURN_START, words.COMPACT, words.SESSION_END, INTERVAL})
 # At a session's borders a file that the client has rewritten is found out.

@@ -17,7 +17,7 @@ from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Grown, NewRecords
 
-_PATIENCE = 2.0
+_PATIENCE = 3.0
 _PAUSE = 0.005
 _TAIL = 1 << 18
 
@@ -39,7 +39,7 @@ def gather(
 ) -> Gathered:
     """Returns what a conversation's files hold beyond a checkpoint.
 
-    Waits, for two seconds at most, until the client has written what the event speaks of.
+    Waits, for three seconds at most, until the client has written what the event speaks of.
     """
     settle(client, event, source, tip)
     found: list[NewRecords] = []
@@ -54,7 +54,7 @@ def gather(
 
 
 def settle(client: Client, event: Event, source: str, tip: Checkpoint | None) -> None:
-    """Waits until the transcript holds what the event promised, or two seconds are over."""
+    """Waits until the transcript holds what the event promised, or three seconds are over."""
     path = event.subagent or event.transcript
     if path is None:
         return

@@ -102,6 +102,8 @@ def project(tmp_path):
 def claude(tmp_path, project):
     with running(tmp_path / "home", script(project)) as client:
         client.gitcp(project, "install", "claude-code")
+        # How long a hook may take is another test's matter, not one of a busy machine.
+        client.gitcp(project, "config", "hookTimeout", "60s")
         yield client
         # Whatever happened: a hook that failed would have said so there.
         log = project / ".git" / "gitcp" / "hooks.log"
