@@ -213,7 +213,7 @@ def fetch_into(
     """Fetches what is wanted (commits or refs) into an object directory of its own.
 
     That directory names the repository's own as an alternate; neither these nor a ref
-    are changed. git checks each object. `near` are globs of refs of ours that the remote may know.
+    are changed. git checks each object. `near` are commits of ours that the remote may know.
 
     Raises:
         TransferError: the remote did not keep within the limits.

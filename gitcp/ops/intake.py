@@ -19,6 +19,9 @@ from gitcp.store.store import Store
 # git holds objects in memory only one by one: what needs more than this is a bomb.
 _MEMORY = 384 * 1024 * 1024
 
+# Each look below a prefix reads all packed refs.
+_MANY = 20
+
 Fetch = Callable[[Quarantine, Limits], None]
 
 
@@ -140,6 +143,10 @@ def our_tips(workspace: Workspace, keys: Mapping[Key, str]) -> frozenset[str]:
     head, _ = workspace.repository.head()
     if head is not None:
         found.add(head)
-    for session in {key[0] for key in keys}:
-        found.update(refs.list(f"{layout.SESSIONS}{session}/").values())
+    sessions = {key[0] for key in keys}
+    if len(sessions) > _MANY:
+        found.update(workspace.store.refs().values())
+    else:
+        for session in sessions:
+            found.update(refs.list(f"{layout.SESSIONS}{session}/").values())
     return frozenset(found)

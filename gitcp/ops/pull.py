@@ -30,6 +30,9 @@ from gitcp.sharing.quarantine import Quarantine
 from gitcp.sharing.validate import Fault, Key, branch_key
 from gitcp.store.lineage import is_pruned_form, was_purged
 
+# Commits that a remote is told of, so that it need not send what is here.
+_TOLD = 200
+
 
 class Pulled(NamedTuple):
     """What a pull came to.
@@ -68,7 +71,9 @@ def pull(
     found, ignored = offered(workspace, place, sessions, interactive=interactive)
     prefix = f"{layout.REMOTES}{encode(place)}/"
     refs = workspace.repository.refs
-    seen = {key: refs.read(f"{prefix}{key[0]}/{key[1]}") for key in found}
+    noted = refs.list(prefix)
+    seen = {key: noted.get(f"{prefix}{key[0]}/{key[1]}") for key in found}
+    ours = workspace.store.refs()
     gone = {key for key, oid in found.items() if _purged_here(workspace, key, oid)}
     wanted = {
         key: oid for key, oid in found.items() if seen[key] != oid and key not in gone
@@ -87,6 +92,10 @@ def pull(
                 branches.append(
                     Adopted(session, branch, REJECTED, branch, None, bad[key].text)
                 )
+                continue
+            if seen[key] == oid == ours.get(key):
+                session, branch = workspace.store.names(key, oid)
+                branches.append(Adopted(session, branch, UP_TO_DATE, branch, oid))
                 continue
             back = _goes_back(workspace, seen[key], oid)
             made = _pruned(workspace, opened, key, oid, seen[key])
@@ -141,6 +150,17 @@ class _Source:
                 bad |= dict.fromkeys(part, Fault(exc.message))
         return bad
 
+    def _near(self, wanted: Mapping[Key, str], ours: frozenset[str]) -> list[str]:
+        """Returns the commits to tell the remote of; an argument list has an end."""
+        head, _ = self._workspace.repository.head()
+        first = [head] if head is not None else []
+        for key in list(wanted)[:_TOLD]:
+            tip = self._workspace.repository.refs.read(
+                f"{layout.SESSIONS}{key[0]}/{key[1]}"
+            )
+            first += [tip] if tip is not None else []
+        return list(dict.fromkeys([*first, *sorted(ours)]))[:_TOLD]
+
     def _some(self, wanted: Mapping[Key, str], name: str) -> dict[Key, Fault]:
         ours = our_tips(self._workspace, wanted)
 
@@ -150,7 +170,7 @@ class _Source:
                 quarantine.objects,
                 self._place,
                 sorted(set(wanted.values())),
-                near=sorted(ours),
+                near=self._near(wanted, ours),
                 limits=limits,
                 progress=self._progress,
                 look=quarantine.growth,

@@ -332,12 +332,16 @@ class _Push:
         """Notes what the remote has now, as a pull would."""
         refs = self._workspace.repository.refs
         prefix = f"{layout.REMOTES}{encode(self._remote)}/"
+        noted = refs.list(prefix)
         moves = {}
         for key, one in done.items():
+            if one.name != one.branch:
+                # It is there by another name only.
+                continue
             ref = f"{prefix}{key[0]}/{key[1]}"
             sent = one.result in {CREATED, FAST_FORWARD} or one.commit == tips[key]
             if sent and one.result not in {REJECTED, FORKED}:
-                seen = refs.read(ref)
+                seen = noted.get(ref)
                 if seen != tips[key]:
                     moves[ref] = seen, tips[key]
         if not moves:

@@ -1,5 +1,6 @@
 """Making what was judged part of the repository: objects, then refs, never merging."""
 
+import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
@@ -81,12 +82,13 @@ def copy(
         ) from exc
     word = out.decode("ascii").strip()
     pack = base.with_name(f"adopted-{word}.pack")
-    directory = opened.repository.common_dir / "objects" / "pack"
-    standing = directory / f"pack-{word}.idx"
-    if pack.stat().st_size <= _EMPTY_PACK or standing.exists():
+    if pack.stat().st_size <= _EMPTY_PACK:
         return
+    # Another process may be moving in the same objects under the name git gave them.
+    mine = f"{word} {opened.scratch.name}".encode()
+    name = hashlib.sha1(mine, usedforsecurity=False).hexdigest()
     with durable.storage("copying the session"):
-        opened.adopt(pack, pack.with_suffix(".idx"), f"pack-{word}")
+        opened.adopt(pack, pack.with_suffix(".idx"), f"pack-{name}")
 
 
 def adopt(
