@@ -16,6 +16,10 @@ _REFERENCE = re.compile(
 )
 _PATH = re.compile(rb"/(?:[\w.@-]+(?:/|\Z))*")
 _IDENTIFIER = re.compile(rb"[A-Za-z_$][A-Za-z_$-]*(?:\.[A-Za-z_$][\w$-]*)*")
+# `b64decode`, `Ed25519PrivateKey.generate`: one number within words, or dots.
+_CODE = re.compile(
+    rb"[A-Za-z_]+\d{0,5}[A-Za-z_]+|[A-Za-z_]\w{0,40}(?:\.[A-Za-z_]\w{0,40})+"
+)
 _VERSION = re.compile(rb"[\^~=v<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.]+)?")
 _NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECASE)
 _WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
@@ -110,6 +114,14 @@ def secret_name(name: bytes, rest: bytes) -> bool:
     return rest.lower() not in {b"s", b"ing", b"ed", b"es"} or b"ey" in name
 
 
+def code(name: bytes, value: bytes) -> bool:
+    """Whether what stands bare beside a name is an expression of a program.
+
+    A name in capitals is a variable of the environment, and has values.
+    """
+    return name != name.upper() and _CODE.fullmatch(value) is not None
+
+
 def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
     """Whether the value beside a secret's name is one."""
     if (
@@ -141,7 +153,7 @@ def _scrambled(value: bytes) -> bool:
         97 <= one < 123 and two < 97  # noqa: PLR2004  ASCII
         for one, two in itertools.pairwise(value)
     )
-    return turns > len(value) / 6 and entropy(value) > _VERY_RANDOM
+    return turns > len(value) / 5 and entropy(value) > _VERY_RANDOM
 
 
 _COMMON = frozenset(

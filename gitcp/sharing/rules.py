@@ -178,13 +178,10 @@ def matches(data: bytes, *, binary: bool = False) -> Iterator[Match]:
 def _tokens(data: bytes) -> Iterator[Match]:
     for run in _RUN.finditer(data):
         start, end = run.span()
-        if not _DIGIT.search(data, start, end) and data.find(b"hf_", start, end) < 0:
-            # Words and dots: no token does without a digit, but for one kind.
-            continue
-        if end - start <= _LONG_RUN:
+        if end - start <= _LONG_RUN and _DIGIT.search(data, start, end):
             yield from _tokens_in(data, start, end)
             continue
-        # Encoded data, or a list: only where something starts as a token does.
+        # Words and dots, encoded data, or a list: only where something starts as a token does.
         for prefix in _STARTS:
             at = data.find(prefix, start, end)
             while at >= 0:
@@ -203,8 +200,11 @@ def _tokens_in(data: bytes, start: int, end: int) -> Iterator[Match]:
             at = match.start() + 1
             continue
         assert match.lastgroup is not None
-        if judge.token(match[0]):
-            yield Match(_NAMES[match.lastgroup], match[0], match.start())
+        name = _NAMES[match.lastgroup]
+        # Words and dots may have this form, where a token hardly does.
+        words = name == "discord-token" and not _DIGIT.search(match[0])
+        if not words and judge.token(match[0]):
+            yield Match(name, match[0], match.start())
         at = match.end()
 
 
@@ -250,6 +250,10 @@ def _assignment(data: bytes, at: int, word: bytes) -> Match | None:
         value = value.rstrip(b".:!?")
         if data[start + len(value) : start + len(value) + 1] == b"\\":
             # An escape cuts it short: the text without escapes has the whole.
+            return None
+        if (b"." in value or word in {b"token", b"key", b"secret"}) and judge.code(
+            name, value
+        ):
             return None
     password = word in {b"passw", b"passphrase", b"pwd"}
     if not judge.assigned(value, quoted=quoted is not None, password=password):

@@ -108,6 +108,9 @@ def test_row56_nothing_is_seen_where_nothing_is():
         "password: [purged:0123456789ab]",
         "token_url = 'https://login.example.com/oauth2/v2.0/token'",
         "passwordless_login_v2 = True",
+        "private_key = Ed25519PrivateKey.from_private_bytes",
+        "token=b64decode",
+        "self.secret_key: PKCS7PrivateKeyTypes",
     ],
 )
 def test_what_only_speaks_of_a_secret_is_none(line):
