@@ -4,14 +4,18 @@ Nothing is re-encoded: a message is kept as its own text, with only the whitespa
 outside of strings removed, so numbers, key order and escapes stay as they were.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import msgspec
 
 from gitcp.errors import AgentRecordError
 from gitcp.format import jsontext
-from gitcp.store.draft import NewRecords
+from gitcp.format.layout import LogName
+from gitcp.format.log import Meta
+from gitcp.ops.workspace import Workspace
+from gitcp.store import logs
+from gitcp.store.draft import Grown, NewRecords
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -23,14 +27,26 @@ class Incoming(NamedTuple):
     metadata: msgspec.Raw | None = None
 
 
-def whole(raw: bytes, name: str, source: str = "main") -> Incoming:
+# Returns the totals of what is stored, if the bytes given begin with all of it.
+Held = Callable[[memoryview], Meta | None]
+
+
+def whole(
+    raw: bytes, name: str, source: str = "main", *, held: Held | None = None
+) -> Incoming:
     """Returns a whole conversation: an array, JSON lines, or `{messages, metadata}`.
 
-    Fields of the object beside `messages` and `metadata` join the metadata.
+    Fields of the object beside `messages` and `metadata` join the metadata. With `held`
+    lines that are stored already are known by their bytes, and not read again.
 
     Raises:
         AgentRecordError: it is none of these; the message says where it broke.
     """
+    if held is not None and raw.startswith(b"{"):
+        known = held(memoryview(raw))
+        # One object by itself may be meant as something else than a line.
+        if known is not None and raw[known.bytes :].strip():
+            return _grown(raw, known, name, source)
     text = raw.removeprefix(_BOM).strip(b" \t\r\n")
     if not text:
         raise AgentRecordError(
@@ -46,6 +62,60 @@ def whole(raw: bytes, name: str, source: str = "main") -> Incoming:
     else:
         data = _lines(text, name)
     return Incoming(NewRecords(data, whole=True, source=source), metadata)
+
+
+def transcript(
+    raw: bytes,
+    kind: str,
+    source: str,
+    agent_session: str | None,
+    *,
+    held: Held | None = None,
+) -> Incoming:
+    """Returns an agent's own file, which is stored as it is."""
+
+    def made(data: bytes, grown: Grown | None = None) -> Incoming:
+        return Incoming(
+            NewRecords(
+                data,
+                whole=grown is None,
+                kind=kind,
+                source=source,
+                agent_session=agent_session,
+                grown=grown,
+            )
+        )
+
+    known = held(memoryview(raw)) if held is not None else None
+    # The rest of a torn line is no record of its own.
+    if known is None or known.kind != kind or not raw.endswith(b"\n", 0, known.bytes):
+        return made(raw)
+    grown = Grown(known.bytes, known.digest, lambda: raw)
+    return made(raw[known.bytes :], grown)
+
+
+def stored(workspace: Workspace, session: str, branch: str, source: str) -> Held:
+    """Returns what tells whether bytes begin with what a branch's tip has of a source."""
+
+    def held(data: memoryview) -> Meta | None:
+        tip = workspace.store.tip(session, branch)
+        if tip is None:
+            return None
+        name = LogName("conversation", source)
+        return logs.begins(tip.log_tree, name, data, tip.objects)
+
+    return held
+
+
+def _grown(raw: bytes, known: Meta, name: str, source: str) -> Incoming:
+    """Returns what follows the stored lines; they were checked when they came."""
+    added = _lines(raw[known.bytes :], name, raw.count(b"\n", 0, known.bytes))
+
+    def reread() -> bytes:
+        return _lines(raw, name)
+
+    grown = Grown(known.bytes, known.digest, reread)
+    return Incoming(NewRecords(added, whole=False, source=source, grown=grown))
 
 
 def more(raw: bytes, name: str, source: str = "main") -> Incoming:
@@ -104,12 +174,12 @@ def _array(text: bytes, name: str) -> bytes:
         ) from exc
 
 
-def _lines(text: bytes, name: str) -> bytes:
-    return b"".join(_checked(text, name))
+def _lines(text: bytes, name: str, before: int = 0) -> bytes:
+    return b"".join(_checked(text, name, before))
 
 
-def _checked(text: bytes, name: str) -> Iterator[bytes]:
-    for number, line in enumerate(text.split(b"\n"), 1):
+def _checked(text: bytes, name: str, before: int) -> Iterator[bytes]:
+    for number, line in enumerate(text.split(b"\n"), before + 1):
         if not line.strip():
             continue
         try:

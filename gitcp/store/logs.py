@@ -45,6 +45,32 @@ def content(root: bytes | None, name: LogName, objects: Objects) -> bytes:
     return b"".join(map(objects.blob, segments(root, name, objects.tree)))
 
 
+def begins(
+    root: bytes | None, name: LogName, data: memoryview, objects: Objects
+) -> Meta | None:
+    """Returns the totals of a source that `data` begins with, all of it; else None.
+
+    Segments are compared by their ids: nothing that is stored is read.
+    """
+    held = meta(root, name, objects)
+    if held is None or not held.bytes or held.bytes > len(data):
+        return None
+    at = 0
+    for oid in segments(root, name, objects.tree):
+        size = objects.header(oid)[1]
+        if blob_id(data[at : at + size]) != oid:
+            return None
+        at += size
+    return held if at == held.bytes else None
+
+
+def blob_id(data: memoryview) -> bytes:
+    """Returns the oid that bytes have as a blob, without copying them."""
+    hashed = hashlib.sha1(f"blob {len(data)}\0".encode(), usedforsecurity=False)
+    hashed.update(data)
+    return hashed.digest()
+
+
 def sources(
     root: bytes | None, log_name: str, objects: Objects
 ) -> Iterator[tuple[str, bytes]]:
@@ -146,12 +172,10 @@ class Writer:
         """Returns how many segments `data` starts with, their size and digest."""
         at = 0
         ends: list[int] = []
+        view = memoryview(data)
         for oid in stored:
             _, size = self._transaction.objects.header(oid)
-            piece = data[at : at + size]
-            head = f"blob {size}\0".encode()
-            hashed = hashlib.sha1(head + piece, usedforsecurity=False).digest()
-            if len(piece) != size or hashed != oid:
+            if blob_id(view[at : at + size]) != oid:
                 break
             at += size
             ends.append(at)

@@ -10,6 +10,7 @@ import pytest
 import gitcp
 from gitcp.format import layout
 from gitcp.store import logs
+from tests.support.gitrepo import make_repo
 from tests.support.inprocess import Done, fails, invoke, ok
 
 ANTHROPIC = (
@@ -295,6 +296,40 @@ def test_a_transcript_is_byte_identical(repo, tmp_path, name):
     assert ok(repo, "save", "--transcript", give(tmp_path, raw))["created"] is False
     other = ok(repo, "save", "--transcript", give(tmp_path, raw), "--agent", "mine")
     assert other["checkpoint"]["conversation"]["agent"] == "mine"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "lines"),
+    [
+        (b'{"a":1}\n{"b":2}\n', b'{"a":1}\n{"b":2}\n{ "c" : 3 }', [1, 2, 3]),
+        # The stored line by itself is a document with messages.
+        (b'{"messages":[{"a":1}]}\n', b'{"messages":[{"a":1}]}\n', [1]),
+        (b"[1]\n", b"[1]\n", None),
+        (b'{"a":1}\n{"b":2}\n', b'{"a":1}\n{"b":2} \n', [1, 2]),
+        (b'{"a":1}\n{"b":2}\n', b'{"a":1}\n{"b":7}\n{"c":3}\n', [1, 7, 3]),
+        (b'{"a":1}\n{"b":2}\n', b'{"a":1}\n', [1]),
+    ],
+)  # fmt: skip
+def test_what_is_stored_already_is_known_by_its_bytes(
+    repo, tmp_path, first, second, lines
+):
+    ok(repo, "save", "--append", give(tmp_path, first))
+    ok(repo, "save", "--messages", give(tmp_path, second))
+    alone = tmp_path / "alone"
+    make_repo(alone, {"a": b"a"})
+    ok(alone, "save", "--messages", give(tmp_path, second))
+    assert stored(repo) == stored(alone)
+    if lines is not None:
+        assert [next(iter(json.loads(line).values()))
+                for line in stored(repo).splitlines()] == lines  # fmt: skip
+
+
+def test_a_bad_line_after_the_stored_ones_is_named_by_its_number(repo, tmp_path):
+    ok(repo, "save", "--append", give(tmp_path, b'{"a":1}\n{"b":2}\n'))
+    bad = give(tmp_path, b'{"a":1}\n{"b":2}\n{"c":3}\n{"d"')
+    done = invoke(repo, "save", "--messages", bad)
+    assert done.returncode == 22
+    assert b"line 4 of" in done.stderr
 
 
 def test_files_of_which_nothing_is_known_stay_apart(repo, tmp_path):

@@ -20,8 +20,7 @@ from gitcp.ops import messages
 from gitcp.ops.messages import Incoming
 from gitcp.ops.save import Request, save
 from gitcp.ops.select import split
-from gitcp.ops.workspace import open_workspace
-from gitcp.store.draft import NewRecords
+from gitcp.ops.workspace import Workspace, open_workspace
 
 _JSON_LIMIT = 1024 * 1024
 # option -> kind in the decision log
@@ -73,7 +72,9 @@ def _entries(ctx: click.Context, active: tuple[str, ...]) -> tuple[Decision, ...
     return tuple(made)
 
 
-def _incoming(given: dict[str, Any]) -> Incoming | None:
+def _incoming(
+    given: dict[str, Any], workspace: Workspace, where: tuple[str, str]
+) -> Incoming | None:
     names = [name for name in ("messages", "append", "transcript") if given[name]]
     if len(names) > 1:
         raise UsageError(
@@ -87,7 +88,8 @@ def _incoming(given: dict[str, Any]) -> Incoming | None:
     raw = read_input(file)
     shown = "stdin" if file == "-" else file
     if names == ["messages"]:
-        return messages.whole(raw, shown)
+        held = messages.stored(workspace, *where, "main")
+        return messages.whole(raw, shown, held=held)
     if names == ["append"]:
         return messages.more(raw, shown)
     kind, agent_session = detect(raw)
@@ -99,11 +101,8 @@ def _incoming(given: dict[str, Any]) -> Incoming | None:
         source = f"unknown-{show_path(os.path.basename(os.fsencode(file)))}"
     else:
         source = kind
-    return Incoming(
-        NewRecords(
-            raw, whole=True, kind=kind, source=source, agent_session=agent_session
-        )
-    )
+    held = messages.stored(workspace, *where, source)
+    return messages.transcript(raw, kind, source, agent_session, held=held)
 
 
 def shown(path: str) -> str:
@@ -172,11 +171,12 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
     """Make a checkpoint of files, conversation and decisions."""
     if given["label"] is not None:
         _check_label(given["label"])
-    incoming = _incoming(given)
     workspace = open_workspace(out.directory)
-    session = branch = None
+    current = workspace.current()
+    session, branch = current.session, current.branch
     if given["where"] is not None:
-        session, branch = split(given["where"], workspace.current())
+        session, branch = split(given["where"], current)
+    incoming = _incoming(given, workspace, (session, branch))
     position = given["position"]
     saved = save(
         workspace,
