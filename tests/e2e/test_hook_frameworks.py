@@ -181,7 +181,7 @@ def test_a_framework_that_comes_later_is_joined_by_itself(project, set_up):
     assert join.problems(discover(project)) == []
     git_hooks.uninstall(discover(project))
     left = where(project)
-    assert not [name for name, (_, raw) in left.items() if b"gitcp" in raw]
+    assert not [name for name, (_, raw) in left.items() if b"gitcp-hook" in raw]
     (project / "ran").unlink()
     hooks.change(project, b"third")
     run(project, "git", "commit", "-q", "-a", "-m", "third")
