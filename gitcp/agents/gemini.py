@@ -46,12 +46,11 @@ class _Record(msgspec.Struct):
     id: str | None = None
     type: str | None = None
     content: Any = None
-    toolCalls: msgspec.Raw | None = None  # noqa: N815  the client's spelling
     patch: _Patch | None = msgspec.field(default=None, name="$set")
 
 
 class _Header(msgspec.Struct):
-    sessionId: str  # noqa: N815
+    sessionId: str  # noqa: N815  the client's spelling
     projectHash: str  # noqa: N815
 
 

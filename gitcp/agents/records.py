@@ -11,7 +11,7 @@ T = TypeVar("T")
 _SURROGATE = re.compile(rb"(\\\\)|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
-def decode(decoder: "msgspec.json.Decoder[T]", raw: bytes) -> T:
+def decode(decoder: "msgspec.json.Decoder[T]", raw: bytes | msgspec.Raw) -> T:
     """Returns a record; characters that were cut in half are read as U+FFFD.
 
     Only for looking at: what is stored are the bytes.
@@ -22,9 +22,10 @@ def decode(decoder: "msgspec.json.Decoder[T]", raw: bytes) -> T:
     try:
         return decoder.decode(raw)
     except msgspec.MsgspecError:
-        if b"\\u" not in raw:
+        text = bytes(raw)
+        if b"\\u" not in text:
             raise
-        return decoder.decode(_SURROGATE.sub(_whole, raw))
+        return decoder.decode(_SURROGATE.sub(_whole, text))
 
 
 def _whole(match: "re.Match[bytes]") -> bytes:

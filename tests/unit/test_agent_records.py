@@ -57,3 +57,19 @@ def test_a_message_with_half_a_character_is_found(client, record):
     line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
     assert client.speaks(line)
     assert client.position(b'{"other":1}\n' + line, "the-id") == 12
+
+
+def test_messages_in_a_patch_of_gemini_are_messages():
+    call = {"id": "t", "name": "write_file", "args": {"content": "\ud83d"}}
+    message = {"id": "m", "type": "gemini", "content": "", "toolCalls": [call]}
+    line = json.dumps({"$set": {"messages": [message]}}).encode() + b"\n"
+    assert GEMINI.speaks(line)
+    assert GEMINI.copied(line) == {"m"}
+    assert GEMINI.position(line, "m") == 0
+
+
+def test_a_payload_with_half_a_character_is_no_error():
+    payload = {"type": "message", "id": "m", "role": "assistant", "content": 7}
+    line = json.dumps({"type": "response_item", "payload": payload}).encode()
+    assert CODEX.speaks(line.replace(b"7", rb'"\ud83d"') + b"\n")
+    assert not CODEX.speaks(b'{"type":"response_item","payload":[1]}\n')
