@@ -24,7 +24,13 @@ def detect(raw: bytes) -> tuple[str, str | None]:
     A record that is not understood is skipped; a file without one that is has the
     kind `unknown` and is stored all the same.
     """
-    for line in raw.split(b"\n", _LOOK_AT)[:_LOOK_AT]:
+    # Not all of a file that may be large: its first records, each of any length.
+    end = 0
+    for _ in range(_LOOK_AT):
+        end = raw.find(b"\n", end) + 1
+        if not end:
+            break
+    for line in raw[: end or len(raw)].split(b"\n"):
         try:
             shape = msgspec.json.decode(line, type=_Shape)
         except (msgspec.MsgspecError, RecursionError, UnicodeError):

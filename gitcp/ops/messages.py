@@ -13,8 +13,11 @@ from gitcp.errors import AgentRecordError
 from gitcp.format import jsontext
 from gitcp.format.layout import LogName
 from gitcp.format.log import Meta
+from gitcp.ops import taken
+from gitcp.ops.taken import Place
 from gitcp.ops.workspace import Workspace
 from gitcp.store import logs
+from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Grown, NewRecords
 
 _BOM = b"\xef\xbb\xbf"
@@ -29,6 +32,67 @@ class Incoming(NamedTuple):
 
 # Returns the totals of what is stored, if the bytes given begin with all of it.
 Held = Callable[[memoryview], Meta | None]
+
+
+def growing(workspace: Workspace, place: Place, raw: bytes, name: str) -> Incoming:
+    """Returns a whole conversation as `whole` does, reading what is new in it only.
+
+    Raises:
+        AgentRecordError: as `whole`.
+    """
+    tip = workspace.store.tip(place.session, place.branch)
+    where = LogName("conversation", place.source)
+    held = logs.meta(tip.log_tree, where, tip.objects) if tip is not None else None
+    if held is not None:
+        size = taken.beginning(workspace, place, raw, held)
+        added = _added(raw, size, name) if size is not None else None
+        if added is not None:
+            grown = Grown(
+                held.bytes, held.digest, lambda: whole(raw, name).records.data
+            )
+            return Incoming(
+                NewRecords(added, whole=False, source=place.source, grown=grown)
+            )
+    known = stored(workspace, place.session, place.branch, place.source)
+    return whole(raw, name, place.source, held=known)
+
+
+def remember(workspace: Workspace, place: Place, raw: bytes, tip: Checkpoint) -> None:
+    """Notes what was taken in, so that the next save need not read it again."""
+    where = LogName("conversation", place.source)
+    held = logs.meta(tip.log_tree, where, tip.objects)
+    size = len(raw.rstrip(b" \t\r\n"))
+    if raw.startswith(b"["):
+        size = len(raw[: size - 1].rstrip(b" \t\r\n"))
+    elif not _is_lines(raw, size):
+        return
+    if held is not None and held.messages and size > 1:
+        taken.remember(workspace, place, raw, size, held)
+
+
+def _is_lines(raw: bytes, size: int) -> bool:
+    """Whether it is lines of objects, and not one object, laid out or not."""
+    end = raw.find(b"\n", 0, size)
+    if not raw.startswith(b"{") or end < 0:
+        return False
+    try:
+        jsontext.decode(raw[:end])
+    except ValueError:
+        return False
+    return True
+
+
+def _added(raw: bytes, size: int, name: str) -> bytes | None:
+    """Returns what follows the first `size` bytes; None where that cannot be told."""
+    rest = raw[size:].lstrip(b" \t\r\n") if raw.startswith(b"[") else raw[size:]
+    if not raw.startswith(b"["):
+        ended = not rest or rest.startswith((b"\n", b"\r\n"))
+        return _lines(rest, name, raw.count(b"\n", 0, size)) if ended else None
+    if rest.startswith(b","):
+        # An element has to follow a comma.
+        tail = b"[" + rest[1:].strip(b" \t\r\n")
+        return _array(tail, name) if tail != b"[]" else None
+    return b"" if rest.strip(b" \t\r\n") == b"]" else None
 
 
 def whole(

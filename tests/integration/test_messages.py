@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -322,6 +323,35 @@ def test_what_is_stored_already_is_known_by_its_bytes(
     if lines is not None:
         assert [next(iter(json.loads(line).values()))
                 for line in stored(repo).splitlines()] == lines  # fmt: skip
+
+
+GROWING = [
+    [b'{ "a" : 1 }\n{"b": 2}', b'{ "a" : 1 }\n{"b": 2}\n{"c": 3}\n'],
+    [b'{ "a" : 1 }\n{"b": 2}\n', b'{ "a" : 1 }\n{"b": 2} {"c": 3}\n'],
+    [b'{ "a" : 1 }\n{"b": 2}\n', b'{ "a" : 9 }\n{"b": 2}\n{"c": 3}\n'],
+    [b'[{"a": 1}, {"b": 2}]', b'[{"a": 1}, {"b": 2}, {"c": 3}\n]\n'],
+    [b'[{"a": 1}, {"b": 2} ]\n', b'[{"a": 1}, {"b": 2} ]'],
+    [b'[{"a": 1}]', b'[{"a": 1}, ]'],
+    [b'[{"a": 1}]', b'[{"a": 1}'],
+    [b'[{"a": 1}]', b'[{"a": 1}] [2]'],
+    [b'[{"a": 1}, 2]', b'[{"a": 1}, 23]'],
+    [b'[{"a": 1}, {"b": 2}]', b'[{"a": 1}]'],
+    [b'{\n"messages": [{"a": 1}]}\n', b'{\n"messages": [{"a": 1}]}\n{"b": 2}\n'],
+    [b'{"messages": [{"a": 1}]}\n', b'{"messages": [{"a": 1}]}\n{"b": 2}\n'],
+    [b"[]", b'[{"a": 1}]'],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("texts", GROWING)
+def test_an_input_that_grows_is_what_it_would_be_alone(repo, tmp_path, texts):
+    for text in (*texts, texts[0], texts[0], *texts):
+        alone = tmp_path / os.urandom(8).hex()
+        make_repo(alone, {"a": b"a"})
+        wanted = invoke(alone, "save", "--messages", give(tmp_path, text))
+        done = invoke(repo, "save", "--messages", give(tmp_path, text))
+        assert done.returncode == wanted.returncode
+        if done.returncode == 0:
+            assert stored(repo) == stored(alone)
 
 
 def test_a_bad_line_after_the_stored_ones_is_named_by_its_number(repo, tmp_path):

@@ -20,6 +20,7 @@ from gitcp.ops import messages
 from gitcp.ops.messages import Incoming
 from gitcp.ops.save import Request, save
 from gitcp.ops.select import split
+from gitcp.ops.taken import Place
 from gitcp.ops.workspace import Workspace, open_workspace
 
 _JSON_LIMIT = 1024 * 1024
@@ -88,8 +89,8 @@ def _incoming(
     raw = read_input(file)
     shown = "stdin" if file == "-" else file
     if names == ["messages"]:
-        held = messages.stored(workspace, *where, "main")
-        return messages.whole(raw, shown, held=held)
+        given["raw"] = raw
+        return messages.growing(workspace, Place(*where, "main"), raw, shown)
     if names == ["append"]:
         return messages.more(raw, shown)
     kind, agent_session = detect(raw)
@@ -198,6 +199,9 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
         progress=out.progress("reading files:"),
     )
     made = saved.checkpoint
+    if "raw" in given:
+        place = Place(session, branch, "main")
+        messages.remember(workspace, place, given["raw"], made)
     if saved.rewritten:
         out.warn(
             "the conversation does not continue the stored one: its end was replaced"
