@@ -12,7 +12,7 @@ import re
 import time
 import unicodedata
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -226,19 +226,31 @@ def _project(registry: Path, root: str) -> tuple[str, bytes | None]:
     """Returns the client's name for a project, and its registry if that must grow."""
     try:
         raw = registry.read_bytes()
+    except FileNotFoundError:
+        raw = b"{}"
+    except OSError:
+        return _slug(registry, root, ()), None
+    try:
         known: dict[str, Any] = json.loads(raw)
         names = msgspec.json.decode(raw, type=_Projects).projects
-    except (OSError, ValueError, *_UNREADABLE):
-        known, names = {}, {}
+    except (ValueError, *_UNREADABLE):
+        # Not understood, so not ours to write anew: it may name other projects.
+        return _slug(registry, root, ()), None
     if root in names:
         return names[root], None
+    slug = _slug(registry, root, names.values())
+    known["projects"] = {**names, root: slug}
+    return slug, json.dumps(known, indent=2, ensure_ascii=False).encode()
+
+
+def _slug(registry: Path, root: str, used: Collection[str]) -> str:
+    """Returns a name for a project that no other has."""
     plain = unicodedata.normalize("NFKD", os.path.basename(root)).lower()
     base = re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "project"
     slug, number = base, 1
-    while slug in names.values() or (registry.parent / "tmp" / slug).exists():
+    while slug in used or (registry.parent / "tmp" / slug).exists():
         slug, number = f"{base}-{number}", number + 1
-    known["projects"] = {**names, root: slug}
-    return slug, json.dumps(known, indent=2, ensure_ascii=False).encode()
+    return slug
 
 
 def _renamed(line: bytes, old: str | None, new: str) -> bytes:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from gitcp.agents.claude_code import CLIENT as CLAUDE
+from gitcp.agents.client import Kept, Place
 from gitcp.agents.codex import CLIENT as CODEX
 from gitcp.agents.gemini import CLIENT as GEMINI
 from gitcp.agents.records import decode
@@ -66,6 +67,29 @@ def test_messages_in_a_patch_of_gemini_are_messages():
     assert GEMINI.speaks(line)
     assert GEMINI.copied(line) == {"m"}
     assert GEMINI.position(line, "m") == 0
+
+
+@pytest.mark.parametrize(
+    "registry", [b"{ // mine\n}", b'{"projects": []}', b"[1]", b'{"projects": {']
+)
+def test_a_registry_that_is_not_understood_is_not_written_anew(tmp_path, registry):
+    home = tmp_path / ".gemini"
+    home.mkdir()
+    (home / "projects.json").write_bytes(registry)
+    chat = (
+        b'{"sessionId":"s","projectHash":"h"}\n{"id":"1","type":"user","content":"x"}\n'
+    )
+    kept = Kept("s", chat, {}, tmp_path / "shop")
+    written = GEMINI.write_back(kept, Place(None, tmp_path, {}))
+    assert written is not None
+    assert home / "projects.json" not in dict(written.files)
+    (home / "projects.json").write_bytes(b'{"projects":{"/other":"shop"},"more":1}')
+    written = GEMINI.write_back(kept, Place(None, tmp_path, {}))
+    assert written is not None
+    made = json.loads(dict(written.files)[home / "projects.json"])
+    assert made["projects"]["/other"] == "shop"
+    assert made["more"] == 1
+    assert len(set(made["projects"].values())) == 2
 
 
 def test_a_payload_with_half_a_character_is_no_error():
