@@ -5,6 +5,7 @@ interface returns: each message with its parts as one JSON text, and what descri
 session. `opencode import` takes the same back, in one document, under new ids.
 """
 
+import hashlib
 import re
 import secrets
 import string
@@ -29,6 +30,7 @@ _HOOKS: Final = {
 }
 _SESSION: Final = "session.json"
 _MARK = b"Made by `gitcp install opencode`"
+_SEAL = b"// as installed: "
 _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
 # As a whole string of the JSON, and not within the text of another.
@@ -208,19 +210,27 @@ class OpenCode:
         """Returns the plugin.
 
         Raises:
-            ValueError: there is another one of this name.
+            ValueError: there is another one of this name, or somebody has changed ours.
         """
-        if text is not None and not self.installed(text):
-            raise ValueError("it is not a plugin of gitcp's")
+        if text is not None:
+            _check_ours(text)
         commands = msgspec.json.encode({hook: command(hook) for hook in _HOOKS})
         plugin = resources.files("gitcp.agents").joinpath("opencode_plugin.js")
-        return plugin.read_bytes().replace(
+        made = plugin.read_bytes().replace(
             b"const COMMANDS = {}", b"const COMMANDS = " + commands
         )
+        return made + _SEAL + _digest(made) + b"\n"
 
     def unmerge(self, text: bytes) -> bytes | None:
-        """Returns None: nothing is left of the plugin."""
-        return None if self.installed(text) else text
+        """Returns None: nothing is left of the plugin.
+
+        Raises:
+            ValueError: somebody has changed it.
+        """
+        if not self.installed(text):
+            return text
+        _check_ours(text)
+        return None
 
     def installed(self, text: bytes) -> bool:
         """Whether it is our plugin."""
@@ -237,6 +247,18 @@ class OpenCode:
 
 
 CLIENT = OpenCode()
+
+
+def _check_ours(text: bytes) -> None:
+    if _MARK not in text:
+        raise ValueError("it is not a plugin of gitcp's")
+    made, seal, digest = text.rpartition(_SEAL)
+    if not seal or digest.strip() != _digest(made):
+        raise ValueError("somebody has changed it; remove it yourself if it may go")
+
+
+def _digest(made: bytes) -> bytes:
+    return hashlib.sha256(made).hexdigest().encode()
 
 
 class _Document(msgspec.Struct):
