@@ -15,6 +15,8 @@ TOOL = "tool"
 COMPACT = "compact"
 SUBAGENT_STOP = "subagent-stop"
 SESSION_END = "session-end"
+# Words only: no checkpoint is due.
+SAID = "said"
 
 # Where settings may lie: the user's own, the project's shared, the project's private.
 SCOPES = ("user", "project", "local")
@@ -29,7 +31,8 @@ class Event(NamedTuple):
     names of what was used. `said` and `results` are what the transcript must hold before
     it is read: the last words of the turn, the ids of tool calls. With `subagent` it is
     that file that must hold them. `cwd` is where the agent works now, `project` where it
-    was started. `carried` is the conversation where the hook hands it over.
+    was started. `carried` is the conversation where the hook hands it over;
+    `noted` a record to add to the `transcript`, where the client keeps none itself.
     """
 
     what: str
@@ -45,6 +48,7 @@ class Event(NamedTuple):
     project: str | None = None
     subagent: Path | None = None
     carried: "tuple[Source, ...]" = ()
+    noted: bytes | None = None
 
 
 class Source(NamedTuple):

@@ -19,15 +19,15 @@ from gitcp.agents.client import Event, Kept, Place, Source, WriteBack
 from gitcp.agents.records import decode
 from gitcp.errors import UsageError
 
-# hook -> what it means; None: only its words are kept
+# hook -> what it means
 _HOOKS: Final = {
     "sessionStart": words.SESSION_START,
     "beforeSubmitPrompt": words.TURN_START,
-    "afterAgentResponse": None,
+    "afterAgentResponse": words.SAID,
     "postToolUse": words.TOOL,
     "postToolUseFailure": words.TOOL,
-    "afterFileEdit": None,
-    "afterShellExecution": None,
+    "afterFileEdit": words.SAID,
+    "afterShellExecution": words.SAID,
     "preCompact": words.COMPACT,
     "subagentStop": words.SUBAGENT_STOP,
     "stop": words.TURN_END,
@@ -72,14 +72,10 @@ class Cursor:
     def event(
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
-        """Writes a hook's words down, and returns what the call means."""
+        """Returns what a hook call means, with its words to be written down."""
         session = _text(payload, "conversation_id")
-        if hook not in _HOOKS or session is None:
-            return None
-        spool = _spool(environment, session)
-        _note(spool, hook, payload)
-        what = _HOOKS[hook]
-        if what is None:
+        what = _HOOKS.get(hook)
+        if what is None or session is None:
             return None
         roots = payload.get("workspace_roots")
         first = roots[0] if isinstance(roots, list) and roots else None
@@ -89,10 +85,11 @@ class Cursor:
             what,
             session,
             cwd or "/",
-            transcript=spool,
+            transcript=_spool(environment, session),
             prompt=_text(payload, "generation_id"),
             asked=_text(payload, "prompt"),
             tools=(tool,) if tool else (),
+            noted=_record(hook, payload),
         )
 
     def settled(self, event: Event, tail: bytes) -> bool:
@@ -195,19 +192,13 @@ def _spool(environment: Mapping[str, str], session: str) -> Path:
     return state / "gitcp" / "cursor" / f"{plain}.jsonl"
 
 
-def _note(spool: Path, hook: str, payload: Mapping[str, Any]) -> None:
-    """Adds a record; one write, so that two hooks at once do not mix."""
+def _record(hook: str, payload: Mapping[str, Any]) -> bytes:
     kept = {name: each for name, each in payload.items() if name not in _LEFT_OUT}
     record: dict[str, Any] = {"type": hook, "payload": kept}
     said = _text(payload, "prompt") or _text(payload, "text")
     if hook in _ROLES and said is not None:
         record["message"] = {"role": _ROLES[hook], "content": said}
-    spool.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = os.open(spool, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        os.write(file, msgspec.json.encode(record) + b"\n")
-    finally:
-        os.close(file)
+    return msgspec.json.encode(record) + b"\n"
 
 
 def _text(payload: Mapping[str, Any], name: str) -> str | None:

@@ -85,6 +85,12 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
     settings = workspace.settings
     if not settings.auto_checkpoint or settings.frequency == "manual":
         return None
+    if event.noted is not None and event.transcript is not None:
+        from gitcp.ops import agent_records  # noqa: PLC0415  most clients need it not
+
+        agent_records.note(event.transcript, event.noted)
+    if event.what == words.SAID:
+        return None
     binding = agent_sessions.find(workspace, client.name, event.session)
     if event.what == words.SESSION_START:
         _begin(workspace, client, event, binding)

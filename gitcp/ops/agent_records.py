@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from gitcp import durable
 from gitcp.agents.client import Client, Event, Source, whole_lines
 from gitcp.format import log, tree
 from gitcp.format.layout import LogName, segment_path
@@ -78,6 +79,23 @@ def settle(client: Client, event: Event, source: str, tip: Checkpoint | None) ->
         if time.monotonic() > deadline:
             return
         time.sleep(_PAUSE)
+
+
+def note(path: Path, record: bytes) -> None:
+    """Adds a record to a transcript that we keep for a client which keeps none.
+
+    One write, so that two hooks at once do not mix.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    with durable.storage("writing down what the agent's hook said"):
+        durable.make_directories(path.parent, private=True)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(file, record)
+        finally:
+            os.close(file)
 
 
 def meta(tip: Checkpoint | None, source: str) -> Meta | None:

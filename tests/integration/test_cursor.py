@@ -64,6 +64,16 @@ def test_a_turn_is_a_checkpoint_with_what_the_hooks_showed(repo, hook, tmp_path)
     assert tree_bytes(repo) == before
 
 
+def test_where_checkpoints_are_off_nothing_is_written_down(
+    repo, hook, tmp_path, monkeypatch
+):
+    run_gitcp(repo, "config", "autoCheckpoint", "false")
+    hook("beforeSubmitPrompt", prompt="a secret")
+    monkeypatch.chdir(tmp_path)
+    hook("afterAgentResponse", text="another", workspace_roots=[str(tmp_path)])
+    assert not (tmp_path / "state").exists()
+
+
 def test_its_hooks_file_is_joined_and_left(repo, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
