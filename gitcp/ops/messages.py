@@ -24,10 +24,14 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Incoming(NamedTuple):
-    """Messages to store, and the metadata that came with them."""
+    """Messages to store, and the metadata that came with them.
+
+    `raw` is an input that may grow: after the save it is to be remembered.
+    """
 
     records: NewRecords
     metadata: msgspec.Raw | None = None
+    raw: bytes | None = None
 
 
 # Returns the totals of what is stored, if the bytes given begin with all of it.
@@ -51,10 +55,11 @@ def growing(workspace: Workspace, place: Place, raw: bytes, name: str) -> Incomi
                 held.bytes, held.digest, lambda: whole(raw, name).records.data
             )
             return Incoming(
-                NewRecords(added, whole=False, source=place.source, grown=grown)
+                NewRecords(added, whole=False, source=place.source, grown=grown),
+                raw=raw,
             )
     known = stored(workspace, place.session, place.branch, place.source)
-    return whole(raw, name, place.source, held=known)
+    return whole(raw, name, place.source, held=known)._replace(raw=raw)
 
 
 def remember(workspace: Workspace, place: Place, raw: bytes, tip: Checkpoint) -> None:

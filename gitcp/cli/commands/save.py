@@ -89,7 +89,6 @@ def _incoming(
     raw = read_input(file)
     shown = "stdin" if file == "-" else file
     if names == ["messages"]:
-        given["raw"] = raw
         return messages.growing(workspace, Place(*where, "main"), raw, shown)
     if names == ["append"]:
         return messages.more(raw, shown)
@@ -199,9 +198,9 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
         progress=out.progress("reading files:"),
     )
     made = saved.checkpoint
-    if "raw" in given:
+    if incoming is not None and incoming.raw is not None:
         place = Place(session, branch, "main")
-        messages.remember(workspace, place, given["raw"], made)
+        messages.remember(workspace, place, incoming.raw, made)
     if saved.rewritten:
         out.warn(
             "the conversation does not continue the stored one: its end was replaced"
