@@ -67,13 +67,15 @@ def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
     )
 
 
-def go(process: subprocess.Popen[str]) -> None:
-    """Lets a writer begin that has found what there is."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    process.stdin.write("\n")
-    process.stdin.flush()
+def go(*processes: subprocess.Popen[str]) -> None:
+    """Lets writers begin, once every one of them has found what there is."""
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
 
 
 def killed_rounds(store: Path, rounds: int) -> None:
@@ -123,8 +125,7 @@ def test_two_processes_on_one_thread_both_have_all_listed(tmp_path):
     with opened(store) as saver:
         put(saver, at("t"), {"words": []}, 0)
     both = [writer(store, name, 50) for name in ("one", "two")]
-    for process in both:
-        go(process)
+    go(*both)
     acked = []
     for process in both:
         out, err = process.communicate(timeout=250)
