@@ -27,15 +27,15 @@ sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from hooks import Agent
 from gitcp.agents import registry
-from gitcp.ops import agent_hooks
+from gitcp.ops.agents import turns
 home, top, ident, turns = sys.argv[2:]
 agent, client = Agent(Path(home), Path(top), ident), registry.client("claude-code")
 for turn in range(int(turns)):
     agent.speak()
     (Path(top) / "turn.txt").write_text(str(turn))
     raw = json.dumps(agent.payload("Stop")).encode()
-    event = agent_hooks.read_event(client, "Stop", raw, os.environ)
-    agent_hooks.handle(agent_hooks.workspace_of(event), client, event)
+    event = turns.read_event(client, "Stop", raw, os.environ)
+    turns.handle(turns.workspace_of(event), client, event)
 """
 
 

@@ -1,7 +1,7 @@
 """What gitcp has to know of a coding agent; one module for each client fulfils it.
 
 A client's module knows that client's files and hooks, and nothing of checkpoints. What is
-done with what it tells is in `gitcp.ops.agent_hooks`, `agent_install` and `resume`.
+done with what it tells is in `gitcp.ops.agents`: `turns`, `install` and `resume`.
 """
 
 from collections.abc import Callable, Mapping

@@ -18,19 +18,19 @@ def run(agent: str, event: str, directory: str = ".") -> None:
 
     def work(started: float) -> None:
         from gitcp.agents import registry
-        from gitcp.ops import agent_hooks
+        from gitcp.ops.agents import turns
 
         client = registry.client(agent)
         # The limit is a setting of the project, which the event names: until that is
         # known the default holds.
         with limited(_DEFAULT, what):
-            found = agent_hooks.read_event(client, event, _stdin(), os.environ)
+            found = turns.read_event(client, event, _stdin(), os.environ)
             if found is None:
                 return
-            workspace = agent_hooks.workspace_of(found)
+            workspace = turns.workspace_of(found)
         left = workspace.settings.hook_timeout - (time.monotonic() - started)
         with limited(left, what):
-            agent_hooks.handle(workspace, client, found)
+            turns.handle(workspace, client, found)
 
     guarded(what, work, directory=where)
 

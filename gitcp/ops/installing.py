@@ -8,13 +8,13 @@ from gitcp.errors import UsageError
 
 # thing -> module; imported on use
 THINGS = {
-    "skill": "gitcp.ops.skill_install",
-    "git-hooks": "gitcp.ops.git_install",
-    "claude-code": "gitcp.ops.agent_install",
-    "codex": "gitcp.ops.agent_install",
-    "cursor": "gitcp.ops.agent_install",
-    "gemini": "gitcp.ops.agent_install",
-    "opencode": "gitcp.ops.agent_install",
+    "skill": "gitcp.ops.agents.skill",
+    "git-hooks": "gitcp.ops.githooks.install",
+    "claude-code": "gitcp.ops.agents.install",
+    "codex": "gitcp.ops.agents.install",
+    "cursor": "gitcp.ops.agents.install",
+    "gemini": "gitcp.ops.agents.install",
+    "opencode": "gitcp.ops.agents.install",
 }
 
 

@@ -12,7 +12,7 @@ from gitcp.git.consolidate import consolidate
 from gitcp.git.crowd import pack_refs
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import check_text
-from gitcp.ops import rewrites
+from gitcp.ops.githooks import rewrites
 from gitcp.ops.workspace import Workspace, check_decisions, files_of
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, NewRecords
@@ -76,7 +76,7 @@ def housekeep(workspace: Workspace, tip: Checkpoint) -> None:
     """
     with suppress(GitcpError):
         if workspace.settings.max_checkpoints:
-            from gitcp.ops.prune import keep_to_limit  # noqa: PLC0415  mostly not due
+            from gitcp.ops.upkeep.prune import keep_to_limit  # noqa: PLC0415  mostly not due
 
             keep_to_limit(workspace, tip)
     with suppress(StorageError):

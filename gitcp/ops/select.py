@@ -25,7 +25,7 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store, require_tip
 
 if TYPE_CHECKING:
-    from gitcp.ops.behind import Behind
+    from gitcp.ops.githooks.behind import Behind
 
 _SHORTEST = 4
 _SHOWN = 8
@@ -99,7 +99,7 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
 
 
 def _story(workspace: Workspace, text: str) -> "Behind | None":
-    from gitcp.ops import behind  # noqa: PLC0415  most selectors are no commits
+    from gitcp.ops.githooks import behind  # noqa: PLC0415  most selectors are no commits
 
     # A name such as `main` may mean a session to whoever types it, and is no commit here.
     if not _COMMIT.fullmatch(text):

@@ -369,14 +369,14 @@ def test_hooks_that_cannot_save_leave_the_client_alone(run, monkeypatch):
 
 
 def test_a_hook_that_takes_too_long_does_not_hold_the_client(run, monkeypatch):
-    from gitcp.ops import agent_hooks
+    from gitcp.ops.agents import turns
 
     def stuck(*_: Any) -> None:
         import time
 
         time.sleep(3)
 
-    monkeypatch.setattr(agent_hooks, "handle", stuck)
+    monkeypatch.setattr(turns, "handle", stuck)
     git(run.project, "config", "gitcp.hookTimeout", "200ms")
     session = gitcp.open(run.project).session("work")
     asyncio.run(work(run, PROMPTS[2:], run.options(hooks=checkpoint_hooks(session))))

@@ -12,7 +12,7 @@ import pytest
 
 from gitcp.git.repository import discover
 from gitcp.githooks import join
-from gitcp.ops import git_hooks
+from gitcp.ops.githooks import events
 from tests.support import hooks
 from tests.support.gitrepo import commit_all, git, git_line, write_files
 from tests.support.inprocess import ok
@@ -163,7 +163,7 @@ def test_joined_after_the_framework_and_through_its_next_installation(project, s
     commits(project, b"second")
     assert join.problems(discover(project)) == []
     commits(project, b"third")
-    git_hooks.uninstall(discover(project))
+    events.uninstall(discover(project))
     assert where(project) == before
     assert (project / ".git" / "config").read_bytes() == config
     assert git(project, "status", "--porcelain") == b""
@@ -179,7 +179,7 @@ def test_a_framework_that_comes_later_is_joined_by_itself(project, set_up):
     again()
     commits(project, b"second")
     assert join.problems(discover(project)) == []
-    git_hooks.uninstall(discover(project))
+    events.uninstall(discover(project))
     left = where(project)
     assert not [name for name, (_, raw) in left.items() if b"gitcp-hook" in raw]
     (project / "ran").unlink()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import gitcp
-from gitcp.ops.verify import verify
+from gitcp.ops.upkeep.verify import verify
 from gitcp.ops.workspace import open_workspace
 from tests.fault.harness import (
     Point,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.ops import agent_install
+from gitcp.ops.agents import install as installer
 from tests.support.gitrepo import git_line, tree_bytes
 from tests.support.inprocess import fails, invoke, ok
 
@@ -149,10 +149,10 @@ def test_hooks_of_a_gitcp_that_has_moved_are_brought_up_to_date(
     repo, config, monkeypatch
 ):
     path = config / "settings.json"
-    monkeypatch.setattr(agent_install, "this_program", lambda: ("/old/gitcp",))
+    monkeypatch.setattr(installer, "this_program", lambda: ("/old/gitcp",))
     install(repo)
     assert commands(path)["Stop"].startswith("/old/gitcp hook claude-code Stop")
-    monkeypatch.setattr(agent_install, "this_program", lambda: ("/new dir/gitcp",))
+    monkeypatch.setattr(installer, "this_program", lambda: ("/new dir/gitcp",))
     assert install(repo)["changed"] is True
     assert commands(path)["Stop"].startswith("'/new dir/gitcp' hook claude-code Stop")
     assert b"/old/" not in path.read_bytes()
@@ -226,7 +226,7 @@ def test_the_command_works_from_anywhere_and_is_nothing_where_gitcp_is_gone(
 
 
 def test_this_program_is_the_one_that_runs():
-    program = agent_install.this_program()
+    program = installer.this_program()
     assert os.path.isabs(program[0])
     assert program[-1].endswith("gitcp")
     assert Path(program[0]).parent == Path(sys.executable).parent

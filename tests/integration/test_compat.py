@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gitcp.format.ledger import ABOUT_STEPS, BACK, KINDS, LINE, document
 from gitcp.ops.effects import Book
-from gitcp.ops.verify import verify
+from gitcp.ops.upkeep.verify import verify
 from gitcp.ops.workspace import open_workspace
 from tests.support.gitrepo import git
 

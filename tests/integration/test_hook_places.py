@@ -11,7 +11,7 @@ import pytest
 
 from gitcp.errors import UnsupportedRepositoryError
 from gitcp.git.repository import discover
-from gitcp.ops import git_hooks
+from gitcp.ops.githooks import events
 from tests.support import hooks
 from tests.support.gitrepo import commit_all, git, git_line, make_repo, write_files
 
@@ -32,7 +32,7 @@ def install(repo, tmp_path):
 
 
 def uninstall(repo):
-    return git_hooks.uninstall(discover(repo))
+    return events.uninstall(discover(repo))
 
 
 def everything(repo):
@@ -60,7 +60,7 @@ def test_hooks_are_made_where_there_are_none_and_taken_away(repo, saw, tmp_path)
         assert os.access(directory / name, os.X_OK)
     commit(repo)
     assert "git-hook post-commit\n" in saw.read_text()
-    assert git_hooks.install(discover(repo)).changed in ((), ("gitcp-hook",))
+    assert events.install(discover(repo)).changed in ((), ("gitcp-hook",))
     uninstall(repo)
     assert everything(repo) == before
     assert uninstall(repo) is None
@@ -265,7 +265,7 @@ def test_hooks_added_to_the_project_later_run_too(repo, saw, tmp_path):
     assert commit(repo, check=False) == b""
     assert git_line(repo, "log", "-1", "--format=%s") == "second"
     hooks.program(repo / ".githooks" / "reference-transaction", "touch transaction")
-    git_hooks.mend(discover(repo))
+    events.mend(discover(repo))
     git(repo, "tag", "x")
     assert (repo / "transaction").exists()
 
@@ -274,7 +274,7 @@ def test_where_hooks_are_switched_off_it_refuses(repo):
     git(repo, "config", "core.hooksPath", "/dev/null")
     before = everything(repo)
     with pytest.raises(UnsupportedRepositoryError, match="switched off"):
-        git_hooks.install(discover(repo))
+        events.install(discover(repo))
     assert everything(repo) == before
 
 
@@ -282,7 +282,7 @@ def test_a_path_of_one_worktree_is_refused(repo):
     git(repo, "config", "extensions.worktreeConfig", "true")
     git(repo, "config", "--worktree", "core.hooksPath", "mine")
     with pytest.raises(UnsupportedRepositoryError, match="worktree alone"):
-        git_hooks.install(discover(repo))
+        events.install(discover(repo))
 
 
 def test_a_path_set_after_the_installation_is_told_and_can_be_joined(
@@ -329,7 +329,7 @@ def test_what_keeps_them_from_working_is_told(repo, tmp_path, saw):
     assert "post-commit was written over" in told
     assert "post-checkout is not executable" in told
     assert "gitcp is not at" in told
-    git_hooks.mend(discover(repo))
+    events.mend(discover(repo))
     assert "post" not in "\n".join(join.problems(discover(repo)))
 
 
@@ -352,7 +352,7 @@ def test_a_killed_installation_can_be_taken_back(repo, saw, tmp_path, monkeypatc
 
         monkeypatch.setattr(join, "_put", put)
         with pytest.raises(KeyboardInterrupt):
-            git_hooks.install(discover(repo))
+            events.install(discover(repo))
         monkeypatch.setattr(join, "_put", real)
         # Whenever it ends, the user's hook is where git finds it.
         assert (repo / ".git/hooks/post-rewrite").exists()

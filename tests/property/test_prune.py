@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gitcp
-from gitcp.ops.gc import gc
-from gitcp.ops.prune import plan_prune, prune
-from gitcp.ops.verify import verify
+from gitcp.ops.upkeep.gc import gc
+from gitcp.ops.upkeep.prune import plan_prune, prune
+from gitcp.ops.upkeep.verify import verify
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.retention import Rules

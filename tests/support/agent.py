@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gitcp.agents import registry
-from gitcp.ops import agent_hooks
+from gitcp.ops.agents import turns
 from gitcp.ops.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
 
@@ -59,12 +59,10 @@ class Agent:
     def hook(self, hook: str, **more: Any) -> Checkpoint | None:
         """Calls a hook in this process; returns the checkpoint it made."""
         client = registry.client("claude-code")
-        event = agent_hooks.read_event(
-            client, hook, self.payload(hook, **more), os.environ
-        )
+        event = turns.read_event(client, hook, self.payload(hook, **more), os.environ)
         if event is None:
             return None
-        return agent_hooks.handle(agent_hooks.workspace_of(event), client, event)
+        return turns.handle(turns.workspace_of(event), client, event)
 
     def ask(self, text: str) -> Checkpoint | None:
         """A prompt arrives: the hook first, then the record."""

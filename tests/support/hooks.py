@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from gitcp.git.repository import discover
-from gitcp.ops import git_hooks
+from gitcp.ops.githooks import events
 from tests.support.gitrepo import gitcp_environment, write_files
 
 NAMES = (
@@ -23,7 +23,7 @@ NAMES = (
 
 def install(repo: Path, program: Path | None = None) -> Path:
     """Joins the hooks of a repository; they start `program`, or else this gitcp."""
-    report = git_hooks.install(discover(repo))
+    report = events.install(discover(repo))
     runner = report.directory / "gitcp-hook"
     start(runner, program or gitcp_program(repo.parent))
     return report.directory
@@ -31,10 +31,10 @@ def install(repo: Path, program: Path | None = None) -> Path:
 
 def start(runner: Path, program: Path) -> None:
     """Makes the script beside the hooks start another program."""
-    raw = git_hooks.runner().decode()
-    for word in git_hooks.program()[:1]:
+    raw = events.runner().decode()
+    for word in events.program()[:1]:
         raw = raw.replace(f"[ ! -x {word} ]", f"[ ! -x {program} ]")
-    words = " ".join(git_hooks.program())
+    words = " ".join(events.program())
     raw = raw.replace(f"exec {words} ", f"exec {program} ")
     assert str(program) in raw
     runner.write_text(raw)

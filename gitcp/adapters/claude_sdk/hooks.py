@@ -15,8 +15,9 @@ from claude_agent_sdk.types import HookEvent
 from gitcp.agents import registry
 from gitcp.agents.client import Event
 from gitcp.errors import GitcpError
-from gitcp.ops import agent_hooks, agent_sessions, hooklog
-from gitcp.ops.agent_sessions import Binding
+from gitcp.ops import hooklog
+from gitcp.ops.agents import bindings, turns
+from gitcp.ops.agents.bindings import Binding
 from gitcp.ops.session import Session
 from gitcp.ops.workspace import Workspace, open_workspace
 
@@ -89,7 +90,7 @@ def _handle(session: Session, payload: Any, started: float) -> None:
             # Its own, with the settings as they are now: another thread may be saving.
             workspace = open_workspace(top)
             _bind(workspace, session, event)
-            agent_hooks.handle(workspace, client, event)
+            turns.handle(workspace, client, event)
     except GitcpError as exc:
         hooklog.write(top, _name(payload), started, f"{exc.code}: {exc.message}")
     except Exception as exc:  # noqa: BLE001  nothing may reach the client
@@ -107,10 +108,10 @@ def _bind(workspace: Workspace, session: Session, event: Event) -> None:
 
     On a branch of its own where another has taken the branch over by a restore.
     """
-    known = agent_sessions.find(workspace, AGENT, event.session)
+    known = bindings.find(workspace, AGENT, event.session)
     if known is None or known.session != session.name:
         source = f"{AGENT}-{event.session}"
-        agent_sessions.keep(
+        bindings.keep(
             workspace,
             Binding(AGENT, event.session, session.name, session.branch, source=source),
         )

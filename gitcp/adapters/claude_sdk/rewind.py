@@ -9,7 +9,8 @@ from gitcp.adapters.claude_sdk.hooks import AGENT
 from gitcp.agents import registry
 from gitcp.errors import GitcpError, NotFoundError
 from gitcp.format.checkpoint import show_path
-from gitcp.ops import agent_records, agent_sessions, planning, restore
+from gitcp.ops import planning, restore
+from gitcp.ops.agents import bindings, transcripts
 from gitcp.ops.select import before_message
 from gitcp.ops.session import Session
 from gitcp.ops.workspace import Current, Workspace, open_workspace
@@ -124,12 +125,12 @@ def _live(workspace: Workspace, tip: Checkpoint, ident: str) -> Checkpoint | Non
     That is so within a turn, and after one that was interrupted.
     """
     client = registry.client(AGENT)
-    for binding in agent_sessions.latest_first(workspace, AGENT):
+    for binding in bindings.latest_first(workspace, AGENT):
         here = (binding.session, binding.branch) == (tip.session, tip.branch)
         if not here or binding.transcript is None:
             continue
-        raw = agent_records.read(Path(binding.transcript))
-        held = agent_records.meta(tip, binding.source)
+        raw = transcripts.read(Path(binding.transcript))
+        held = transcripts.meta(tip, binding.source)
         at = client.position(raw, ident)
         if at is not None and (held is None or held.bytes <= at):
             return tip

@@ -3,7 +3,7 @@
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
 from gitcp.cli.render import size
-from gitcp.ops.du import usage
+from gitcp.ops.upkeep.du import usage
 from gitcp.ops.workspace import open_workspace
 
 

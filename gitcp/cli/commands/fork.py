@@ -12,7 +12,7 @@ from gitcp.cli.render import headline
 from gitcp.errors import UsageError
 from gitcp.names import check_typed
 from gitcp.ops import fork as ops
-from gitcp.ops.resume import Resumption
+from gitcp.ops.agents.resume import Resumption
 from gitcp.ops.select import select
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint

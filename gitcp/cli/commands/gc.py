@@ -3,7 +3,7 @@
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command
 from gitcp.cli.render import count, size
-from gitcp.ops.gc import gc
+from gitcp.ops.upkeep.gc import gc
 from gitcp.ops.workspace import open_workspace
 
 

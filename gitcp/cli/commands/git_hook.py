@@ -47,31 +47,31 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
             write(directory, what, started, _push(directory, remote))
         return
     with limited(workspace.settings.hook_timeout, what):
-        from gitcp.ops import git_hooks
+        from gitcp.ops.githooks import events
 
-        git_hooks.patient(workspace)
-        mended = git_hooks.mend(workspace.repository)
+        events.patient(workspace)
+        mended = events.mend(workspace.repository)
         framework = "PRE_COMMIT" in os.environ
         match name:
             case "post-commit":
-                done = git_hooks.post_commit(workspace, rewrite_follows=not framework)
+                done = events.post_commit(workspace, rewrite_follows=not framework)
             case "post-rewrite":
                 kind = _given(arguments, 0, "PRE_COMMIT_REWRITE_COMMAND") or "rebase"
                 told = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
-                entries = git_hooks.rewritten(workspace, kind, told)
-                done = git_hooks.post_rewrite(workspace, kind, entries)
+                entries = events.rewritten(workspace, kind, told)
+                done = events.post_rewrite(workspace, kind, entries)
             case "post-merge":
                 squash = _given(arguments, 0, "PRE_COMMIT_IS_SQUASH_MERGE") == "1"
-                done = git_hooks.post_merge(workspace, squash=squash)
+                done = events.post_merge(workspace, squash=squash)
             case "post-checkout":
                 before = _given(arguments, 0, "PRE_COMMIT_FROM_REF")
                 after = _given(arguments, 1, "PRE_COMMIT_TO_REF")
                 if _given(arguments, 2, "PRE_COMMIT_CHECKOUT_TYPE") != "1":
                     return
-                done = git_hooks.post_checkout(workspace, before, after)
+                done = events.post_checkout(workspace, before, after)
             case "prepare-commit-msg" | "commit-msg":
                 message = Path(directory, _given(arguments, 0, ""))
-                done = git_hooks.name_checkpoint(workspace, message)
+                done = events.name_checkpoint(workspace, message)
             case "mend":
                 done = f"joined again: {', '.join(mended) or 'nothing'}"
             case _:

@@ -9,7 +9,8 @@ from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
 from gitcp.errors import GitcpError, NotARepositoryError
 from gitcp.git.repository import discover
-from gitcp.ops import installing, resume
+from gitcp.ops import installing
+from gitcp.ops.agents import resume
 from gitcp.ops.installing import THINGS, Done
 
 if TYPE_CHECKING:

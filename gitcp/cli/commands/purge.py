@@ -38,7 +38,7 @@ def purge_command(
     """
     import sys
 
-    from gitcp.ops import purge as ops
+    from gitcp.ops.sharing import purge as ops
     from gitcp.ops.workspace import open_workspace
 
     workspace = open_workspace(out.directory)

@@ -22,12 +22,13 @@ from gitcp.cli.render import (
 )
 from gitcp.errors import GitcpError, PartialError, UsageError
 from gitcp.format.checkpoint import show_path
-from gitcp.ops import extract, planning, resume
+from gitcp.ops import extract, planning
 from gitcp.ops import restore as ops
+from gitcp.ops.agents import resume
+from gitcp.ops.agents.resume import Resumption
 from gitcp.ops.effects import Behind, show_call
 from gitcp.ops.planning import Plan
 from gitcp.ops.restore import Restored
-from gitcp.ops.resume import Resumption
 from gitcp.ops.select import select
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.sharing.executed import EXECUTED, OUTSIDE

@@ -18,8 +18,8 @@ def scan_command(out: Output, sessions: tuple[str, ...]) -> int:
     those named; what a remote has already is not looked at again. Exits with 24 where
     there is one.
     """
-    from gitcp.ops import scan as ops
-    from gitcp.ops.push import chosen
+    from gitcp.ops.sharing import scan as ops
+    from gitcp.ops.sharing.push import chosen
     from gitcp.ops.workspace import open_workspace
     from gitcp.sharing.outgoing import ANY
 

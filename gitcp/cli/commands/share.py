@@ -95,8 +95,8 @@ def push_command(
     is sent: each is named by its place and a fingerprint, never by its value.
     """
     from gitcp.cli import findings
-    from gitcp.ops import push as ops
-    from gitcp.ops.scan import Gate
+    from gitcp.ops.sharing import push as ops
+    from gitcp.ops.sharing.scan import Gate
 
     workspace = open_workspace(out.directory)
     name = _remote(workspace, remote)
@@ -143,7 +143,7 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
     Everything is checked before anything is taken. Files do not change: `gitcp
     restore` brings them. Where a branch grew on both sides, theirs becomes a fork.
     """
-    from gitcp.ops import pull as ops
+    from gitcp.ops.sharing import pull as ops
 
     workspace = open_workspace(out.directory)
     name = _remote(workspace, remote)
@@ -207,7 +207,7 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: Any) -> None:
 @click.argument("remote", metavar="[REMOTE]", required=False)
 def remote_sessions_command(out: Output, remote: str | None) -> None:
     """List the sessions that a remote has."""
-    from gitcp.ops.remote_sessions import remote_sessions
+    from gitcp.ops.sharing.remote_sessions import remote_sessions
 
     workspace = open_workspace(out.directory)
     name = _remote(workspace, remote)

@@ -9,8 +9,8 @@ from gitcp.cli.emit import Output, one_line, safe
 from gitcp.cli.options import command
 from gitcp.cli.render import change_lines, decision_line, headline, size, when, whence
 from gitcp.format.checkpoint import show_path
-from gitcp.ops.behind import Behind, Part, changed_by, decided_in
 from gitcp.ops.conversation import as_markdown, last_spoken
+from gitcp.ops.githooks.behind import Behind, Part, changed_by, decided_in
 from gitcp.ops.select import look_up
 from gitcp.ops.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint

@@ -4,9 +4,9 @@ from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
 from gitcp.cli.render import change_lines, decision_line, headline
-from gitcp.ops.agent_sessions import Binding, latest_first
+from gitcp.ops.agents.bindings import Binding, latest_first
+from gitcp.ops.agents.resume import place
 from gitcp.ops.installing import Done, all_installed
-from gitcp.ops.resume import place
 from gitcp.ops.status import Status, status
 from gitcp.ops.workspace import open_workspace
 

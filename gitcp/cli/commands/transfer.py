@@ -9,7 +9,7 @@ from gitcp.cli.options import command
 from gitcp.cli.render import count, size
 from gitcp.errors import PartialError
 from gitcp.ops.select import select
-from gitcp.ops.transfer import export, take_in
+from gitcp.ops.sharing.transfer import export, take_in
 from gitcp.ops.workspace import Workspace, open_workspace
 
 
@@ -86,7 +86,7 @@ def import_command(out: Output, file: str) -> None:
 
 
 def _import_directory(out: Output, workspace: Workspace, path: Path) -> None:
-    from gitcp.ops.import_session import SESSION, import_session
+    from gitcp.ops.agents.import_session import SESSION, import_session
 
     done = import_session(workspace, path)
     if out.json:

@@ -8,8 +8,8 @@ from gitcp.cli.options import command
 from gitcp.errors import CorruptError
 from gitcp.format.checkpoint import show_path
 from gitcp.names import check_typed
-from gitcp.ops.repair import repair
-from gitcp.ops.verify import Problem, Report, verify
+from gitcp.ops.upkeep.repair import repair
+from gitcp.ops.upkeep.verify import Problem, Report, verify
 from gitcp.ops.workspace import open_workspace
 
 

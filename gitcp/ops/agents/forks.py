@@ -5,8 +5,9 @@ import msgspec
 from gitcp.agents.client import Client, Event
 from gitcp.errors import GitcpError
 from gitcp.format.layout import LogName
-from gitcp.ops import agent_records, agent_sessions, fork, select
-from gitcp.ops.agent_sessions import Binding
+from gitcp.ops import fork, select
+from gitcp.ops.agents import bindings, transcripts
+from gitcp.ops.agents.bindings import Binding
 from gitcp.ops.workspace import MAIN, Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
@@ -44,7 +45,7 @@ def _content(client: Client, event: Event) -> bytes:
         if not source.name:
             if source.content is not None:
                 return source.content
-            return agent_records.read(source.path) if source.path else b""
+            return transcripts.read(source.path) if source.path else b""
     return b""
 
 
@@ -75,7 +76,7 @@ def _is_its_own(workspace: Workspace, tip: Checkpoint, agent_session: str) -> bo
         (one.session, one.branch) == (tip.session, tip.branch)
         and one.agent_session != agent_session
         and one.superseded is None
-        for one in agent_sessions.latest_first(workspace)
+        for one in bindings.latest_first(workspace)
     )
 
 
@@ -91,7 +92,7 @@ def _goes_on(workspace: Workspace, binding: Binding) -> Binding | None:
         return None
     name = _free(workspace, start.session, binding.agent_session)
     fork.fork_only(workspace.store, start, name)
-    return agent_sessions.keep(
+    return bindings.keep(
         workspace, msgspec.structs.replace(binding, branch=name, superseded=None)
     )
 
@@ -107,7 +108,7 @@ def _related(
     copied = client.copied(content)
     if not copied:
         return None
-    for other in agent_sessions.latest_first(workspace, client.name)[:_LOOKED_AT]:
+    for other in bindings.latest_first(workspace, client.name)[:_LOOKED_AT]:
         if other.session is None or other.agent_session == event.session:
             continue
         try:
@@ -124,7 +125,7 @@ def _related(
             start = select.before_message(workspace.store, tip, first) or tip
         name = _free(workspace, start.session, event.session)
         fork.fork_only(workspace.store, start, name)
-        return agent_sessions.keep(
+        return bindings.keep(
             workspace,
             Binding(
                 client.name,

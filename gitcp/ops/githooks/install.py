@@ -6,7 +6,7 @@ from gitcp.agents.client import Place
 from gitcp.errors import GitcpError, NotARepositoryError, UsageError
 from gitcp.git.repository import Repository, discover
 from gitcp.githooks import join
-from gitcp.ops import git_hooks
+from gitcp.ops.githooks import events
 from gitcp.ops.installing import Done
 
 
@@ -18,7 +18,7 @@ def install(what: str, place: Place, scope: str | None) -> Done:
         UnsupportedRepositoryError: the hooks lie where gitcp must not join them.
     """
     repository = _repository(place, scope)
-    report = git_hooks.install(repository)
+    report = events.install(repository)
     notes: tuple[str, ...] = ()
     if report.original is not None:
         note = (
@@ -34,7 +34,7 @@ def install(what: str, place: Place, scope: str | None) -> Done:
 def uninstall(what: str, place: Place, scope: str | None) -> list[Done]:
     """Takes gitcp out of the repository's hooks, which are then as they were."""
     repository = _repository(place, scope)
-    report = git_hooks.uninstall(repository)
+    report = events.uninstall(repository)
     if report is None:
         return [Done(what, None, str(repository.common_dir), changed=False)]
     return [Done(what, None, str(report.directory), changed=True)]

@@ -14,7 +14,7 @@ from gitcp.git.consolidate import AT_MOST
 from gitcp.git.transaction import sweep
 from gitcp.git.versions import OLDEST_GIT, git_version, libgit2_version
 from gitcp.githooks import join
-from gitcp.ops.du import pack_sizes
+from gitcp.ops.upkeep.du import pack_sizes
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.worktree import journal
 from gitcp.worktree import state as states

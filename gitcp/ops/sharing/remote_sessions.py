@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from gitcp.git import remote as remotes
 from gitcp.names import decode
-from gitcp.ops.pull import offered
+from gitcp.ops.sharing.pull import offered
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import holds
 

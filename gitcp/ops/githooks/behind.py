@@ -15,8 +15,8 @@ from gitcp.format import layout, tree
 from gitcp.format.log import Decision, Rewrite, decode_rewrites
 from gitcp.format.tree import Change
 from gitcp.names import encode
-from gitcp.ops import rewrites
 from gitcp.ops.diff import new_entries
+from gitcp.ops.githooks import rewrites
 from gitcp.ops.workspace import Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint

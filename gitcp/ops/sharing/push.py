@@ -12,8 +12,8 @@ from gitcp.git.remote import Answer, Update
 from gitcp.git.transaction import transaction
 from gitcp.git.transport import Told
 from gitcp.names import check_typed, encode
-from gitcp.ops.intake import limits_of
-from gitcp.ops.scan import Gate
+from gitcp.ops.sharing.intake import limits_of
+from gitcp.ops.sharing.scan import Gate
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import (
     CREATED,

@@ -15,7 +15,7 @@ from gitcp.format.log import Rewrite
 from gitcp.git.repository import Repository
 from gitcp.githooks import join, text
 from gitcp.githooks.join import Report
-from gitcp.ops import rewrites
+from gitcp.ops.githooks import rewrites
 from gitcp.ops.save import Request, save
 from gitcp.ops.workspace import Workspace
 
@@ -127,7 +127,7 @@ def post_checkout(workspace: Workspace, before: str, after: str) -> str:
     """Makes a checkpoint of what git brought, before an agent goes on from there."""
     if not _has_agents(workspace):
         return "no agent was ever at work here"
-    from gitcp.ops.live import is_at_work  # noqa: PLC0415  as below
+    from gitcp.ops.agents.live import is_at_work  # noqa: PLC0415  as below
 
     if not is_at_work(workspace):
         return "no agent is at work"
@@ -201,7 +201,7 @@ def _checkpoint(
         id=_awaited(workspace, message),
     )
     if _has_agents(workspace):
-        from gitcp.ops.live import live  # noqa: PLC0415  most commits are people's
+        from gitcp.ops.agents.live import live  # noqa: PLC0415  most commits are people's
 
         at_work = live(workspace, trigger)
         request = request._replace(

@@ -12,7 +12,7 @@ from gitcp.format import safety
 from gitcp.git.objects import BLOB, IN_MEMORY, object_id
 from gitcp.git.repository import discover
 from gitcp.git.transaction import Transaction, transaction
-from gitcp.ops.verify import Problem, Progress, Report, verify
+from gitcp.ops.upkeep.verify import Problem, Progress, Report, verify
 from gitcp.ops.workspace import Workspace
 from gitcp.store.store import Store
 from gitcp.worktree import state as states

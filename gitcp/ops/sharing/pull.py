@@ -11,8 +11,8 @@ from gitcp.git.remote import RefusedError
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits, Told
 from gitcp.names import decode, encode
-from gitcp.ops.intake import judge, limits_of, our_tips, refusal
-from gitcp.ops.push import parts
+from gitcp.ops.sharing.intake import judge, limits_of, our_tips, refusal
+from gitcp.ops.sharing.push import parts
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import (
     PRUNED,

@@ -12,8 +12,8 @@ from gitcp.git.objects import BLOB, TREE, Objects
 from gitcp.git.reclaim import drop_unreachable, git_directories, store_locked
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import decode
-from gitcp.ops.gc import journals
-from gitcp.ops.scan import scanner_of
+from gitcp.ops.sharing.scan import scanner_of
+from gitcp.ops.upkeep.gc import journals
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing import memory, outgoing
 from gitcp.sharing.erase import SHORTEST, Eraser

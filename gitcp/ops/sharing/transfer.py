@@ -18,7 +18,7 @@ from gitcp.git import remote as remotes
 from gitcp.git.transaction import transaction
 from gitcp.git.transport import Limits
 from gitcp.names import encode
-from gitcp.ops.intake import judge, our_tips, refusal
+from gitcp.ops.sharing.intake import judge, our_tips, refusal
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import Adopted, adopt, copy
 from gitcp.sharing.quarantine import Quarantine

@@ -10,7 +10,7 @@ from gitcp.git.remote import RefusedError
 from gitcp.git.transaction import Transaction
 from gitcp.git.transport import Limits
 from gitcp.ops.settings import Sharing
-from gitcp.ops.verify import Problem, verify_new
+from gitcp.ops.upkeep.verify import Problem, verify_new
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.quarantine import Bounds, Quarantine
 from gitcp.sharing.validate import Fault, Judge, Key, joined, take_stock

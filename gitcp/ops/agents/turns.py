@@ -13,8 +13,8 @@ from gitcp.agents.client import Client, Event
 from gitcp.errors import AgentRecordError, GitcpError
 from gitcp.format import jsontext
 from gitcp.format.layout import branch_ref
-from gitcp.ops import agent_sessions
-from gitcp.ops.agent_sessions import Binding
+from gitcp.ops.agents import bindings
+from gitcp.ops.agents.bindings import Binding
 from gitcp.ops.settings import Settings
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -86,12 +86,12 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
     if not settings.auto_checkpoint or settings.frequency == "manual":
         return None
     if event.noted is not None and event.transcript is not None:
-        from gitcp.ops import agent_records  # noqa: PLC0415  most clients need it not
+        from gitcp.ops.agents import transcripts  # noqa: PLC0415  most clients need it not
 
-        agent_records.note(event.transcript, event.noted)
+        transcripts.note(event.transcript, event.noted)
     if event.what == words.SAID:
         return None
-    binding = agent_sessions.find(workspace, client.name, event.session)
+    binding = bindings.find(workspace, client.name, event.session)
     if event.what == words.SESSION_START:
         _begin(workspace, client, event, binding)
         return None
@@ -140,7 +140,7 @@ def _begin(
 ) -> None:
     """Notes a session that begins, where what comes later could not tell how it began."""
     if binding is None and event.origin == "fork":
-        agent_sessions.keep(workspace, Binding(client.name, event.session, None))
+        bindings.keep(workspace, Binding(client.name, event.session, None))
 
 
 def _save(
@@ -151,10 +151,10 @@ def _save(
     trigger: str,
 ) -> Checkpoint | None:
     # Most calls of hooks come here with nothing to do, and the client waits for them.
-    from gitcp.ops import agent_forks, agent_records  # noqa: PLC0415
+    from gitcp.ops.agents import forks, transcripts  # noqa: PLC0415
     from gitcp.ops.save import Request, save  # noqa: PLC0415
 
-    bound = agent_forks.settle(workspace, client, event, binding)
+    bound = forks.settle(workspace, client, event, binding)
     note = _note(event, bound, trigger)
     if bound.session is None:
         # A fork of which the client has written nothing yet: only the files are there
@@ -163,7 +163,7 @@ def _save(
         _remember(workspace, event, bound)
         return saved.checkpoint if saved.created else None
     tip = workspace.store.tip(bound.session, bound.branch)
-    gathered = agent_records.gather(
+    gathered = transcripts.gather(
         client, event, bound.source, tip, thorough=trigger in _THOROUGH
     )
     saved = save(
@@ -185,7 +185,7 @@ def _save(
 def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
     asked = _line(event.asked) if event.asked else binding.asked
     file = str(event.transcript) if event.transcript else binding.transcript
-    agent_sessions.keep(
+    bindings.keep(
         workspace, msgspec.structs.replace(binding, asked=asked, transcript=file)
     )
 

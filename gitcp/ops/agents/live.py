@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from gitcp.agents import registry
 from gitcp.agents.client import Event
-from gitcp.ops import agent_records, agent_sessions
-from gitcp.ops.agent_sessions import Binding
+from gitcp.ops.agents import bindings, transcripts
+from gitcp.ops.agents.bindings import Binding
 from gitcp.ops.workspace import Workspace
 from gitcp.store.draft import NewRecords
 
@@ -39,7 +39,7 @@ def live(workspace: Workspace, what: str) -> Live:
         transcript=Path(binding.transcript),
     )
     tip = workspace.store.tip(binding.session, binding.branch)
-    gathered = agent_records.gather(client, event, binding.source, tip)
+    gathered = transcripts.gather(client, event, binding.source, tip)
     return Live(binding.session, binding.branch, gathered.records)
 
 
@@ -64,7 +64,7 @@ def _at_work(workspace: Workspace) -> Binding | None:
 def _growing(workspace: Workspace) -> list[Binding]:
     return [
         one
-        for one in agent_sessions.latest_first(workspace)
+        for one in bindings.latest_first(workspace)
         if one.session is not None and one.superseded is None and one.transcript
     ]
 

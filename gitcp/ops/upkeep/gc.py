@@ -7,7 +7,7 @@ from gitcp.git.crowd import pack_refs
 from gitcp.git.reclaim import drop_unreachable, git_directories, store_locked
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import sweep
-from gitcp.ops.du import pack_sizes
+from gitcp.ops.upkeep.du import pack_sizes
 from gitcp.ops.workspace import Workspace
 from gitcp.worktree import journal
 

@@ -8,8 +8,8 @@ from gitcp.errors import CorruptError, NotFoundError
 from gitcp.git.reclaim import drop_unreachable, packed_objects, store_locked
 from gitcp.git.transaction import transaction
 from gitcp.names import encode
-from gitcp.ops import du
-from gitcp.ops.gc import journals
+from gitcp.ops.upkeep import du
+from gitcp.ops.upkeep.gc import journals
 from gitcp.ops.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.retention import Forest, Judged, Key, Rules, sizes

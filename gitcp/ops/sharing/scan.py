@@ -12,7 +12,7 @@ from gitcp.sharing.memory import Clean
 from gitcp.sharing.scanner import Scanner
 
 if TYPE_CHECKING:
-    from gitcp.ops.push import Outgoing
+    from gitcp.ops.sharing.push import Outgoing
 
 BLOCK, WARN, OFF = "block", "warn", "off"
 _FINGERPRINT = 12

@@ -12,7 +12,7 @@ from gitcp.format.layout import LogName
 from gitcp.format.tree import DIRECTORY, GITLINK, Entry
 from gitcp.git.objects import BLOB, COMMIT, TREE, Objects, object_id
 from gitcp.names import encode
-from gitcp.ops.ledgercheck import faults
+from gitcp.ops.upkeep.ledgers import faults
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.ledger import ledgers
 from gitcp.store.store import Store

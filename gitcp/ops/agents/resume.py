@@ -13,8 +13,8 @@ from gitcp.durable import make_directories, storage, sync_directory
 from gitcp.errors import UsageError
 from gitcp.format.layout import LogName
 from gitcp.names import decode
-from gitcp.ops import agent_sessions
-from gitcp.ops.agent_sessions import Binding
+from gitcp.ops.agents import bindings
+from gitcp.ops.agents.bindings import Binding
 from gitcp.ops.workspace import Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
@@ -95,7 +95,7 @@ def write_back(workspace: Workspace, made: Checkpoint) -> Resumption | None:
         for source, target in written.copies:
             if source.is_dir() and not target.exists():
                 shutil.copytree(source, target)
-    agent_sessions.take_over(
+    bindings.take_over(
         workspace,
         Binding(
             client.name,

@@ -1,0 +1,1 @@
+"""Checkpoints from coding agents, and conversations back to them."""

@@ -1,0 +1,1 @@
+"""What git's hooks do, and what is behind a commit."""

@@ -1,0 +1,1 @@
+"""What leaves this machine and what comes to it."""

@@ -1,0 +1,1 @@
+"""Looking after the store: checking, measuring, repairing, making room."""
