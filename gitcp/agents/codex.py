@@ -89,17 +89,25 @@ class Codex:
         session = _text(payload, "session_id")
         if what is None or session is None:
             return None
+        transcript = _path(payload, "transcript_path")
         subagent = None
         if what == words.SUBAGENT_STOP:
             subagent = _path(payload, "agent_transcript_path")
             if subagent is None or not subagent.exists():
                 return None
+        elif _text(payload, "agent_id") is not None:
+            if what in {words.SESSION_START, words.TURN_START, words.SESSION_END}:
+                return None
+            subagent, transcript = transcript, None
+        if subagent is not None:
+            # A subagent's hooks name the session it works for, but its own rollout.
+            transcript = _parent(subagent, session) or transcript
         tool = _text(payload, "tool_name")
         return Event(
             what,
             session,
             _text(payload, "cwd") or "/",
-            transcript=_path(payload, "transcript_path"),
+            transcript=transcript,
             prompt=_text(payload, "turn_id"),
             asked=_text(payload, "prompt"),
             said=_text(payload, "last_assistant_message"),
@@ -129,7 +137,7 @@ class Codex:
         )
 
     def sources(self, event: Event) -> list[Source]:
-        """Returns the rollout, those it continues, and that of a subagent just ended."""
+        """Returns the rollout, those it continues, and that of a subagent at work."""
         if event.transcript is None:
             return []
         found = [Source("", event.transcript)]
@@ -292,7 +300,32 @@ def _find(sessions: Path, thread: str) -> Path | None:
     """Returns the rollout of a thread."""
     if not re.fullmatch(r"[\w-]+", thread):
         return None
-    return next(iter(sorted(sessions.rglob(f"rollout-*-{thread}.jsonl"))), None)
+    name = f"rollout-*-{thread}.jsonl"
+    for folder in _days(sessions, thread):
+        for found in folder.glob(name):
+            return found
+    return next(iter(sorted(sessions.rglob(name))), None)
+
+
+def _days(sessions: Path, thread: str) -> Iterator[Path]:
+    """Yields where a rollout should be: there may be years of them.
+
+    The id begins with the time; the folder goes by the clock of where that was.
+    """
+    try:
+        began = int(thread[:8] + thread[9:13], 16) / 1000
+        for hours in (0, -24, 24):
+            day = time.localtime(began + hours * 3600)
+            yield sessions / time.strftime("%Y/%m/%d", day)
+    except (ValueError, OverflowError, OSError):
+        return
+
+
+def _parent(subagent: Path, thread: str) -> Path | None:
+    """Returns the rollout of the thread that a subagent works for."""
+    if len(subagent.parts) <= _DATED:
+        return None
+    return _find(subagent.parents[3], thread)
 
 
 def _continued(rollout: Path) -> Iterator[Path]:

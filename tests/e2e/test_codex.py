@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
-import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.anthropic_server import say, use
-from tests.support.gitrepo import (
-    git,
-    gitcp_environment,
-    run_gitcp,
-    tree_bytes,
-)
+from tests.support.codex import PROGRAM, Project, resumed
+from tests.support.gitrepo import git, tree_bytes
 from tests.support.model_server import ModelServer
 
-CODEX = shutil.which("codex")
-
 pytestmark = [
-    pytest.mark.skipif(CODEX is None, reason="there is no codex (npm i @openai/codex)"),
+    pytest.mark.skipif(
+        PROGRAM is None, reason="there is no codex (npm i @openai/codex)"
+    ),
     pytest.mark.timeout(240),
 ]
 
@@ -48,95 +39,6 @@ SCRIPT = {
 }
 
 
-class Project:
-    """A project with Codex in it, in a home of its own."""
-
-    def __init__(self, top: Path, home: Path, server: ModelServer) -> None:
-        self.top = top
-        self.server = server
-        self.home = home / "codex"
-        self.home.mkdir()
-        self.environment = {
-            **gitcp_environment(),
-            "CODEX_HOME": str(self.home),
-            "STAND_IN_KEY": "dummy",
-        }
-        self.write_config(server.url)
-
-    def write_config(self, url: str) -> None:
-        (self.home / "config.toml").write_text(
-            f"""model = "stand-in"
-model_provider = "stand-in"
-approval_policy = "never"
-sandbox_mode = "danger-full-access"
-check_for_update_on_startup = false
-[analytics]
-enabled = false
-[feedback]
-enabled = false
-[model_providers.stand-in]
-name = "stand-in"
-base_url = "{url}/v1"
-wire_api = "responses"
-env_key = "STAND_IN_KEY"
-request_max_retries = 0
-stream_max_retries = 0
-supports_websockets = false
-"""
-        )
-
-    def command(self, *args: str, trust: bool = True) -> list[str]:
-        assert CODEX is not None
-        head = [CODEX, "exec", *args[:-1], "--json"]
-        return [
-            *head,
-            *(["--dangerously-bypass-hook-trust"] if trust else []),
-            args[-1],
-        ]
-
-    def codex(self, *args: str, trust: bool = True, where: Path | None = None) -> str:
-        """Runs a turn; returns the id of the thread."""
-        done = subprocess.run(
-            self.command(*args, trust=trust),
-            cwd=where or self.top,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == 0, (done.stdout, done.stderr)
-        events = [json.loads(line) for line in done.stdout.splitlines()]
-        assert events[-1]["type"] == "turn.completed", events
-        thread: str = events[0]["thread_id"]
-        return thread
-
-    def gitcp(self, *args: str | Path, where: Path | None = None) -> Any:
-        env = {"CODEX_HOME": str(self.home)}
-        done = run_gitcp(where or self.top, *args, "--json", env=env)
-        assert done.returncode == 0, (done.stdout, done.stderr, self.log())
-        return json.loads(done.stdout)
-
-    def checkpoints(self, *args: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.gitcp("log", *args)["checkpoints"]
-        return found[::-1]
-
-    def log(self) -> str:
-        path = self.top / ".git" / "gitcp" / "hooks.log"
-        return path.read_text() if path.exists() else ""
-
-    def said_before(self, prompt: str) -> list[Any]:
-        """What the model was sent with the first request about a prompt, but for it.
-
-        The instructions at the front get a fresh id each time.
-        """
-        items = self.server.bodies(prompt)[0]["input"]
-        assert prompt in json.dumps(items[-1])
-        return [
-            {name: value for name, value in one.items() if number or name != "id"}
-            for number, one in enumerate(items[:-1])
-        ]
-
-
 @pytest.fixture
 def project(repo, tmp_path):
     (repo / "keep.txt").write_bytes(b"alpha\n")
@@ -155,13 +57,6 @@ def three_turns(project: Project) -> tuple[str, list[dict[bytes, Any]]]:
         project.codex("resume", thread, prompt)
         trees.append(tree_bytes(project.top))
     return thread, trees
-
-
-def resumed(document: dict[str, Any]) -> str:
-    words = document["resume"].split()
-    assert words[:2] == ["codex", "resume"]
-    found: str = words[2]
-    return found
 
 
 def test_a_restore_resumes_with_the_words_that_were_said(project):
@@ -191,7 +86,7 @@ def test_a_restore_resumes_with_the_words_that_were_said(project):
 
 def test_a_prompts_id_selects_the_state_before_it(project):
     _, trees = three_turns(project)
-    (rollout,) = (project.home / "sessions").rglob("*.jsonl")
+    (rollout,) = project.rollouts().values()
     turns = [
         json.loads(line)["payload"]["turn_id"]
         for line in rollout.read_bytes().splitlines()
@@ -237,29 +132,27 @@ def test_what_the_client_forks_itself_is_a_branch(project):
 
 def test_a_client_that_is_killed_loses_nothing(project):
     thread = project.codex("turn one")
-    client = subprocess.Popen(
-        project.command("resume", thread, "slow turn"),
-        cwd=project.top,
-        env=project.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 60
-    while not (project.top / "slow").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    os.killpg(client.pid, signal.SIGKILL)
-    client.wait()
-    project.codex("resume", thread, "the other way")
+    tree = tree_bytes(project.top)
+    project.kill("resume", thread, "slow turn", once=project.top / "slow")
+    # The turn that was cut off is undone, and the conversation goes on before it.
+    cut = project.rollouts()[thread].read_bytes()
+    assert b"slow turn" in cut
+    restored = project.gitcp("restore", "last", "-y")
+    assert tree_bytes(project.top) == tree
+    before = project.said_before("slow turn")
+    project.codex("resume", resumed(restored), "the other way")
+    assert project.said_before("the other way") == before
+    project.gitcp("undo", "-y")
+    # And the thread itself goes on, with what was said in the turn that was cut off.
+    project.codex("resume", thread, "turn three")
     last = project.checkpoints()[-1]
-    assert (last["note"], last["trigger"]) == ("the other way", "turn-end")
+    assert (last["note"], last["trigger"]) == ("turn three", "turn-end")
+    assert last["conversation"]["agent_session"] == thread
+    kept = project.stored(last["id"])
+    assert kept.startswith(cut[: cut.rfind(b"\n") + 1])
+    assert b"three done" in kept
+    assert project.rollouts()[thread].read_bytes().startswith(kept)
     assert project.gitcp("verify")["ok"]
-    (rollout,) = (project.home / "sessions").rglob("*.jsonl")
-    done = run_gitcp(project.top, "messages", "--format", "jsonl")
-    assert rollout.read_bytes().startswith(done.stdout)
-    assert b"the other way" in done.stdout
 
 
 def test_a_linked_work_tree_has_a_line_of_its_own(project):

@@ -13,7 +13,8 @@ import claude_agent_sdk
 import pytest
 
 from gitcp.agents import skill
-from tests.e2e import test_codex, test_opencode
+from tests.e2e import test_opencode
+from tests.support import codex
 from tests.support.anthropic_server import AnthropicServer, say, texts, use
 from tests.support.gitrepo import make_repo
 from tests.support.inprocess import ok
@@ -126,11 +127,11 @@ def test_prune_needs_a_yes_and_the_others_are_there(project):
 DESCRIPTION = "Checkpoints of files, conversation and decisions."
 
 
-@pytest.mark.skipif(test_codex.CODEX is None, reason="there is no codex")
+@pytest.mark.skipif(codex.PROGRAM is None, reason="there is no codex")
 def test_codex_tells_its_model_of_the_skill(project, tmp_path):
     with ModelServer({"turn": [[say("ok")]]}) as server:
-        codex = test_codex.Project(project, tmp_path, server)
-        codex.codex("turn", trust=False)
+        client = codex.Project(project, tmp_path, server)
+        client.codex("turn", trust=False)
         assert DESCRIPTION in json.dumps(server.bodies("turn")[0])
 
 

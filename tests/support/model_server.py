@@ -20,9 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from tests.support.anthropic_server import Block, say
+from tests.support.anthropic_server import Block, Step, say
 
-Script = Mapping[str, Sequence[Sequence[Block]]]
+Script = Mapping[str, Sequence[Step]]
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
@@ -79,10 +79,15 @@ def asked_in_gemini(body: dict[str, Any]) -> tuple[str, int]:
 
 
 class ModelServer:
-    """A running stand-in; `requests` are the paths and bodies of the calls."""
+    """A running stand-in; `requests` are the paths and bodies of the calls.
+
+    `input_tokens` is what it reports as the size of a conversation: a large number makes
+    a client compact it.
+    """
 
     def __init__(self, script: Script | None = None) -> None:
         self.script = dict(script or {})
+        self.input_tokens = 100
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.lock = threading.Lock()
         self._server = _Listener(("127.0.0.1", 0), _Handler)
@@ -122,7 +127,8 @@ class ModelServer:
             return [say("A title")]
         for name, steps in self.script.items():
             if name in prompt:
-                return steps[min(step, len(steps) - 1)]
+                chosen = steps[min(step, len(steps) - 1)]
+                return chosen(body) if callable(chosen) else chosen
         return [say(f"echo: {prompt[-100:]}")]
 
 
@@ -201,11 +207,11 @@ class _Handler(BaseHTTPRequestHandler):
         blocks = self.stand_in.answer(asked_in_responses(body), body)
         output = [_item(block) for block in blocks]
         usage = {
-            "input_tokens": 100,
+            "input_tokens": self.stand_in.input_tokens,
             "input_tokens_details": {"cached_tokens": 0},
             "output_tokens": 10,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": 110,
+            "total_tokens": self.stand_in.input_tokens + 10,
         }
         response = {
             "id": f"resp_{uuid.uuid4().hex}",
@@ -334,7 +340,13 @@ def _item(block: Block) -> dict[str, Any]:
         "type": "function_call",
         "id": f"fc_{unique}",
         "call_id": f"call_{unique}",
-        "name": block["name"],
+        **_named(block["name"]),
         "arguments": json.dumps(block["input"]),
         "status": "completed",
     }
+
+
+def _named(tool: str) -> dict[str, str]:
+    """A tool's name, and of which set it is if its name has a dot."""
+    group, _, name = tool.rpartition(".")
+    return {"name": name, **({"namespace": group} if group else {})}
