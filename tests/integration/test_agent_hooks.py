@@ -8,8 +8,11 @@ import threading
 
 import pytest
 
+from gitcp.agents import registry
 from gitcp.errors import GitcpError
 from gitcp.ops import watch
+from gitcp.ops.agents import forks
+from gitcp.ops.agents import turns as agent_turns
 from gitcp.ops.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from tests.support.agent import Agent
@@ -306,12 +309,12 @@ def test_two_agents_in_one_tree_have_a_session_each(repo, config):
 
 
 def test_ids_that_begin_alike_are_told_apart(repo, config):
-    one = Agent(repo, config, "abcdefgh-1")
-    two = Agent(repo, config, "abcdefgh-2")
+    one = Agent(repo, config, "abcdefab-0000-4000-8000-000000000001")
+    two = Agent(repo, config, "abcdefab-0000-4000-8000-000000000002")
     one.turn("one", a="1")
     two.turn("two", a="2")
     names = {found["name"] for found in ok(repo, "sessions")["sessions"]}
-    assert names == {"claude-code-abcdefgh", "claude-code-abcdefgh-2"}
+    assert names == {"claude-code-abcdefab", f"claude-code-{two.ident}"}
 
 
 def test_what_a_restore_takes_over_is_not_written_to_by_the_old_session(agent, repo):
@@ -375,6 +378,45 @@ def test_a_copy_that_the_client_made_is_a_fork(agent, repo, config):
     forked = open_workspace(repo).store.checkpoint(made.raw.parents[0])
     assert forked is not None
     assert forked.manifest.forked_from == agent.line()[1].id
+
+
+def test_a_copy_hangs_below_the_branch_it_shares_most_with(agent, repo, config):
+    agent.turn("one", new="1")
+    agent.turn("two", new="2")
+    first = agent.line()[1]
+    done = ok(repo, "fork", first.id, "other", "--yes")
+    other = Agent(repo, config, done["resume"].split()[-1])
+    (other.transcript,) = config.glob(f"projects/*/{other.ident}.jsonl")
+    apart = other.turn("apart", new="3")
+    assert apart is not None
+    assert (apart.session, apart.branch) == (first.session, "other")
+    # Both begin alike, and the one that was left last is not the one that is copied.
+    agent.turn("three", new="4")
+    copy = Agent(repo, config)
+    copy.hook("SessionStart", source="fork")
+    copy.write(other.transcript.read_bytes())
+    made = copy.turn("further", new="5")
+    assert made is not None
+    assert (made.session, made.branch) == (first.session, f"fork-{copy.ident[:8]}")
+    line = [one.id for one in open_workspace(repo).store.line(made)]
+    assert apart.id in line
+
+
+@pytest.mark.parametrize("alike", ["01a1fea1-ca05-74c3-b8e7-5aa8e2{}", "ses_e01e{}"])
+def test_sessions_that_begin_in_the_same_minute_have_names_of_their_own(
+    repo, config, alike
+):
+    # Neither sees a checkpoint of the other when it looks for a name.
+    idents = (alike.format("304e02aaaa"), alike.format("94c57abbbb"))
+    agents = [Agent(repo, config, ident) for ident in idents]
+    client = registry.client("claude-code")
+    events = []
+    for agent in agents:
+        event = agent_turns.read_event(client, "Stop", agent.payload("Stop"), {})
+        assert event is not None
+        events.append(event)
+    found = [forks.settle(open_workspace(repo), client, one, None) for one in events]
+    assert len({one.session for one in found}) == 2
 
 
 def test_the_hook_itself_is_silent_whatever_comes(repo, agent, tmp_path):

@@ -5,6 +5,7 @@ conversation grows the branch that was restored; whoever grew it until then goes
 branch of its own.
 """
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,6 +18,8 @@ from gitcp.names import encode
 from gitcp.ops.workspace import Workspace
 
 _DIRECTORY = "agents"
+_SHORT = 8
+_RANDOM_FIRST = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4")
 
 
 class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,6 +46,17 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
 def find(workspace: Workspace, agent: str, agent_session: str) -> Binding | None:
     """Returns where a session of an agent grows, or None."""
     return _read(_path(workspace, agent, agent_session))
+
+
+def short(agent_session: str) -> str:
+    """Returns the part of an id that tells sessions apart.
+
+    Most ids begin with the time (UUIDs of version 7, OpenCode's): of two clients that are
+    started in the same minute they differ at the end only.
+    """
+    if _RANDOM_FIRST.match(agent_session):
+        return agent_session[:_SHORT]
+    return agent_session[-_SHORT:]
 
 
 def keep(workspace: Workspace, binding: Binding) -> Binding:

@@ -13,7 +13,6 @@ from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 
 _LOOKED_AT = 20
-_SHORT = 8
 _FIRST_SEGMENTS = 3
 
 
@@ -51,7 +50,7 @@ def _content(client: Client, event: Event) -> bytes:
 
 def _new(workspace: Workspace, client: Client, event: Event) -> Binding:
     """A session of its own; where its name is taken, the whole id tells it apart."""
-    name = f"{client.name}-{event.session[:_SHORT]}"
+    name = f"{client.name}-{bindings.short(event.session)}"
     source = f"{client.name}-{event.session}"
     branch = workspace.repository.worktree_name or MAIN
     for session in (name, source):
@@ -106,37 +105,63 @@ def _related(
 ) -> Binding | None:
     """Forks the session that this one is a copy of, where it was copied up to."""
     copied = client.copied(content)
-    if not copied:
+    found = _nearest(workspace, client, event, copied) if copied else None
+    if found is None:
         return None
+    tip, first = found
+    start = tip
+    if first is not None:
+        start = select.before_message(workspace.store, tip, first) or tip
+    name = _free(workspace, start.session, event.session)
+    fork.fork_only(workspace.store, start, name)
+    return bindings.keep(
+        workspace,
+        Binding(
+            client.name,
+            event.session,
+            start.session,
+            name,
+            source=f"{client.name}-{event.session}",
+            asked=asked,
+        ),
+    )
+
+
+def _nearest(
+    workspace: Workspace, client: Client, event: Event, copied: frozenset[str]
+) -> tuple[Checkpoint, str | None] | None:
+    """Returns the tip that shares the longest beginning, and where it goes on otherwise.
+
+    Branches of one session begin alike: which of them was seen last says nothing.
+    """
+    best: tuple[Checkpoint, str | None] | None = None
+    longest = 0
     for other in bindings.latest_first(workspace, client.name)[:_LOOKED_AT]:
         if other.session is None or other.agent_session == event.session:
             continue
         try:
             tip = workspace.store.tip(other.session, other.branch)
-            if tip is None or _begins_otherwise(client, tip, other.source, copied):
+            if tip is None or _bytes(tip, other.source) <= longest:
                 continue
-            first = client.first_not_in(tip.conversation(other.source), copied)
+            if _begins_otherwise(client, tip, other.source, copied):
+                continue
+            content = tip.conversation(other.source)
+            first = client.first_not_in(content, copied)
         except GitcpError:
             continue
         if first == "":
             continue
-        start = tip
+        shared = len(content)
         if first is not None:
-            start = select.before_message(workspace.store, tip, first) or tip
-        name = _free(workspace, start.session, event.session)
-        fork.fork_only(workspace.store, start, name)
-        return bindings.keep(
-            workspace,
-            Binding(
-                client.name,
-                event.session,
-                start.session,
-                name,
-                source=f"{client.name}-{event.session}",
-                asked=asked,
-            ),
-        )
-    return None
+            shared = client.position(content, first) or 0
+        if shared > longest:
+            best, longest = (tip, first), shared
+    return best
+
+
+def _bytes(tip: Checkpoint, source: str) -> int:
+    held = transcripts.meta(tip, source)
+    return held.bytes if held is not None else 0
 
 
 def _begins_otherwise(
@@ -154,7 +179,7 @@ def _begins_otherwise(
 
 
 def _free(workspace: Workspace, session: str, agent_session: str) -> str:
-    for name in (f"fork-{agent_session[:_SHORT]}", f"fork-{agent_session}"):
+    for name in (f"fork-{bindings.short(agent_session)}", f"fork-{agent_session}"):
         if workspace.store.tip(session, name) is None:
             return name
     number = 2
