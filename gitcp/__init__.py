@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from gitcp.format.log import (
         Decision as Decision,
     )
-    from gitcp.ops.effects import (
+    from gitcp.ops.book import (
         Call as Call,
     )
     from gitcp.ops.planning import (
@@ -145,7 +145,7 @@ _EXPORTS = {
     "Branch": "gitcp.steps.session",
     "BranchMovedError": "gitcp.errors",
     "BusyError": "gitcp.errors",
-    "Call": "gitcp.ops.effects",
+    "Call": "gitcp.ops.book",
     "Checkpoint": "gitcp.store.checkpoint",
     "CompensationError": "gitcp.errors",
     "Compensated": "gitcp.steps.compensate",

@@ -82,7 +82,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """The content of `checkpoint.json`; its size does not grow with history.
 
     `position` and `metadata` are JSON text, `null` for none. `effects` is the number of
-    the last record of the session's ledger then; it is left out where it is 0.
+    the last record of the session's ledger then, `ledger` the commit that has it; they
+    are left out where there is none.
     """
 
     format: int
@@ -109,6 +110,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     forked_from: str | None
     origin: Sealed | None = None
     effects: int = 0
+    ledger: str = ""
 
 
 class _Version(msgspec.Struct):

@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import jsontext
-from gitcp.format.commit import WHO, Commit, clamp
+from gitcp.format.commit import WHO, Commit, clamp, purged
 
 LEDGER_FORMAT = 1
 # Larger values lie beside the message, in the commit's tree.
@@ -88,7 +88,22 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     upto: int = 0
     checkpoint: str = ""
     restore: str = ""
-    origin: str = ""
+    ledger: str = ""
+    seal: str = ""
+
+
+class Page(NamedTuple):
+    """One commit of a ledger: its records, and the commits that it follows on.
+
+    A page of two parents joins the two lines that grew from where they met. `purged` are
+    commits that it stands for since a secret was taken out of them.
+    """
+
+    oid: str
+    parents: tuple[str, ...]
+    records: tuple[Record, ...]
+    tree: bytes = b""
+    purged: tuple[str, ...] = ()
 
 
 class Trailers(NamedTuple):
@@ -142,12 +157,17 @@ def encode_ledger_commit(
     epoch: int,
     session: str,
     records: Sequence[Record],
+    joins: bytes | None = None,
 ) -> bytes:
-    """Returns the raw commit of records; `session` is the ref component."""
+    """Returns the raw commit of records; `session` is the ref component.
+
+    `joins` is the end of another line that this one takes in.
+    """
     who = b"%b %d +0000" % (WHO, clamp(epoch))
     head = [b"tree " + tree.hex().encode()]
-    if parent is not None:
-        head.append(b"parent " + parent.hex().encode())
+    head += [
+        b"parent " + one.hex().encode() for one in (parent, joins) if one is not None
+    ]
     head += [b"author " + who, b"committer " + who]
     return b"".join(
         [
@@ -212,6 +232,31 @@ def records_of(commit: Commit, where: str) -> tuple[Record, ...]:
         )
     body = commit.message.partition(b"\n\n")[2].rpartition(b"\n\n")[0]
     return tuple(decode_record(line, where) for line in body.split(b"\n") if line)
+
+
+def page_of(oid: str, commit: Commit, where: str) -> Page:
+    """Returns what a ledger's commit holds.
+
+    Raises:
+        CorruptError, FormatTooNewError: as `records_of` does.
+    """
+    return Page(
+        oid,
+        tuple(parent.hex() for parent in commit.parents),
+        records_of(commit, where),
+        commit.tree,
+        tuple(sorted(purged(commit))),
+    )
+
+
+def sealed_text(record: Record) -> bytes:
+    """Returns what a record's seal is made over: all that it has somebody do.
+
+    Not its number, which is its place, nor its value, which may lie elsewhere.
+    """
+    return encode_record(
+        msgspec.structs.replace(record, n=0, at="", value=UNSET, size=0, seal="")
+    )
 
 
 def undo_text(record: Record) -> bytes:

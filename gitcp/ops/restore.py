@@ -15,7 +15,7 @@ from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.ops import effects
-from gitcp.ops.effects import show_call
+from gitcp.ops.book import show_call
 from gitcp.ops.planning import (
     Plan,
     fill_in,

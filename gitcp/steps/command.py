@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gitcp.errors import StepTimeoutError
 from gitcp.git.command import Watched, tee
-from gitcp.ops.effects import Call
+from gitcp.ops.book import Call
 from gitcp.ops.workspace import Workspace
 from gitcp.steps import lease, runner
 from gitcp.steps.engine import Engine

@@ -20,9 +20,10 @@ from gitcp.format.ledger import (
     Record,
 )
 from gitcp.git.command import collect
-from gitcp.ops.effects import DONE, STUCK, Call, behind, show_call
+from gitcp.ops.book import DONE, STUCK, Call, show_call
+from gitcp.ops.effects import behind
 from gitcp.ops.planning import own
-from gitcp.steps import lease, observed, results
+from gitcp.steps import observed, results
 from gitcp.steps.engine import Engine
 from gitcp.steps.model import KEY_PARAMETER, Step, enter, leave, takes_key
 from gitcp.store.checkpoint import Checkpoint
@@ -152,7 +153,7 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
     if (
         given is not None
         and not trust
-        and not lease.is_ours(engine.workspace.repository, call.intent)
+        and not engine.ledger.signet.is_our_undo(call.intent)
     ):
         raise CompensationError(
             "its undo was recorded in another repository, and is not run unasked",

@@ -32,8 +32,8 @@ from gitcp.format.ledger import (
     Record,
     Undo,
 )
-from gitcp.ops import effects
-from gitcp.ops.effects import (
+from gitcp.ops import book, effects
+from gitcp.ops.book import (
     DONE,
     OPEN,
     RUN_AGAIN,
@@ -42,6 +42,7 @@ from gitcp.ops.effects import (
     Call,
     Live,
     Slot,
+    State,
     show_call,
 )
 from gitcp.ops.workspace import Current, Workspace
@@ -85,7 +86,8 @@ class Engine:
         self.undos: dict[str, Callable[..., Any]] = {}
         self._lock = RLock()
         self._book = Book(())
-        self._line: tuple[str, int] | None = None
+        self._line: State | None = None
+        self._tip = ""
         self._first: list[Record] = []
         self._taken = 0
         self._opened = False
@@ -105,19 +107,25 @@ class Engine:
         if self._opened and not new:
             return
         if not self._opened or not all(map(self._book.take, new)):
-            records = self.ledger.records()
-            opened = effects.read(self.workspace.store, records, self.place)
+            pages = self.ledger.pages()
+            opened = effects.read(self.workspace.store, pages, self.place)
             self._book, self._line = opened.book, opened.line
             self._first = effects.first_of(opened, self.place.branch)
-            new = records[self._taken :]
-        for record in new:
-            if record.branch != self.place.branch:
-                continue
-            if record.kind == INTENT:
-                self._loops[record.scope, record.step, record.input] += 1
-            elif record.kind == BACK:
-                self._went_back(record, running=self._opened)
+            new = pages[self._taken :]
+        for page in new:
+            # What another side went back behind, this run did not.
+            mine = self._opened and "".join(page.parents[:1]) == self._tip
+            for record in page.records:
+                if record.branch != self.place.branch:
+                    continue
+                if record.kind == INTENT:
+                    self._loops[record.scope, record.step, record.input] += 1
+                elif record.kind == BACK:
+                    self._went_back(record, running=mine)
+            if self._tip in page.parents or not (self._tip or page.parents):
+                self._tip = page.oid
         self._taken += len(new)
+        self._tip = new[-1].oid if new else self._tip
         self._opened = True
 
     def _went_back(self, record: Record, *, running: bool) -> None:
@@ -126,7 +134,8 @@ class Engine:
         if not running:
             return
         self._counts.clear()
-        for slot in self._book.then(record.of, record.upto):
+        state = State(record.of, record.upto, record.ledger)
+        for slot in self._book.then(state):
             if slot.call.isdecimal():
                 place = slot.scope, slot.name
                 self._counts[place] = max(self._counts[place], int(slot.call))
@@ -185,7 +194,7 @@ class Engine:
         if call is not None and (
             call.state == UNDONE or (call.outside and given != call.intent.input)
         ):
-            if call.state == effects.AGAIN:
+            if call.state == book.AGAIN:
                 raise self._other_arguments(call)
             # It did not happen, or not any more: another one, with another key.
             call = None
@@ -236,10 +245,10 @@ class Engine:
         if not call.error:
             self._note(_about(UNKNOWN, self.place, call, error=noted))
         if wanted.unknown == RETRY:
-            return call._replace(state=effects.AGAIN)
+            return call._replace(state=book.AGAIN)
         if wanted.unknown == ASK and self.ask is not None:
             said = self.ask(call)
-            if said not in {DONE, RUN_AGAIN, effects.DID_NOT}:
+            if said not in {DONE, RUN_AGAIN, book.DID_NOT}:
                 raise self._nobody_knows(call)
             self._settle(call, said, None)
             return self.live()[call.slot]
@@ -262,7 +271,7 @@ class Engine:
         Raises:
             UsageError: the step is not open.
         """
-        if call.state not in {OPEN, effects.AGAIN}:
+        if call.state not in {OPEN, book.AGAIN}:
             raise UsageError(
                 f"the step {show_call(call)!a} is {call.state}: there is nothing to say",
                 hint="`gitcp steps` lists those that were cut off",
@@ -279,7 +288,7 @@ class Engine:
         if said == DONE:
             raw = results.dump(value, None, "the result")
             self._note(_about(RESULT, self.place, call, value=Raw(raw), by="answer"))
-        elif said in {RUN_AGAIN, effects.DID_NOT}:
+        elif said in {RUN_AGAIN, book.DID_NOT}:
             self._note(_about(ANSWER, self.place, call, answer=said))
         else:
             raise UsageError(
@@ -361,8 +370,7 @@ class Engine:
             undo = Undo(function=_importable(given))
         else:
             undo = Undo(command=tuple(given), directory=intent.directory)
-        repository = self.workspace.repository
-        sealed = lease.seal(repository, replace(intent, undo=undo), create=True)
+        sealed = self.ledger.signet.seal_undo(replace(intent, undo=undo))
         return replace(undo, seal=sealed)
 
     # --- after --------------------------------------------------------------------

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from gitcp.errors import CorruptError, NotFoundError
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
-from gitcp.ops.effects import Call
+from gitcp.ops.book import Call
 from gitcp.ops.planning import side
 from gitcp.ops.save import Request, save
 from gitcp.ops.workspace import Current, Workspace

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from gitcp.errors import StepTimeoutError, UsageError
-from gitcp.ops.effects import Slot
+from gitcp.ops.book import Slot
 from gitcp.steps import lease
 from gitcp.steps.engine import Begun, Engine
 from gitcp.steps.model import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gitcp.errors import NotFoundError
 from gitcp.ops import session as base
-from gitcp.ops.effects import Call
+from gitcp.ops.book import Call
 from gitcp.ops.workspace import Current, open_workspace
 from gitcp.steps.model import Codec, Effect, Retry, options
 from gitcp.store.checkpoint import Checkpoint

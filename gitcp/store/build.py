@@ -25,7 +25,7 @@ from gitcp.names import encode
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, FilesState, same_files
-from gitcp.store.ledger import last_number
+from gitcp.store.ledger import reached
 from gitcp.store.origin import Origin, Seals
 from gitcp.store.summary import summary
 
@@ -56,7 +56,7 @@ class Build:
         self._seals = seals
         self._metas: dict[LogName, log.Meta] = {}
         self._rewritten = 0
-        self._effects = self._ledger_then()
+        self._effects, self._ledger = self._ledger_then()
 
     def run(self) -> tuple[bytes, int] | None:
         """Returns the new commit's oid and segments rewritten; None if no change."""
@@ -76,7 +76,7 @@ class Build:
             and draft.position is None
             and draft.metadata is None
             and draft.label is None
-            and (draft.quiet or self._effects == before.manifest.effects)
+            and (draft.quiet or self._ledger_stayed(before.manifest))
         )
         if unchanged and not draft.allow_empty:
             return None
@@ -114,13 +114,17 @@ class Build:
     def _is_quiet(self) -> bool:
         return self._draft.quiet and not self._draft.decisions
 
-    def _ledger_then(self) -> int:
+    def _ledger_then(self) -> tuple[int, str]:
         """Returns how far the session's ledger has come in the state to be saved."""
-        if self._draft.effects is not None:
-            return self._draft.effects
         if self._draft.fork_of is not None:
-            return self._draft.fork_of.manifest.effects
-        return last_number(self._repository, self._draft.session)
+            said = self._draft.fork_of.manifest
+            return said.effects, said.ledger
+        return reached(self._repository, self._draft.session)
+
+    def _ledger_stayed(self, before: Manifest) -> bool:
+        # Where two lines were joined the numbers alone do not tell.
+        same = before.ledger in {"", self._ledger}
+        return same and before.effects == self._effects
 
     def _write_logs(self, old: bytes | None) -> bytes | None:
         writer = logs.Writer(self._transaction, old)
@@ -260,6 +264,7 @@ class Build:
             forked_from=draft.fork_of.id if draft.fork_of else None,
             origin=sealed,
             effects=self._effects,
+            ledger=self._ledger,
         )
 
     def _count(self, files: FilesState, before: Checkpoint | None) -> Files:

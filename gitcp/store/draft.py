@@ -64,8 +64,7 @@ class Draft(NamedTuple):
     checkpoint instead of the tip; `fork_of` starts a new branch there. With `quiet`
     records that are new, or steps that were run, are no reason for a checkpoint by
     themselves. `files_from` is the checkpoint whose files were taken over without ever
-    being in the work tree. `effects` is how far the ledger had come; None: as far as it
-    is now.
+    being in the work tree.
     """
 
     session: str
@@ -87,5 +86,4 @@ class Draft(NamedTuple):
     fork_of: Checkpoint | None = None
     files_from: Checkpoint | None = None
     id: str | None = None
-    effects: int | None = None
     bases: tuple[bytes, ...] = ()

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from gitcp.format.ledger import ABOUT_STEPS, BACK, KINDS, LINE, document
-from gitcp.ops.effects import Book
+from gitcp.ops.book import Book
 from gitcp.ops.upkeep.verify import verify
 from gitcp.ops.workspace import open_workspace
 from tests.support.gitrepo import git
@@ -23,7 +23,7 @@ def test_a_ledger_of_format_1_is_read_as_it_was_written(repo):
     assert [document(one) for one in records] == expected["records"]
     # It holds every kind of record that this format writes.
     assert {one.kind for one in records} == (ABOUT_STEPS & KINDS) | {BACK, LINE}
-    book = Book(records)
+    book = Book(ledger.pages())
     for branch, steps in expected["steps"].items():
         found = {
             "/".join(one.slot): [one.id, one.state, one.kept]

@@ -14,9 +14,9 @@ from msgspec import UNSET, Raw
 from gitcp.errors import CorruptError, FormatTooNewError, UsageError
 from gitcp.format import ledger
 from gitcp.format.commit import parse_commit, trailers_of
-from gitcp.format.ledger import Record, Undo
+from gitcp.format.ledger import Page, Record, Undo
 from gitcp.git.objects import COMMIT, TREE, object_id
-from gitcp.ops.effects import Book, Slot
+from gitcp.ops.book import Book, Slot, State
 from gitcp.steps import results
 from gitcp.steps.model import Retry, options
 
@@ -136,6 +136,14 @@ def test_a_newer_ledger_and_an_unknown_record_are_refused():
 # --- what records add up to -------------------------------------------------------
 
 
+def pages(records: list[Record]) -> list[Page]:
+    """One page for each record, on one line."""
+    return [
+        Page(f"{one.n}", (f"{one.n - 1}",) if one.n > 1 else (), (one,))
+        for one in records
+    ]
+
+
 class Notes:
     """Records made briefly."""
 
@@ -154,8 +162,8 @@ class Notes:
         return self.add(ledger.RESULT, ident, branch, value=Raw(b"1"))
 
     def states(self, branch: str = "main", line: Any = None) -> dict[str, str]:
-        cuts = {line[1]} if line else set()
-        live = Book(self.records, cuts).live(branch, line)
+        start = State(*line) if line else None
+        live = Book(pages(self.records), {start} if start else ()).live(branch, start)
         return {slot.name: call.state for slot, call in live.items()}
 
 
@@ -227,9 +235,9 @@ def test_a_book_that_goes_on_is_one_that_was_made_anew(data):
             more = {"effect": data.draw(st.sampled_from(ledger.EFFECTS))}
             notes.add(kind, ident, branch, **(more if kind == ledger.INTENT else {}))
     cut = data.draw(st.integers(0, len(notes.records)))
-    book = Book(notes.records[:cut])
-    if all(map(book.take, notes.records[cut:])):
-        whole = Book(notes.records)
+    book = Book(pages(notes.records[:cut]))
+    if all(map(book.take, pages(notes.records)[cut:])):
+        whole = Book(pages(notes.records))
         assert book.calls == whole.calls
         for branch in ("main", "try"):
             assert book.live(branch) == whole.live(branch)
@@ -241,7 +249,7 @@ def test_slots_tell_calls_apart():
     notes.add(ledger.INTENT, "x", step="a", call="1")
     notes.add(ledger.INTENT, "y", step="a", call="2")
     notes.add(ledger.INTENT, "z", step="a", call="1", scope="night")
-    live = Book(notes.records).live("main")
+    live = Book(pages(notes.records)).live("main")
     assert set(live) == {
         Slot("", "a", "1"),
         Slot("", "a", "2"),

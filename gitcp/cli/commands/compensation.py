@@ -7,7 +7,7 @@ import click
 from gitcp.cli.commands.steps import document, line
 from gitcp.cli.emit import Output, safe
 from gitcp.errors import NothingToDoError
-from gitcp.ops.effects import show_call
+from gitcp.ops.book import show_call
 from gitcp.ops.select import select
 from gitcp.ops.workspace import Workspace
 from gitcp.steps import compensate

@@ -26,7 +26,8 @@ from gitcp.ops import extract, planning
 from gitcp.ops import restore as ops
 from gitcp.ops.agents import resume
 from gitcp.ops.agents.resume import Resumption
-from gitcp.ops.effects import Behind, show_call
+from gitcp.ops.book import show_call
+from gitcp.ops.effects import Behind
 from gitcp.ops.planning import Plan
 from gitcp.ops.restore import Restored
 from gitcp.ops.select import select

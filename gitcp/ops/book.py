@@ -1,0 +1,397 @@
+"""What the records of a ledger add up to: the state of each step, on each branch.
+
+Where two lines were joined, both are read from where they parted, each as its own
+repository saw it, and then put together: what is finished on either is finished.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from gitcp.format.ledger import (
+    ABOUT_STEPS,
+    ANSWER,
+    BACK,
+    FAILED,
+    INTENT,
+    JOINED,
+    KEPT,
+    LINE,
+    OUTSIDE,
+    RESULT,
+    UNDO_FAILED,
+    UNDOING,
+    UNDONE,
+    UNKNOWN,
+    Page,
+    Record,
+)
+
+OPEN, DONE, AGAIN, STUCK = "open", "done", "again", "stuck"
+# The answer to "did it happen?" that lets a step run once more, with the same key.
+RUN_AGAIN, DID_NOT = "again", "failed"
+# States in which the outside world has, or may have, what a step did.
+_STANDING = frozenset({OPEN, DONE, AGAIN, UNDOING, STUCK})
+_AFTER = {
+    RESULT: DONE,
+    FAILED: FAILED,
+    UNDOING: UNDOING,
+    UNDONE: UNDONE,
+    UNDO_FAILED: STUCK,
+}
+# Of two accounts of one step the first of these counts: none lets it run once more
+# where the other does not.
+_FIRST = (STUCK, UNDOING, DONE, OPEN, AGAIN, UNDONE, FAILED)
+
+
+class Slot(NamedTuple):
+    """What tells the steps of a branch apart; `call` is a number or a key."""
+
+    scope: str
+    name: str
+    call: str
+
+
+class State(NamedTuple):
+    """The state of a branch after a record, counted on the line that ends in `ledger`.
+
+    Without `ledger` the number is one of the line that asks.
+    """
+
+    branch: str
+    upto: int
+    ledger: str = ""
+
+
+class Call(NamedTuple):
+    """One step as the ledger tells it; `n` is the record that made it so.
+
+    States: `open` (begun, without a result), `done`, `failed`, `again` (may be run once
+    more), `undoing`, `undone`, `stuck` (its undo failed). `kept`: a person said that what
+    it did shall stand. `told` are the records that say so.
+    """
+
+    id: str
+    slot: Slot
+    intent: Record
+    n: int
+    state: str = OPEN
+    attempts: int = 1
+    result: Record | None = None
+    error: str = ""
+    kept: bool = False
+    told: tuple[Record, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Call {show_call(self)} {self.effect} {self.state}>"
+
+    @property
+    def name(self) -> str:
+        """The name that the step was given."""
+        return self.slot.name
+
+    @property
+    def effect(self) -> str:
+        """`none`, `local`, `reversible` or `irreversible`."""
+        return self.intent.effect
+
+    @property
+    def outside(self) -> bool:
+        """Whether it reaches beyond the project."""
+        return self.effect in OUTSIDE
+
+    @property
+    def standing(self) -> bool:
+        """Whether what it did is, or may be, there."""
+        return self.state in _STANDING
+
+
+Live = dict[Slot, Call]
+Lives = dict[str, Live]
+
+
+class Book:
+    """The state of all steps after the pages of a ledger.
+
+    `cuts` are states that will be asked for.
+    """
+
+    def __init__(self, pages: Iterable[Page], cuts: Collection[State] = ()) -> None:
+        pages = list(pages)
+        self._alias = {old: page.oid for page in pages for old in page.purged}
+        wanted = [
+            State(one.of, one.upto, one.ledger)
+            for page in pages
+            for one in page.records
+            if one.kind in {BACK, LINE}
+        ]
+        wanted += cuts
+        self._points = {self._point(one) for one in wanted}
+        self._numbers = {one.upto for one in wanted if not one.ledger}
+        self._then: dict[tuple[str, int], Lives] = {}
+        self._tip = ""
+        self._line = _Line()
+        heads: dict[str, _Line] = {}
+        following = Counter(parent for page in pages for parent in page.parents)
+        for page in pages:
+            lines = []
+            for parent in page.parents:
+                following[parent] -= 1
+                line = heads[parent] if following[parent] else heads.pop(parent)
+                lines.append(line.copy() if following[parent] else line)
+            line = lines[0] if lines else _Line()
+            for other in lines[1:]:
+                line.join(other)
+            heads[page.oid] = line
+            self._read(page, line)
+            self._tip, self._line = page.oid, line
+
+    def _point(self, state: State) -> tuple[str, int]:
+        return self._alias.get(state.ledger, state.ledger), state.upto
+
+    @property
+    def last(self) -> int:
+        """The number of the last record."""
+        return self._line.last
+
+    @property
+    def calls(self) -> Mapping[str, Call]:
+        """All steps by their ids, on whatever branch."""
+        return self._line.calls
+
+    def _read(self, page: Page, line: "_Line") -> None:
+        for record in page.records:
+            self._take(record, line)
+            if record.n in self._numbers:
+                line.then[record.n] = line.snapshot()
+            if (page.oid, record.n) in self._points:
+                self._then[page.oid, record.n] = line.snapshot()
+
+    def take(self, page: Page) -> bool:
+        """Goes on by one page; False where the book has to be made anew for it."""
+        if len(page.parents) > 1 or "".join(page.parents) != self._tip or page.purged:
+            return False
+        for record in page.records:
+            if record.kind in {BACK, LINE} and record.upto:
+                state = State(record.of, record.upto, record.ledger)
+                known = self._line.then if not record.ledger else self._then
+                point = self._point(state) if record.ledger else record.upto
+                if point not in known:
+                    return False
+        self._read(page, self._line)
+        self._tip = page.oid
+        return True
+
+    def live(self, branch: str, start: State | None = None) -> Live:
+        """Returns the steps that a branch knows of.
+
+        `start` says where a branch that the ledger has not met was forked.
+        """
+        found = self._line.live.get(branch)
+        if found is None and start is not None:
+            found = self.then(start)
+        return dict(found or {})
+
+    def knows(self, branch: str) -> bool:
+        """Whether any record is about the branch."""
+        return branch in self._line.live
+
+    def knew(self, state: State) -> bool:
+        """Whether any record before that state is about its branch."""
+        return state.branch in self._lives(state, self._line)
+
+    def then(self, state: State) -> Live:
+        """Returns the steps of a branch as they were then."""
+        return dict(self._lives(state, self._line).get(state.branch, {}))
+
+    def _lives(self, state: State, line: "_Line") -> Lives:
+        if state.ledger:
+            return self._then.get(self._point(state), {})
+        return line.then.get(min(state.upto, line.last), {})
+
+    def back(self, live: Live, state: State) -> Live:
+        """Returns the steps that stand after going back to an earlier state.
+
+        What happened outside has happened; what happened to files has not.
+        """
+        return self._back(live, state, self._line)
+
+    def _back(self, live: Live, state: State, line: "_Line") -> Live:
+        then = self._lives(state, line).get(state.branch, {})
+        after = {
+            slot: line.calls.get(call.id, call) if call.outside else call
+            for slot, call in then.items()
+        }
+        after.update(
+            (slot, call)
+            for slot, call in live.items()
+            if call.outside and call.standing
+        )
+        return after
+
+    def _take(self, record: Record, line: "_Line") -> None:
+        line.last = record.n
+        if record.kind == JOINED:
+            return
+        live = line.live.setdefault(record.branch, {})
+        state = State(record.of, record.upto, record.ledger)
+        if record.kind == LINE:
+            live.update(self._lives(state, line).get(state.branch, {}))
+        elif record.kind == BACK:
+            line.live[record.branch] = self._back(live, state, line)
+        elif record.kind in ABOUT_STEPS:
+            line.tell(record)
+
+
+class _Line:
+    """Steps after the records of one line of pages."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.calls: dict[str, Call] = {}
+        self.live: Lives = {}
+        self.then: dict[int, Lives] = {0: {}}
+
+    def copy(self) -> "_Line":
+        made = _Line()
+        made.last = self.last
+        made.calls = dict(self.calls)
+        made.live = self.snapshot()
+        made.then = dict(self.then)
+        return made
+
+    def snapshot(self) -> Lives:
+        return {branch: dict(live) for branch, live in self.live.items()}
+
+    def tell(self, record: Record) -> None:
+        """Takes in a record about a step."""
+        known = self.calls.get(record.id)
+        call = _after(known, record)
+        if call is None:
+            return
+        self.calls[call.id] = call
+        if known is None:
+            self.live[record.branch][call.slot] = call
+            return
+        for branch, steps in self.live.items():
+            same = steps.get(call.slot)
+            # Files of a fork lie elsewhere; the outside world is one for all.
+            if (
+                same is not None
+                and same.id == call.id
+                and (call.outside or branch == record.branch)
+            ):
+                steps[call.slot] = call
+
+    def join(self, other: "_Line") -> None:
+        """Takes in another line: nothing that is finished on either runs again."""
+        for ident, call in other.calls.items():
+            mine = self.calls.get(ident)
+            self.calls[ident] = call if mine is None else _both(mine, call)
+        for branch, live in other.live.items():
+            mine_live = self.live.setdefault(branch, {})
+            for slot, call in live.items():
+                self._put(mine_live, slot, call)
+        for live in self.live.values():
+            for slot, call in live.items():
+                if call.outside and call.slot == slot:
+                    live[slot] = self.calls[call.id]
+
+    def _put(self, live: Live, slot: Slot, call: Call) -> None:
+        mine = live.get(slot)
+        if mine is None:
+            live[slot] = call
+        elif mine.id == call.id:
+            live[slot] = _both(mine, call)
+        else:
+            # Both sides ran it, each for itself.
+            first, second = sorted((mine, call), key=_weight)
+            for other in [
+                key for key, one in live.items() if one.id in {first.id, second.id}
+            ]:
+                del live[other]
+            live[slot] = first
+            if second.outside and second.standing:
+                # It is there in the world as well: it is listed, and can be undone.
+                beside = slot._replace(call=f"{slot.call}~{second.id}")
+                second = self.calls[second.id]._replace(slot=beside)
+                self.calls[second.id] = live[beside] = second
+
+
+def _weight(call: Call) -> tuple[int, str, str, bool, str, int]:
+    """Orders two accounts alike on whatever side they are looked at."""
+    result = call.result
+    return (
+        _FIRST.index(call.state),
+        call.intent.at,
+        call.id,
+        # What somebody found out tells less than what came back.
+        result is not None and bool(result.by),
+        result.at if result is not None else "",
+        call.n,
+    )
+
+
+def _both(one: Call, other: Call) -> Call:
+    """Returns what two accounts of a step come to."""
+    if one == other:
+        return one
+    mine, theirs = set(map(_key, one.told)), set(map(_key, other.told))
+    if mine >= theirs:
+        return one
+    if theirs >= mine:
+        return other
+    first, second = sorted((one, other), key=_weight)
+    known = set(map(_key, first.told))
+    more = tuple(record for record in second.told if _key(record) not in known)
+    return first._replace(
+        attempts=max(one.attempts, other.attempts),
+        result=first.result or second.result,
+        kept=one.kept or other.kept,
+        told=(*first.told, *more),
+    )
+
+
+def _key(record: Record) -> tuple[str, int, str]:
+    return record.kind, record.n, record.at
+
+
+def _after(call: Call | None, record: Record) -> Call | None:
+    """Returns a step after one more record; None where its beginning is missing."""
+    if record.kind == INTENT:
+        if call is None:
+            slot = Slot(record.scope, record.step, record.call)
+            return Call(record.id, slot, record, record.n, told=(record,))
+        call = call._replace(
+            intent=record,
+            n=record.n,
+            state=OPEN,
+            attempts=call.attempts + 1,
+            result=None,
+            error="",
+        )
+    elif call is None:
+        return None
+    elif record.kind == KEPT:
+        call = call._replace(kept=True)
+    elif record.kind == UNKNOWN:
+        call = call._replace(n=record.n, error=record.error)
+    elif record.kind == ANSWER:
+        state = AGAIN if record.answer == RUN_AGAIN else FAILED
+        call = call._replace(n=record.n, state=state, error=record.error)
+    else:
+        call = call._replace(
+            n=record.n,
+            state=_AFTER[record.kind],
+            result=record if record.kind == RESULT else call.result,
+            error=record.error,
+        )
+    return call._replace(told=(*call.told, record))
+
+
+def show_call(call: Call) -> str:
+    """Returns the name of a step with what is known of it."""
+    slot = call.slot
+    which = "" if slot.call == "1" else f" ({slot.call})"
+    where = f"{slot.scope}: " if slot.scope else ""
+    return f"{where}{slot.name}{which}"

@@ -1,0 +1,83 @@
+"""Which records of a ledger this repository wrote itself.
+
+Records travel with a pull. Those of others are read as what they are, a report; what
+they would have somebody run or write is not done unasked (docs/format.md, 12a).
+"""
+
+import hashlib
+import hmac
+import os
+import secrets
+from contextlib import suppress
+
+from gitcp import durable
+from gitcp.format.ledger import Record, sealed_text, undo_text
+from gitcp.git.repository import Repository
+
+DIRECTORY = "fx"
+_SEAL = "seal"
+_DIGITS = 32
+
+
+class Signet:
+    """Seals the records that are written here, and knows its own seal again."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._path = repository.store_dir / DIRECTORY / _SEAL
+        self._secret: bytes | None = None
+
+    def seal(self, record: Record) -> str:
+        """Returns the seal of a record; the first one makes the key.
+
+        Raises:
+            StorageError: the key cannot be read or made.
+        """
+        return self._of(sealed_text(record), create=True)[:_DIGITS]
+
+    def is_ours(self, record: Record) -> bool:
+        """Whether a record was written in this repository, and not changed since."""
+        return _same(record.seal, self._of(sealed_text(record))[:_DIGITS])
+
+    def seal_undo(self, record: Record) -> str:
+        """Returns the seal of a step's undo; the first one makes the key."""
+        return self._of(undo_text(record), create=True)
+
+    def is_our_undo(self, record: Record) -> bool:
+        """Whether an undo was recorded in this repository, and not changed since."""
+        given = record.undo.seal if record.undo is not None else ""
+        return _same(given, self._of(undo_text(record)))
+
+    def _of(self, text: bytes, *, create: bool = False) -> str:
+        """Returns a seal; empty where this repository has none to give."""
+        if self._secret is None:
+            self._secret = self._read(create=create)
+        if self._secret is None:
+            return ""
+        return hmac.new(self._secret, text, hashlib.sha256).hexdigest()
+
+    def _read(self, *, create: bool) -> bytes | None:
+        path = self._path
+        with durable.storage("reading the seal"):
+            with suppress(FileNotFoundError):
+                return path.read_bytes() or None
+            if not create:
+                return None
+            durable.make_directories(path.parent, private=True)
+            made = path.with_name(f"{_SEAL}.{secrets.token_hex(4)}")
+            try:
+                with made.open("xb") as file:
+                    os.fchmod(file.fileno(), 0o600)
+                    file.write(secrets.token_bytes(32))
+                    file.flush()
+                    os.fsync(file.fileno())
+                # Not renamed: whoever was first has the one that counts.
+                with suppress(FileExistsError):
+                    os.link(made, path)
+                durable.sync_directory(path.parent)
+            finally:
+                made.unlink(missing_ok=True)
+            return path.read_bytes() or None
+
+
+def _same(given: str, expected: str) -> bool:
+    return bool(expected) and hmac.compare_digest(expected.encode(), given.encode())
