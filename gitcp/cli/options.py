@@ -61,6 +61,19 @@ def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
     return decorate
 
 
+def reader(out: Output) -> "Workspace":
+    """Opens the workspace for a command that only looks.
+
+    What it may come to read stays until it ends, whatever is pruned meanwhile.
+    """
+    from gitcp.git.readers import reading
+    from gitcp.ops.workspace import open_workspace
+
+    workspace = open_workspace(out.directory)
+    click.get_current_context().with_resource(reading(workspace.repository))
+    return workspace
+
+
 def left_out(out: Output, unreadable: list[str]) -> int:
     """Tells which branches a listing had to leave out; returns its exit status."""
     for line in unreadable:

@@ -6,6 +6,7 @@ rely on an object that is about to go is waited for, or noticed:
 * A save or restore relies on what refs reached when it began. All that are under way
   are waited for; those that begin later see the refs as they are, and the store's lock
   keeps gitcp from taking anything out of reach meanwhile.
+* A reader walks from what refs reached when it began: it is waited for likewise.
 * git may take an object that it finds in a pack for its own instead of writing it. It
   touches the pack's time then, and holds `index.lock` while it fills an index. A pack
   whose time changed is put back.
@@ -23,6 +24,7 @@ from gitcp import durable
 from gitcp.errors import BusyError
 from gitcp.git import process
 from gitcp.git.consolidate import discard, forget, named, standing
+from gitcp.git.readers import Readers
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import (
     LEAVING,
@@ -129,6 +131,7 @@ def _wait_for_all(repository: Repository, timeout: float) -> None:
     for git_dir in git_directories(repository):
         locks.append(git_dir / "gitcp" / "worktree.lock")
         indexes.append(git_dir / "index.lock")
+    readers = Readers(repository)
 
     def free() -> bool:
         while locks:
@@ -142,7 +145,7 @@ def _wait_for_all(repository: Repository, timeout: float) -> None:
             if held is not None:
                 os.close(held)
             locks.pop()
-        return not any(lock.exists() for lock in indexes)
+        return readers.gone() and not any(lock.exists() for lock in indexes)
 
     # Those who want the same lock wait longer and longer between two looks.
     deadline = time.monotonic() + timeout
@@ -150,7 +153,9 @@ def _wait_for_all(repository: Repository, timeout: float) -> None:
         if time.monotonic() < deadline:
             time.sleep(_LOOK)
             continue
-        at_work = [str(one) for one in (*locks, *indexes) if one.exists()]
+        at_work = [
+            str(one) for one in (*locks, *readers.waited, *indexes) if one.exists()
+        ]
         raise BusyError(
             f"somebody has been at work here for more than {timeout:g} s"
             f"{f' ({at_work[-1]})' if at_work else ''}",

@@ -19,6 +19,8 @@ from gitcp.store.ledger import Ledger
 from gitcp.store.origin import Seals
 
 _RETRIES = 50
+# Prunings that one look may meet, one after another.
+_PRUNINGS = 5
 
 Clock = Callable[[], float]
 
@@ -86,12 +88,46 @@ class Store:
         return found
 
     def line(self, start: Checkpoint) -> Iterator[Checkpoint]:
-        """Yields a checkpoint and those before it, across fork points."""
+        """Yields a checkpoint and those before it, across fork points.
+
+        Where a pruning takes the line away meanwhile, it goes on with what is left.
+        """
         current: Checkpoint | None = start
         while current is not None:
             yield current
-            parents = current.raw.parents
-            current = self.checkpoint(parents[0]) if parents else None
+            current = self._before(current)
+
+    def _before(self, one: Checkpoint) -> Checkpoint | None:
+        parents = one.raw.parents
+        if not parents:
+            return None
+        try:
+            return self.checkpoint(parents[0])
+        except CorruptError as exc:
+            if self.repository.objects.exists(parents[0]):
+                raise
+            missing = exc
+        # Whoever reads without a lock (git.readers) may come too late for it.
+        for _ in range(_PRUNINGS):
+            try:
+                now = list(self._line_now(one))
+            except CorruptError:
+                continue
+            if not now or one in now:
+                break
+            return next((left for left in now if _is_before(left, one)), None)
+        raise missing
+
+    def _line_now(self, one: Checkpoint) -> Iterator[Checkpoint]:
+        said = one.trailers
+        tip = self.repository.refs.read(
+            f"{layout.SESSIONS}{said.session}/{said.branch}"
+        )
+        found = self.checkpoint(tip) if tip is not None else None
+        while found is not None:
+            yield found
+            parents = found.raw.parents
+            found = self.checkpoint(parents[0]) if parents else None
 
     def present(self, wanted: Checkpoint) -> Checkpoint:
         """Returns a checkpoint as a branch has it now: pruning gives it another commit.
@@ -241,3 +277,9 @@ def require_tip(store: Store, session: str, branch: str) -> Checkpoint:
             hint="`gitcp save` makes one; `gitcp sessions` lists what there is",
         )
     return tip
+
+
+def _is_before(one: Checkpoint, other: Checkpoint) -> bool:
+    """Whether one comes before another on a line that both are, or were, on."""
+    mine, its = one.trailers, other.trailers
+    return mine[1:3] != its[1:3] or mine.seq < its.seq

@@ -3,10 +3,9 @@
 import click
 
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command
+from gitcp.cli.options import command, reader
 from gitcp.ops.conversation import context, tokens
 from gitcp.ops.select import select
-from gitcp.ops.workspace import open_workspace
 
 
 @command("context")
@@ -14,7 +13,7 @@ from gitcp.ops.workspace import open_workspace
 @click.option("--window", type=click.IntRange(min=1), help="Warn above N tokens")
 def context_command(out: Output, selector: str | None, window: int | None) -> None:
     """Print the block to put in front of a restored conversation."""
-    found = select(open_workspace(out.directory), selector)
+    found = select(reader(out), selector)
     text = context(found)
     own = tokens(len(text.encode("utf-8", "replace")))
     said = found.manifest.conversation

@@ -7,7 +7,7 @@ import click
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
-from gitcp.cli.options import command
+from gitcp.cli.options import command, reader
 from gitcp.cli.render import decision_line
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
@@ -60,7 +60,7 @@ def decisions_command(
         raise UsageError(
             f"{grep!a} is not a regular expression: {exc}", hint="escape it with \\"
         ) from exc
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     found = select(workspace, selector)
 
     def about(entry: Decision) -> bool:

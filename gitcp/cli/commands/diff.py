@@ -8,7 +8,7 @@ import msgspec
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command, path_inside
+from gitcp.cli.options import command, path_inside, reader
 from gitcp.cli.render import count, decision_line
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.format.checkpoint import show_path
@@ -16,7 +16,7 @@ from gitcp.ops import diff as ops
 from gitcp.ops.conversation import as_markdown
 from gitcp.ops.diff import FileDiff, FilesDiff
 from gitcp.ops.select import select
-from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.ops.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import require_tip
 
@@ -50,7 +50,7 @@ def diff_command(
             "--files, --conversation and --decisions do not go together",
             hint="give one of them",
         )
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     old = select(workspace, first)
     new, paths = _second(out, workspace, old, rest)
     if paths and (conversation or decisions):

@@ -1,16 +1,15 @@
 """gitcp du."""
 
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command
+from gitcp.cli.options import command, reader
 from gitcp.cli.render import size
 from gitcp.ops.upkeep.du import usage
-from gitcp.ops.workspace import open_workspace
 
 
 @command("du")
 def du_command(out: Output) -> None:
     """Show what gitcp takes on disk."""
-    found = usage(open_workspace(out.directory))
+    found = usage(reader(out))
     if out.json:
         out.document(
             {

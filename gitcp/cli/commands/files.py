@@ -6,12 +6,11 @@ import click
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command, path_inside
+from gitcp.cli.options import command, path_inside, reader
 from gitcp.errors import NotFoundError
 from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import DIRECTORY, GITLINK
 from gitcp.ops.select import select
-from gitcp.ops.workspace import open_workspace
 from gitcp.worktree.plan import selection
 
 
@@ -20,7 +19,7 @@ from gitcp.worktree.plan import selection
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 def files_command(out: Output, selector: str | None, paths: tuple[str, ...]) -> None:
     """List the files of a checkpoint."""
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     found = select(workspace, selector)
     chosen = selection([path_inside(out, workspace.top, path) for path in paths])
     listed = [(path, entry) for path, entry in found.files() if chosen(path)]
@@ -49,7 +48,7 @@ def files_command(out: Output, selector: str | None, paths: tuple[str, ...]) -> 
 @click.argument("path")
 def cat_command(out: Output, selector: str, path: str) -> None:
     """Print the bytes of a file in a checkpoint."""
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     found = select(workspace, selector)
     inside = path_inside(out, workspace.top, path)
     entry = found.entry(inside) or found.entry(os.fsencode(path))

@@ -8,11 +8,11 @@ import click
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe
-from gitcp.cli.options import command, left_out
+from gitcp.cli.options import command, left_out, reader
 from gitcp.cli.render import changed, when, width
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.ops.select import split
-from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.ops.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store, require_tip
 
@@ -108,7 +108,7 @@ def log_command(
     out: Output, count: int | None, where: str | None, everything: bool, graph: bool
 ) -> int:
     """List checkpoints, newest first."""
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     few = count is not None and count <= _FEW and not everything
     objects = workspace.repository.objects
     with objects.few_reads() if few else nullcontext():

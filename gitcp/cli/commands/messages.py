@@ -3,13 +3,12 @@
 import click
 
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command
+from gitcp.cli.options import command, reader
 from gitcp.durable import replace, storage
 from gitcp.errors import PartialError
 from gitcp.format import jsontext
 from gitcp.ops.conversation import UNREADABLE, as_markdown, records
 from gitcp.ops.select import select
-from gitcp.ops.workspace import open_workspace
 
 
 @command("messages")
@@ -27,7 +26,7 @@ def messages_command(
     """Print the conversation."""
     from pathlib import Path
 
-    found = select(open_workspace(out.directory), selector)
+    found = select(reader(out), selector)
     raw = found.conversation()
     if found.origin.logs is not None:
         out.note(

@@ -11,7 +11,7 @@ import click
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command, path_inside, yes_option
+from gitcp.cli.options import command, path_inside, reader, yes_option
 from gitcp.cli.render import (
     count,
     headline,
@@ -261,7 +261,8 @@ def restore_command(
     A checkpoint that was pulled does not bring files that tools execute by themselves
     or links that lead outside, unless --trust is given.
     """
-    workspace = open_workspace(out.directory)
+    looks = dry_run or directory is not None
+    workspace = reader(out) if looks else open_workspace(out.directory)
     if go_on or abort:
         if selector or (go_on and abort):
             raise UsageError(

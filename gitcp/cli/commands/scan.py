@@ -4,7 +4,7 @@ import click
 
 from gitcp.cli import findings
 from gitcp.cli.emit import Output
-from gitcp.cli.options import command
+from gitcp.cli.options import command, reader
 from gitcp.cli.render import count
 from gitcp.errors import SecretsFoundError
 
@@ -20,10 +20,9 @@ def scan_command(out: Output, sessions: tuple[str, ...]) -> int:
     """
     from gitcp.ops.sharing import scan as ops
     from gitcp.ops.sharing.push import chosen
-    from gitcp.ops.workspace import open_workspace
     from gitcp.sharing.outgoing import ANY
 
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     tips = chosen(workspace, sessions)
     checked = ops.scan(
         workspace, tips.values(), remote=ANY, progress=findings.progress(out)

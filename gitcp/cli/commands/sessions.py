@@ -7,7 +7,7 @@ import click
 from gitcp.cli import documents
 from gitcp.cli.commands.restore import carry_out
 from gitcp.cli.emit import Output, one_line
-from gitcp.cli.options import command, left_out, yes_option
+from gitcp.cli.options import command, left_out, reader, yes_option
 from gitcp.cli.render import headline
 from gitcp.errors import NotFoundError
 from gitcp.ops import fork, planning
@@ -46,7 +46,7 @@ def _table(out: Output, found: list[Listed], current: Current) -> None:
 @command("sessions")
 def sessions_command(out: Output) -> int:
     """List sessions and their branches."""
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     unreadable: list[str] = []
     found = listed(workspace.store, unreadable=unreadable.append)
     current = workspace.current()
@@ -76,7 +76,7 @@ def sessions_command(out: Output) -> int:
 @click.option("-s", "name", metavar="SESSION", help="Of which session")
 def branches_command(out: Output, name: str | None) -> int:
     """List the branches of a session."""
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     current = workspace.current()
     wanted = name or current.session
     unreadable: list[str] = []

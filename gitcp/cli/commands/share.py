@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command
+from gitcp.cli.options import command, reader
 from gitcp.ops.workspace import Workspace, open_workspace
 
 _WIDTH = 12
@@ -98,7 +98,7 @@ def push_command(
     from gitcp.ops.sharing import push as ops
     from gitcp.ops.sharing.scan import Gate
 
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     name = _remote(workspace, remote)
     gate = Gate(allow, progress=findings.progress(out))
     pushed = ops.push(
@@ -209,7 +209,7 @@ def remote_sessions_command(out: Output, remote: str | None) -> None:
     """List the sessions that a remote has."""
     from gitcp.ops.sharing.remote_sessions import remote_sessions
 
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     name = _remote(workspace, remote)
     found = remote_sessions(workspace, name, interactive=can_ask())
     if out.json:

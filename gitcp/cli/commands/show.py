@@ -6,13 +6,12 @@ import click
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe
-from gitcp.cli.options import command
+from gitcp.cli.options import command, reader
 from gitcp.cli.render import change_lines, decision_line, headline, size, when, whence
 from gitcp.format.checkpoint import show_path
 from gitcp.ops.conversation import as_markdown, last_spoken
 from gitcp.ops.githooks.behind import Behind, Part, changed_by, decided_in
 from gitcp.ops.select import look_up
-from gitcp.ops.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
@@ -57,7 +56,7 @@ def _head(out: Output, found: Checkpoint) -> None:
 @click.argument("selector", metavar="[SEL]", required=False)
 def show_command(out: Output, selector: str | None) -> None:
     """Show one checkpoint: changes, decisions, last messages, what was not captured."""
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     found, behind = look_up(workspace, selector)
     parts = (
         behind.parts if behind else (Part(_before(workspace.store, found), (found,)),)

@@ -2,13 +2,12 @@
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command
+from gitcp.cli.options import command, reader
 from gitcp.cli.render import change_lines, decision_line, headline
 from gitcp.ops.agents.bindings import Binding, latest_first
 from gitcp.ops.agents.resume import place
 from gitcp.ops.installing import Done, all_installed
 from gitcp.ops.status import Status, status
-from gitcp.ops.workspace import open_workspace
 
 _SHOWN = 20
 _AGENTS = 5
@@ -17,7 +16,7 @@ _AGENTS = 5
 @command("status")
 def status_command(out: Output) -> None:
     """Show the current session, and what the next save would add."""
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     found = status(workspace)
     installed = all_installed(place(workspace.top))
     # Those that grow a branch now; one that lost it has a say again when it is resumed.

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command
+from gitcp.cli.options import command, reader
 from gitcp.cli.render import count, size
 from gitcp.errors import PartialError
 from gitcp.ops.select import select
@@ -23,7 +23,7 @@ def export_command(out: Output, selector: str, file: str, force: bool) -> None:
     The file is a git bundle that stands by itself. It holds files, conversations and
     the project's history below them, as they are: look before you give it away.
     """
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     chosen = select(workspace, selector)
     done = export(workspace, chosen, Path(out.directory, file), force=force)
     if out.json:

@@ -4,13 +4,12 @@ import click
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command
+from gitcp.cli.options import command, reader
 from gitcp.errors import CorruptError
 from gitcp.format.checkpoint import show_path
 from gitcp.names import check_typed
 from gitcp.ops.upkeep.repair import repair
 from gitcp.ops.upkeep.verify import Problem, Report, verify
-from gitcp.ops.workspace import open_workspace
 
 
 @command("verify")
@@ -26,7 +25,7 @@ def verify_command(out: Output, branches: tuple[str, ...], mend: bool) -> int:
 
     Exits with 15 if something is wrong.
     """
-    workspace = open_workspace(out.directory)
+    workspace = reader(out)
     only = [_where(text) for text in branches]
     progress = out.progress("checking branches:")
     if mend:

@@ -1,0 +1,87 @@
+"""Who only looks says so, and `gc` waits for those who looked before it began.
+
+A reader walks from a ref to objects that a pruning beside it takes out of reach. It
+holds a shared lock on a file meanwhile. Whoever is about to remove objects gives that
+file another name and waits until everybody has let go of it: those who come later make a
+new one, and read the refs later, too. So readers that never end to come keep nobody.
+"""
+
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from gitcp import durable
+from gitcp.git.repository import Repository
+
+READERS = "readers.lock"
+
+
+@contextmanager
+def reading(repository: Repository) -> Iterator[None]:
+    """Keeps all that refs reach now until the end, whatever is pruned meanwhile.
+
+    Where there is no store yet, or nothing can be written, there is nothing to hold.
+    """
+    held = _join(repository)
+    try:
+        yield
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def _join(repository: Repository) -> int | None:
+    path = repository.store_dir / READERS
+    while True:
+        try:
+            held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            if os.stat(path).st_ino == os.fstat(held).st_ino:
+                return held
+        except (BlockingIOError, FileNotFoundError):
+            # `gc` has just taken this file's name away.
+            pass
+        except OSError:
+            # Some network file systems have no locks; neither has a transaction there.
+            os.close(held)
+            return None
+        os.close(held)
+
+
+class Readers:
+    """Those who were reading when this was made, or when somebody else waited in vain."""
+
+    def __init__(self, repository: Repository) -> None:
+        directory = repository.store_dir
+        with suppress(FileNotFoundError):
+            (directory / READERS).rename(
+                directory / f"readers-{secrets.token_hex(4)}.lock"
+            )
+        self._waited = list(directory.glob("readers-*.lock"))
+
+    def gone(self) -> bool:
+        """Whether all of them have ended."""
+        while self._waited:
+            path = self._waited[-1]
+            try:
+                held = durable.try_lock(path, create=False)
+            except FileNotFoundError:
+                held = None
+            if held is None and path.exists():
+                return False
+            if held is not None:
+                path.unlink(missing_ok=True)
+                os.close(held)
+            self._waited.pop()
+        return True
+
+    @property
+    def waited(self) -> list[Path]:
+        """The files of those who have not."""
+        return self._waited
