@@ -176,3 +176,72 @@ def test_a_forged_checkpoint_is_refused(repo, file, other):
     listing = git(repo, "ls-tree", "refs/gitcp/s/main/main")
     forge(repo, listing + b"100644 blob " + blob + b"\tsneaked\n", file)
     assert refused(other, file) == 15
+
+
+# --- what leaves in a file is looked through, as what is pushed ------------------------
+
+SECRET = "k3J9dLq0" + "Xz7Yv3Wn5Bt1"
+
+
+@pytest.fixture
+def telling(repo) -> Path:
+    """A session in which a tool has printed a value of `.env`."""
+    write_files(
+        repo, {".gitignore": b".env\n", ".env": f"API_TOKEN={SECRET}\n".encode()}
+    )
+    said = json.dumps({"role": "user", "content": f"it says {SECRET}"}).encode() + b"\n"
+    assert run_gitcp(repo, "save", "--messages", "-", input=said).returncode == 0
+    return repo
+
+
+def test_a_file_with_a_secret_is_not_written(telling, tmp_path):
+    path = tmp_path / "session.bundle"
+    done = run_gitcp(telling, "export", "last", "-o", path, "--json")
+    assert done.returncode == 24, done
+    assert not list(tmp_path.glob("*session.bundle*"))
+    (secret,) = json.loads(done.stderr)["error"]["secrets"]
+    assert [place["kind"] for place in secret["places"]] == ["conversation"]
+    assert SECRET.encode() not in done.stdout + done.stderr
+    # What stands there already stays.
+    path.write_bytes(b"mine")
+    assert run_gitcp(telling, "export", "last", "-o", path, "--force").returncode == 24
+    assert path.read_bytes() == b"mine"
+    allow = ("--allow", secret["fingerprint"])
+    done = run_gitcp(telling, "export", "last", "-o", path, "--force", "--json", *allow)
+    assert done.returncode == 0, done.stderr
+    (named,) = json.loads(done.stdout)["secrets"]
+    assert named["fingerprint"] == secret["fingerprint"]
+    assert path.stat().st_size > 100
+
+
+@pytest.mark.parametrize("mode", ["warn", "off"])
+def test_a_file_with_a_secret_is_written_where_the_setting_says_so(
+    telling, tmp_path, mode
+):
+    git(telling, "config", "gitcp.secrets", mode)
+    done = run_gitcp(telling, "export", "last", "-o", tmp_path / "session.bundle")
+    assert done.returncode == 0, done.stderr
+    assert (b"env-value" in done.stderr) == (mode == "warn")
+
+
+def test_what_is_written_is_what_was_looked_through(repo, tmp_path, other, monkeypatch):
+    """A save between the look and the bundle does not come along unseen."""
+    from gitcp.ops.sharing import transfer
+    from gitcp.ops.workspace import open_workspace
+
+    save(repo, "-m", "first", "--allow-empty")
+    workspace = open_workspace(repo)
+    bundled = transfer._bundle
+
+    def meanwhile(*given):
+        save(repo, "-m", "second", "--allow-empty")
+        bundled(*given)
+
+    monkeypatch.setattr(transfer, "_bundle", meanwhile)
+    chosen = workspace.store.tip("main", "main")
+    assert chosen is not None
+    path = tmp_path / "session.bundle"
+    transfer.export(workspace, chosen, path)
+    (taken,) = take(other, path)
+    assert taken["commit"] == chosen.commit
+    assert git_line(repo, "rev-parse", "refs/gitcp/s/main/main") != chosen.commit

@@ -17,15 +17,30 @@ from gitcp.ops.workspace import Workspace, open_workspace
 @click.argument("selector", metavar="SEL")
 @click.option("-o", "--output", "file", required=True, metavar="FILE", help="Where to")
 @click.option("--force", is_flag=True, help="Replace FILE if it is there")
-def export_command(out: Output, selector: str, file: str, force: bool) -> None:
+@click.option(
+    "--allow",
+    multiple=True,
+    metavar="FINGERPRINT",
+    help="Let this secret pass, this once (may be given many times)",
+)
+def export_command(
+    out: Output, selector: str, file: str, force: bool, allow: tuple[str, ...]
+) -> None:
     """Write the session of a checkpoint, with all its branches, to one file.
 
     The file is a git bundle that stands by itself. It holds files, conversations and
-    the project's history below them, as they are: look before you give it away.
+    the project's history below them.
+
+    What no remote has yet is looked through for secrets first, as push does it. Where
+    there is one, nothing is written: each is named by its place and a fingerprint.
     """
+    from gitcp.cli import findings
+    from gitcp.ops.sharing.scan import Gate
+
+    gate = Gate(allow, progress=findings.progress(out))
     workspace = reader(out)
     chosen = select(workspace, selector)
-    done = export(workspace, chosen, Path(out.directory, file), force=force)
+    done = export(workspace, chosen, Path(out.directory, file), force=force, gate=gate)
     if out.json:
         out.document(
             {
@@ -34,9 +49,13 @@ def export_command(out: Output, selector: str, file: str, force: bool) -> None:
                 "branches": list(done.branches),
                 "file": str(done.path),
                 "bytes": done.size,
+                "secrets": findings.documents([*gate.findings, *gate.allowed]),
             }
         )
         return
+    if gate.findings:
+        out.warn("there are secrets in it, as gitcp.secrets is `warn`:")
+        findings.show(out, gate.findings)
     names = safe(", ".join(done.branches))
     out.print(
         f"wrote {safe(chosen.session)} ({names}) to {safe(file)}: {size(done.size)}"

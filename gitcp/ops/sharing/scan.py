@@ -63,7 +63,7 @@ def scan(
 
 
 class Gate:
-    """Stands before a push: looks at what would leave, and refuses it or says so.
+    """Stands before what leaves: looks at it, and refuses it or says so.
 
     What was found is in `findings`; what was let through by its name in `allowed`.
     """
@@ -77,27 +77,49 @@ class Gate:
         self.allowed: list[Finding] = []
 
     def __call__(self, workspace: Workspace, leaving: "Outgoing") -> None:
-        """Looks through what is leaving.
+        """Looks through what a push is going to send.
+
+        Raises:
+            SecretsFoundError: there are secrets in it, and the setting is `block`.
+        """
+        self.look(
+            workspace,
+            [update.new for update in leaving.updates],
+            f"the push to {leaving.remote}",
+            known=leaving.known,
+            # Of an address nothing is known but what it says of itself.
+            remote=leaving.remote if "://" not in leaving.remote else None,
+        )
+
+    def look(
+        self,
+        workspace: Workspace,
+        tips: Sequence[str],
+        doing: str,
+        *,
+        known: Iterable[str] = (),
+        remote: str | None = None,
+    ) -> None:
+        """Looks through what the tips reach and the other side has not.
 
         Raises:
             SecretsFoundError: there are secrets in it, and the setting is `block`.
         """
         mode = workspace.settings.sharing.secrets
-        if mode == OFF or not leaving.updates:
+        if mode == OFF or not tips:
             return
         checked = scan(
             workspace,
-            [update.new for update in leaving.updates],
-            known=leaving.known,
-            # Of an address nothing is known but what it says of itself.
-            remote=leaving.remote if "://" not in leaving.remote else None,
+            tips,
+            known=known,
+            remote=remote,
             allow=self._allow,
             progress=self._progress,
         )
         self.allowed += checked.allowed
         self.findings += checked.findings
         if mode == BLOCK:
-            refuse(checked, f"the push to {leaving.remote}")
+            refuse(checked, doing)
 
 
 def scanner_of(workspace: Workspace) -> Scanner:

@@ -2,6 +2,8 @@
 
 import os
 import secrets
+import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -17,10 +19,11 @@ from gitcp.format import layout
 from gitcp.git import remote as remotes
 from gitcp.git.transaction import transaction
 from gitcp.git.transport import Limits
-from gitcp.names import encode
-from gitcp.ops.sharing.intake import judge, our_tips, refusal
+from gitcp.ops.sharing.intake import bounds_of, judge, our_tips, refusal
+from gitcp.ops.sharing.scan import Gate
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import Adopted, adopt, copy
+from gitcp.sharing.outgoing import ANY
 from gitcp.sharing.quarantine import Quarantine
 from gitcp.sharing.validate import Key, branch_key
 from gitcp.store.checkpoint import Checkpoint
@@ -37,15 +40,22 @@ class Exported(NamedTuple):
 
 
 def export(
-    workspace: Workspace, chosen: Checkpoint, path: Path, *, force: bool = False
+    workspace: Workspace,
+    chosen: Checkpoint,
+    path: Path,
+    *,
+    force: bool = False,
+    gate: Gate | None = None,
 ) -> Exported:
     """Writes all branches of a checkpoint's session to a git bundle.
 
     The file stands by itself: it holds the project's own history below the session,
-    too, as far as a remote had it when the session began.
+    too, as far as a remote had it when the session began. What no remote has is looked
+    through first, as a push does it: the default gate refuses secrets as the settings say.
 
     Raises:
         WouldOverwriteError: the file is there, and `force` was not given.
+        SecretsFoundError: it would hold secrets; nothing was written.
         TransferError: it cannot be written.
     """
     if path.exists() and not force:
@@ -57,16 +67,13 @@ def export(
     if not path.parent.is_dir():
         raise UsageError(f"{path.parent} is no directory", hint="make it first")
     session = chosen.session
-    found = {
-        key[1]: oid
-        for key, oid in workspace.store.refs().items()
-        if key[0] == encode(session)
-    }
-    refs = [f"{layout.session_prefix(session)}{component}" for component in found]
+    tips = workspace.store.refs_of(session)
+    gate = gate or Gate()
+    gate.look(workspace, list(tips.values()), f"the export to {path}", remote=ANY)
     aside = path.absolute().with_name(f".{path.name[:100]}.{secrets.token_hex(4)}")
     try:
         try:
-            workspace.repository.git("bundle", "create", "-q", str(aside), *refs)
+            _bundle(workspace, aside, tips)
         except GitFailedError as exc:
             raise TransferError(
                 f"{session} cannot be exported: {exc.message}",
@@ -82,11 +89,22 @@ def export(
         with suppress(OSError):
             aside.unlink(missing_ok=True)
             aside.with_name(aside.name + ".lock").unlink(missing_ok=True)
-    names = [
-        workspace.store.names((encode(session), component), oid)[1]
-        for component, oid in found.items()
-    ]
+    names = [workspace.store.names(key, oid)[1] for key, oid in tips.items()]
     return Exported(path, size, tuple(sorted(names)))
+
+
+def _bundle(workspace: Workspace, path: Path, tips: Mapping[Key, str]) -> None:
+    """Bundles these very commits: git itself would read the refs again, and move on."""
+    refs = {f"{layout.SESSIONS}{key[0]}/{key[1]}": oid for key, oid in tips.items()}
+    repository = workspace.repository
+    with transaction(repository) as opened:
+        beside = Quarantine(
+            opened, "export", bounds_of(workspace.settings.sharing)
+        ).repository(refs)
+        shallow = repository.common_dir / "shallow"
+        if shallow.exists():
+            shutil.copy(shallow, beside.git_dir / "shallow")
+        beside.git("bundle", "create", "-q", str(path), *refs)
 
 
 def take_in(workspace: Workspace, path: Path) -> list[Adopted]:
