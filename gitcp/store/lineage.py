@@ -27,6 +27,21 @@ def is_pruned_form(store: Store, *, of: str, line: str) -> bool:
     return all(_found(one, theirs) for theirs in [store.line(old)] for one in mine)
 
 
+def goes_back(store: Store, seen: str, oid: str) -> bool:
+    """Whether what a remote had once (`seen`) is not in what it has now.
+
+    Both are commits that are here.
+    """
+    if seen == oid:
+        return False
+    before, start = store.checkpoint(seen), store.checkpoint(oid)
+    if before is None or start is None:
+        return before is not None
+    return all(one != before for one in store.line(start)) and not is_pruned_form(
+        store, of=seen, line=oid
+    )
+
+
 def was_purged(store: Store, old: str, line: str) -> bool:
     """Whether a commit was purged, and one on the line below a tip stands for it.
 

@@ -360,6 +360,85 @@ def test_row53_a_line_replaced_there_is_a_fork_and_a_warning(forge, ann, hub, bo
     assert refs(bob) == before
 
 
+MAIN = "refs/gitcp/s/main/main"
+
+
+@pytest.fixture
+def seen(ann, hub, bob):
+    """Two checkpoints that both clones and the remote have; returns the first."""
+    first: str = save(ann, a_py=b"1")["commit"]
+    save(ann, a_py=b"2")
+    ok(ann, "push")
+    ok(bob, "pull")
+    return first
+
+
+def push_of(repo: Path) -> dict[str, tuple[str, str | None]]:
+    return {
+        f"{one['session']}/{one['branch']}": (one["result"], one["reason"])
+        for one in ok(repo, "push")["branches"]
+    }
+
+
+def here(repo: Path) -> dict[str, str]:
+    found = ok(repo, "remote-sessions")["sessions"]
+    return {
+        f"{one['name']}/{branch['name']}": branch["here"]
+        for one in found
+        for branch in one["branches"]
+    }
+
+
+def test_row58_a_push_says_that_the_remote_was_taken_back(seen, hub, bob):
+    git(hub, "update-ref", MAIN, seen)
+    assert here(bob) == {"main/main": "taken-back"}
+    said = "it had been taken back there"
+    assert push_of(bob) == {"main/main": ("fast-forward", said)}
+    # It has all of it again.
+    assert here(bob) == {"main/main": "same"}
+    save(bob, a_py=b"3")
+    assert push_of(bob) == {"main/main": ("fast-forward", None)}
+
+
+def test_row58_a_push_says_that_a_branch_had_gone(seen, hub, bob):
+    git(hub, "update-ref", "-d", MAIN)
+    assert push_of(bob) == {"main/main": ("created", "it had gone there")}
+    assert push_of(bob) == {"main/main": ("up-to-date", None)}
+
+
+def test_row58_a_pull_says_that_a_branch_has_gone(seen, ann, hub, bob):
+    save(ann, "-s", "other", a_py=b"3")
+    ok(ann, "push")
+    ok(bob, "pull")
+    before = refs(bob)
+    git(hub, "update-ref", "-d", MAIN)
+    for _ in range(2):
+        done = invoke(bob, "pull", "--json")
+        assert json.loads(done.stdout)["gone"] == ["main/main"]
+        assert b"origin had main/main and has no more" in done.stderr
+        # Who asks for a part is told of that part.
+        assert ok(bob, "pull", "origin", "other")["gone"] == []
+    assert refs(bob) == before
+    # It comes back older: what was seen of it is not forgotten.
+    git(hub, "update-ref", MAIN, seen)
+    done = invoke(bob, "pull", "--json")
+    assert json.loads(done.stdout)["rewound"] == ["main/main"]
+    assert b"taken back on origin" in done.stderr
+
+
+def test_row58_another_line_in_its_place_is_never_taken_for_it(seen, forge, hub, bob):
+    forge.into(hub, {MAIN: forge.checkpoint(session="main", note="replaced")})
+    ours = git_line(bob, "rev-parse", MAIN)
+    there = git_line(hub, "rev-parse", MAIN)
+    # A push cannot know what it is, and leaves it alone.
+    assert "it went on there, too" in fails(bob, 12, "push")
+    assert git_line(hub, "rev-parse", MAIN) == there
+    done = invoke(bob, "pull", "--json")
+    assert json.loads(done.stdout)["rewound"] == ["main/main"]
+    assert git_line(bob, "rev-parse", MAIN) == ours
+    assert here(bob) == {"main/main": "forked"}
+
+
 # --- bombs ------------------------------------------------------------------------
 
 MIB = 1 << 20

@@ -162,6 +162,8 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
                 "branches": _documents(pulled.branches),
                 "secrets": [],
                 "ignored": list(pulled.ignored),
+                "rewound": [f"{one.session}/{one.branch}" for one in pulled.rewound],
+                "gone": list(pulled.gone),
             }
         )
     else:
@@ -182,6 +184,11 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: Any) -> None:
         out.warn(
             f"{one.session}/{one.branch} was taken back on {remote}: what it is now is"
             f" kept as {one.name}; yours is as it was"
+        )
+    if pulled.gone:
+        out.warn(
+            f"{remote} had {', '.join(pulled.gone)} and has no more; what is here is as"
+            " it was"
         )
     current = workspace.current()
     for one in pulled.branches:

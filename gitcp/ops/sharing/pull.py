@@ -28,7 +28,7 @@ from gitcp.sharing.adopt import (
 )
 from gitcp.sharing.quarantine import Quarantine
 from gitcp.sharing.validate import Fault, Key, branch_key
-from gitcp.store.lineage import is_pruned_form, was_purged
+from gitcp.store.lineage import goes_back, is_pruned_form, was_purged
 
 # Commits that a remote is told of, so that it need not send what is here.
 _TOLD = 200
@@ -38,13 +38,15 @@ class Pulled(NamedTuple):
     """What a pull came to.
 
     `ignored` are refs that are no branch's; `rewound` what became of branches whose tip
-    there was taken back; `refused` says why what was not adopted was not.
+    there was taken back; `gone` names those that were there once and are not; `refused`
+    says why what was not adopted was not.
     """
 
     branches: list[Adopted]
     ignored: tuple[str, ...]
     rewound: tuple[Adopted, ...]
     refused: Mapping[Key, Fault]
+    gone: tuple[str, ...] = ()
 
 
 def pull(
@@ -97,7 +99,8 @@ def pull(
                 session, branch = workspace.store.names(key, oid)
                 branches.append(Adopted(session, branch, UP_TO_DATE, branch, oid))
                 continue
-            back = _goes_back(workspace, seen[key], oid)
+            before = seen[key]
+            back = before is not None and goes_back(workspace.store, before, oid)
             made = _pruned(workspace, opened, key, oid, seen[key])
             if made is None:
                 made = _take(workspace, opened, key, oid, place, rewound=back)
@@ -107,7 +110,20 @@ def pull(
             branches.append(made)
             if back:
                 rewound.append(made)
-    return Pulled(branches, ignored, tuple(rewound), bad)
+    missing = () if sessions else missing_there(noted, prefix, found)
+    return Pulled(branches, ignored, tuple(rewound), bad, missing)
+
+
+def missing_there(
+    noted: Mapping[str, str], prefix: str, found: Mapping[Key, str]
+) -> tuple[str, ...]:
+    """Returns the branches that a remote had when it was last seen, and has no more."""
+    gone = []
+    for ref in noted:
+        session, _, branch = ref.removeprefix(prefix).partition("/")
+        if (session, branch) not in found:
+            gone.append("/".join(decode(part) or part for part in (session, branch)))
+    return tuple(gone)
 
 
 class _Source:
@@ -233,19 +249,6 @@ def offered(
 
 def _same(component: str, branch: str | None) -> str | None:
     return branch if branch is not None and encode(branch) == component else ""
-
-
-def _goes_back(workspace: Workspace, seen: str | None, oid: str) -> bool:
-    """Whether what a remote had once is not in what it has now."""
-    if seen is None or seen == oid:
-        return False
-    store = workspace.store
-    before = store.checkpoint(seen)
-    return (
-        before is not None
-        and not holds(store, oid, before)
-        and not is_pruned_form(store, of=seen, line=oid)
-    )
 
 
 def _purged_here(workspace: Workspace, key: Key, oid: str) -> bool:

@@ -25,12 +25,14 @@ from gitcp.sharing.adopt import (
     remember,
 )
 from gitcp.sharing.validate import Key
-from gitcp.store.lineage import is_pruned_form, was_purged
+from gitcp.store.lineage import goes_back, is_pruned_form, was_purged
 
 _TRIES = 30
 _GREW = "it went on there, too"
 _PRUNED_HERE = "it was pruned or purged here, not there: --pruned does it there"
 _LONGEST_PAUSE = 1.0
+GONE = "it had gone there"
+TAKEN_BACK = "it had been taken back there"
 # What a server says when somebody else was faster, or holds the lock right now.
 _STALE = ("stale info", "fetch first", "non-fast-forward")
 _BUSY = (
@@ -182,6 +184,13 @@ class _Push:
         self._limits = limits_of(workspace.settings.sharing)
         self._scanned: set[str] = set()
         self._there_then: dict[str, str] = {}
+        # What the remote had when it was last seen, by its own names for branches.
+        prefix = f"{layout.REMOTES}{encode(remote)}/"
+        noted = workspace.repository.refs.list(prefix)
+        self._seen = {
+            layout.SESSIONS + ref.removeprefix(prefix): oid
+            for ref, oid in noted.items()
+        }
 
     def run(self, tips: Mapping[Key, str], *, dry_run: bool) -> list[Pushed]:
         done: dict[Key, Pushed] = {}
@@ -322,7 +331,19 @@ class _Push:
         result = CREATED if update.old is None else FAST_FORWARD
         if update.old is not None and not self._follows(update.old, update.new):
             result = PRUNED
-        return Pushed(session, branch, result, branch, update.new)
+        reason = self._taken_back(update)
+        return Pushed(session, branch, result, branch, update.new, reason)
+
+    def _taken_back(self, update: Update) -> str | None:
+        """Says so where the remote no longer had what it had when it was last seen."""
+        seen = self._seen.get(update.ref)
+        if seen is None or seen == update.old:
+            return None
+        if update.old is None:
+            return GONE
+        if goes_back(self._store, seen, update.old):
+            return TAKEN_BACK
+        return None
 
     def _rejected(self, key: Key, oid: str, reason: str) -> Pushed:
         session, branch = self._store.names(key, oid)
