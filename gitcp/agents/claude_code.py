@@ -160,10 +160,12 @@ class ClaudeCode:
 
     def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
         """Returns the first message that was not copied; "" if none was, None if all."""
-        for number, record in enumerate(_messages(content)):
-            if record.uuid and record.uuid not in copied:
-                return record.uuid if number else ""
-        return None
+        shares = False
+        for one in _messages(content):
+            if one.uuid and one.uuid not in copied:
+                return one.uuid if shares else ""
+            shares = True
+        return None if shares else ""
 
     def position(self, content: bytes, ident: str) -> int | None:
         """Returns where a prompt or message begins.

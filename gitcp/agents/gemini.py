@@ -62,6 +62,7 @@ _RECORD = msgspec.json.Decoder(_Record)
 _HEADER = msgspec.json.Decoder(_Header)
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
 _SPOKEN = frozenset({"user", "gemini"})
+_CONTEXT = "<session_context>"
 
 
 class Gemini:
@@ -106,14 +107,7 @@ class Gemini:
 
     def speaks(self, tail: bytes) -> bool:
         """Whether a person or the model said something."""
-        return any(
-            record.type == "gemini"
-            or (
-                record.type == "user"
-                and not _said(record).lstrip().startswith("<session_context>")
-            )
-            for record in _messages(tail)
-        )
+        return any(True for _ in _spoken(tail))
 
     def sources(self, event: Event) -> list[Source]:
         """Returns the chat."""
@@ -128,14 +122,16 @@ class Gemini:
 
     def copied(self, content: bytes) -> frozenset[str]:
         """Returns the ids of the messages; they stay when a chat is resumed."""
-        return frozenset(one.id for one in _messages(content) if one.id)
+        return frozenset(one.id for one in _spoken(content) if one.id)
 
     def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
         """Returns the first message that was not copied; "" if none was, None if all."""
-        for number, record in enumerate(_messages(content)):
-            if record.id and record.id not in copied:
-                return record.id if number else ""
-        return None
+        shares = False
+        for one in _spoken(content):
+            if one.id and one.id not in copied:
+                return one.id if shares else ""
+            shares = True
+        return None if shares else ""
 
     def position(self, content: bytes, ident: str) -> int | None:
         """Returns where a message begins."""
@@ -281,6 +277,16 @@ def _messages(raw: bytes) -> Iterator[_Record]:
         except _UNREADABLE:
             continue
         yield from (one for one in inner if one.type in _SPOKEN)
+
+
+def _spoken(raw: bytes) -> Iterator[_Record]:
+    """Yields what a person or the model said, not what the client puts before it.
+
+    That has an id made of its text: chats that begin on one day have it in common.
+    """
+    for one in _messages(raw):
+        if one.type == "gemini" or not _said(one).lstrip().startswith(_CONTEXT):
+            yield one
 
 
 def _said(record: _Record) -> str:

@@ -134,10 +134,12 @@ class OpenCode:
 
     def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
         """Returns the first message that was not copied; "" if none was, None if all."""
-        for number, info in enumerate(_messages(content)):
-            if info.id and _identity(info) not in copied:
-                return info.id if number else ""
-        return None
+        shares = False
+        for one in _messages(content):
+            if one.id and _identity(one) not in copied:
+                return one.id if shares else ""
+            shares = True
+        return None if shares else ""
 
     def position(self, content: bytes, ident: str) -> int | None:
         """Returns where a message begins."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -159,14 +159,10 @@ def test_two_clients_in_one_work_tree_do_not_mix(project):
             project.codex("resume", threads[name], prompt)
 
     said = {"a": ["turn one", "turn three"], "b": ["the other way", "turn two"]}
-    workers = [
-        threading.Thread(target=work, args=(name, *prompts))
-        for name, prompts in said.items()
-    ]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    with ThreadPoolExecutor() as pool:
+        begun = [pool.submit(work, name, *prompts) for name, prompts in said.items()]
+    for one in begun:
+        one.result()
     assert len(set(threads.values())) == 2
     line = {
         one["conversation"]["agent_session"]: one["session"]

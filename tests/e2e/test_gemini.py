@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,47 @@ def test_restore_and_fork_resume_with_the_words_that_were_said(project):
     assert project.gitcp("verify")["ok"]
     log = project.top / ".git" / "gitcp" / "hooks.log"
     assert not log.exists(), log.read_text()
+
+
+def test_two_clients_in_one_work_tree_do_not_mix(project):
+    # One alone first: clients that begin at once in a project that is new to them lose
+    # each other's chats, as they do where one resumes while another begins.
+    project.gemini("turn one")
+    said = {"a": "another way", "b": "turn two"}
+    with ThreadPoolExecutor() as pool:
+        begun = {name: pool.submit(project.gemini, said[name]) for name in said}
+    sessions = {name: one.result() for name, one in begun.items()}
+    assert len(set(sessions.values())) == 2
+    tips = project.gitcp("log", "--all")["checkpoints"]
+    for name, prompt in said.items():
+        line = [
+            one
+            for one in tips[::-1]
+            if one["session"] == f"gemini-{sessions[name][:8]}"
+            and one["trigger"] == "turn-end"
+        ]
+        assert [one["note"] for one in line] == [prompt]
+        assert {one["conversation"]["agent_session"] for one in line} == {
+            sessions[name]
+        }
+        done = run_gitcp(project.top, "messages", line[-1]["id"], "--format", "jsonl")
+        chats = [
+            path.read_bytes()
+            for path in project.settings.parent.rglob("chats/*.jsonl")
+            if path.name.endswith(f"-{sessions[name][:8]}.jsonl")
+        ]
+        assert any(chat.startswith(done.stdout) for chat in chats)
+        assert prompt.encode() in done.stdout
+    assert project.gitcp("verify")["ok"]
+
+
+def test_without_gitcp_the_client_is_the_same(project):
+    text = project.settings.read_text()
+    project.settings.write_text(text.replace("gitcp hook", "gone/gitcp hook"))
+    session = project.gemini("another way")
+    assert session
+    assert (project.top / "new.txt").read_bytes() == b"n"
+    assert not (project.top / ".git" / "gitcp").exists()
 
 
 def test_uninstall_leaves_the_settings_as_they_were(project):

@@ -11,6 +11,7 @@ from gitcp.agents.claude_code import CLIENT as CLAUDE
 from gitcp.agents.client import Kept, Place
 from gitcp.agents.codex import CLIENT as CODEX
 from gitcp.agents.gemini import CLIENT as GEMINI
+from gitcp.agents.opencode import CLIENT as OPENCODE
 from gitcp.agents.records import decode
 
 
@@ -67,6 +68,29 @@ def test_messages_in_a_patch_of_gemini_are_messages():
     assert GEMINI.speaks(line)
     assert GEMINI.copied(line) == {"m"}
     assert GEMINI.position(line, "m") == 0
+
+
+@pytest.mark.parametrize("client", [CLAUDE, CODEX, GEMINI, OPENCODE])
+def test_a_conversation_in_which_nothing_is_said_is_no_origin(client):
+    assert client.first_not_in(b'{"type":"system"}\n', frozenset({"m"})) == ""
+
+
+def test_what_gemini_puts_before_a_chat_does_not_relate_it_to_another():
+    def chat(*ids: str) -> bytes:
+        context = {
+            "id": "d0",
+            "type": "user",
+            "content": [{"text": "<session_context>\nx"}],
+        }
+        said = [{"id": one, "type": "user", "content": [{"text": "hi"}]} for one in ids]
+        records = [{"$set": {"messages": [context]}}, *said]
+        return b"".join(json.dumps(one).encode() + b"\n" for one in records)
+
+    assert GEMINI.first_not_in(chat("m1"), GEMINI.copied(chat("n1"))) == ""
+    assert GEMINI.first_not_in(chat("m1", "m2"), GEMINI.copied(chat("m1", "n2"))) == (
+        "m2"
+    )
+    assert GEMINI.first_not_in(chat("m1"), GEMINI.copied(chat("m1", "n2"))) is None
 
 
 @pytest.mark.parametrize(

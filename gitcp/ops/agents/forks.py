@@ -175,6 +175,8 @@ def _begins_otherwise(
     read = tip.objects
     oids = logs.segments(tip.log_tree, name, read.tree)[:_FIRST_SEGMENTS]
     beginning = b"".join(map(read.blob, oids))
+    if not client.speaks(beginning):
+        return False
     return client.first_not_in(beginning, copied) == ""
 
 
