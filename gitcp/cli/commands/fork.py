@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 
 from gitcp.cli import documents
-from gitcp.cli.commands.restore import carry_out, resume_line, written_back
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, yes_option
 from gitcp.cli.render import headline
+from gitcp.cli.restoring import carry_out, resume_line, written_back
 from gitcp.errors import UsageError
 from gitcp.names import check_typed
 from gitcp.ops import fork as ops

@@ -5,10 +5,10 @@ from typing import Any
 import click
 
 from gitcp.cli import documents
-from gitcp.cli.commands.restore import carry_out
 from gitcp.cli.emit import Output, one_line
 from gitcp.cli.options import command, left_out, reader, yes_option
 from gitcp.cli.render import headline
+from gitcp.cli.restoring import carry_out
 from gitcp.errors import NotFoundError
 from gitcp.ops import fork, planning
 from gitcp.ops.listing import Listed, listed

@@ -1,0 +1,71 @@
+"""gitcp rollback, undo."""
+
+import click
+
+from gitcp.cli.emit import Output
+from gitcp.cli.options import command, yes_option
+from gitcp.cli.restoring import carry_out
+from gitcp.errors import UsageError
+from gitcp.ops import planning
+from gitcp.ops import restore as ops
+from gitcp.ops.select import select
+from gitcp.ops.workspace import open_workspace
+
+
+@command("rollback")
+@yes_option
+def rollback_command(out: Output, yes: bool) -> None:
+    """Go back to the last checkpoint (`restore last`)."""
+    workspace = open_workspace(out.directory)
+    workspace.refuse_if_interrupted()
+    wanted = planning.plan_restore(workspace, select(workspace, "last"))
+    carry_out(out, workspace, wanted, yes=yes)
+
+
+@command("undo")
+@click.option("--effects", is_flag=True, help="Undo what steps did, not a restore")
+@click.option("--to", "to", metavar="SEL", help="With --effects: since a checkpoint")
+@click.option(
+    "--keep",
+    multiple=True,
+    metavar="NAME",
+    help="With --effects: leave a step as it is",
+)
+@click.option(
+    "--trust", is_flag=True, help="With --effects: run undos that were pulled"
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be done")
+@yes_option
+def undo_command(
+    out: Output,
+    effects: bool,
+    to: str | None,
+    keep: tuple[str, ...],
+    trust: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Go back to what the last restore replaced; again, and the restore is back.
+
+    With --effects it undoes what durable steps did since a checkpoint (the newest, or
+    --to), newest first, and stops where one cannot be undone.
+    """
+    workspace = open_workspace(out.directory)
+    workspace.refuse_if_interrupted()
+    if effects:
+        from gitcp.cli.commands.compensation import undo_effects
+
+        undo_effects(
+            out, workspace, to, keep=keep, trust=trust, yes=yes, dry_run=dry_run
+        )
+        return
+    if to is not None or keep or trust:
+        raise UsageError(
+            "--to, --keep and --trust go with --effects",
+            hint="`gitcp restore SEL` goes back to a checkpoint",
+        )
+    replaced = ops.last_replaced(workspace)
+    wanted = planning.plan_restore(
+        workspace, replaced, note=f"undid a restore: back to {replaced.id}"
+    )
+    carry_out(out, workspace, wanted, yes=yes, dry_run=dry_run)
