@@ -161,8 +161,8 @@ def test_two_clients_in_one_work_tree_do_not_mix(project):
     said = {"a": ["turn one", "turn three"], "b": ["the other way", "turn two"]}
     with ThreadPoolExecutor() as pool:
         begun = [pool.submit(work, name, *prompts) for name, prompts in said.items()]
-    for one in begun:
-        one.result()
+    for work_done in begun:
+        work_done.result()
     assert len(set(threads.values())) == 2
     line = {
         one["conversation"]["agent_session"]: one["session"]
