@@ -9,6 +9,7 @@ RESERVED = b".gitcp"
 SESSIONS = "refs/gitcp/s/"
 REMOTES = "refs/gitcp/r/"
 EFFECTS = "refs/gitcp/fx/"
+REMOTE_EFFECTS = "refs/gitcp/rfx/"
 
 CHECKPOINT = b"checkpoint.json"
 SUMMARY = b"summary.md"

@@ -61,7 +61,7 @@ class RefusedError(TransferError):
 
 
 class Advertised(NamedTuple):
-    """The refs of a remote below a prefix; `symbolic` are those that name another."""
+    """The refs of a remote below some prefixes; `symbolic` are those that name another."""
 
     refs: dict[str, str]
     symbolic: frozenset[str]
@@ -70,19 +70,22 @@ class Advertised(NamedTuple):
 def advertised(
     repository: Repository,
     remote: str,
-    prefix: str,
+    prefixes: Sequence[str],
     *,
     limits: Limits,
     interactive: bool = False,
 ) -> Advertised:
-    """Asks a remote for its refs below a prefix.
+    """Asks a remote for its refs below some prefixes.
 
     Raises:
         TransferError: it cannot be reached, or says what is no list of refs.
     """
     place = repository.top or repository.git_dir
     ended = transport.run(
-        ["ls-remote", "--refs", "--symref", "--", remote, f"{prefix}*"],
+        [
+            *("ls-remote", "--refs", "--symref", "--", remote),
+            *(f"{prefix}*" for prefix in prefixes),
+        ],
         cwd=place,
         limits=limits,
         doing=f"asking {remote}",
@@ -94,7 +97,7 @@ def advertised(
     symbolic: set[str] = set()
     for line in ended.out.decode("utf-8", "surrogateescape").splitlines():
         word, _, name = line.partition("\t")
-        if not name.startswith(prefix):
+        if not name.startswith(tuple(prefixes)):
             continue
         if word.startswith("ref: "):
             symbolic.add(name)

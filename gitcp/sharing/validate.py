@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gitcp.errors import CorruptError, TransferError
-from gitcp.format import safety
+from gitcp.format import layout, safety
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import show_path
 from gitcp.format.commit import trailers_of
@@ -42,6 +42,13 @@ def branch_key(ref: str, prefix: str) -> Key | None:
     if len(parts) != _TWO or not all(map(_COMPONENT.fullmatch, parts)):
         return None
     return parts[0], parts[1]
+
+
+def ledger_key(ref: str) -> str | None:
+    """Returns the encoded session of a ledger's ref, or None if it is no ledger's."""
+    component = ref.removeprefix(layout.EFFECTS)
+    same = component == ref or not _COMPONENT.fullmatch(component)
+    return None if same else component
 
 
 # What is new here: the kind and size of each object, by its oid.

@@ -317,7 +317,8 @@ def test_row53_only_what_is_sound_is_adopted(forge, ann, hub, bob):
             "refs/gitcp/s/Upper/main": good,
             "refs/gitcp/s/r\u202etl/main": good,
             "refs/gitcp/r/origin/good/main": good,
-            "refs/gitcp/fx/good": good,
+            "refs/gitcp/fx/alone": good,
+            "refs/gitcp/fx/D/F": good,
             "refs/heads/gitcp": good,
         },
     )

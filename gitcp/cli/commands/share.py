@@ -1,6 +1,6 @@
 """gitcp push, pull, remote-sessions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -37,8 +37,10 @@ def can_ask() -> bool:
 
 
 def _line(out: Output, one: Any) -> str:
-    place = f"{one.session}/{one.branch}".replace("\n", "\\n")
-    shown = out.style(safe(place), fg="cyan")
+    place = f"{one.session}/{one.branch}" if one.branch else one.session
+    shown = out.style(safe(place.replace("\n", "\\n")), fg="cyan")
+    if not one.branch:
+        shown += " (steps)"
     if one.name != one.branch:
         shown += f" as {out.style(safe(one.name), fg='cyan')}"
     reason = f"  ({safe(one.reason)})" if one.reason else ""
@@ -56,6 +58,18 @@ def _documents(branches: list[Any]) -> list[dict[str, Any]]:
             "reason": one.reason,
         }
         for one in branches
+    ]
+
+
+def _steps_documents(ledgers: Sequence[Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "session": one.session,
+            "result": one.result,
+            "commit": one.commit,
+            "reason": one.reason,
+        }
+        for one in ledgers
     ]
 
 
@@ -116,7 +130,8 @@ def push_command(
             {
                 "schema": "gitcp.push/1",
                 "remote": name,
-                "branches": _documents(pushed),
+                "branches": _documents([one for one in pushed if one.branch]),
+                "ledgers": _steps_documents([one for one in pushed if not one.branch]),
                 "secrets": findings.documents([*gate.findings, *gate.allowed]),
             }
         )
@@ -160,6 +175,7 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
                 "schema": "gitcp.pull/1",
                 "remote": name,
                 "branches": _documents(pulled.branches),
+                "ledgers": _steps_documents(pulled.ledgers),
                 "secrets": [],
                 "ignored": list(pulled.ignored),
                 "rewound": [f"{one.session}/{one.branch}" for one in pulled.rewound],
@@ -167,7 +183,7 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
             }
         )
     else:
-        for one in pulled.branches:
+        for one in (*pulled.ledgers, *pulled.branches):
             if one.result != "up-to-date":
                 out.print(_line(out, one))
         if not ops.news(pulled) and not pulled.refused:
@@ -189,6 +205,15 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: Any) -> None:
         out.warn(
             f"{remote} had {', '.join(pulled.gone)} and has no more; what is here is as"
             " it was"
+        )
+    for one in pulled.ledgers:
+        if one.result == "up-to-date" and one.reason:
+            out.warn(f"what steps of {one.session} did: {one.reason}")
+    for session in pulled.short:
+        out.warn(
+            f"{remote} has not all that steps of {session} did: what its checkpoints say"
+            " was done is not known here, and would be done again; ask whoever pushed"
+            " them to push once more"
         )
     current = workspace.current()
     for one in pulled.branches:

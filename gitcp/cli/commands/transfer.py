@@ -93,13 +93,20 @@ def import_command(out: Output, file: str) -> None:
                         "commit": one.commit,
                     }
                     for one in adopted
+                    if one.branch
+                ],
+                "ledgers": [
+                    {"session": one.session, "result": one.result, "commit": one.commit}
+                    for one in adopted
+                    if not one.branch
                 ],
             }
         )
         return
     for one in adopted:
-        place = out.style(safe(f"{one.session}/{one.name}"), fg="cyan")
-        out.print(f"  {one.result:<12} {place}")
+        place = f"{one.session}/{one.name}" if one.branch else one.session
+        what = "" if one.branch else " (steps)"
+        out.print(f"  {one.result:<12} {out.style(safe(place), fg='cyan')}{what}")
         if one.result == "forked":
             out.note(f"  {one.branch} grew here and there: both are kept")
 

@@ -1,19 +1,21 @@
 """Taking in what another repository holds: judge it in quarantine, then adopt."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from gitcp.errors import CorruptError, GitcpError, UnsafePathError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
 from gitcp.git.remote import RefusedError
+from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.git.transport import Limits
 from gitcp.ops.settings import Sharing
+from gitcp.ops.upkeep.ledgers import faults
 from gitcp.ops.upkeep.verify import Problem, verify_new
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.quarantine import Bounds, Quarantine
-from gitcp.sharing.validate import Fault, Judge, Key, joined, take_stock
+from gitcp.sharing.validate import Fault, Incoming, Judge, Key, joined, take_stock
 from gitcp.store.store import Store
 
 # git holds objects in memory only one by one: what needs more than this is a bomb.
@@ -28,12 +30,15 @@ Fetch = Callable[[Quarantine, Limits], None]
 class Judged(NamedTuple):
     """What came: the tips that may be adopted, what is wrong with the others.
 
-    `theirs` reads it, in quarantine.
+    `theirs` reads it, in quarantine. `ledgers` are those that may be adopted, by the
+    component of their session; of the others `unfit` says what is wrong.
     """
 
     theirs: Store
     good: dict[Key, str]
     bad: dict[Key, Fault]
+    ledgers: dict[str, str]
+    unfit: dict[str, Fault]
 
 
 def bounds_of(settings: Sharing) -> Bounds:
@@ -58,11 +63,13 @@ def judge(
     ours: frozenset[str],
     fetch: Fetch,
     *,
+    ledgers: Mapping[str, str],
     name: str = "quarantine",
 ) -> Judged:
-    """Fetches into a quarantine and judges each branch.
+    """Fetches into a quarantine and judges each branch and each ledger.
 
-    `ours` are commits of this repository: what they reach is not looked at again.
+    `ours` are commits of this repository: what they reach is not looked at again. A
+    session whose ledger is unfit is so itself: what it did would not be known.
 
     Raises:
         TransferError: git refuses what came, or it is more than may come.
@@ -79,14 +86,20 @@ def judge(
     quarantine.growth()
     refs = {f"{layout.SESSIONS}{key[0]}/{key[1]}": oid for key, oid in tips.items()}
     repository = quarantine.repository(refs)
-    incoming = take_stock(repository, tips.values(), ours, bounds=bounds, limits=limits)
+    wanted = [*tips.values(), *ledgers.values()]
+    incoming = take_stock(repository, wanted, ours, bounds=bounds, limits=limits)
     theirs = Store(repository)
     court = Judge(repository, incoming)
     good: dict[Key, str] = {}
     bad: dict[Key, Fault] = {}
+    unfit = {
+        component: fault
+        for component, oid in ledgers.items()
+        if (fault := _ledger(repository, component, oid, incoming)) is not None
+    }
     for key, oid in tips.items():
         _, fault = court.line(oid)
-        fault = fault or _misnamed(theirs, key, oid)
+        fault = fault or _misnamed(theirs, key, oid) or unfit.get(key[0])
         if fault is None:
             good[key] = oid
         else:
@@ -99,7 +112,16 @@ def judge(
                 unsafe = any(problem.unsafe for problem in problems)
                 bad[key] = Fault(joined(list(map(_said, problems))), unsafe)
                 del good[key]
-    return Judged(theirs, good, bad)
+    fit = {key: oid for key, oid in ledgers.items() if key not in unfit}
+    return Judged(theirs, good, bad, fit, unfit)
+
+
+def _ledger(
+    repository: Repository, component: str, oid: str, incoming: Incoming
+) -> Fault | None:
+    """Returns what is wrong with a ledger."""
+    found = [one.problem for one in faults(repository, component, oid, incoming)]
+    return Fault(f"the ledger of its steps: {joined(found)}") if found else None
 
 
 def _misnamed(theirs: Store, key: Key, oid: str) -> Fault | None:
@@ -130,11 +152,13 @@ def refusal(source: str, bad: Mapping[Key, Fault]) -> CorruptError | UnsafePathE
     return CorruptError(said, hint=hint)
 
 
-def our_tips(workspace: Workspace, keys: Mapping[Key, str]) -> frozenset[str]:
+def our_tips(
+    workspace: Workspace, keys: Mapping[Key, str], ledgers: Iterable[str] = ()
+) -> frozenset[str]:
     """Returns the commits of ours that another repository may know.
 
     Those are HEAD, branches, what was seen of remotes, and the same sessions; not the
-    thousands of other sessions there may be.
+    thousands of other sessions there may be. `ledgers` are sessions whose ledger counts.
     """
     refs = workspace.repository.refs
     found: set[str] = set()
@@ -149,4 +173,6 @@ def our_tips(workspace: Workspace, keys: Mapping[Key, str]) -> frozenset[str]:
     else:
         for session in sessions:
             found.update(refs.list(f"{layout.SESSIONS}{session}/").values())
+    here = (refs.read(f"{layout.EFFECTS}{component}") for component in ledgers)
+    found.update(oid for oid in here if oid is not None)
     return frozenset(found)

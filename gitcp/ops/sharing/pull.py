@@ -11,6 +11,7 @@ from gitcp.git.remote import RefusedError
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits, Told
 from gitcp.names import decode, encode
+from gitcp.ops.sharing import ledgers
 from gitcp.ops.sharing.intake import judge, limits_of, our_tips, refusal
 from gitcp.ops.sharing.push import parts
 from gitcp.ops.workspace import Workspace
@@ -27,7 +28,7 @@ from gitcp.sharing.adopt import (
     remember,
 )
 from gitcp.sharing.quarantine import Quarantine
-from gitcp.sharing.validate import Fault, Key, branch_key
+from gitcp.sharing.validate import Fault, Key, branch_key, ledger_key
 from gitcp.store.lineage import goes_back, is_pruned_form, was_purged
 
 # Commits that a remote is told of, so that it need not send what is here.
@@ -39,7 +40,9 @@ class Pulled(NamedTuple):
 
     `ignored` are refs that are no branch's; `rewound` what became of branches whose tip
     there was taken back; `gone` names those that were there once and are not; `refused`
-    says why what was not adopted was not.
+    says why what was not adopted was not. `ledgers` is what became of the ledgers of
+    steps; of the sessions in `short` that remote has not all that their checkpoints say
+    was done.
     """
 
     branches: list[Adopted]
@@ -47,6 +50,16 @@ class Pulled(NamedTuple):
     rewound: tuple[Adopted, ...]
     refused: Mapping[Key, Fault]
     gone: tuple[str, ...] = ()
+    ledgers: tuple[Adopted, ...] = ()
+    short: tuple[str, ...] = ()
+
+
+class Offered(NamedTuple):
+    """What a remote has: tips of branches, tips of ledgers, refs that are neither."""
+
+    branches: dict[Key, str]
+    ledgers: dict[str, str]
+    ignored: tuple[str, ...]
 
 
 def pull(
@@ -60,7 +73,8 @@ def pull(
     """Takes in sessions of a remote (all where none is named).
 
     Everything is judged before anything is adopted. A branch of ours is made or
-    fast-forwarded; where both grew, theirs becomes a fork. Files do not change.
+    fast-forwarded; where both grew, theirs becomes a fork. Files do not change. Ledgers
+    of steps come first: killed in between, more is known to be done than is here.
 
     Raises:
         UsageError: there is no such remote.
@@ -70,7 +84,9 @@ def pull(
     place = remotes.find(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
-    found, ignored = offered(workspace, place, sessions, interactive=interactive)
+    there = offered(workspace, place, sessions, interactive=interactive)
+    found = there.branches
+    new_steps = ledgers.news(workspace, place, there.ledgers)
     prefix = f"{layout.REMOTES}{encode(place)}/"
     refs = workspace.repository.refs
     noted = refs.list(prefix)
@@ -86,8 +102,20 @@ def pull(
     bad: dict[Key, Fault] = {}
     with transaction(workspace.repository) as opened:
         source = _Source(workspace, opened, place, progress, interactive=interactive)
-        if wanted:
-            bad = source.take(wanted)
+        if wanted or new_steps:
+            bad = source.take(wanted, new_steps)
+        tips = {key: oid for key, oid in wanted.items() if key not in bad}
+        steps = ledgers.take_over(workspace, opened, source.ledgers, tips)
+        fit = {
+            component: oid
+            for component, oid in there.ledgers.items()
+            if ledgers.key_of(component) not in bad
+        }
+        steps += ledgers.note(workspace, opened, place, fit)
+        for key, fault in bad.items():
+            if key == ledgers.key_of(key[0]):
+                session = decode(key[0]) or key[0]
+                steps.append(Adopted(session, "", REJECTED, "", None, fault.text))
         for key, oid in found.items():
             if key in bad:
                 session, branch = (decode(part) or part for part in key)
@@ -111,7 +139,15 @@ def pull(
             if back:
                 rewound.append(made)
     missing = () if sessions else missing_there(noted, prefix, found)
-    return Pulled(branches, ignored, tuple(rewound), bad, missing)
+    return Pulled(
+        branches,
+        there.ignored,
+        tuple(rewound),
+        bad,
+        missing,
+        tuple(steps),
+        _short(workspace, tips),
+    )
 
 
 def missing_there(
@@ -143,27 +179,33 @@ class _Source:
         self._place = place
         self._progress = progress
         self._interactive = interactive
+        # What came of ledgers and may be adopted.
+        self.ledgers: dict[str, str] = {}
 
-    def take(self, wanted: Mapping[Key, str]) -> dict[Key, Fault]:
+    def take(
+        self, wanted: Mapping[Key, str], steps: Mapping[str, str]
+    ) -> dict[Key, Fault]:
         """Fetches, judges and copies in; returns what is wrong with the rest.
 
         Raises:
             TransferError: the remote cannot be reached, or sends too much.
         """
         try:
-            return self._some(wanted, "quarantine")
+            return self._some(wanted, steps, "quarantine")
         except RefusedError:
-            sessions = sorted({key[0] for key in wanted})
+            sessions = sorted({*(key[0] for key in wanted), *steps})
             if len(sessions) == 1:
                 raise
         # One bad session must not keep the others away.
         bad: dict[Key, Fault] = {}
         for number, session in enumerate(sessions):
             part = {key: oid for key, oid in wanted.items() if key[0] == session}
+            its = {key: oid for key, oid in steps.items() if key == session}
             try:
-                bad |= self._some(part, f"quarantine-{number}")
+                bad |= self._some(part, its, f"quarantine-{number}")
             except RefusedError as exc:
-                bad |= dict.fromkeys(part, Fault(exc.message))
+                keys = [*part, *map(ledgers.key_of, its)]
+                bad |= dict.fromkeys(keys, Fault(exc.message))
         return bad
 
     def _near(self, wanted: Mapping[Key, str], ours: frozenset[str]) -> list[str]:
@@ -177,15 +219,17 @@ class _Source:
             first += [tip] if tip is not None else []
         return list(dict.fromkeys([*first, *sorted(ours)]))[:_TOLD]
 
-    def _some(self, wanted: Mapping[Key, str], name: str) -> dict[Key, Fault]:
-        ours = our_tips(self._workspace, wanted)
+    def _some(
+        self, wanted: Mapping[Key, str], steps: Mapping[str, str], name: str
+    ) -> dict[Key, Fault]:
+        ours = our_tips(self._workspace, wanted, steps)
 
         def fetch(quarantine: Quarantine, limits: Limits) -> None:
             remotes.fetch_into(
                 self._workspace.repository,
                 quarantine.objects,
                 self._place,
-                sorted(set(wanted.values())),
+                sorted({*wanted.values(), *steps.values()}),
                 near=self._near(wanted, ours),
                 limits=limits,
                 progress=self._progress,
@@ -193,11 +237,15 @@ class _Source:
                 interactive=self._interactive,
             )
 
-        judged = judge(self._workspace, self._opened, wanted, ours, fetch, name=name)
-        if judged.good:
-            repository = judged.theirs.repository
-            copy(self._opened, repository, judged.good.values(), ours)
-        return judged.bad
+        judged = judge(
+            self._workspace, self._opened, wanted, ours, fetch, ledgers=steps, name=name
+        )
+        fit = [*judged.good.values(), *judged.ledgers.values()]
+        if fit:
+            copy(self._opened, judged.theirs.repository, fit, ours)
+        self.ledgers |= judged.ledgers
+        unfit = {ledgers.key_of(name): why for name, why in judged.unfit.items()}
+        return judged.bad | unfit
 
 
 def offered(
@@ -206,8 +254,8 @@ def offered(
     sessions: Sequence[str] = (),
     *,
     interactive: bool = False,
-) -> tuple[dict[Key, str], tuple[str, ...]]:
-    """Asks a remote which branches it has; also the refs that are no branch's.
+) -> Offered:
+    """Asks a remote which branches and ledgers it has.
 
     Raises:
         NotFoundError: it has no such session.
@@ -216,35 +264,52 @@ def offered(
     there = remotes.advertised(
         workspace.repository,
         place,
-        layout.SESSIONS,
+        (layout.SESSIONS, layout.EFFECTS),
         limits=limits_of(workspace.settings.sharing),
         interactive=interactive,
     )
     found: dict[Key, str] = {}
+    steps: dict[str, str] = {}
     ignored = []
     for ref, oid in there.refs.items():
-        key = branch_key(ref, layout.SESSIONS)
-        if key is None or ref in there.symbolic:
+        key, component = branch_key(ref, layout.SESSIONS), ledger_key(ref)
+        if ref in there.symbolic or (key is None and component is None):
             ignored.append(ref)
-        else:
+        elif key is not None:
             found[key] = oid
+        elif component is not None:
+            steps[component] = oid
     if not sessions:
-        return found, tuple(ignored)
+        return Offered(found, steps, tuple(ignored))
     chosen: dict[Key, str] = {}
+    its: dict[str, str] = {}
     for spec in sessions:
         session, branch = parts(spec)
+        its |= {key: oid for key, oid in steps.items() if key == encode(session)}
         some = {
             key: oid
             for key, oid in found.items()
             if key[0] == encode(session) and branch in {None, _same(key[1], branch)}
         }
-        if not some:
+        if not some and (branch is not None or encode(session) not in its):
             raise NotFoundError(
                 f"{place} has no session {spec!a}",
                 hint=f"`gitcp remote-sessions {place}` lists what it has",
             )
         chosen.update(some)
-    return chosen, ()
+    return Offered(chosen, its, ())
+
+
+def _short(workspace: Workspace, tips: Mapping[Key, str]) -> tuple[str, ...]:
+    """Returns the sessions whose checkpoints say more was done than their ledger has."""
+    short = []
+    for key, oid in tips.items():
+        tip = workspace.store.checkpoint(oid)
+        if tip is not None and not ledgers.holds(
+            workspace, key[0], tip.manifest.ledger
+        ):
+            short.append(tip.session)
+    return tuple(dict.fromkeys(short))
 
 
 def _same(component: str, branch: str | None) -> str | None:
@@ -323,14 +388,15 @@ def refuse_rejected(pulled: Pulled, remote: str) -> None:
     """
     if not pulled.refused:
         return
-    if len(pulled.refused) == len(pulled.branches):
+    came = [*pulled.branches, *pulled.ledgers]
+    if all(one.result == REJECTED for one in came):
         raise refusal(remote, pulled.refused)
     raise PartialError(
-        f"{len(pulled.refused)} of {len(pulled.branches)} branches of {remote}"
+        f"{len(pulled.refused)} of {len(came)} branches and ledgers of {remote}"
         " were refused",
         left=[
             f"{one.session}/{one.branch}: {one.reason}"
-            for one in pulled.branches
+            for one in came
             if one.result == REJECTED
         ],
         hint="do not use these; whoever pushed them can tell what they are",
@@ -339,4 +405,5 @@ def refuse_rejected(pulled: Pulled, remote: str) -> None:
 
 def news(pulled: Pulled) -> bool:
     """Whether anything changed here."""
-    return any(one.result not in {UP_TO_DATE, REJECTED} for one in pulled.branches)
+    came = [*pulled.branches, *pulled.ledgers]
+    return any(one.result not in {UP_TO_DATE, REJECTED} for one in came)

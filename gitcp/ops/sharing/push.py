@@ -12,6 +12,7 @@ from gitcp.git.remote import Answer, Update
 from gitcp.git.transaction import transaction
 from gitcp.git.transport import Told
 from gitcp.names import check_typed, encode
+from gitcp.ops.sharing import ledgers
 from gitcp.ops.sharing.intake import limits_of
 from gitcp.ops.sharing.scan import Gate
 from gitcp.ops.workspace import Workspace
@@ -28,7 +29,10 @@ from gitcp.sharing.validate import Key
 from gitcp.store.lineage import goes_back, is_pruned_form, was_purged
 
 _TRIES = 30
+_MORE = "there is more there: pull"
 _GREW = "it went on there, too"
+_RAN = "steps were run there, too: a pull joins the two"
+_BEFORE = "what its steps did is to be there before it"
 _PRUNED_HERE = "it was pruned or purged here, not there: --pruned does it there"
 _LONGEST_PAUSE = 1.0
 GONE = "it had gone there"
@@ -59,7 +63,10 @@ Scan = Callable[[Workspace, Outgoing], None]
 
 
 class Pushed(NamedTuple):
-    """What became of one branch; `name` is the branch it is there."""
+    """What became of one branch; `name` is the branch it is there.
+
+    Both are empty where it is about the ledger of the session's steps.
+    """
 
     session: str
     branch: str
@@ -85,7 +92,8 @@ def push(
     A branch only moves forward there. What cannot is `rejected`, and the rest is sent;
     see `refuse_rejected`. With `pruned` a branch whose old checkpoints were pruned here is
     replaced there, too, if it holds nothing else there; by lease. What leaves is looked
-    through first, by `scan`: the default refuses secrets as the settings say.
+    through first, by `scan`: the default refuses secrets as the settings say. The ledger
+    of a session's steps goes before its branches, and where it cannot, they do not.
 
     Raises:
         SecretsFoundError: it holds secrets; nothing was sent.
@@ -103,20 +111,24 @@ def push(
 
 
 def chosen(workspace: Workspace, sessions: Sequence[str]) -> dict[Key, str]:
-    """Returns the tips of the branches that are meant.
+    """Returns the tips of the branches that are meant, and of their ledgers.
 
     Raises:
         NotFoundError: there is no such session or branch.
     """
     store = workspace.store
+    # Ledgers after branches: what a checkpoint says was done is in its ledger by then.
     if not sessions:
-        return store.refs()
+        tips = store.refs()
+        return tips | ledgers.here(workspace)
     found: dict[Key, str] = {}
     for spec in sessions:
         session, branch = parts(spec)
         tips = store.refs_of(session)
         if branch is not None:
             tips = {key: oid for key, oid in tips.items() if key[1] == encode(branch)}
+        if tips or branch is None:
+            tips |= ledgers.of(workspace, session)
         if not tips:
             raise NotFoundError(
                 f"there is no session {spec!a}", hint="`gitcp sessions` lists them"
@@ -146,11 +158,18 @@ def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
     rejected = [one for one in pushed if one.result == REJECTED]
     if not rejected:
         return
-    names = [f"{one.session}/{one.branch}: {one.reason}" for one in rejected]
-    pruned = all(one.reason == _PRUNED_HERE for one in rejected)
+    names = [
+        f"{one.session}{f'/{one.branch}' if one.branch else ''}: {one.reason}"
+        for one in rejected
+        if one.reason != _BEFORE
+    ]
+    reasons = {one.reason for one in rejected}
+    pruned = reasons <= {_PRUNED_HERE, _BEFORE}
     hint = (
         f"`gitcp push {remote} --pruned` puts what is here in its place"
         if pruned
+        else f"`gitcp pull {remote}`, then push again"
+        if reasons <= {_RAN, _BEFORE}
         else f"`gitcp pull {remote}` keeps their line as a fork beside yours;"
         f" `gitcp fork NAME`, then `gitcp push {remote}`, shares yours under a new name"
     )
@@ -161,6 +180,10 @@ def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
         left=names,
         hint=hint,
     )
+
+
+def _is_ledger(key: Key) -> bool:
+    return key[1] == ledgers.NO_BRANCH
 
 
 class _Push:
@@ -199,12 +222,15 @@ class _Push:
         for attempt in range(_TRIES):
             there = self._there_then = self._there()
             updates: dict[Key, Update] = {}
-            for key, oid in waiting.items():
+            for key, oid in sorted(waiting.items()):
                 decided = self._decide(key, oid, there)
-                if isinstance(decided, Update):
-                    updates[key] = decided
-                else:
+                its = done.get(ledgers.key_of(key[0]))
+                if not isinstance(decided, Update):
                     done[key] = decided
+                elif its is not None and its.result == REJECTED:
+                    done[key] = self._rejected(key, oid, _BEFORE)
+                else:
+                    updates[key] = decided
             if not updates:
                 break
             outgoing = Outgoing(
@@ -218,14 +244,7 @@ class _Push:
             if dry_run:
                 done |= {key: self._result(key, one) for key, one in updates.items()}
                 break
-            answers = remotes.send(
-                self._workspace.repository,
-                self._remote,
-                list(updates.values()),
-                limits=self._limits,
-                progress=self._progress,
-                interactive=self._interactive,
-            )
+            answers = self._send(updates)
             waiting = {}
             last = attempt == _TRIES - 1
             for key, update in updates.items():
@@ -238,6 +257,10 @@ class _Push:
                     waiting[key] = update.new
                 else:
                     done[key] = self._rejected(key, update.new, answer.reason)
+            for key, update in updates.items():
+                if waiting.keys() & {key, ledgers.key_of(key[0])}:
+                    done.pop(key, None)
+                    waiting[key] = update.new
             if not waiting:
                 break
             time.sleep(random.uniform(0, pause))  # noqa: S311  no secret
@@ -247,18 +270,51 @@ class _Push:
             self._remember(tips, done)
         return [done[key] for key in sorted(done)]
 
+    def _send(self, updates: Mapping[Key, Update]) -> dict[str, Answer]:
+        """Sends ledgers, then the branches of those sessions whose ledger is there."""
+        steps = {key: one for key, one in updates.items() if _is_ledger(key)}
+        answers = self._sent(list(steps.values()))
+        missed = {
+            key[0]
+            for key, one in steps.items()
+            if not answers.get(one.ref, Answer("!", "")).done
+        }
+        others = [(key, one) for key, one in updates.items() if key not in steps]
+        held = {
+            one.ref: Answer("!", _BEFORE) for key, one in others if key[0] in missed
+        }
+        return (
+            answers
+            | held
+            | self._sent([one for _, one in others if one.ref not in held])
+        )
+
+    def _sent(self, updates: Sequence[Update]) -> dict[str, Answer]:
+        if not updates:
+            return {}
+        return remotes.send(
+            self._workspace.repository,
+            self._remote,
+            updates,
+            limits=self._limits,
+            progress=self._progress,
+            interactive=self._interactive,
+        )
+
     def _there(self) -> dict[str, str]:
         return remotes.advertised(
             self._workspace.repository,
             self._remote,
-            layout.SESSIONS,
+            (layout.SESSIONS, layout.EFFECTS),
             limits=self._limits,
             interactive=self._interactive,
         ).refs
 
     def _decide(self, key: Key, oid: str, there: Mapping[str, str]) -> Pushed | Update:
-        ref = f"{layout.SESSIONS}{key[0]}/{key[1]}"
+        ref = ledgers.ref_of(key)
         old = there.get(ref)
+        if _is_ledger(key):
+            return self._decide_steps(key, oid, old)
         session, branch = self._store.names(key, oid)
         if old is None:
             same = self._only_names(oid, there)
@@ -270,9 +326,7 @@ class _Push:
         if self._follows(old, oid):
             return Update(ref, old, oid)
         if self._follows(oid, old) or is_pruned_form(self._store, of=oid, line=old):
-            return Pushed(
-                session, branch, UP_TO_DATE, branch, old, "there is more there: pull"
-            )
+            return Pushed(session, branch, UP_TO_DATE, branch, old, _MORE)
         if is_pruned_form(self._store, of=old, line=oid) or was_purged(
             self._store, old, oid
         ):
@@ -280,6 +334,29 @@ class _Push:
                 return Update(ref, old, oid)
             return self._rejected(key, oid, _PRUNED_HERE)
         return self._rejected(key, oid, _GREW)
+
+    def _decide_steps(self, key: Key, oid: str, old: str | None) -> Pushed | Update:
+        """Decides on the ledger of a session."""
+        session = self._name(key, oid)
+        if old == oid:
+            return Pushed(session, "", UP_TO_DATE, "", oid)
+        known, purged = ledgers.commits_of(self._workspace, key[0], oid)
+        if old is None or old in known:
+            return Update(ledgers.ref_of(key), old, oid)
+        if old in purged:
+            if self._pruned:
+                return Update(ledgers.ref_of(key), old, oid)
+            return self._rejected(key, oid, _PRUNED_HERE)
+        noted = ledgers.noted_ref(self._remote, key)
+        if self._workspace.repository.refs.read(noted) == oid:
+            # All of ours is there, and it only grows.
+            return Pushed(session, "", UP_TO_DATE, "", old, _MORE)
+        return self._rejected(key, oid, _RAN)
+
+    def _name(self, key: Key, oid: str) -> str:
+        if _is_ledger(key):
+            return ledgers.name_of(self._workspace, key[0], self._store.refs())
+        return self._store.names(key, oid)[0]
 
     def _follows(self, old: str, new: str) -> bool:
         """Whether a line that ends in `new` holds `old`."""
@@ -327,8 +404,13 @@ class _Push:
         return None
 
     def _result(self, key: Key, update: Update) -> Pushed:
-        session, branch = self._store.names(key, update.new)
         result = CREATED if update.old is None else FAST_FORWARD
+        if _is_ledger(key):
+            known, _ = ledgers.commits_of(self._workspace, key[0], update.new)
+            if update.old is not None and update.old not in known:
+                result = PRUNED
+            return Pushed(self._name(key, update.new), "", result, "", update.new)
+        session, branch = self._store.names(key, update.new)
         if update.old is not None and not self._follows(update.old, update.new):
             result = PRUNED
         reason = self._taken_back(update)
@@ -346,20 +428,22 @@ class _Push:
         return None
 
     def _rejected(self, key: Key, oid: str, reason: str) -> Pushed:
+        if _is_ledger(key):
+            return Pushed(self._name(key, oid), "", REJECTED, "", oid, reason)
         session, branch = self._store.names(key, oid)
         return Pushed(session, branch, REJECTED, branch, oid, reason)
 
     def _remember(self, tips: Mapping[Key, str], done: Mapping[Key, Pushed]) -> None:
         """Notes what the remote has now, as a pull would."""
         refs = self._workspace.repository.refs
-        prefix = f"{layout.REMOTES}{encode(self._remote)}/"
-        noted = refs.list(prefix)
+        noted = refs.list(f"{layout.REMOTES}{encode(self._remote)}/")
+        noted |= refs.list(f"{layout.REMOTE_EFFECTS}{encode(self._remote)}/")
         moves = {}
         for key, one in done.items():
             if one.name != one.branch:
                 # It is there by another name only.
                 continue
-            ref = f"{prefix}{key[0]}/{key[1]}"
+            ref = ledgers.noted_ref(self._remote, key)
             sent = one.result in {CREATED, FAST_FORWARD} or one.commit == tips[key]
             if sent and one.result not in {REJECTED, FORKED}:
                 seen = noted.get(ref)

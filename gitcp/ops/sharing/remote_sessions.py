@@ -38,7 +38,7 @@ def remote_sessions(
     place = remotes.find(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
-    found, _ = offered(workspace, place, interactive=interactive)
+    found = offered(workspace, place, interactive=interactive).branches
     ours = workspace.store.refs()
     prefix = f"{layout.REMOTES}{encode(place)}/"
     seen = workspace.repository.refs.list(prefix)

@@ -19,13 +19,14 @@ from gitcp.format import layout
 from gitcp.git import remote as remotes
 from gitcp.git.transaction import transaction
 from gitcp.git.transport import Limits
+from gitcp.ops.sharing import ledgers
 from gitcp.ops.sharing.intake import bounds_of, judge, our_tips, refusal
 from gitcp.ops.sharing.scan import Gate
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import Adopted, adopt, copy
 from gitcp.sharing.outgoing import ANY
 from gitcp.sharing.quarantine import Quarantine
-from gitcp.sharing.validate import Key, branch_key
+from gitcp.sharing.validate import Key, branch_key, ledger_key
 from gitcp.store.checkpoint import Checkpoint
 
 _SUFFIX = "import"
@@ -68,12 +69,14 @@ def export(
         raise UsageError(f"{path.parent} is no directory", hint="make it first")
     session = chosen.session
     tips = workspace.store.refs_of(session)
+    steps = ledgers.of(workspace, session)
     gate = gate or Gate()
-    gate.look(workspace, list(tips.values()), f"the export to {path}", remote=ANY)
+    leaving = [*tips.values(), *steps.values()]
+    gate.look(workspace, leaving, f"the export to {path}", remote=ANY)
     aside = path.absolute().with_name(f".{path.name[:100]}.{secrets.token_hex(4)}")
     try:
         try:
-            _bundle(workspace, aside, tips)
+            _bundle(workspace, aside, tips | steps)
         except GitFailedError as exc:
             raise TransferError(
                 f"{session} cannot be exported: {exc.message}",
@@ -95,7 +98,7 @@ def export(
 
 def _bundle(workspace: Workspace, path: Path, tips: Mapping[Key, str]) -> None:
     """Bundles these very commits: git itself would read the refs again, and move on."""
-    refs = {f"{layout.SESSIONS}{key[0]}/{key[1]}": oid for key, oid in tips.items()}
+    refs = {ledgers.ref_of(key): oid for key, oid in tips.items()}
     repository = workspace.repository
     with transaction(repository) as opened:
         beside = Quarantine(
@@ -112,7 +115,8 @@ def take_in(workspace: Workspace, path: Path) -> list[Adopted]:
 
     Everything in it is checked first, in a repository beside ours; if anything is
     wrong, nothing is adopted. A branch that is here already is fast-forwarded; where
-    both grew, theirs becomes a fork. Nothing is overwritten.
+    both grew, theirs becomes a fork. Nothing is overwritten. The ledger of its steps is
+    among them, first, with an empty branch.
 
     Raises:
         TransferError: it is no such file, or git refuses what is in it.
@@ -122,33 +126,37 @@ def take_in(workspace: Workspace, path: Path) -> list[Adopted]:
     if not path.is_file():
         raise UsageError(f"{path} is no file", hint="name what `gitcp export` wrote")
     source = str(path.absolute())
-    tips = _tips(workspace, path, source)
+    tips, steps = _tips(workspace, path, source)
 
     def fetch(quarantine: Quarantine, limits: Limits) -> None:
         remotes.fetch_into(
             workspace.repository,
             quarantine.objects,
             source,
-            sorted(set(tips.values())),
+            sorted({*tips.values(), *steps.values()}),
             near=(),
             limits=limits,
             look=quarantine.growth,
         )
 
     with transaction(workspace.repository) as opened:
-        ours = our_tips(workspace, tips)
-        judged = judge(workspace, opened, tips, ours, fetch)
-        if judged.bad:
-            raise refusal(str(path), judged.bad)
-        copy(opened, judged.theirs.repository, tips.values(), ours)
-        return [
+        ours = our_tips(workspace, tips, steps)
+        judged = judge(workspace, opened, tips, ours, fetch, ledgers=steps)
+        unfit = {ledgers.key_of(name): why for name, why in judged.unfit.items()}
+        if judged.bad or unfit:
+            raise refusal(str(path), judged.bad | unfit)
+        fit = [*tips.values(), *steps.values()]
+        copy(opened, judged.theirs.repository, fit, ours)
+        return ledgers.take_over(workspace, opened, steps, tips) + [
             adopt(workspace.store, opened, key, oid, suffix=_SUFFIX)
             for key, oid in sorted(tips.items())
         ]
 
 
-def _tips(workspace: Workspace, path: Path, source: str) -> dict[Key, str]:
-    """Returns the branches that a bundle says it has."""
+def _tips(
+    workspace: Workspace, path: Path, source: str
+) -> tuple[dict[Key, str], dict[str, str]]:
+    """Returns the branches and the ledgers that a bundle says it has."""
     try:
         workspace.repository.git("bundle", "verify", "-q", source)
         listed = workspace.repository.git("bundle", "list-heads", source)
@@ -158,14 +166,18 @@ def _tips(workspace: Workspace, path: Path, source: str) -> dict[Key, str]:
             hint="nothing was adopted; export it again, and compare checksums",
         ) from exc
     tips = {}
+    steps = {}
     for line in listed.decode("utf-8", "surrogateescape").splitlines():
         oid, _, ref = line.partition(" ")
         key = branch_key(ref, layout.SESSIONS)
+        component = ledger_key(ref)
         if ref.startswith(layout.SESSIONS) and key is not None:
             tips[key] = oid
+        elif component is not None:
+            steps[component] = oid
     if not tips:
         raise TransferError(
             f"{path} holds no session",
             hint="`gitcp export SEL -o FILE` writes a file that does",
         )
-    return tips
+    return tips, steps
