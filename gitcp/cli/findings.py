@@ -20,6 +20,7 @@ _WORDS = {
     "steps": "the steps",
     "message": "the message of the commit",
     "name": "a name",
+    "ledger": "what its steps did",
 }
 
 
@@ -63,6 +64,8 @@ def _place(place: Place) -> str:
     where = f"{place.session}/{place.branch} #{place.seq} {place.checkpoint}"
     if place.checkpoint is None:
         where = f"commit {place.commit[:12]}"
+    if place.kind == "ledger":
+        where = f"{place.session}"
     what = _WORDS.get(place.kind, place.kind)
     if place.kind in {"file", "checkpoint"}:
         what = f"{show_path(place.path)}:{place.number}"

@@ -1,5 +1,6 @@
 """Secrets found on the way out, each named by its places and never by its value."""
 
+import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import NamedTuple
@@ -14,14 +15,15 @@ from gitcp.sharing.outgoing import MESSAGE, NAMES, Origin, Piece
 from gitcp.sharing.scanner import Hit, Scanner
 
 Progress = Callable[[int], None]
+_NUMBER = re.compile(rb'\{"n":(\d{1,18}),')
 
 
 class Place(NamedTuple):
     """Where a secret lies.
 
     `kind` is `file`, `conversation`, `decisions`, `steps`, `checkpoint` (what gitcp
-    itself writes), `message` (of the commit) or `name` (of a path, session or branch).
-    `number` counts lines of a file, records of a log, from 1.
+    itself writes), `message` (of the commit), `name` (of a path, session or branch) or
+    `ledger` (of what steps did). `number` counts lines of a file, records of a log, from 1.
     """
 
     kind: str
@@ -106,7 +108,7 @@ def look(
 
 
 def _place(repository: Repository, piece: Piece, hit: Hit) -> Place:
-    said = piece.origin.trailers
+    said, steps = piece.origin.trailers, piece.origin.ledger
     kind, number = _where(repository, piece, hit.line)
     path = b"" if piece.oid is None else piece.path
     if kind == "name":
@@ -117,10 +119,14 @@ def _place(repository: Repository, piece: Piece, hit: Hit) -> Place:
         number,
         piece.origin.commit,
         said.id if said else None,
-        (decode(said.session) or said.session) if said else None,
-        (decode(said.branch) or said.branch) if said else None,
+        _name(said.session if said else steps),
+        _name(said.branch if said else None),
         said.seq if said else None,
     )
+
+
+def _name(component: str | None) -> str | None:
+    return None if component is None else decode(component) or component
 
 
 def _masked(place: Place, named: dict[bytes, str]) -> Place:
@@ -132,10 +138,13 @@ def _masked(place: Place, named: dict[bytes, str]) -> Place:
 
 
 def _where(repository: Repository, piece: Piece, line: int) -> tuple[str, int | None]:
+    steps = piece.origin.ledger is not None
     if piece.path == MESSAGE and piece.oid is None:
-        return "message", line
+        return ("ledger", _record_in(piece.text, line)) if steps else ("message", line)
     if piece.path == NAMES and piece.oid is None:
         return "name", None
+    if steps:
+        return "ledger", int(piece.path.removesuffix(b".json"))
     own = layout.RESERVED + b"/"
     if not piece.path.startswith(own) or piece.origin.trailers is None:
         return "file", line
@@ -144,6 +153,14 @@ def _where(repository: Repository, piece: Piece, line: int) -> tuple[str, int | 
         return "checkpoint", line
     kind = piece.path.removeprefix(log).split(b"/")[0].decode("ascii", "replace")
     return kind, _records_before(repository, piece.origin, piece.path) + line
+
+
+def _record_in(message: bytes, line: int) -> int | None:
+    """Returns the number of the record in a line of a ledger's page."""
+    lines = message.split(b"\n")
+    # The first line, which nobody reads, says what the first record does.
+    found = _NUMBER.match(lines[line - 1]) or _NUMBER.match(b"\n".join(lines[2:3]))
+    return int(found[1]) if found else None
 
 
 def _records_before(repository: Repository, origin: Origin, path: bytes) -> int:

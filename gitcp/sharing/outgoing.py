@@ -6,16 +6,21 @@ from typing import NamedTuple
 from gitcp.errors import CorruptError
 from gitcp.format import layout, tree
 from gitcp.format.commit import Trailers, trailers_of
+from gitcp.format.ledger import ledger_trailers
 from gitcp.format.tree import GITLINK
 from gitcp.git.repository import Repository
 from gitcp.names import decode
 
 
 class Origin(NamedTuple):
-    """The commit that brings something; `trailers` where it is a checkpoint."""
+    """The commit that brings something; `trailers` where it is a checkpoint.
+
+    `ledger` is the component of the session where it is of a ledger of steps.
+    """
 
     commit: str
     trailers: Trailers | None
+    ledger: str | None = None
 
 
 class Piece(NamedTuple):
@@ -74,7 +79,8 @@ def pieces(repository: Repository, chosen: Sequence[str]) -> Iterator[Piece]:
     for oid in chosen:
         commit = objects.commit(bytes.fromhex(oid))
         trailers = trailers_of(commit)
-        origin = Origin(oid, trailers)
+        steps = ledger_trailers(commit) if trailers is None else None
+        origin = Origin(oid, trailers, steps.session if steps is not None else None)
         before = None
         if commit.parents:
             try:
@@ -87,6 +93,8 @@ def pieces(repository: Repository, chosen: Sequence[str]) -> Iterator[Piece]:
             decode(part) or part
             for part in ((trailers.session, trailers.branch) if trailers else ())
         ]
+        if steps is not None and before is None:
+            names = [decode(steps.session) or steps.session]
         added: list[bytes] = [name.encode() for name in names]
         for change in tree.diff(before, commit.tree, objects.tree):
             if change.new is None:

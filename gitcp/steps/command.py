@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gitcp.errors import StepTimeoutError
+from gitcp.errors import StepTimeoutError, UsageError
 from gitcp.git.command import Watched, tee
-from gitcp.ops.book import Call
+from gitcp.ops.book import Call, show_call
 from gitcp.ops.workspace import Workspace
 from gitcp.steps import lease, runner
 from gitcp.steps.engine import Engine
@@ -108,6 +108,21 @@ def again(
         if ran.status:
             break
     return found
+
+
+def refuse_foreign(engine: Engine, steps: Sequence[Call]) -> None:
+    """Raises where a command that would be run again was recorded elsewhere.
+
+    Raises:
+        UsageError: one was.
+    """
+    for call in steps:
+        if call.intent.command and not engine.is_ours(call):
+            raise UsageError(
+                f"the command of {show_call(call)!a} was recorded elsewhere, and is not"
+                f" run unasked: {line(call)!a}",
+                hint="nothing was changed; `--trust` runs it",
+            )
 
 
 def line(call: Call) -> str:

@@ -138,6 +138,12 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
             " done|failed|again`",
         )
     if call.effect == LOCAL:
+        if not trust and not engine.is_ours(call):
+            raise CompensationError(
+                "it was recorded elsewhere what it did to files, and they are not put"
+                " back unasked",
+                hint="look at it with `gitcp steps show`; `--trust` puts them back",
+            )
         return _files(engine, call)
     if call.effect == IRREVERSIBLE:
         raise CompensationError(

@@ -140,6 +140,11 @@ class Engine:
                 place = slot.scope, slot.name
                 self._counts[place] = max(self._counts[place], int(slot.call))
 
+    def is_ours(self, call: Call) -> bool:
+        """Whether all that a step would have somebody run or write was recorded here."""
+        told = (call.intent, call.result)
+        return all(self.ledger.is_ours(one) for one in told if one is not None)
+
     def slot(self, wanted: Options) -> Slot:
         """Returns which call of a step comes next in this run."""
         if wanted.key is not None:
@@ -256,8 +261,11 @@ class Engine:
 
     def _nobody_knows(self, call: Call) -> StepUnknownError:
         name = call.name
+        where, ended = "", "was cut off"
+        if not self.ledger.is_ours(call.intent):
+            where, ended = " elsewhere", "was cut off there, or is still running"
         return StepUnknownError(
-            f"the step {show_call(call)!a} began at {call.intent.at} and was cut off:"
+            f"the step {show_call(call)!a} began at {call.intent.at}{where} and {ended}:"
             " whether it took effect is not known",
             hint=f"find out, then say it: `gitcp steps answer {name} done|failed|again`",
         )
@@ -354,7 +362,8 @@ class Engine:
         if wanted.effect != LOCAL:
             tip = self.workspace.store.tip(*_names(self.place))
             return tip.id if tip is not None else ""
-        if call is not None and call.intent.before and call.effect == LOCAL:
+        known = call is not None and self.ledger.is_ours(call.intent)
+        if call is not None and known and call.intent.before and call.effect == LOCAL:
             # What it left half done is not how the files were before it.
             return call.intent.before
         note = f"before step {wanted.name}"

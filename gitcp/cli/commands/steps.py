@@ -54,6 +54,7 @@ def document(engine: Engine, call: Call) -> dict[str, Any]:
         "scope": call.slot.scope,
         "effect": call.effect,
         "state": state_of(engine, call),
+        "foreign": not engine.is_ours(call),
         "attempts": call.attempts,
         "began": intent.at,
         "ended": result.at if result is not None else None,
@@ -80,7 +81,8 @@ def line(out: Output, engine: Engine, call: Call, width: int = 0) -> str:
     at = (call.result or call.intent).at[:19].replace("T", " ")
     name = one_line(show_call(call))
     shown = out.style(f"{state:<11}", fg=_COLORS.get(state))
-    return f"{name:<{width}}  {shown}  {call.effect:<12}  {at}"
+    where = "" if engine.is_ours(call) else "  elsewhere"
+    return f"{name:<{width}}  {shown}  {call.effect:<12}  {at}{where}"
 
 
 def ask_at_terminal(out: Output) -> Callable[[Call], str] | None:
@@ -111,7 +113,9 @@ def ask_at_terminal(out: Output) -> Callable[[Call], str] | None:
 @click.option("-s", "session", metavar="SESSION[/BRANCH]", help="Of which session")
 @click.option("--call", "which", metavar="N|KEY", help="Which call of the name")
 @click.option("--result", metavar="JSON", help="With `answer NAME done`: its result")
-@click.option("--trust", is_flag=True, help="With `repair`: run undos that were pulled")
+@click.option(
+    "--trust", is_flag=True, help="With `repair`: act upon what was pulled, too"
+)
 @yes_option
 def steps_command(
     out: Output,
@@ -266,6 +270,8 @@ def _repair(
             for text in lines:
                 out.print(text)
         return 0
+    if not trust and not found.refused:
+        commands.refuse_foreign(engine, found.steps)
     if not yes and not found.refused:
         for text in lines:
             click.echo(text, err=True)

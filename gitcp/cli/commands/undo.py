@@ -32,7 +32,7 @@ def rollback_command(out: Output, yes: bool) -> None:
     help="With --effects: leave a step as it is",
 )
 @click.option(
-    "--trust", is_flag=True, help="With --effects: run undos that were pulled"
+    "--trust", is_flag=True, help="With --effects: act upon what was pulled, too"
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be done")
 @yes_option
