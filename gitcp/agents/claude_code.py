@@ -16,9 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.agents import client as words
+from gitcp.agents import records
 from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
-from gitcp.agents.records import decode
-from gitcp.errors import UsageError
 
 _SLUG_LIMIT = 200
 _SUBAGENTS = "subagents"
@@ -34,6 +33,11 @@ _HOOKS: Final = {
     "PreCompact": words.COMPACT,
     "SubagentStop": words.SUBAGENT_STOP,
     "SessionEnd": words.SESSION_END,
+}
+
+_FILES: Final = {
+    "project": Path(".claude/settings.json"),
+    "local": Path(".claude/settings.local.json"),
 }
 
 
@@ -95,14 +99,20 @@ class ClaudeCode:
         return Event(
             what,
             session,
-            _text(payload, "cwd") or "/",
-            transcript=_path(payload, "transcript_path"),
-            prompt=_text(payload, "prompt_id"),
-            asked=_text(payload, "prompt"),
-            said=_text(payload, "last_assistant_message"),
-            results=tuple(filter(None, (_text(call, "tool_use_id") for call in calls))),
-            tools=tuple(filter(None, (_text(call, "tool_name") for call in calls))),
-            origin=_text(payload, "source") if what == words.SESSION_START else None,
+            records.text(payload, "cwd") or "/",
+            transcript=records.path(payload, "transcript_path"),
+            prompt=records.text(payload, "prompt_id"),
+            asked=records.text(payload, "prompt"),
+            said=records.text(payload, "last_assistant_message"),
+            results=tuple(
+                filter(None, (records.text(call, "tool_use_id") for call in calls))
+            ),
+            tools=tuple(
+                filter(None, (records.text(call, "tool_name") for call in calls))
+            ),
+            origin=records.text(payload, "source")
+            if what == words.SESSION_START
+            else None,
             project=environment.get("CLAUDE_PROJECT_DIR"),
             subagent=subagent,
         )
@@ -142,7 +152,7 @@ class ClaudeCode:
 
     def directory(self, content: bytes) -> str | None:
         """Returns the directory that the conversation began in."""
-        for line in _lines(content):
+        for line in records.lines(content):
             found = _record(line).cwd
             if found:
                 return found
@@ -160,12 +170,8 @@ class ClaudeCode:
 
     def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
         """Returns the first message that was not copied; "" if none was, None if all."""
-        shares = False
-        for one in _messages(content):
-            if one.uuid and one.uuid not in copied:
-                return one.uuid if shares else ""
-            shares = True
-        return None if shares else ""
+        messages = ((one.uuid, one.uuid or "") for one in _messages(content))
+        return records.first_not_in(messages, copied)
 
     def position(self, content: bytes, ident: str) -> int | None:
         """Returns where a prompt or message begins.
@@ -173,18 +179,13 @@ class ClaudeCode:
         The copy that the client makes for a fork has the id of its first new prompt in
         all older ones as well: the last prompt with an id is the one that has it.
         """
-        needle = f'"{ident}"'.encode()
         found = None
-        at = 0
-        while (at := content.find(needle, at)) >= 0:
-            start = content.rfind(b"\n", 0, at) + 1
-            end = content.find(b"\n", at)
-            record = _record(content[start : end if end >= 0 else len(content)])
+        for start, line in records.mentions(content, ident):
+            record = _record(line)
             if record.uuid == ident:
                 return start
             if record.promptId == ident and (found is None or _asks(record)):
                 found = start
-            at = end if end >= 0 else len(content)
         return found
 
     def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
@@ -224,15 +225,8 @@ class ClaudeCode:
 
     def settings(self, scope: str, place: Place) -> Path:
         """Returns the settings file of a scope."""
-        if scope == "user":
-            return _config(place) / "settings.json"
-        if place.top is None:
-            raise UsageError(
-                f"--scope {scope} needs a project, and this is no git repository",
-                hint="go to one, or use --scope user",
-            )
-        name = "settings.json" if scope == "project" else "settings.local.json"
-        return place.top / ".claude" / name
+        files = {"user": _config(place) / "settings.json", **_FILES}
+        return words.settings_file(self, place, scope, files)
 
     def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
         """Returns the settings with our hooks."""
@@ -309,20 +303,13 @@ def _config(place: Place) -> Path:
     return Path(unicodedata.normalize("NFC", own)) if own else place.home / ".claude"
 
 
-def _text(payload: Mapping[str, Any], name: str) -> str | None:
-    found = payload.get(name)
-    return found if isinstance(found, str) and found else None
-
-
-def _path(payload: Mapping[str, Any], name: str) -> Path | None:
-    found = _text(payload, name)
-    return Path(found) if found and os.path.isabs(found) else None
-
-
 def _subagent(payload: Mapping[str, Any]) -> Path | None:
     """Returns a subagent's transcript, if there is one."""
-    path = _path(payload, "agent_transcript_path")
-    main, agent = _path(payload, "transcript_path"), _text(payload, "agent_id")
+    path = records.path(payload, "agent_transcript_path")
+    main, agent = (
+        records.path(payload, "transcript_path"),
+        records.text(payload, "agent_id"),
+    )
     if path is None and main is not None and agent is not None:
         path = main.with_suffix("") / _SUBAGENTS / f"agent-{agent}.jsonl"
     return path if path is not None and path.exists() else None
@@ -334,13 +321,13 @@ def _is_beside(name: str) -> bool:
 
 def _record(line: bytes) -> _Record:
     try:
-        return decode(_RECORD, line)
+        return records.decode(_RECORD, line)
     except _UNREADABLE:
         return _Record()
 
 
 def _messages(raw: bytes) -> Iterator[_Record]:
-    return (one for one in map(_record, _lines(raw)) if one.type in _SPOKEN)
+    return (one for one in map(_record, records.lines(raw)) if one.type in _SPOKEN)
 
 
 def _asks(record: _Record) -> bool:
@@ -350,18 +337,8 @@ def _asks(record: _Record) -> bool:
     return b'"tool_use_id"' not in bytes(record.message)
 
 
-def _lines(raw: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(raw):
-        end = raw.find(b"\n", at)
-        end = len(raw) if end < 0 else end
-        if end > at:
-            yield raw[at:end]
-        at = end + 1
-
-
 def _backwards(raw: bytes) -> Iterator[bytes]:
-    return reversed(list(_lines(whole_lines(raw))))
+    return reversed(list(records.lines(whole_lines(raw))))
 
 
 def _blocks(line: bytes, kind: str) -> tuple[str | None, list[dict[str, Any]]]:
@@ -370,7 +347,7 @@ def _blocks(line: bytes, kind: str) -> tuple[str | None, list[dict[str, Any]]]:
     if record.type != kind:
         return None, []
     try:
-        message = decode(_MESSAGE, record.message)
+        message = records.decode(_MESSAGE, record.message)
     except _UNREADABLE:
         return None, []
     if isinstance(message.content, str):

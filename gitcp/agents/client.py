@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from gitcp.errors import UsageError
+
 SESSION_START = "session-start"
 TURN_START = "turn-start"
 TURN_END = "turn-end"
@@ -176,3 +178,27 @@ class Client(Protocol):
 def whole_lines(raw: bytes) -> bytes:
     """Returns a file without a last line that is still being written."""
     return raw[: raw.rfind(b"\n") + 1]
+
+
+def settings_file(
+    client: Client, place: Place, scope: str, files: Mapping[str, Path]
+) -> Path:
+    """Returns the file of a scope; those of a project are named from its top.
+
+    Raises:
+        UsageError: the client has no such scope, or there is no project.
+    """
+    found = files.get(scope)
+    if found is None:
+        raise UsageError(
+            f"{client.title} has no settings for --scope {scope}",
+            hint="use " + " or ".join(f"--scope {one}" for one in files),
+        )
+    if scope == "user":
+        return found
+    if place.top is None:
+        raise UsageError(
+            f"--scope {scope} needs a project, and this is no git repository",
+            hint="go to one, or use --scope user",
+        )
+    return place.top / found

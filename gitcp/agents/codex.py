@@ -10,7 +10,6 @@ A thread that the client forks begins with no copy: its first record says which 
 continues, and up to which of its records. So that thread's rollout is stored beside it.
 """
 
-import os
 import re
 import secrets
 import time
@@ -21,10 +20,8 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.agents import client as words
-from gitcp.agents import hook_settings
+from gitcp.agents import hook_settings, records
 from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
-from gitcp.agents.records import decode
-from gitcp.errors import UsageError
 
 _TIMEOUT = 30
 # The client gives a session's end no more.
@@ -40,6 +37,8 @@ _HOOKS: Final = {
     "SubagentStop": words.SUBAGENT_STOP,
     "SessionEnd": words.SESSION_END,
 }
+
+_FILES: Final = {"project": Path(".codex/hooks.json")}
 
 
 class _Payload(msgspec.Struct):
@@ -86,33 +85,35 @@ class Codex:
         """Returns what a hook call means."""
         del environment
         what = _HOOKS.get(hook)
-        session = _text(payload, "session_id")
+        session = records.text(payload, "session_id")
         if what is None or session is None:
             return None
-        transcript = _path(payload, "transcript_path")
+        transcript = records.path(payload, "transcript_path")
         subagent = None
         if what == words.SUBAGENT_STOP:
-            subagent = _path(payload, "agent_transcript_path")
+            subagent = records.path(payload, "agent_transcript_path")
             if subagent is None or not subagent.exists():
                 return None
-        elif _text(payload, "agent_id") is not None:
+        elif records.text(payload, "agent_id") is not None:
             if what in {words.SESSION_START, words.TURN_START, words.SESSION_END}:
                 return None
             subagent, transcript = transcript, None
         if subagent is not None:
             # A subagent's hooks name the session it works for, but its own rollout.
             transcript = _parent(subagent, session) or transcript
-        tool = _text(payload, "tool_name")
+        tool = records.text(payload, "tool_name")
         return Event(
             what,
             session,
-            _text(payload, "cwd") or "/",
+            records.text(payload, "cwd") or "/",
             transcript=transcript,
-            prompt=_text(payload, "turn_id"),
-            asked=_text(payload, "prompt"),
-            said=_text(payload, "last_assistant_message"),
+            prompt=records.text(payload, "turn_id"),
+            asked=records.text(payload, "prompt"),
+            said=records.text(payload, "last_assistant_message"),
             tools=(tool,) if tool else (),
-            origin=_text(payload, "source") if what == words.SESSION_START else None,
+            origin=records.text(payload, "source")
+            if what == words.SESSION_START
+            else None,
             subagent=subagent,
         )
 
@@ -171,7 +172,7 @@ class Codex:
         """
         if _meta(content).id not in copied:
             return ""
-        for line in _lines(content):
+        for line in records.lines(content):
             record = _record(line)
             if _ordinal(record.ordinal) in copied:
                 copied = frozenset()
@@ -182,16 +183,10 @@ class Codex:
 
     def position(self, content: bytes, ident: str) -> int | None:
         """Returns where a turn begins, or a message."""
-        needle = f'"{ident}"'.encode()
-        at = 0
-        while (at := content.find(needle, at)) >= 0:
-            start = content.rfind(b"\n", 0, at) + 1
-            end = content.find(b"\n", at)
-            end = end if end >= 0 else len(content)
-            payload = _payload(_record(content[start:end]))
+        for start, line in records.mentions(content, ident):
+            payload = _payload(_record(line))
             if ident in {payload.id, payload.turn_id}:
                 return start
-            at = end
         return None
 
     def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
@@ -227,19 +222,8 @@ class Codex:
 
     def settings(self, scope: str, place: Place) -> Path:
         """Returns the hooks file of a scope."""
-        if scope == "user":
-            return _home(place) / "hooks.json"
-        if scope != "project":
-            raise UsageError(
-                f"Codex has no settings for --scope {scope}",
-                hint="use --scope user or --scope project",
-            )
-        if place.top is None:
-            raise UsageError(
-                "--scope project needs a project, and this is no git repository",
-                hint="go to one, or use --scope user",
-            )
-        return place.top / ".codex" / "hooks.json"
+        files = {"user": _home(place) / "hooks.json", **_FILES}
+        return words.settings_file(self, place, scope, files)
 
     def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
         """Returns the settings with our hooks."""
@@ -285,7 +269,7 @@ _ROLLOUT = re.compile(r"rollout-[\w.-]+\.jsonl")
 
 def _meta(content: bytes) -> _Payload:
     """Returns what the first record says of the thread."""
-    for line in _lines(content):
+    for line in records.lines(content):
         record = _record(line)
         if record.type == "session_meta":
             return _payload(record)
@@ -373,32 +357,22 @@ def _renamed(line: bytes, old: str | None, new: str) -> bytes:
     return re.sub(names, rb'\g<1>"' + new.encode() + b'"', line)
 
 
-def _text(payload: Mapping[str, Any], name: str) -> str | None:
-    found = payload.get(name)
-    return found if isinstance(found, str) and found else None
-
-
-def _path(payload: Mapping[str, Any], name: str) -> Path | None:
-    found = _text(payload, name)
-    return Path(found) if found and os.path.isabs(found) else None
-
-
 def _record(line: bytes) -> _Record:
     try:
-        return decode(_RECORD, line)
+        return records.decode(_RECORD, line)
     except _UNREADABLE:
         return _Record()
 
 
 def _payload(record: _Record) -> _Payload:
     try:
-        return decode(_PAYLOAD, record.payload)
+        return records.decode(_PAYLOAD, record.payload)
     except _UNREADABLE:
         return _Payload()
 
 
 def _messages(raw: bytes) -> Iterator[_Payload]:
-    for line in _lines(raw):
+    for line in records.lines(raw):
         if b'"response_item"' in line:
             record = _record(line)
             payload = _payload(record)
@@ -415,13 +389,3 @@ def _said(payload: _Payload) -> str:
         for block in blocks
         if isinstance(block, dict) and isinstance(block.get("text"), str)
     )
-
-
-def _lines(raw: bytes) -> Iterator[bytes]:
-    at = 0
-    while at < len(raw):
-        end = raw.find(b"\n", at)
-        end = len(raw) if end < 0 else end
-        if end > at:
-            yield raw[at:end]
-        at = end + 1

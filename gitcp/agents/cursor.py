@@ -14,10 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.agents import client as words
-from gitcp.agents import hook_settings
+from gitcp.agents import hook_settings, records
 from gitcp.agents.client import Event, Kept, Place, Source, WriteBack
-from gitcp.agents.records import decode
-from gitcp.errors import UsageError
 
 # hook -> what it means
 _HOOKS: Final = {
@@ -37,6 +35,8 @@ _ROLES: Final = {"beforeSubmitPrompt": "user", "afterAgentResponse": "assistant"
 _HEAD: Final = {"version": 1}
 # Whose account it is goes nowhere.
 _LEFT_OUT = frozenset({"user_email"})
+
+_FILES: Final = {"project": Path(".cursor/hooks.json")}
 
 
 class _Message(msgspec.Struct):
@@ -73,21 +73,21 @@ class Cursor:
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
         """Returns what a hook call means, with its words to be written down."""
-        session = _text(payload, "conversation_id")
+        session = records.text(payload, "conversation_id")
         what = _HOOKS.get(hook)
         if what is None or session is None:
             return None
         roots = payload.get("workspace_roots")
         first = roots[0] if isinstance(roots, list) and roots else None
-        cwd = first if isinstance(first, str) else _text(payload, "cwd")
-        tool = _text(payload, "tool_name")
+        cwd = first if isinstance(first, str) else records.text(payload, "cwd")
+        tool = records.text(payload, "tool_name")
         return Event(
             what,
             session,
             cwd or "/",
             transcript=_spool(environment, session),
-            prompt=_text(payload, "generation_id"),
-            asked=_text(payload, "prompt"),
+            prompt=records.text(payload, "generation_id"),
+            asked=records.text(payload, "prompt"),
             tools=(tool,) if tool else (),
             noted=_record(hook, payload),
         )
@@ -126,13 +126,9 @@ class Cursor:
 
     def position(self, content: bytes, ident: str) -> int | None:
         """Returns where a turn begins."""
-        at = 0
-        for line in content.split(b"\n"):
-            if f'"{ident}"'.encode() in line and any(
-                one.payload.generation_id == ident for one in _records(line)
-            ):
-                return at
-            at += len(line) + 1
+        for start, line in records.mentions(content, ident):
+            if any(one.payload.generation_id == ident for one in _records(line)):
+                return start
         return None
 
     def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
@@ -144,19 +140,8 @@ class Cursor:
 
     def settings(self, scope: str, place: Place) -> Path:
         """Returns the hooks file of a scope."""
-        if scope == "user":
-            return place.home / ".cursor" / "hooks.json"
-        if scope != "project":
-            raise UsageError(
-                f"Cursor has no hooks for --scope {scope}",
-                hint="use --scope user or --scope project",
-            )
-        if place.top is None:
-            raise UsageError(
-                "--scope project needs a project, and this is no git repository",
-                hint="go to one, or use --scope user",
-            )
-        return place.top / ".cursor" / "hooks.json"
+        files = {"user": place.home / ".cursor" / "hooks.json", **_FILES}
+        return words.settings_file(self, place, scope, files)
 
     def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
         """Returns the hooks file with ours."""
@@ -195,20 +180,15 @@ def _spool(environment: Mapping[str, str], session: str) -> Path:
 def _record(hook: str, payload: Mapping[str, Any]) -> bytes:
     kept = {name: each for name, each in payload.items() if name not in _LEFT_OUT}
     record: dict[str, Any] = {"type": hook, "payload": kept}
-    said = _text(payload, "prompt") or _text(payload, "text")
+    said = records.text(payload, "prompt") or records.text(payload, "text")
     if hook in _ROLES and said is not None:
         record["message"] = {"role": _ROLES[hook], "content": said}
     return msgspec.json.encode(record) + b"\n"
 
 
-def _text(payload: Mapping[str, Any], name: str) -> str | None:
-    found = payload.get(name)
-    return found if isinstance(found, str) and found else None
-
-
 def _records(raw: bytes) -> Iterator[_Record]:
     for line in raw.split(b"\n"):
         try:
-            yield decode(_RECORD, line)
+            yield records.decode(_RECORD, line)
         except _UNREADABLE:
             continue

@@ -19,10 +19,8 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.agents import client as words
-from gitcp.agents import hook_settings
+from gitcp.agents import hook_settings, records
 from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
-from gitcp.agents.records import decode
-from gitcp.errors import UsageError
 
 _TIMEOUT_MS = 30_000
 
@@ -34,6 +32,8 @@ _HOOKS: Final = {
     "AfterAgent": words.TURN_END,
     "SessionEnd": words.SESSION_END,
 }
+
+_FILES: Final = {"project": Path(".gemini/settings.json")}
 
 
 class _Patch(msgspec.Struct):
@@ -78,20 +78,22 @@ class Gemini:
     ) -> Event | None:
         """Returns what a hook call means."""
         what = _HOOKS.get(hook)
-        session = _text(payload, "session_id")
+        session = records.text(payload, "session_id")
         if what is None or session is None:
             return None
-        path = _text(payload, "transcript_path")
-        tool = _text(payload, "tool_name")
+        path = records.text(payload, "transcript_path")
+        tool = records.text(payload, "tool_name")
         return Event(
             what,
             session,
-            _text(payload, "cwd") or "/",
+            records.text(payload, "cwd") or "/",
             transcript=Path(path) if path and os.path.isabs(path) else None,
-            asked=_text(payload, "prompt"),
-            said=_text(payload, "prompt_response"),
+            asked=records.text(payload, "prompt"),
+            said=records.text(payload, "prompt_response"),
             tools=(tool,) if tool else (),
-            origin=_text(payload, "source") if what == words.SESSION_START else None,
+            origin=records.text(payload, "source")
+            if what == words.SESSION_START
+            else None,
             project=environment.get("GEMINI_PROJECT_DIR"),
         )
 
@@ -126,24 +128,14 @@ class Gemini:
 
     def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
         """Returns the first message that was not copied; "" if none was, None if all."""
-        shares = False
-        for one in _spoken(content):
-            if one.id and one.id not in copied:
-                return one.id if shares else ""
-            shares = True
-        return None if shares else ""
+        messages = ((one.id, one.id or "") for one in _spoken(content))
+        return records.first_not_in(messages, copied)
 
     def position(self, content: bytes, ident: str) -> int | None:
         """Returns where a message begins."""
-        needle = f'"{ident}"'.encode()
-        at = 0
-        while (at := content.find(needle, at)) >= 0:
-            start = content.rfind(b"\n", 0, at) + 1
-            end = content.find(b"\n", at)
-            end = end if end >= 0 else len(content)
-            if any(one.id == ident for one in _messages(content[start:end])):
+        for start, line in records.mentions(content, ident):
+            if any(one.id == ident for one in _messages(line)):
                 return start
-            at = end
         return None
 
     def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
@@ -170,19 +162,8 @@ class Gemini:
 
     def settings(self, scope: str, place: Place) -> Path:
         """Returns the settings file of a scope."""
-        if scope == "user":
-            return place.home / ".gemini" / "settings.json"
-        if scope != "project":
-            raise UsageError(
-                f"Gemini CLI has no settings for --scope {scope}",
-                hint="use --scope user or --scope project",
-            )
-        if place.top is None:
-            raise UsageError(
-                "--scope project needs a project, and this is no git repository",
-                hint="go to one, or use --scope user",
-            )
-        return place.top / ".gemini" / "settings.json"
+        files = {"user": place.home / ".gemini" / "settings.json", **_FILES}
+        return words.settings_file(self, place, scope, files)
 
     def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
         """Returns the settings with our hooks."""
@@ -254,7 +235,7 @@ def _renamed(line: bytes, old: str | None, new: str) -> bytes:
     if not old or b'"projectHash"' not in line:
         return line
     try:
-        if decode(_HEADER, line).sessionId != old:
+        if records.decode(_HEADER, line).sessionId != old:
             return line
     except _UNREADABLE:
         return line
@@ -262,18 +243,13 @@ def _renamed(line: bytes, old: str | None, new: str) -> bytes:
     return re.sub(name, rb'\g<1>"' + new.encode() + b'"', line, count=1)
 
 
-def _text(payload: Mapping[str, Any], name: str) -> str | None:
-    found = payload.get(name)
-    return found if isinstance(found, str) and found else None
-
-
 def _messages(raw: bytes) -> Iterator[_Record]:
     for line in raw.split(b"\n"):
         try:
-            record = decode(_RECORD, line)
+            record = records.decode(_RECORD, line)
             inner = [record]
             if record.patch is not None:
-                inner = [decode(_RECORD, one) for one in record.patch.messages]
+                inner = [records.decode(_RECORD, one) for one in record.patch.messages]
         except _UNREADABLE:
             continue
         yield from (one for one in inner if one.type in _SPOKEN)

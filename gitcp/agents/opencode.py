@@ -18,9 +18,8 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.agents import client as words
+from gitcp.agents import records
 from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
-from gitcp.agents.records import decode
-from gitcp.errors import UsageError
 
 # what the plugin calls us for -> what it means
 _HOOKS: Final = {
@@ -35,6 +34,8 @@ _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
 # As a whole string of the JSON, and not within the text of another.
 _ID = re.compile(rb'(?<!\\)"((ses|msg|prt)_([0-9a-f]{12}))[0-9A-Za-z]{14}"')
+
+_FILES: Final = {"project": Path(".opencode/plugin/gitcp.js")}
 
 
 class _Time(msgspec.Struct):
@@ -80,11 +81,11 @@ class OpenCode:
         """Returns what a call of the plugin means."""
         del environment
         what = _HOOKS.get(hook)
-        session = _text(payload, "session_id")
+        session = records.text(payload, "session_id")
         if what is None or session is None:
             return None
-        prompt = _text(payload, "prompt_id")
-        described = _text(payload, "session")
+        prompt = records.text(payload, "prompt_id")
+        described = records.text(payload, "session")
         parent = _parent(described)
         content = _content(payload, prompt if what == words.TURN_START else None)
         carried: list[Source] = []
@@ -98,13 +99,13 @@ class OpenCode:
             carried.append(Source("", content=content))
             if described is not None:
                 carried.append(Source(_SESSION, content=described.encode()))
-        tool = _text(payload, "tool")
+        tool = records.text(payload, "tool")
         return Event(
             what,
             session,
-            _text(payload, "cwd") or "/",
+            records.text(payload, "cwd") or "/",
             prompt=prompt,
-            asked=_text(payload, "prompt"),
+            asked=records.text(payload, "prompt"),
             tools=(tool,) if tool else (),
             carried=tuple(carried),
         )
@@ -134,24 +135,14 @@ class OpenCode:
 
     def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
         """Returns the first message that was not copied; "" if none was, None if all."""
-        shares = False
-        for one in _messages(content):
-            if one.id and _identity(one) not in copied:
-                return one.id if shares else ""
-            shares = True
-        return None if shares else ""
+        messages = ((one.id, _identity(one)) for one in _messages(content))
+        return records.first_not_in(messages, copied)
 
     def position(self, content: bytes, ident: str) -> int | None:
         """Returns where a message begins."""
-        needle = f'"{ident}"'.encode()
-        at = 0
-        while (at := content.find(needle, at)) >= 0:
-            start = content.rfind(b"\n", 0, at) + 1
-            end = content.find(b"\n", at)
-            end = end if end >= 0 else len(content)
-            if any(one.id == ident for one in _messages(content[start:end])):
+        for start, line in records.mentions(content, ident):
+            if any(one.id == ident for one in _messages(line)):
                 return start
-            at = end
         return None
 
     def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
@@ -192,21 +183,10 @@ class OpenCode:
 
     def settings(self, scope: str, place: Place) -> Path:
         """Returns the plugin's file for a scope."""
-        if scope == "user":
-            own = place.environment.get("XDG_CONFIG_HOME")
-            config = Path(own) if own else place.home / ".config"
-            return config / "opencode" / "plugin" / "gitcp.js"
-        if scope != "project":
-            raise UsageError(
-                f"OpenCode has no plugins for --scope {scope}",
-                hint="use --scope user or --scope project",
-            )
-        if place.top is None:
-            raise UsageError(
-                "--scope project needs a project, and this is no git repository",
-                hint="go to one, or use --scope user",
-            )
-        return place.top / ".opencode" / "plugin" / "gitcp.js"
+        own = place.environment.get("XDG_CONFIG_HOME")
+        config = Path(own) if own else place.home / ".config"
+        files = {"user": config / "opencode" / "plugin" / "gitcp.js", **_FILES}
+        return words.settings_file(self, place, scope, files)
 
     def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
         """Returns the plugin.
@@ -267,11 +247,6 @@ class _Document(msgspec.Struct):
     info: _Session
 
 
-def _text(payload: Mapping[str, Any], name: str) -> str | None:
-    found = payload.get(name)
-    return found if isinstance(found, str) and found else None
-
-
 def _parent(described: str | None) -> str | None:
     """Returns the session that a session works for, if it is a subagent's."""
     if described is None:
@@ -299,7 +274,7 @@ def _content(payload: Mapping[str, Any], without: str | None) -> bytes | None:
 def _messages(raw: bytes) -> Iterator[_Info]:
     for line in raw.split(b"\n"):
         try:
-            info = decode(_RECORD, line).info
+            info = records.decode(_RECORD, line).info
         except _UNREADABLE:
             continue
         if info.role is not None:

@@ -1,7 +1,13 @@
-"""Decoding a client's records, whatever their JavaScript wrote into them."""
+"""Reading clients' records: what all of their modules do alike.
 
+Clients write JavaScript's JSON, a line for each record; hooks send an object.
+"""
+
+import os
 import re
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -30,3 +36,52 @@ def decode(decoder: "msgspec.json.Decoder[T]", raw: bytes | msgspec.Raw) -> T:
 
 def _whole(match: "re.Match[bytes]") -> bytes:
     return match[1] or rb"\ufffd"
+
+
+def lines(raw: bytes) -> Iterator[bytes]:
+    """Yields the lines that are not empty, one after the other: files are large."""
+    at = 0
+    while at < len(raw):
+        end = raw.find(b"\n", at)
+        end = len(raw) if end < 0 else end
+        if end > at:
+            yield raw[at:end]
+        at = end + 1
+
+
+def mentions(raw: bytes, ident: str) -> Iterator[tuple[int, bytes]]:
+    """Yields each line that has an id as a string, and where it begins."""
+    needle = f'"{ident}"'.encode()
+    at = 0
+    while (at := raw.find(needle, at)) >= 0:
+        start = raw.rfind(b"\n", 0, at) + 1
+        end = raw.find(b"\n", at)
+        at = len(raw) if end < 0 else end
+        yield start, raw[start:at]
+
+
+def first_not_in(
+    messages: Iterable[tuple[str | None, str]], copied: frozenset[str]
+) -> str | None:
+    """Returns the id of the first message whose identity is not among the copied ones.
+
+    Messages are ids with identities. "" where none was copied, None where all were.
+    """
+    shares = False
+    for ident, identity in messages:
+        if ident and identity not in copied:
+            return ident if shares else ""
+        shares = True
+    return None if shares else ""
+
+
+def text(payload: Mapping[str, Any], name: str) -> str | None:
+    """Returns a text that a hook sent; None where it sent none."""
+    found = payload.get(name)
+    return found if isinstance(found, str) and found else None
+
+
+def path(payload: Mapping[str, Any], name: str) -> Path | None:
+    """Returns an absolute path that a hook sent."""
+    found = text(payload, name)
+    return Path(found) if found and os.path.isabs(found) else None
