@@ -28,9 +28,9 @@ from pathlib import Path
 from hooks import Agent
 from gitcp.agents import registry
 from gitcp.ops.agents import turns
-home, top, ident, turns = sys.argv[2:]
+home, top, ident, count = sys.argv[2:]
 agent, client = Agent(Path(home), Path(top), ident), registry.client("claude-code")
-for turn in range(int(turns)):
+for turn in range(int(count)):
     agent.speak()
     (Path(top) / "turn.txt").write_text(str(turn))
     raw = json.dumps(agent.payload("Stop")).encode()

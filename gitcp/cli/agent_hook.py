@@ -29,7 +29,7 @@ def run(agent: str, event: str, directory: str = ".") -> None:
                 return
             workspace = turns.workspace_of(found)
         left = workspace.settings.hook_timeout - (time.monotonic() - started)
-        with limited(left, what):
+        with limited(left, what), workspace.repository.objects.few_reads():
             turns.handle(workspace, client, found)
 
     guarded(what, work, directory=where)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.errors import CorruptError
 from gitcp.format import tree as trees
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 IN_MEMORY = 8 * 1024 * 1024
 _CHUNK = 1024 * 1024
 _CACHED_TREES = 20_000
+# So many reads by git take as long as it takes to load libgit2.
+_FEW = 200
 # `<oid> <kind> <size>`; `<oid> missing` has one word less.
 _HEAD_WORDS = 3
 
@@ -44,7 +46,7 @@ class Objects:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._batch: process.Process | None = None
+        self._asked: _Asked | None = None
         self._trees: dict[bytes, trees.Tree] = {}
         self._pinned: dict[bytes, trees.Tree] = {}
 
@@ -59,37 +61,28 @@ class Objects:
 
     @contextmanager
     def few_reads(self) -> Iterator[None]:
-        """Has git read the objects in here: it starts sooner than libgit2 loads.
+        """Has git read the first objects in here: it starts sooner than libgit2 loads.
 
-        Worth it for a few hundred; each costs some ten times as much.
+        Each costs some ten times as much, so after a few hundred libgit2 is loaded after
+        all. For one thread.
         """
-        self._batch = process.start(
-            ["cat-file", "--batch"], cwd=self._directory.parent, stdin=process.PIPE
-        )
+        self._asked = _Asked(self._directory.parent)
         try:
             yield
         finally:
-            batch, self._batch = self._batch, None
-            batch.communicate()
+            asked, self._asked = self._asked, None
+            asked.close()
 
-    def _ask(self, batch: process.Process, oid: bytes) -> tuple[str, bytes]:
-        assert batch.stdin is not None
-        assert batch.stdout is not None
-        batch.stdin.write(oid.hex().encode() + b"\n")
-        batch.stdin.flush()
-        head = batch.stdout.readline().split()
-        if len(head) != _HEAD_WORDS:
-            raise KeyError(oid.hex())
-        size = int(head[2])
-        data = batch.stdout.read(size + 1)[:size]
-        kind = head[1].decode()
-        # Git does not compare what it reads with the id.
-        if object_id(kind, data) != oid:
-            raise ValueError("its content does not match its id")
-        return kind, data
+    def _git(self) -> "_Asked | None":
+        """Returns the git to ask, where that is the quicker way."""
+        asked = self._asked
+        few = asked is not None and asked.count < _FEW and "_odb" not in self.__dict__
+        return asked if few else None
 
     def exists(self, oid: bytes) -> bool:
         """Whether the object is there."""
+        if (asked := self._git()) and asked.header(oid):
+            return True
         odb = self._odb
         return odb.exists(self._id(raw=oid))
 
@@ -99,6 +92,8 @@ class Objects:
         Raises:
             CorruptError: it is missing or damaged.
         """
+        if (asked := self._git()) and (found := asked.header(oid)):
+            return found
         odb = self._odb
         try:
             kind, size = odb.read_header(self._id(raw=oid))
@@ -112,18 +107,17 @@ class Objects:
         Raises:
             CorruptError: it is missing, damaged, or of another kind.
         """
-        if self._batch is not None:
-            try:
-                found, data = self._ask(self._batch, oid)
-            except (KeyError, ValueError, OSError) as exc:
-                raise _damaged(oid, exc) from exc
-        else:
+        asked = self._git()
+        answer = asked.read(oid) if asked else None
+        if answer is None:
+            # Where git did not have it whole, libgit2 says what is wrong with it.
             odb = self._odb
             try:
                 number, data = odb.read(self._id(raw=oid))
             except self._errors as exc:
                 raise _damaged(oid, exc) from exc
-            found = _KINDS[number]
+            answer = _KINDS[number], data
+        found, data = answer
         if found != kind:
             raise CorruptError(
                 f"the object {oid.hex()} is a {found}, not a {kind}",
@@ -197,6 +191,76 @@ class Objects:
             reader.communicate()
         if reader.returncode or digest.digest() != oid:
             raise _damaged(oid, ValueError("its content does not match its id"))
+
+
+class _Asked:
+    """Git, asked for one object after the other.
+
+    Two processes, each started when it is wanted: the one command that does both,
+    `cat-file --batch-command`, is younger than the oldest git that gitcp works with.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.count = 0
+        self._cwd = directory
+        self._running: dict[str, process.Process] = {}
+
+    def read(self, oid: bytes) -> tuple[str, bytes] | None:
+        """Returns kind and content; None where git does not have it, or not whole."""
+        found = self._ask("--batch", oid)
+        # Git does not compare what it reads with the id.
+        if found is None or object_id(found.kind, found.data) != oid:
+            return None
+        return found.kind, found.data
+
+    def header(self, oid: bytes) -> tuple[str, int] | None:
+        """Returns kind and size; None where git does not have it."""
+        found = self._ask("--batch-check", oid)
+        return found and (found.kind, found.size)
+
+    def _ask(self, how: str, oid: bytes) -> "_Answer | None":
+        self.count += 1
+        # Where an answer is not read to its end, as when a hook's time is over, the next
+        # would begin with the rest of it: such a git is not asked again.
+        running = self._running.pop(how, None) or process.start(
+            ["cat-file", how], cwd=self._cwd, stdin=process.PIPE
+        )
+        assert running.stdin is not None
+        assert running.stdout is not None
+        try:
+            running.stdin.write(oid.hex().encode() + b"\n")
+            running.stdin.flush()
+            words = running.stdout.readline().split()
+            answer = None
+            if len(words) == _HEAD_WORDS:
+                size = int(words[2])
+                data = running.stdout.read(size + 1)[:size] if how == "--batch" else b""
+                answer = _Answer(words[1].decode(), size, data)
+        except OSError:
+            _end(running)
+            return None
+        except BaseException:
+            _end(running)
+            raise
+        self._running[how] = running
+        return answer
+
+    def close(self) -> None:
+        """Lets git go."""
+        for running in self._running.values():
+            _end(running)
+        self._running.clear()
+
+
+class _Answer(NamedTuple):
+    kind: str
+    size: int
+    data: bytes
+
+
+def _end(running: process.Process) -> None:
+    running.kill()
+    running.communicate()
 
 
 def _damaged(oid: bytes, cause: Exception) -> CorruptError:

@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -328,7 +327,9 @@ def _remove(directory: Path) -> None:
     """Removes a transaction's directory, `owner` last: without it, it is empty."""
     for path in directory.iterdir():
         if path.is_dir() and not path.is_symlink():
-            # The repository that an import fetches into.
+            # The repository that an import fetches into, and nearly always absent.
+            import shutil  # noqa: PLC0415
+
             shutil.rmtree(path)
         elif path.name != OWNER:
             path.unlink(missing_ok=True)

@@ -9,9 +9,10 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from gitcp.errors import UnsafePathError
 from gitcp.format import tree as trees
@@ -46,16 +47,15 @@ class _Child(NamedTuple):
     special: bool
 
 
-@dataclass
-class Found:
+class Found(msgspec.Struct):
     """What a scan found.
 
     `look` are the paths to read; `gone` those to take out, with all below them;
     `wanted`, after a whole scan, everything that belongs to the snapshot.
     """
 
-    look: set[bytes] = field(default_factory=set)
-    gone: set[bytes] = field(default_factory=set)
+    look: set[bytes] = msgspec.field(default_factory=set)
+    gone: set[bytes] = msgspec.field(default_factory=set)
     wanted: set[bytes] | None = None
 
 

@@ -5,9 +5,17 @@ import zlib
 import pytest
 
 from gitcp.errors import CorruptError
+from gitcp.git import process
 from gitcp.git.objects import object_id
 from gitcp.git.repository import discover
-from tests.support.gitrepo import git_line, run_gitcp
+from tests.support.gitrepo import git, git_line, run_gitcp
+
+
+def stored(repo, data):
+    """Has git store a blob, and returns its id."""
+    return bytes.fromhex(
+        git(repo, "hash-object", "-w", "--stdin", input=data).decode().strip()
+    )
 
 
 def test_a_few_reads_by_git_are_the_same_reads(repo):
@@ -29,6 +37,67 @@ def test_git_is_not_believed_where_content_and_id_differ(repo):
         objects.blob(oid)
     with pytest.raises(CorruptError, match="damaged"):
         objects.blob(oid)
+
+
+def test_git_gives_what_has_the_id_and_no_replacement(repo):
+    oid, other = stored(repo, b"true"), stored(repo, b"other")
+    git(repo, "replace", oid.hex(), other.hex())
+    objects = discover(repo).objects
+    with objects.few_reads():
+        assert objects.blob(oid) == b"true"
+        assert objects.header(oid) == ("blob", 4)
+        assert objects.exists(other)
+        assert not objects.exists(b"\1" * 20)
+
+
+def test_an_object_that_git_chokes_on_is_called_damaged(repo):
+    oids = [stored(repo, b"one"), stored(repo, b"two")]
+    path = repo / ".git" / "objects" / oids[0].hex()[:2] / oids[0].hex()[2:]
+    path.chmod(0o600)
+    path.write_bytes(b"no zlib at all")
+    objects = discover(repo).objects
+    with objects.few_reads():
+        with pytest.raises(CorruptError, match="damaged"):
+            objects.blob(oids[0])
+        assert objects.blob(oids[1]) == b"two"
+
+
+def test_many_reads_are_left_to_libgit2(repo, monkeypatch):
+    head = bytes.fromhex(git_line(repo, "rev-parse", "HEAD"))
+    objects = discover(repo).objects
+    with objects.few_reads():
+        for _ in range(200):
+            objects.commit(head)
+        assert "_odb" not in vars(objects)
+        monkeypatch.setattr(process, "start", None)
+        objects.commit(head)
+        assert "_odb" in vars(objects)
+
+
+def test_after_an_answer_that_was_cut_off_git_is_asked_anew(repo, monkeypatch):
+    oid = stored(repo, b"x" * 99)
+    head = bytes.fromhex(git_line(repo, "rev-parse", "HEAD"))
+    objects = discover(repo).objects
+
+    class _OverError(Exception):
+        """A hook's time is over, in the middle of an answer."""
+
+    class _Cut:
+        """Compared with the first line of an answer; the rest is not read yet."""
+
+        def __eq__(self, other):
+            raise _OverError
+
+        __hash__ = None
+
+    with objects.few_reads():
+        assert objects.blob(oid) == b"x" * 99
+        with monkeypatch.context() as patched:
+            patched.setattr("gitcp.git.objects._HEAD_WORDS", _Cut())
+            with pytest.raises(_OverError):
+                objects.blob(oid)
+        assert objects.commit(head).tree
+        assert "_odb" not in vars(objects)
 
 
 def test_what_is_missing_is_named_by_both(repo):

@@ -42,6 +42,11 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
     transcript: str | None = None
     seen: float = 0.0
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the session goes on where it did."""
+        return self.session is not None and self.superseded is None
+
 
 def find(workspace: Workspace, agent: str, agent_session: str) -> Binding | None:
     """Returns where a session of an agent grows, or None."""

@@ -24,9 +24,9 @@ def settle(
     The session of the result is None where the client forked, and has written nothing
     yet that would tell from what.
     """
+    if binding is not None and binding.is_settled:
+        return binding
     if binding is not None and binding.session is not None:
-        if binding.superseded is None:
-            return binding
         return _goes_on(workspace, binding) or _new(workspace, client, event)
     content = _content(client, event)
     if content:

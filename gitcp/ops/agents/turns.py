@@ -151,10 +151,14 @@ def _save(
     trigger: str,
 ) -> Checkpoint | None:
     # Most calls of hooks come here with nothing to do, and the client waits for them.
-    from gitcp.ops.agents import forks, transcripts  # noqa: PLC0415
+    from gitcp.ops.agents import transcripts  # noqa: PLC0415
     from gitcp.ops.save import Request, save  # noqa: PLC0415
 
-    bound = forks.settle(workspace, client, event, binding)
+    bound = binding
+    if bound is None or not bound.is_settled:
+        from gitcp.ops.agents import forks  # noqa: PLC0415
+
+        bound = forks.settle(workspace, client, event, binding)
     note = _note(event, bound, trigger)
     if bound.session is None:
         # A fork of which the client has written nothing yet: only the files are there
