@@ -64,13 +64,16 @@ def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
 def reader(out: Output) -> "Workspace":
     """Opens the workspace for a command that only looks.
 
-    What it may come to read stays until it ends, whatever is pruned meanwhile.
+    What it may come to read stays until it ends, whatever is pruned meanwhile. Most read
+    little, and git does that sooner than libgit2 loads.
     """
     from gitcp.git.readers import reading
     from gitcp.ops.workspace import open_workspace
 
     workspace = open_workspace(out.directory)
-    click.get_current_context().with_resource(reading(workspace.repository))
+    context = click.get_current_context()
+    context.with_resource(reading(workspace.repository))
+    context.with_resource(workspace.repository.objects.few_reads())
     return workspace
 
 

@@ -46,7 +46,8 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
         if settings.auto_push and remote == settings.remote:
             write(directory, what, started, _push(directory, remote))
         return
-    with limited(workspace.settings.hook_timeout, what):
+    few_reads = workspace.repository.objects.few_reads()
+    with limited(workspace.settings.hook_timeout, what), few_reads:
         from gitcp.ops.githooks import events
 
         events.patient(workspace)

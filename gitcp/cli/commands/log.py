@@ -1,7 +1,6 @@
 """gitcp log."""
 
 from collections.abc import Iterator
-from contextlib import nullcontext
 from itertools import islice
 
 import click
@@ -12,12 +11,8 @@ from gitcp.cli.options import command, left_out, reader
 from gitcp.cli.render import changed, when, width
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.ops.select import split
-from gitcp.ops.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store, require_tip
-
-# Checkpoints whose objects git reads sooner than libgit2 loads.
-_FEW = 50
 
 
 def _newest_first(store: Store, unreadable: list[str]) -> Iterator[Checkpoint]:
@@ -109,21 +104,6 @@ def log_command(
 ) -> int:
     """List checkpoints, newest first."""
     workspace = reader(out)
-    few = count is not None and count <= _FEW and not everything
-    objects = workspace.repository.objects
-    with objects.few_reads() if few else nullcontext():
-        return _show(out, workspace, count, where, everything=everything, graph=graph)
-
-
-def _show(
-    out: Output,
-    workspace: Workspace,
-    count: int | None,
-    where: str | None,
-    *,
-    everything: bool,
-    graph: bool,
-) -> int:
     unreadable: list[str] = []
     store = workspace.store
     current = workspace.current()

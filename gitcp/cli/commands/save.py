@@ -172,6 +172,7 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
     if given["label"] is not None:
         _check_label(given["label"])
     workspace = open_workspace(out.directory)
+    ctx.with_resource(workspace.repository.objects.few_reads())
     current = workspace.current()
     session, branch = current.session, current.branch
     if given["where"] is not None:
