@@ -17,19 +17,29 @@ from gitcp.format.log import Decision
 # names, without case and separators -> what they stand for
 _FIELDS = {
     "time": "timestamp created createdat date datetime time savedat saved when",
-    "summary": "summary title note message description headline",
-    "task": "currenttask task goal objective workingon",
-    "active": "activefiles files active filesinwork modifiedfiles keyfiles changedfiles",
-    "decision": "decisions decision decided keydecisions decisionsmade",
+    "summary": "summary title note message description headline sessionsummary",
+    "task": "currenttask task goal objective objectives workingon",
+    "active": "activefiles files active filesinwork modifiedfiles keyfiles changedfiles"
+    " filestouched filesmodified",
+    "decision": "decisions decision decided keydecisions decisionsmade"
+    " technicaldecisions architecturaldecisions",
     "tried": "tried attempted attempts deadends failed failedapproaches failedattempts"
     " whatwastried triedandfailed whatdidntwork",
-    "next": "nextsteps next nextstep nextactions todo todos remaining",
+    "next": "nextsteps next nextstep nextactions todo todos remaining whatsnext"
+    " nextsession fornextsession openwork openfollowups followups",
     "fact": "facts casefacts keyfacts",
     "bug": "bugs bugsfound issues",
-    "note": "notes learnings remarks",
+    "note": "notes learnings remarks accomplished whatwasaccomplished taskscompleted"
+    " completedtasks",
 }
 _MEANS = {name: kind for kind, names in _FIELDS.items() for name in names.split()}
 _WHY = frozenset({"why", "reason", "rationale", "because", "result", "outcome"})
+# As in `Next steps (suggested)`.
+_ASIDE = re.compile(r"\([^()]*\)")
+# A rule, or a label in bold alone in its line.
+_IDLE = re.compile(r"[ \t]*(?:([-*_])([ \t]*\1){2,}|\*\*[^*]+(?:\*\*:|:\*\*))[ \t]*")
+# A path with something said about it.
+_CODE = re.compile(r"`([^`]+)`")
 _HEADING = re.compile(r"#{1,6}[ \t]+(.*?)[ \t#]*")
 _BULLET = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(.*)")
 _STAMP = re.compile(
@@ -62,7 +72,7 @@ def read(text: str, name: str) -> Page:
         elif kind == "summary":
             summary = summary or " ".join(_texts(value)) or None
         elif kind == "active":
-            paths = tuple(_texts(value))
+            paths = tuple(map(_path, _texts(value)))
             if paths:
                 entries.append(Decision("files in work", kind="active", paths=paths))
         else:
@@ -81,7 +91,13 @@ def read(text: str, name: str) -> Page:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).lower()
+    """Returns a name without case, separators and what it says in brackets."""
+    return re.sub(r"[\W_]", "", _ASIDE.sub("", name)).lower()
+
+
+def _path(text: str) -> str:
+    code = _CODE.match(text)
+    return code[1] if code is not None else text
 
 
 def _known(fields: dict[str, Value]) -> Iterator[tuple[str, Value]]:
@@ -101,7 +117,7 @@ def _sections(body: str) -> Iterator[tuple[str, Value]]:
     for line in [*body.split("\n"), "# end"]:
         heading = _HEADING.fullmatch(line.rstrip())
         if heading is None:
-            lines.append(line)
+            lines.append("" if _IDLE.fullmatch(line) else line)
             continue
         if kind is not None and "\n".join(lines).strip():
             yield kind, _items("\n".join(lines))

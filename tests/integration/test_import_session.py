@@ -201,3 +201,45 @@ def test_a_time_comes_from_the_name_where_the_page_has_none(monkeypatch):
 def test_entries_with_reasons_in_many_spellings(text):
     [found] = notes.read(text, "x.md").entries
     assert (found.kind, found.text, found.why) == ("tried", "HS256", "leaked")
+
+
+def test_a_page_of_headings_alone_as_skills_write_them():
+    text = """# Session Handoff: 2026-03-01
+
+**Branch**: fix/rates
+
+## Session Summary
+
+The rates are a table now.
+
+---
+
+### Technical Decisions
+- A table, as they change each year
+
+### Modified Files
+- `invoice.py` - the table
+
+## What's Next (Open Work)
+
+**Objectives**:
+- [ ] Ask for the rates of 2027
+
+## Next Steps (Suggested)
+
+1. Run the tests
+
+## Results
+
+| a | b |
+|---|---|
+"""
+    page = notes.read(text, "checkpoints/2026-03-01T10-00-00-HANDOFF.md")
+    assert page.summary == "The rates are a table now."
+    assert [(one.kind, one.text, one.paths) for one in page.entries] == [
+        ("note", "The rates are a table now.", ()),
+        ("decision", "A table, as they change each year", ()),
+        ("active", "files in work", ("invoice.py",)),
+        ("next", "Ask for the rates of 2027", ()),
+        ("next", "Run the tests", ()),
+    ]
