@@ -90,10 +90,11 @@ class OpenCode:
         content = _content(payload, prompt if what == words.TURN_START else None)
         carried: list[Source] = []
         if parent is not None:
-            if what != words.TURN_END:
+            if what == words.TURN_START:
                 return None
-            what = words.SUBAGENT_STOP
-            carried.append(Source(f"{session}.jsonl", content=content))
+            if what == words.TURN_END:
+                what = words.SUBAGENT_STOP
+                carried.append(Source(f"{session}.jsonl", content=content))
             session = parent
         elif content is not None:
             carried.append(Source("", content=content))

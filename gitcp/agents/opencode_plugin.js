@@ -83,9 +83,12 @@ export const Gitcp = async ({ client, directory }) => ({
     )
   }),
   "tool.execute.after": quietly(async (given) => {
+    const id = given.sessionID
+    // It says whether it is a subagent's.
+    const session = await client.session.get({ path: { id } })
     await call(
       "tool.execute.after",
-      { session_id: given.sessionID, tool: given.tool },
+      { session_id: id, tool: given.tool, session: JSON.stringify(session.data) },
       directory,
     )
   }),

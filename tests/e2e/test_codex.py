@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(
         PROGRAM is None, reason="there is no codex (npm i @openai/codex)"
     ),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
 ]
 
 SCRIPT = {
@@ -46,6 +46,8 @@ def project(repo, tmp_path):
         found = Project(repo, tmp_path, server)
         done = found.gitcp("install", "codex")
         assert done["done"][0]["path"] == str(found.home / "hooks.json")
+        # How long a hook may take is another test's matter, not one of a busy machine.
+        found.gitcp("config", "hookTimeout", "60s")
         yield found
 
 
@@ -170,7 +172,7 @@ def test_a_linked_work_tree_has_a_line_of_its_own(project):
 
 def test_without_trust_or_without_gitcp_the_client_is_the_same(project):
     project.codex("turn one", trust=False)
-    assert not (project.top / ".git" / "gitcp").exists()
+    assert project.gitcp("log", "--all")["checkpoints"] == []
     hooks = project.home / "hooks.json"
     text = hooks.read_text().replace("gitcp hook", "gone/gitcp hook")
     hooks.write_text(text)

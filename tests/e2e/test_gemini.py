@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(
         GEMINI is None, reason="there is no gemini (npm i @google/gemini-cli)"
     ),
-    pytest.mark.timeout(280),
+    pytest.mark.timeout(600),
 ]
 
 SCRIPT = {
@@ -103,6 +103,8 @@ def project(repo, tmp_path):
     with ModelServer(SCRIPT) as server:
         found = Project(repo, tmp_path / "home", server)
         found.gitcp("install", "gemini")
+        # How long a hook may take is another test's matter, not one of a busy machine.
+        found.gitcp("config", "hookTimeout", "60s")
         yield found
 
 
@@ -175,7 +177,7 @@ def test_without_gitcp_the_client_is_the_same(project):
     session = project.gemini("another way")
     assert session
     assert (project.top / "new.txt").read_bytes() == b"n"
-    assert not (project.top / ".git" / "gitcp").exists()
+    assert project.gitcp("log", "--all")["checkpoints"] == []
 
 
 def test_uninstall_leaves_the_settings_as_they_were(project):
