@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import pwd
 import shutil
 import socket
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -32,9 +35,32 @@ def program(name: str) -> str:
     return found
 
 
+class Host(NamedTuple):
+    """A machine that servers run on; `prefix` starts a program there."""
+
+    address: str = "127.0.0.1"
+    prefix: tuple[str, ...] = ()
+
+    def reach(self, port: int) -> None:
+        """Connects to a port of it, from itself.
+
+        Raises:
+            OSError: nobody listens.
+        """
+        connect = f"import socket; socket.create_connection(('{self.address}', {port}))"
+        if not self.prefix:
+            socket.create_connection((self.address, port), timeout=1).close()
+        elif subprocess.run(
+            [*self.prefix, sys.executable, "-c", connect],
+            stderr=subprocess.DEVNULL,
+            check=False,
+        ).returncode:
+            raise ConnectionRefusedError
+
+
 @contextlib.contextmanager
-def running(args: list[str], port: int, log: Path) -> Iterator[None]:
-    """Runs a server until the end, once it answers."""
+def running(args: list[str], log: Path, reach: Callable[[], None]) -> Iterator[None]:
+    """Runs a server until the end, once it answers; `reach` raises OSError till then."""
     with log.open("wb") as out:
         server = subprocess.Popen(
             args,
@@ -48,10 +74,8 @@ def running(args: list[str], port: int, log: Path) -> Iterator[None]:
         while True:
             if server.poll() is not None:
                 raise AssertionError(f"{args[0]} ended: {log.read_text()}")
-            with (
-                contextlib.suppress(OSError),
-                socket.create_connection(("127.0.0.1", port), timeout=1),
-            ):
+            with contextlib.suppress(OSError):
+                reach()
                 break
             if time.monotonic() > deadline:
                 raise AssertionError(f"{args[0]} does not answer: {log.read_text()}")
@@ -64,22 +88,25 @@ def running(args: list[str], port: int, log: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def git_daemon(base: Path) -> Iterator[str]:
+def git_daemon(base: Path, host: Host | None = None) -> Iterator[str]:
     """Serves what is below a directory; yields the URL of the directory."""
     port = free_port()
+    host = host or Host()
     args = [
+        *host.prefix,
         "git",
         "daemon",
         "--reuseaddr",
         "--export-all",
         "--enable=receive-pack",
-        "--listen=127.0.0.1",
+        f"--listen={host.address}",
         f"--port={port}",
         f"--base-path={base}",
         str(base),
     ]
-    with running(args, port, base / "daemon.log"):
-        yield f"git://127.0.0.1:{port}"
+    reach = functools.partial(host.reach, port)
+    with running(args, base / "daemon.log", reach):
+        yield f"git://{host.address}:{port}"
 
 
 @contextlib.contextmanager
@@ -117,15 +144,18 @@ setenv.set-environment = (
   "GIT_CONFIG_VALUE_0" => "*",
 )
 """)
-    with running([lighttpd, "-D", "-f", str(config)], port, base / "lighttpd.log"):
+    args = [lighttpd, "-D", "-f", str(config)]
+    reach = functools.partial(Host().reach, port)
+    with running(args, base / "lighttpd.log", reach):
         yield f"http://127.0.0.1:{port}/git"
 
 
 @contextlib.contextmanager
-def ssh_server(base: Path) -> Iterator[tuple[str, str]]:
+def ssh_server(base: Path, host: Host | None = None) -> Iterator[tuple[str, str]]:
     """Yields the URL of the root directory, and the ssh command with a key for it."""
     sshd = program("sshd")
     port = free_port()
+    machine = host or Host()
     place = base / "ssh"
     place.mkdir(mode=0o700)
     for name in ("host", "user"):
@@ -144,7 +174,7 @@ def ssh_server(base: Path) -> Iterator[tuple[str, str]]:
         )
     shutil.copy(place / "user.pub", place / "authorized")
     (place / "config").write_text(f"""
-ListenAddress 127.0.0.1
+ListenAddress {machine.address}
 Port {port}
 HostKey {place}/host
 AuthorizedKeysFile {place}/authorized
@@ -156,15 +186,17 @@ KbdInteractiveAuthentication no
 """)
     if os.getuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)
-    host = (place / "host.pub").read_text().split()
-    (place / "known").write_text(f"[127.0.0.1]:{port} {host[0]} {host[1]}\n")
-    with running([sshd, "-D", "-e", "-f", str(place / "config")], port, place / "log"):
+    key = (place / "host.pub").read_text().split()
+    (place / "known").write_text(f"[{machine.address}]:{port} {key[0]} {key[1]}\n")
+    args = [*machine.prefix, sshd, "-D", "-e", "-f", str(place / "config")]
+    reach = functools.partial(machine.reach, port)
+    with running(args, place / "log", reach):
         user = pwd.getpwuid(os.getuid()).pw_name
         command = (
             f"ssh -F none -i {place}/user -o IdentitiesOnly=yes -o IdentityAgent=none"
             f" -o UserKnownHostsFile={place}/known -o BatchMode=no"
         )
-        yield f"ssh://{user}@127.0.0.1:{port}", command
+        yield f"ssh://{user}@{machine.address}:{port}", command
 
 
 @contextlib.contextmanager
