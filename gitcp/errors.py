@@ -216,3 +216,22 @@ class RestoreInterruptedError(GitcpError):
 
     code = "restore-interrupted"
     exit_status = 25
+
+
+class EncryptionError(GitcpError):
+    """Encrypting or decrypting what is shared cannot be done as asked."""
+
+    code = "encryption"
+    exit_status = 26
+
+
+class NoKeyError(EncryptionError):
+    """None of the keys here opens what is encrypted."""
+
+    code = "no-key"
+
+
+class PlaintextError(EncryptionError):
+    """There is plaintext, or would be, where there has to be ciphertext."""
+
+    code = "plaintext"

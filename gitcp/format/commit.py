@@ -107,7 +107,7 @@ def parse_commit(raw: bytes) -> Commit:
 
 def trailer(commit: Commit, name: str) -> str | None:
     """Returns the value of one trailer, or None."""
-    return _pairs(commit).get(name)
+    return pairs(commit).get(name)
 
 
 def relink(
@@ -167,7 +167,8 @@ def purged(commit: Commit) -> frozenset[str]:
     )
 
 
-def _pairs(commit: Commit) -> dict[str, str]:
+def pairs(commit: Commit) -> dict[str, str]:
+    """Returns the trailers of gitcp in a message, by their names without `Gitcp-`."""
     last = commit.message.rstrip(b"\n").rpartition(b"\n\n")[2]
     return {
         match[1].decode(): match[2].decode()
@@ -180,7 +181,10 @@ def trailers_of(commit: Commit) -> Trailers | None:
     """Returns the trailers of a checkpoint, or None for any other commit."""
     if not commit.committer.startswith(WHO + b" "):
         return None
-    found = _pairs(commit)
+    found = pairs(commit)
+    if "Encrypted" in found:
+        # It only stands for one, and cannot be read as one (docs/format.md, 19).
+        return None
     try:
         ident, seq = found["Checkpoint"], int(found["Seq"])
         if not _ID.fullmatch(ident) or seq < 1:

@@ -10,6 +10,7 @@ SESSIONS = "refs/gitcp/s/"
 REMOTES = "refs/gitcp/r/"
 EFFECTS = "refs/gitcp/fx/"
 REMOTE_EFFECTS = "refs/gitcp/rfx/"
+ENCRYPTED = "refs/gitcp/e/"
 
 CHECKPOINT = b"checkpoint.json"
 SUMMARY = b"summary.md"

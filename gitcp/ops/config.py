@@ -9,7 +9,9 @@ from gitcp.errors import GitFailedError, UsageError
 from gitcp.git.repository import Repository
 from gitcp.ops.settings import KNOWN, Settings
 
-_MANY = frozenset({"include", "exclude", "triggers", "allowSecrets"})
+_MANY = frozenset(
+    {"include", "exclude", "triggers", "allowSecrets", "encryptTo", "identity"}
+)
 
 
 class Setting(NamedTuple):

@@ -56,6 +56,14 @@ KNOWN = {
     "pullMaxSize": ("4g", "a pull that brings more, unpacked, is refused"),
     "pullMaxFile": ("500m", "a pull that brings a larger file is refused"),
     "pullMaxObjects": ("500k", "a pull that brings more objects is refused"),
+    "encryptTo": (
+        "",
+        "whom to encrypt to: age or ssh keys, files of them; off (may be given many times)",
+    ),
+    "identity": (
+        "",
+        "files of the age or ssh keys that open what is pulled (may be given many times)",
+    ),
     "commitTrailer": (
         "false",
         "whether git's hooks name the checkpoint in a commit's message",
@@ -80,6 +88,8 @@ class Sharing(NamedTuple):
     secrets: str
     allow_secrets: frozenset[str]
     secrets_library: bool
+    encrypt_to: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
 
 
 class Settings(NamedTuple):
@@ -139,6 +149,8 @@ class Settings(NamedTuple):
                     word for given in many("allowSecrets") for word in _words(given)
                 ),
                 parse_flag(one("secretsLibrary"), "gitcp.secretsLibrary"),
+                tuple(filter(None, map(str.strip, many("encryptTo")))),
+                tuple(filter(None, map(str.strip, many("identity")))),
             ),
             parse_word(one("frequency"), "gitcp.frequency", FREQUENCIES),
             tuple(word for given in many("triggers") for word in _words(given)),

@@ -28,6 +28,8 @@ CREATED, FAST_FORWARD = "created", "fast-forward"
 UP_TO_DATE, FORKED, REJECTED = "up-to-date", "forked", "rejected"
 # Replaced by the same line without its oldest checkpoints.
 PRUNED = "pruned"
+# The same as before, encrypted to others.
+RE_ENCRYPTED = "re-encrypted"
 
 
 class Adopted(NamedTuple):

@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from gitcp.errors import CorruptError, TransferError
+from gitcp.errors import CorruptError, GitcpError, TransferError
 from gitcp.format import layout, safety
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import show_path
 from gitcp.format.commit import trailers_of
+from gitcp.format.encrypted import encrypted_of
 from gitcp.format.tree import DIRECTORY, GITLINK, LINK
 from gitcp.git import transport
 from gitcp.git.objects import BLOB, COMMIT, TREE
@@ -30,10 +31,15 @@ Key = tuple[str, str]
 
 
 class Fault(NamedTuple):
-    """Why something is refused; `unsafe` where it could write where it must not."""
+    """Why something is refused; `unsafe` where it could write where it must not.
+
+    `error` is the class to raise where it is neither that nor damage, with its `hint`.
+    """
 
     text: str
     unsafe: bool = False
+    error: type[GitcpError] | None = None
+    hint: str | None = None
 
 
 def branch_key(ref: str, prefix: str) -> Key | None:
@@ -168,7 +174,7 @@ class Judge:
         if self._size(oid) > _COMMIT_LIMIT:
             return Fault(f"the commit {oid.hex()} is too large"), None
         commit = self._objects.commit(oid)
-        if trailers_of(commit) is None:
+        if trailers_of(commit) is None and encrypted_of(commit) is None:
             return None, None
         if len(commit.parents) > 1:
             return Fault(f"the commit {oid.hex()} has more than one parent"), None

@@ -32,7 +32,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SKIP = "…"
 # Pages whose examples use an optional extra.
-NEEDS = {"langgraph.md": "langgraph.graph"}
+NEEDS = {"langgraph.md": "langgraph.graph", "encrypt.md": "pyrage"}
 IDENTITY = {
     f"GIT_{role}_{what}": value
     for role in ("AUTHOR", "COMMITTER")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import subprocess
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from gitcp.errors import CorruptError, FormatTooNewError, UsageError
 from gitcp.format import checkpoint as manifests
-from gitcp.format import log, tree
+from gitcp.format import encrypted, log, tree
 from gitcp.format.commit import (
     Trailers,
     encode_commit,
@@ -28,6 +30,7 @@ from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
 from gitcp.git.objects import BLOB, TREE, object_id
 from gitcp.git.pack import PackWriter
 from gitcp.names import decode, encode
+from gitcp.sharing.age import Identities
 from gitcp.store import origin
 from tests.support.gitrepo import git, make_repo
 
@@ -604,3 +607,48 @@ def test_a_pruning_is_said_once_and_a_note_cannot_say_it():
     made = relink(raw, tree=OID, parent=OID, message=once)
     assert trailers_of(parse_commit(made)) == said._replace(pruned="2b" * 6)
     assert relink(raw, tree=OID, parent=OID, message=parse_commit(raw).message) == raw
+
+
+# --- encrypted forms ----------------------------------------------------------------
+
+FORMS = DOCUMENT.read_text("utf-8").partition("## 19. Encrypted forms")[2]
+PATH = b"log/conversation/main/0000/00.jsonl"
+
+
+def test_row59_the_record_of_the_document_opens_with_its_key(tmp_path):
+    pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
+    key = re.search(r"`(AGE-SECRET-KEY-1[0-9A-Z]+)`", FORMS)
+    text = re.search(r"in base64:\n\n```\n(.+?)```", FORMS, re.DOTALL)
+    assert key is not None
+    assert text is not None
+    (tmp_path / "key").write_text(key[1])
+    opened = Identities([str(tmp_path / "key")], top=tmp_path).decrypt(
+        base64.b64decode(text[1])
+    )
+    header = zlib.decompress(opened).partition(b"\n")[0].decode()
+    assert f"begins\n`{header}`" in FORMS
+    found = encrypted.decode_record(opened)
+    assert found == encrypted.Record("vat", {PATH: b'{"a":1}\n'})
+    assert encrypted.encode_record("vat", found.files.items()) == opened
+    assert f"Its path: `{encrypted.record_name(PATH).decode()}`" in FORMS
+
+
+def test_row59_the_form_of_the_document():
+    raw, oid = re.search(
+        r"in section 13:\n\n```\n(.+?)```\n\nIts id: `([0-9a-f]{40})`", FORMS, re.DOTALL
+    ).groups()  # type: ignore[union-attr]
+    assert object_id("commit", raw.encode()).hex() == oid
+    commit = parse_commit(raw.encode())
+    said = encrypted.encrypted_of(commit)
+    assert said is not None
+    assert said.plain in VECTORS
+    # It only stands for a checkpoint.
+    assert trailers_of(commit) is None
+    made = encrypted.encode_commit(commit.tree, None, commit.epoch, said)
+    assert made == raw.encode()
+
+
+def test_row59_the_numbers_of_the_document():
+    assert encrypted.MARKER.decode().strip() in FORMS
+    assert f"at most {encrypted.RECORD_LIMIT:,} bytes" in FORMS
+    assert f"more than {encrypted.INLINE:,} bytes" in FORMS

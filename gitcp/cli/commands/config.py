@@ -13,7 +13,7 @@ from gitcp.ops.settings import KNOWN
 @command("config")
 @click.argument("key", required=False, metavar="[KEY")
 @click.argument("value", required=False, metavar="[VALUE]]")
-@click.option("--add", is_flag=True, help="Add a value to include, exclude or triggers")
+@click.option("--add", is_flag=True, help="Add a value to a setting that may have many")
 @click.option("--unset", is_flag=True, help="Go back to the default")
 def config_command(
     out: Output, key: str | None, value: str | None, add: bool, unset: bool

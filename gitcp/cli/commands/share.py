@@ -91,6 +91,11 @@ def _remote(workspace: Workspace, given: str | None) -> str:
     is_flag=True,
     help="Take checkpoints that were pruned here away there, too",
 )
+@click.option(
+    "--re-encrypt",
+    is_flag=True,
+    help="Encrypt all of it anew, to those whom gitcp.encryptTo names now",
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be sent")
 def push_command(
     out: Output,
@@ -98,6 +103,7 @@ def push_command(
     sessions: tuple[str, ...],
     allow: tuple[str, ...],
     pruned: bool,
+    re_encrypt: bool,
     dry_run: bool,
 ) -> None:
     """Send sessions to a remote, all of them where none is named.
@@ -107,6 +113,9 @@ def push_command(
 
     What would be sent is looked through for secrets first. Where there is one, nothing
     is sent: each is named by its place and a fingerprint, never by its value.
+
+    With the setting encryptTo the conversation, the log, notes and labels are encrypted
+    on the way out. Files of the project, and names of sessions, are not.
     """
     from gitcp.cli import findings
     from gitcp.ops.sharing import push as ops
@@ -120,6 +129,7 @@ def push_command(
         name,
         sessions,
         pruned=pruned,
+        re_encrypt=re_encrypt,
         dry_run=dry_run,
         scan=gate,
         progress=transfer_progress(out),

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from gitcp.errors import CorruptError, GitcpError, UnsafePathError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
+from gitcp.format.encrypted import encrypted_of
 from gitcp.git.remote import RefusedError
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
@@ -25,6 +26,11 @@ _MEMORY = 384 * 1024 * 1024
 _MANY = 20
 
 Fetch = Callable[[Quarantine, Limits], None]
+# Opens what is encrypted: the commits that tips stand for, and what is wrong with others.
+Open = Callable[
+    [Repository, Mapping[Key, str], Judge, Bounds],
+    tuple[dict[Key, str], dict[Key, Fault]],
+]
 
 
 class Judged(NamedTuple):
@@ -65,11 +71,14 @@ def judge(
     *,
     ledgers: Mapping[str, str],
     name: str = "quarantine",
+    unlock: Open | None = None,
 ) -> Judged:
     """Fetches into a quarantine and judges each branch and each ledger.
 
     `ours` are commits of this repository: what they reach is not looked at again. A
-    session whose ledger is unfit is so itself: what it did would not be known.
+    session whose ledger is unfit is so itself: what it did would not be known. What is
+    encrypted is opened by `unlock` and judged after that; `good` are the commits it
+    stands for.
 
     Raises:
         TransferError: git refuses what came, or it is more than may come.
@@ -84,11 +93,9 @@ def judge(
         quarantine.refuse_if_full()
         raise
     quarantine.growth()
-    refs = {f"{layout.SESSIONS}{key[0]}/{key[1]}": oid for key, oid in tips.items()}
-    repository = quarantine.repository(refs)
+    repository = quarantine.repository(_refs(tips))
     wanted = [*tips.values(), *ledgers.values()]
     incoming = take_stock(repository, wanted, ours, bounds=bounds, limits=limits)
-    theirs = Store(repository)
     court = Judge(repository, incoming)
     good: dict[Key, str] = {}
     bad: dict[Key, Fault] = {}
@@ -97,6 +104,17 @@ def judge(
         for component, oid in ledgers.items()
         if (fault := _ledger(repository, component, oid, incoming)) is not None
     }
+    if unlock is not None:
+        there = tips
+        tips, bad = unlock(repository, tips, court, bounds)
+        if any(there[key] != oid for key, oid in tips.items()):
+            repository = quarantine.repository(_refs(tips))
+            opened_too = take_stock(
+                repository, tips.values(), ours, bounds=bounds, limits=limits
+            )
+            incoming = {**incoming, **opened_too}
+            court = Judge(repository, incoming)
+    theirs = Store(repository)
     for key, oid in tips.items():
         _, fault = court.line(oid)
         fault = fault or _misnamed(theirs, key, oid) or unfit.get(key[0])
@@ -124,11 +142,18 @@ def _ledger(
     return Fault(f"the ledger of its steps: {joined(found)}") if found else None
 
 
+def _refs(tips: Mapping[Key, str]) -> dict[str, str]:
+    return {f"{layout.SESSIONS}{key[0]}/{key[1]}": oid for key, oid in tips.items()}
+
+
 def _misnamed(theirs: Store, key: Key, oid: str) -> Fault | None:
     """Returns what is wrong if a ref points to what is not a tip of that branch."""
     try:
         tip = theirs.checkpoint(oid)
         if tip is None:
+            raw = theirs.repository.objects.commit(bytes.fromhex(oid))
+            if encrypted_of(raw) is not None:
+                return Fault("it is encrypted: only `gitcp pull` opens it")
             return Fault(f"{oid} is no checkpoint")
         if (tip.trailers.session, tip.trailers.branch) != key:
             return Fault(f"{oid} is a checkpoint of another branch")
@@ -143,12 +168,17 @@ def _said(problem: Problem) -> str:
     return f"checkpoint {problem.checkpoint or '?'}: {where}{problem.problem}"
 
 
-def refusal(source: str, bad: Mapping[Key, Fault]) -> CorruptError | UnsafePathError:
+def refusal(source: str, bad: Mapping[Key, Fault]) -> GitcpError:
     """Returns the error for what was judged unfit."""
     said = f"{source}: {joined([fault.text for fault in bad.values()])}"
     hint = "nothing of it was adopted; do not use it"
     if any(fault.unsafe for fault in bad.values()):
         return UnsafePathError(said, hint=hint)
+    first = next(iter(bad.values()))
+    if first.error is not None and {fault.error for fault in bad.values()} == {
+        first.error
+    }:
+        return first.error(said, hint=first.hint)
     return CorruptError(said, hint=hint)
 
 

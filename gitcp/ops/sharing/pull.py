@@ -1,6 +1,7 @@
 """Pulling sessions: fetch, judge, adopt; never merge, never overwrite."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from gitcp.errors import BranchMovedError, NotFoundError, PartialError
@@ -12,6 +13,7 @@ from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits, Told
 from gitcp.names import decode, encode
 from gitcp.ops.sharing import ledgers
+from gitcp.ops.sharing.encryption import Receiving
 from gitcp.ops.sharing.intake import judge, limits_of, our_tips, refusal
 from gitcp.ops.sharing.push import parts
 from gitcp.ops.workspace import Workspace
@@ -85,8 +87,12 @@ def pull(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
     there = offered(workspace, place, sessions, interactive=interactive)
-    found = there.branches
+    receiving = Receiving(workspace, place)
+    # From here on an encrypted tip is what it stands for, where that is known.
+    found = receiving.seen(there.branches)
     new_steps = ledgers.news(workspace, place, there.ledgers)
+    plain_steps = receiving.refuse_ledgers(new_steps)
+    new_steps = {key: oid for key, oid in new_steps.items() if key not in plain_steps}
     prefix = f"{layout.REMOTES}{encode(place)}/"
     refs = workspace.repository.refs
     noted = refs.list(prefix)
@@ -94,17 +100,25 @@ def pull(
     ours = workspace.store.refs()
     gone = {key for key, oid in found.items() if _purged_here(workspace, key, oid)}
     wanted = {
-        key: oid for key, oid in found.items() if seen[key] != oid and key not in gone
+        key: there.branches[key]
+        for key, oid in found.items()
+        if seen[key] != oid and key not in gone and key[0] not in plain_steps
     }
 
     branches: list[Adopted] = []
     rewound: list[Adopted] = []
     bad: dict[Key, Fault] = {}
     with transaction(workspace.repository) as opened:
-        source = _Source(workspace, opened, place, progress, interactive=interactive)
+        source = _Source(
+            workspace, opened, place, receiving, progress, interactive=interactive
+        )
         if wanted or new_steps:
             bad = source.take(wanted, new_steps)
-        tips = {key: oid for key, oid in wanted.items() if key not in bad}
+            found.update(source.opened)
+        for component, fault in plain_steps.items():
+            bad |= dict.fromkeys((key for key in found if key[0] == component), fault)
+            bad[ledgers.key_of(component)] = fault
+        tips = {key: found[key] for key in wanted if key not in bad}
         steps = ledgers.take_over(workspace, opened, source.ledgers, tips)
         fit = {
             component: oid
@@ -123,6 +137,9 @@ def pull(
                     Adopted(session, branch, REJECTED, branch, None, bad[key].text)
                 )
                 continue
+            if key in wanted:
+                note = partial(remember, workspace.repository, opened)
+                receiving.note(key, oid, note)
             if seen[key] == oid == ours.get(key):
                 session, branch = workspace.store.names(key, oid)
                 branches.append(Adopted(session, branch, UP_TO_DATE, branch, oid))
@@ -170,6 +187,7 @@ class _Source:
         workspace: Workspace,
         opened: Transaction,
         place: str,
+        receiving: Receiving,
         progress: Told | None,
         *,
         interactive: bool,
@@ -177,6 +195,9 @@ class _Source:
         self._workspace = workspace
         self._opened = opened
         self._place = place
+        self._receiving = receiving
+        # The commits that were wanted, or those that they stand for.
+        self.opened: dict[Key, str] = {}
         self._progress = progress
         self._interactive = interactive
         # What came of ledgers and may be adopted.
@@ -222,7 +243,7 @@ class _Source:
     def _some(
         self, wanted: Mapping[Key, str], steps: Mapping[str, str], name: str
     ) -> dict[Key, Fault]:
-        ours = our_tips(self._workspace, wanted, steps)
+        ours = our_tips(self._workspace, wanted, steps) | self._receiving.tips(wanted)
 
         def fetch(quarantine: Quarantine, limits: Limits) -> None:
             remotes.fetch_into(
@@ -238,11 +259,21 @@ class _Source:
             )
 
         judged = judge(
-            self._workspace, self._opened, wanted, ours, fetch, ledgers=steps, name=name
+            self._workspace,
+            self._opened,
+            wanted,
+            ours,
+            fetch,
+            ledgers=steps,
+            name=name,
+            unlock=self._receiving.open,
         )
-        fit = [*judged.good.values(), *judged.ledgers.values()]
+        # What is encrypted is kept beside what it stands for.
+        both = {*judged.good.values(), *(wanted[key] for key in judged.good)}
+        fit = [*both, *judged.ledgers.values()]
         if fit:
             copy(self._opened, judged.theirs.repository, fit, ours)
+        self.opened |= judged.good
         self.ledgers |= judged.ledgers
         unfit = {ledgers.key_of(name): why for name, why in judged.unfit.items()}
         return judged.bad | unfit

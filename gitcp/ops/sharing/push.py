@@ -13,6 +13,7 @@ from gitcp.git.transaction import transaction
 from gitcp.git.transport import Told
 from gitcp.names import check_typed, encode
 from gitcp.ops.sharing import ledgers
+from gitcp.ops.sharing.encryption import PLAIN_STEPS, PLAIN_THERE, Sending
 from gitcp.ops.sharing.intake import limits_of
 from gitcp.ops.sharing.scan import Gate
 from gitcp.ops.workspace import Workspace
@@ -21,11 +22,12 @@ from gitcp.sharing.adopt import (
     FAST_FORWARD,
     FORKED,
     PRUNED,
+    RE_ENCRYPTED,
     REJECTED,
     UP_TO_DATE,
     remember,
 )
-from gitcp.sharing.validate import Key
+from gitcp.sharing.validate import Key, branch_key
 from gitcp.store.lineage import goes_back, is_pruned_form, was_purged
 
 _TRIES = 30
@@ -82,6 +84,7 @@ def push(
     sessions: Sequence[str] = (),
     *,
     pruned: bool = False,
+    re_encrypt: bool = False,
     dry_run: bool = False,
     scan: Scan | None = None,
     progress: Told | None = None,
@@ -93,9 +96,13 @@ def push(
     see `refuse_rejected`. With `pruned` a branch whose old checkpoints were pruned here is
     replaced there, too, if it holds nothing else there; by lease. What leaves is looked
     through first, by `scan`: the default refuses secrets as the settings say. The ledger
-    of a session's steps goes before its branches, and where it cannot, they do not.
+    of a session's steps goes before its branches, and where it cannot, they do not. Where
+    `gitcp.encryptTo` is set all is encrypted after that; with `re_encrypt` all of it anew,
+    to whom the setting names now.
 
     Raises:
+        PlaintextError: it would be sent as it is where there is ciphertext.
+        EncryptionError: it cannot be encrypted.
         SecretsFoundError: it holds secrets; nothing was sent.
         UsageError: there is no such remote.
         NotFoundError: there is no such session.
@@ -105,9 +112,17 @@ def push(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
     gate = scan or Gate()
-    return _Push(
-        workspace, place, gate, progress, pruned=pruned, interactive=interactive
-    ).run(chosen(workspace, sessions), dry_run=dry_run)
+    sending = Sending(workspace, place, anew=re_encrypt)
+    with sending.ready():
+        return _Push(
+            workspace,
+            place,
+            gate,
+            sending,
+            progress,
+            pruned=pruned,
+            interactive=interactive,
+        ).run(chosen(workspace, sessions), dry_run=dry_run)
 
 
 def chosen(workspace: Workspace, sessions: Sequence[str]) -> dict[Key, str]:
@@ -170,6 +185,8 @@ def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
         if pruned
         else f"`gitcp pull {remote}`, then push again"
         if reasons <= {_RAN, _BEFORE}
+        else f"`gitcp push {remote} --re-encrypt` replaces it; whoever fetched it has it"
+        if reasons <= {PLAIN_THERE, _BEFORE}
         else f"`gitcp pull {remote}` keeps their line as a fork beside yours;"
         f" `gitcp fork NAME`, then `gitcp push {remote}`, shares yours under a new name"
     )
@@ -192,6 +209,7 @@ class _Push:
         workspace: Workspace,
         remote: str,
         scan: Scan,
+        sending: Sending,
         progress: Told | None,
         *,
         pruned: bool,
@@ -202,6 +220,7 @@ class _Push:
         self._store = workspace.store
         self._remote = remote
         self._scan = scan
+        self._sending = sending
         self._progress = progress
         self._interactive = interactive
         self._limits = limits_of(workspace.settings.sharing)
@@ -219,6 +238,7 @@ class _Push:
         done: dict[Key, Pushed] = {}
         waiting = dict(tips)
         pause = 0.05
+        self._sending.refuse_plaintext(tips)
         for attempt in range(_TRIES):
             there = self._there_then = self._there()
             updates: dict[Key, Update] = {}
@@ -244,12 +264,13 @@ class _Push:
             if dry_run:
                 done |= {key: self._result(key, one) for key, one in updates.items()}
                 break
-            answers = self._send(updates)
+            answers = self._send(self._sending.forms(updates))
             waiting = {}
             last = attempt == _TRIES - 1
             for key, update in updates.items():
                 answer = answers.get(update.ref, Answer("!", "no answer"))
                 if answer.done:
+                    self._sending.sent(key)
                     done[key] = self._result(key, update)
                 elif not last and any(
                     word in answer.reason for word in (*_STALE, *_BUSY)
@@ -302,13 +323,21 @@ class _Push:
         )
 
     def _there(self) -> dict[str, str]:
-        return remotes.advertised(
+        found = remotes.advertised(
             self._workspace.repository,
             self._remote,
             (layout.SESSIONS, layout.EFFECTS),
             limits=self._limits,
             interactive=self._interactive,
         ).refs
+        keys = {ref: branch_key(ref, layout.SESSIONS) for ref in found}
+        there = {key: found[ref] for ref, key in keys.items() if key is not None}
+        # From here on an encrypted tip is what it stands for, where that is known.
+        plain = self._sending.seen(there)
+        return {
+            ref: oid if (key := keys[ref]) is None else plain[key]
+            for ref, oid in found.items()
+        }
 
     def _decide(self, key: Key, oid: str, there: Mapping[str, str]) -> Pushed | Update:
         ref = ledgers.ref_of(key)
@@ -321,8 +350,13 @@ class _Push:
             if same is not None:
                 return Pushed(session, branch, UP_TO_DATE, same, oid)
             return Update(ref, None, oid)
-        if old == oid:
-            return Pushed(session, branch, UP_TO_DATE, branch, oid)
+        anew = self._sending.anew
+        plain = self._sending.stands_plain(key)
+        if old == oid and not anew:
+            reason = PLAIN_THERE if plain else None
+            return Pushed(session, branch, UP_TO_DATE, branch, oid, reason)
+        if plain and not anew:
+            return self._rejected(key, oid, PLAIN_THERE)
         if self._follows(old, oid):
             return Update(ref, old, oid)
         if self._follows(oid, old) or is_pruned_form(self._store, of=oid, line=old):
@@ -338,6 +372,8 @@ class _Push:
     def _decide_steps(self, key: Key, oid: str, old: str | None) -> Pushed | Update:
         """Decides on the ledger of a session."""
         session = self._name(key, oid)
+        if self._sending.on:
+            return self._rejected(key, oid, PLAIN_STEPS)
         if old == oid:
             return Pushed(session, "", UP_TO_DATE, "", oid)
         known, purged = ledgers.commits_of(self._workspace, key[0], oid)
@@ -405,12 +441,15 @@ class _Push:
 
     def _result(self, key: Key, update: Update) -> Pushed:
         result = CREATED if update.old is None else FAST_FORWARD
+        result = CREATED if update.old is None else FAST_FORWARD
         if _is_ledger(key):
             known, _ = ledgers.commits_of(self._workspace, key[0], update.new)
             if update.old is not None and update.old not in known:
                 result = PRUNED
             return Pushed(self._name(key, update.new), "", result, "", update.new)
         session, branch = self._store.names(key, update.new)
+        if update.old == update.new:
+            result = RE_ENCRYPTED
         if update.old is not None and not self._follows(update.old, update.new):
             result = PRUNED
         reason = self._taken_back(update)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from gitcp.format import layout
 from gitcp.git import remote as remotes
 from gitcp.names import decode, encode
+from gitcp.ops.sharing.encryption import Forms
 from gitcp.ops.sharing.pull import offered
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import holds
@@ -38,7 +39,8 @@ def remote_sessions(
     place = remotes.find(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
-    found = offered(workspace, place, interactive=interactive).branches
+    there = offered(workspace, place, interactive=interactive).branches
+    found = Forms(workspace, place).stand_for(there)
     ours = workspace.store.refs()
     prefix = f"{layout.REMOTES}{encode(place)}/"
     seen = workspace.repository.refs.list(prefix)
