@@ -111,6 +111,15 @@ def _state_of(
     return state
 
 
+def arrives(store: Store, here: Current, place: Current, target: Checkpoint) -> bool:
+    """Whether a restore comes to where a branch stands, and does not go back on it.
+
+    Nothing that was done since is gone then: it goes on as the ledger has it.
+    """
+    tip = store.tip(place.session, place.branch)
+    return tip == target and (here != place or target.origin.files is not None)
+
+
 def went_back(
     store: Store, place: Current, target: Checkpoint, restore: str
 ) -> Record | None:

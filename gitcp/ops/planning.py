@@ -14,7 +14,7 @@ from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import GITLINK
 from gitcp.git.transaction import Transaction, transaction
-from gitcp.ops.effects import Behind, behind
+from gitcp.ops.effects import Behind, arrives, behind
 from gitcp.ops.workspace import Current, Workspace
 from gitcp.sharing.executed import withheld_from
 from gitcp.store.checkpoint import Checkpoint
@@ -189,8 +189,11 @@ def fill_in(
 ) -> Plan:
     """Returns a plan with the steps from a snapshot, and what is in their way."""
     if wanted.whole and wanted.fork is None:
-        place = wanted.onto or workspace.current()
-        wanted = wanted._replace(behind=behind(workspace.store, place, wanted.target))
+        here = workspace.current()
+        place = wanted.onto or here
+        if not arrives(workspace.store, here, place, wanted.target):
+            since = behind(workspace.store, place, wanted.target)
+            wanted = wanted._replace(behind=since)
     if not wanted.files:
         return wanted
     present = Side(snapshot.tree, frozenset(snapshot.empty))

@@ -168,7 +168,9 @@ def _finish(
         if entry.files and not entry.paths and not entry.fork:
             # Before the checkpoint: what it says of the ledger includes this.
             place = Current(entry.session, entry.branch)
-            effects.went_back(workspace.store, place, target, entry.checkpoint)
+            here = workspace.current()
+            if not effects.arrives(workspace.store, here, place, target):
+                effects.went_back(workspace.store, place, target, entry.checkpoint)
         with workspace.capturing() as capture:
             result = captured(
                 capture,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import gitcp
 from tests.support.clones import save
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, ok
@@ -128,3 +129,65 @@ def test_gitcp_says_why_the_server_refused(ann, server, bob):
     (server / "hooks" / "update").write_text("#!/bin/sh\necho no way >&2; exit 1\n")
     save(ann, a_py=b"1")
     assert "hook declined" in fails(ann, 12, "push")
+
+
+# --- ledgers of steps ---------------------------------------------------------------
+
+LEDGER = "refs/gitcp/fx/job"
+
+
+def stepped(repo: Path, *names: str) -> gitcp.Session:
+    session = gitcp.open(repo).session("job")
+    for name in names:
+        session.step(name, str.upper, name * (5_000 if name == "large" else 1))
+    return session
+
+
+def test_what_steps_did_is_taken_and_only_grows(ann, server, bob):
+    stepped(ann, "one", "large").save()
+    ok(ann, "push")
+    ok(bob, "pull")
+    stepped(bob, "bob's")
+    stepped(ann, "ann's")
+    ok(bob, "push")
+    ok(ann, "pull")
+    assert git(ann, "rev-list", "--merges", LEDGER)
+    ok(ann, "push")
+    stepped(ann, "more")
+    assert ok(ann, "push")["ledgers"][0]["result"] == "fast-forward"
+    tip = git_line(server, "rev-parse", LEDGER)
+    assert "not deleted" in tried(ann, f":{LEDGER}")
+    assert "does not go on" in tried(ann, f"{LEDGER}~1:{LEDGER}")
+    assert git_line(server, "rev-parse", LEDGER) == tip
+    git(server, "config", "gitcp.allowPruned", "true")
+    assert not tried(ann, f"{LEDGER}~1:{LEDGER}")
+
+
+def test_what_is_no_ledger_stays_out(ann, server):
+    stepped(ann, "one", "two").save()
+    tip = git_line(ann, "rev-parse", LEDGER)
+    for ref in ("fx/a/b", "fx/-x", "fx/Upper", "rfx/origin/job"):
+        assert "is no" in tried(ann, f"{LEDGER}:refs/gitcp/{ref}"), ref
+    assert "another session" in tried(ann, f"{LEDGER}:refs/gitcp/fx/other")
+    assert "not of a ledger" in tried(ann, f"HEAD:{LEDGER}")
+    assert "not of a ledger" in tried(ann, f"refs/gitcp/s/job/main:{LEDGER}")
+    parent = git_line(ann, "rev-parse", f"{tip}~1")
+    head = git_line(ann, "rev-parse", "HEAD")
+    line = f"parent {parent}\n".encode()
+    wrong = {
+        "after 0": (line, b""),
+        "after 3": (b'{"n":4,', b'{"n":5,'),
+        "where it says": (b"Gitcp-Last: 4", b"Gitcp-Last: 5"),
+        "no record": (b'{"n":4,', b'more\n{"n":4,'),
+        "does not join": (line, line + line.replace(parent.encode(), tip.encode())),
+        "not of a ledger": (line, f"parent {head}\n".encode()),
+    }
+    for said, change in wrong.items():
+        assert said in tried(ann, f"{forged(ann, tip, change)}:{LEDGER}"), said
+    # One that pretends to be the end of the list.
+    end = forged(ann, tip, (b'{"n":4,', b"\x02" + tip.encode() + b'\x02end\n{"n":9,'))
+    assert "no record" in tried(ann, f"{end}:{LEDGER}")
+    assert git(server, "for-each-ref", "refs/gitcp") == b""
+    assert not tried(ann, f"{tip}:{LEDGER}")
+    again = forged(ann, tip, (b'{"n":4,', b'{"n":5,'))
+    assert "does not go on" in tried(ann, f"{again}:{LEDGER}")

@@ -69,7 +69,6 @@ def test_a_pipeline_cut_off_here_goes_on_there(ann, hub, bob):
     step(run, world, "mail")
     cut_off(run, world, "pay")
     cut_off(run, world, "count", effect="none")
-    run.save(note="middle")
     assert results(ann, "push") == {"job/main": ("created", "main")}
     assert world.done == ["load", "mail", "pay", "count"]
 
@@ -199,6 +198,24 @@ def test_a_program_at_work_sees_what_a_pull_brought(ann, bob):
     step(run, world, "one")
     step(run, world, "three")
     assert world.done == ["load", "one", "two", "three"]
+
+
+def test_who_comes_to_a_branch_goes_back_on_nothing(ann, bob):
+    """The newest checkpoint may be older than what was done since: that stays done."""
+    world = World()
+    run = job(ann)
+    start = run.save(note="start")
+    step(run, world, "count", effect="none")
+    step(run, world, "mail")
+    ok(ann, "push")
+    ok(bob, "pull")
+    ok(bob, "switch", "job", "--restore", "--yes")
+    assert states(bob) == {"count": "done", "mail": "done"}
+    # From here on it is one's own branch, and going back is going back.
+    assert "mail" in fails(bob, 23, "restore", start.id, "--yes")
+    job(bob).save(note="mine")
+    step(job(bob), world, "more")
+    assert "more" in fails(bob, 23, "restore", "last", "--yes")
 
 
 def test_a_restore_there_knows_what_was_done_at_a_checkpoint(ann, bob):

@@ -1,0 +1,361 @@
+"""What a pulled ledger may say, and may not do: rows 49, 50 and 53 for steps."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+import gitcp
+from gitcp.format import ledger as records
+from gitcp.format.commit import parse_commit
+from gitcp.format.ledger import Record, Undo
+from tests.support.clones import refs
+from tests.support.gitrepo import git, git_line, run_gitcp, write_files
+from tests.support.inprocess import fails, invoke, ok
+
+LEDGER = "refs/gitcp/fx/job"
+EMPTY = bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
+)
+
+
+def intent(**more: Any) -> Record:
+    given: dict[str, Any] = {
+        "id": "0123456789ab",
+        "step": "evil",
+        "call": "1",
+        "attempt": 1,
+        **more,
+    }
+    given = {"key": "k", "effect": "reversible", "policy": "ask", **given}
+    return Record(0, "2026-01-01T00:00:00.000Z", records.INTENT, "main", **given)
+
+
+def result(**more: Any) -> Record:
+    given: dict[str, Any] = {"id": "0123456789ab", "attempt": 1, **more}
+    return Record(0, "2026-01-01T00:00:00.000Z", records.RESULT, "main", **given)
+
+
+def raw_page(repo: Path, raw: bytes) -> str:
+    args = ("hash-object", "--literally", "-t", "commit", "-w", "--stdin")
+    return git(repo, *args, input=raw).decode().strip()
+
+
+def page(
+    repo: Path,
+    *found: Record,
+    parent: str | None = None,
+    first: int = 1,
+    session: str = "job",
+    joins: str | None = None,
+    tree: bytes = EMPTY,
+) -> str:
+    """Writes a page as an attacker would: numbers are given, nothing is checked."""
+    git(repo, "mktree", input=b"")
+    numbered = [
+        one if one.n else msgspec.structs.replace(one, n=first + at)
+        for at, one in enumerate(found)
+    ]
+    return raw_page(
+        repo,
+        records.encode_ledger_commit(
+            tree,
+            bytes.fromhex(parent) if parent else None,
+            1_700_000_000,
+            session,
+            numbered,
+            joins=bytes.fromhex(joins) if joins else None,
+        ),
+    )
+
+
+def there(repo: Path, tip: str, session: str = "job") -> None:
+    """Puts a ledger on the remote, past gitcp."""
+    ref = f"refs/gitcp/fx/{session}"
+    git(repo, "push", "-q", "--force", "origin", f"{tip}:{ref}")
+
+
+def last(repo: Path) -> int:
+    raw = git(repo, "cat-file", "commit", LEDGER)
+    said = records.ledger_trailers(parse_commit(raw))
+    assert said is not None
+    return said.last
+
+
+def shared(ann: Path, bob: Path) -> gitcp.Session:
+    session = gitcp.open(ann).session("job")
+    session.save()
+    session.step("load", lambda: 1)
+    ok(ann, "push")
+    ok(bob, "pull")
+    ok(bob, "switch", "job", "--restore", "--yes")
+    return session
+
+
+# --- what is acted upon ---------------------------------------------------------------
+
+
+def test_an_undo_from_a_remote_is_shown_and_not_run(ann, bob):
+    shared(ann, bob)
+    evil = Undo(command=("sh", "-c", "touch pwned"), seal="00" * 32)
+    at = last(ann) + 1
+    tip = page(
+        ann,
+        intent(undo=evil),
+        result(),
+        parent=git_line(ann, "rev-parse", LEDGER),
+        first=at,
+    )
+    there(ann, tip)
+    ok(bob, "pull")
+    shown = ok(bob, "steps", "show", "evil")["step"]
+    assert shown["undo"]["command"] == ["sh", "-c", "touch pwned"]
+    assert shown["foreign"]
+    assert b"elsewhere" in invoke(bob, "steps").stdout
+    said = fails(bob, 3, "undo", "--effects", "--to", "job:1", "--yes")
+    assert "another repository" in said
+    assert "--trust" in said
+    assert not (bob / "pwned").exists()
+    ok(bob, "undo", "--effects", "--to", "job:1", "--yes", "--trust", "--keep", "load")
+    assert (bob / "pwned").exists()
+
+
+def test_a_command_from_a_remote_is_not_run_again_unasked(ann, bob):
+    shared(ann, bob)
+    evil = intent(effect="none", command=("sh", "-c", "touch pwned"))
+    tip = page(
+        ann,
+        evil,
+        result(),
+        parent=git_line(ann, "rev-parse", LEDGER),
+        first=last(ann) + 1,
+    )
+    there(ann, tip)
+    ok(bob, "pull")
+    before = git_line(bob, "rev-parse", LEDGER)
+    said = fails(bob, 2, "steps", "repair", "evil", "--yes")
+    assert "recorded elsewhere" in said
+    assert "touch pwned" in said
+    assert git_line(bob, "rev-parse", LEDGER) == before
+    assert not (bob / "pwned").exists()
+    done = run_gitcp(bob, "steps", "repair", "evil", "--yes", "--trust")
+    assert done.returncode == 0, done.stderr
+    assert (bob / "pwned").exists()
+
+
+def test_files_that_a_remote_names_are_not_put_back_unasked(ann, bob):
+    """It says that a step of ours began with files that are its own."""
+    session = shared(ann, bob)
+    write_files(ann, {".envrc": b"touch pwned\n"})
+    evil = session.save(note="evil")
+    (ann / ".envrc").unlink()
+    left = session.save(note="left")
+    tip = page(
+        ann,
+        intent(effect="local", before=evil.id),
+        result(left=left.id),
+        parent=git_line(ann, "rev-parse", LEDGER),
+        first=last(ann) + 1,
+    )
+    there(ann, tip)
+    git(ann, "push", "-q", "origin", "refs/gitcp/s/job/main:refs/gitcp/s/job/more")
+    git(ann, "push", "-q", "-f", "origin", "refs/gitcp/s/job/main")
+    git(ann, "push", "-q", "origin", ":refs/gitcp/s/job/more")
+    invoke(bob, "pull")
+    said = fails(bob, 3, "undo", "--effects", "--to", "job:1", "--yes")
+    assert "not put back unasked" in said
+    assert not (bob / ".envrc").exists()
+
+
+def test_what_was_recorded_elsewhere_gets_no_seal_by_going_on_here(ann, bob):
+    """Bob tries again a step that was cut off: its beginning is his own by then."""
+    shared(ann, bob)
+    tip = page(
+        ann,
+        intent(effect="local", before="f" * 12, policy="retry"),
+        parent=git_line(ann, "rev-parse", LEDGER),
+        first=last(ann) + 1,
+    )
+    there(ann, tip)
+    ok(bob, "pull")
+    run = gitcp.open(bob).session("job")
+    run.step("evil", lambda: (bob / "mine").write_text("x"), effect="local")
+    shown = ok(bob, "steps", "show", "evil")["step"]
+    assert not shown["foreign"]
+    assert shown["before"] != "f" * 12
+
+
+def test_who_answers_elsewhere_is_believed_and_marked(ann, bob):
+    """What another clone recorded is a report: its results are given, not acted upon."""
+    shared(ann, bob)
+    run = gitcp.open(bob).session("job")
+    assert run.step("load", lambda: pytest.fail("it is done")) == 1
+    found = ok(bob, "steps")["steps"]
+    assert [(one["name"], one["foreign"]) for one in found] == [("load", True)]
+    run.step("mine", lambda: 2)
+    assert not ok(bob, "steps", "show", "mine")["step"]["foreign"]
+    # And pushed and pulled back it is still one's own.
+    ok(bob, "push")
+    ok(ann, "pull")
+    assert not ok(ann, "steps", "show", "load")["step"]["foreign"]
+
+
+# --- row 53: what is no ledger, or not all of it ----------------------------------------
+
+
+def test_row53_row49_a_ledger_that_is_not_sound_stays_out(ann, bob):
+    session = shared(ann, bob)
+    session.save(note="news", messages=[{"role": "user", "content": "x"}])
+    ok(ann, "push")
+    good = git_line(ann, "rev-parse", LEDGER)
+    n = last(ann)
+    raw = git(ann, "cat-file", "commit", good)
+    blob = git(ann, "hash-object", "-w", "--stdin", input=b"no json").decode().strip()
+    tree = git(ann, "mktree", input=f"100644 blob {blob}\t{n + 1}.json\n".encode())
+    link = git(ann, "mktree", input=f"120000 blob {blob}\t{n + 1}.json\n".encode())
+    values = {
+        name: bytes.fromhex(oid.decode().strip())
+        for name, oid in (("file", tree), ("link", link))
+    }
+    back = Record(0, "t", records.BACK, "main", of="main", upto=n + 5)
+    other = Record(0, "t", records.BACK, "main", of="main", upto=1, ledger="ab" * 20)
+    deep = b'{"n":%d,"at":"","kind":"result","branch":"main","id":"x","value":%b}' % (
+        n + 1,
+        b"[" * 99_999 + b"]" * 99_999,
+    )
+    long = b'{"n":%d,"at":"","kind":"intent","branch":"\\ud800","id":"x"}' % (n + 1)
+    line = records.encode_record(Record(n + 1, "", records.KEPT, "main", id="0" * 12))
+
+    def with_line(new: bytes) -> str:
+        made = records.encode_ledger_commit(
+            EMPTY, bytes.fromhex(good), 0, "job", [records.decode_record(line, "")]
+        )
+        return raw_page(ann, made.replace(line.rstrip(b"\n"), new))
+
+    def after(*found: Record, **more: Any) -> str:
+        return page(ann, *found, **{"parent": good, "first": n + 1, **more})
+
+    known = str(ok(ann, "steps")["steps"][0]["id"])
+    nobody = "f" * 12
+    named = Record(0, "t", records.INTENT, "x" * 2000, id="1" * 12)
+    alone = Record(0, "t", records.JOINED, "")
+    cases = {
+        "a gap": after(intent(), first=n + 2),
+        "a number twice": after(intent(), first=n),
+        "no beginning": after(result(id=nobody)),
+        "out of order": after(result(id=nobody), intent(id=nobody)),
+        "another session": after(intent(), session="other"),
+        "an unknown kind": with_line(line.rstrip(b"\n").replace(b"kept", b"later")),
+        "nested too deep": with_line(deep),
+        "half a character": with_line(long),
+        "bad UTF-8": with_line(line.rstrip(b"\n").replace(b"main", b"\xff")),
+        "not as it is written": with_line(line.rstrip(b"\n").replace(b'","', b'", "')),
+        "no record": with_line(b"hello"),
+        "a newer format": raw_page(
+            ann, raw.replace(b"Gitcp-Version: 1", b"Gitcp-Version: 2")
+        ),
+        "another last": raw_page(ann, raw.replace(b"Gitcp-Last: ", b"Gitcp-Last: 1")),
+        "a join of nothing": after(intent(), joins=good),
+        "a join without one": after(alone),
+        "a value that is none": after(intent(), tree=values["file"]),
+        "a value that is a link": after(result(id=known, size=7), tree=values["link"]),
+        "a value that is no JSON": after(result(id=known, size=7), tree=values["file"]),
+        "back to what is later": after(back),
+        "back to another line": after(other),
+        "a branch without a name": after(named),
+        "a checkpoint": git_line(ann, "rev-parse", "refs/gitcp/s/job/main"),
+        "a commit": git_line(ann, "rev-parse", "HEAD"),
+        "a blob": blob,
+        "on a commit": page(ann, intent(), parent=git_line(ann, "rev-parse", "HEAD")),
+    }
+    before = refs(bob)
+    for what, tip in cases.items():
+        there(ann, tip)
+        done = invoke(bob, "pull")
+        said = done.stderr.decode("utf-8", "backslashreplace")
+        assert done.returncode in {3, 15, 16, 21}, (what, done.returncode, said)
+        assert "Traceback" not in said, what
+        # Neither the ledger nor the branch whose steps it would tell of.
+        assert refs(bob) == before, what
+    there(ann, good)
+    ok(bob, "pull")
+    assert refs(bob) != before
+    assert ok(bob, "verify")["ok"]
+
+
+@pytest.mark.parametrize("how", ["rewound", "beheaded", "without an end", "gone"])
+def test_row53_what_a_remote_leaves_out_is_done_here_all_the_same(ann, hub, bob, how):
+    session = shared(ann, bob)
+    session.step("mail", lambda: "sent")
+    session.save(note="after the mail")
+    ok(ann, "push")
+    ok(bob, "pull")
+    tip = git_line(ann, "rev-parse", LEDGER)
+    evil = {
+        "rewound": git_line(ann, "rev-parse", f"{LEDGER}~2"),
+        "beheaded": page(ann, intent(step="other"), result()),
+        "without an end": page(
+            ann,
+            intent(),
+            parent=git_line(ann, "rev-parse", f"{tip}~1"),
+            first=last(ann),
+        ),
+    }
+    if how == "gone":
+        git(hub, "update-ref", "-d", LEDGER)
+    else:
+        there(ann, evil[how])
+    invoke(bob, "pull")
+    run = gitcp.open(bob).session("job")
+    for name in ("load", "mail"):
+        run.step(name, lambda: pytest.fail("it is done"))
+    git(bob, "merge-base", "--is-ancestor", tip, LEDGER)
+    assert ok(bob, "verify")["ok"]
+
+
+# --- row 50 -----------------------------------------------------------------------------
+
+EVIL = "\x1b]52;c;Y2FuYXJ5\x07\x1b[2J\rback\x9b31m\x7f\u202etxt\u200b"
+
+
+def test_row50_what_steps_say_does_not_steer_a_terminal(ann, bob):
+    shared(ann, bob)
+    evil = intent(
+        step=f"s{EVIL}",
+        scope=EVIL,
+        key=EVIL,
+        reads=(EVIL,),
+        writes=(EVIL,),
+        command=(EVIL, EVIL),
+        undo=Undo(command=(EVIL,), function=EVIL),
+        policy=EVIL,
+    )
+    done = result(error=EVIL, value=Raw(json.dumps(EVIL).encode()))
+    tip = page(
+        ann, evil, done, parent=git_line(ann, "rev-parse", LEDGER), first=last(ann) + 1
+    )
+    there(ann, tip)
+    ok(bob, "pull")
+    for args in (
+        ["steps"],
+        ["steps", "show", "0123456789ab"],
+        ["steps", "affected", "0123456789ab"],
+        ["steps", "repair", "0123456789ab", "--yes"],
+        ["undo", "--effects", "--to", "job:1", "--dry-run"],
+        ["undo", "--effects", "--to", "job:1", "--yes"],
+        ["restore", "job:1", "--dry-run"],
+        ["restore", "job:1", "--yes"],
+        ["push"],
+        ["verify"],
+    ):
+        said = invoke(bob, *args)
+        text = (said.stdout + said.stderr).decode("utf-8", "backslashreplace")
+        found = STEERING.search(text)
+        assert found is None, (args, text[max(0, found.start() - 80) :])
