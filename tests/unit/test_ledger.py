@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
+from msgspec.structs import replace
 
 from gitcp.errors import CorruptError, FormatTooNewError, UsageError
 from gitcp.format import ledger
@@ -255,6 +256,209 @@ def test_slots_tell_calls_apart():
         Slot("", "a", "2"),
         Slot("night", "a", "1"),
     }
+
+
+# --- lines that were joined --------------------------------------------------------
+
+
+class Side:
+    """One repository's line of a ledger, and what it did."""
+
+    def __init__(self, name: str, start: list[Page]) -> None:
+        self.name = name
+        self.pages = list(start)
+
+    @property
+    def tip(self) -> str:
+        return self.pages[-1].oid if self.pages else ""
+
+    def add(self, *records: Record, joins: str | None = None) -> None:
+        last = self.pages[-1].records[-1].n if self.pages else 0
+        numbered = tuple(
+            replace(one, n=last + at, at=f"{len(self.pages):04}{self.name}")
+            for at, one in enumerate(records, 1)
+        )
+        parents = tuple(one for one in (self.tip, joins) if one)
+        self.pages.append(Page(f"{self.name}{len(self.pages)}", parents, numbered))
+
+    def has(self, oid: str) -> bool:
+        return any(page.oid == oid for page in self.pages)
+
+    def pull(self, other: Side) -> None:
+        """As `Ledger.adopt` does."""
+        if self.has(other.tip) or not other.pages:
+            return
+        ours = self.tip
+        self.pages += [page for page in other.pages if not self.has(page.oid)]
+        if other.has(ours) or not ours:
+            return
+        tip, theirs = ours, other.tip
+        last = next(one for one in self.pages if one.oid == tip).records[-1].n
+        note = Record(last + 1, "", ledger.JOINED, "")
+        name = f"{self.name}{len(self.pages)}"
+        self.pages.append(Page(name, (tip, theirs), (note,)))
+
+    def live(self) -> dict[str, Any]:
+        return {call.id: call for call in Book(self.pages).live("main").values()}
+
+
+@st.composite
+def histories(draw):
+    """Two sides that run steps, answer for each other's, undo, and pull at times."""
+    one, two = Side("a", []), Side("b", [])
+    for number in range(draw(st.integers(1, 14))):
+        side, other = draw(st.sampled_from([(one, two), (two, one)]))
+        what = draw(st.sampled_from(["begin", "end", "end", "undo", "pull", "back"]))
+        live = side.live()
+        if what == "pull":
+            side.pull(other)
+        elif what == "begin":
+            name = draw(st.sampled_from("xyz"))
+            ident = f"{side.name}{number}"
+            effect = draw(st.sampled_from(ledger.EFFECTS))
+            if not any(call.name == name for call in live.values()):
+                side.add(intent(ident, name, effect))
+        elif what == "back":
+            last = side.pages[-1].records[-1].n if side.pages else 0
+            upto = draw(st.integers(0, last))
+            side.add(Record(0, "", ledger.BACK, "main", of="main", upto=upto))
+        elif live:
+            call = live[draw(st.sampled_from(sorted(live)))]
+            kinds = {"open": "result", "done": "undoing", "undoing": "undone"}
+            kind = kinds.get(call.state)
+            if kind is not None and (what == "undo") == (call.state != "open"):
+                value = Raw(b"1") if kind == "result" else UNSET
+                side.add(Record(0, "", kind, "main", id=call.id, value=value))
+    return one, two
+
+
+def intent(ident: str, name: str, effect: str) -> Record:
+    return Record(
+        0, "", ledger.INTENT, "main", id=ident, step=name, call="1", effect=effect
+    )
+
+
+@given(histories())
+def test_a_join_loses_no_record_and_nothing_that_is_finished(sides):
+    one, two = sides
+    # Of a side that the other has gone on from, that one says what came of it.
+    ahead = [
+        side
+        for side, other in [(one, two), (two, one)]
+        if not other.has(side.tip) or side.tip == other.tip
+    ]
+    before = [side.live() for side in ahead]
+    finished = {
+        call.slot
+        for live in before
+        for call in live.values()
+        if call.state == "done" and call.slot.call == "1"
+    }
+    records = [side.pages for side in sides]
+    told = {
+        record_key(one) for pages in records for page in pages for one in page.records
+    }
+    one.pull(two)
+    two.pull(one)
+    assert one.tip == two.tip
+    assert {record_key(one) for page in one.pages for one in page.records} >= told
+    for side in sides:
+        # The order of each side is kept.
+        place = {page.oid: at for at, page in enumerate(side.pages)}
+        assert all(
+            place[up] < place[page.oid] for page in side.pages for up in page.parents
+        )
+        live = Book(side.pages).live("main")
+        assert all(call.slot == slot for slot, call in live.items())
+        for slot in finished:
+            # Undone by either it may be run again; else it is done.
+            assert live[slot].state in {"done", "undoing", "stuck", "undone"}
+            if all(
+                call.state not in {"undoing", "undone"}
+                for each in before
+                for call in each.values()
+                if call.slot == slot
+            ):
+                assert live[slot].state == "done"
+        # What may have happened outside is still there to be seen.
+        standing = {
+            call.id
+            for each in before
+            for call in each.values()
+            if call.outside and call.standing
+        }
+        gone = {
+            call.id for each in before for call in each.values() if not call.standing
+        }
+        assert standing - gone <= {call.id for call in live.values() if call.standing}
+    assert one.live() == two.live()
+
+
+def record_key(record: Record) -> tuple[Any, ...]:
+    return record.n, record.at, record.kind, record.id
+
+
+@given(histories())
+def test_a_join_is_the_same_from_either_side(sides):
+    one, two = sides
+    other, another = Side("c", one.pages), Side("d", two.pages)
+    other.pull(two)
+    another.pull(one)
+
+    def told(side: Side) -> Any:
+        return {
+            call.id: (call.slot, call.state, call.intent, call.result)
+            for call in side.live().values()
+        }
+
+    assert told(other) == told(another)
+    other.pull(another)
+    assert told(other) == told(another)
+
+
+@given(histories(), st.data())
+def test_a_book_that_goes_on_over_joins_is_one_made_anew(sides, data):
+    one, two = sides
+    one.pull(two)
+    cut = data.draw(st.integers(0, len(one.pages)))
+    # Only a whole ledger is ever read: all below its last page.
+    while cut and not all(
+        any(page.oid == parent for page in one.pages[:cut])
+        for page in one.pages[:cut]
+        for parent in page.parents
+    ):
+        cut -= 1
+    book = Book(one.pages[:cut])
+    if all(map(book.take, one.pages[cut:])):
+        assert book.live("main") == Book(one.pages).live("main")
+
+
+def test_a_checkpoint_of_the_other_line_has_its_own_state():
+    start = [Page("s1", (), (replace(intent("0", "start", "none"), n=1, at="t"),))]
+    one, two = Side("a", start), Side("b", start)
+    for side, name in ((one, "x"), (two, "y")):
+        side.add(intent(name, name, "none"))
+        side.add(Record(0, "", ledger.RESULT, "main", id=name, value=Raw(b"1")))
+    there = two.tip
+    one.pull(two)
+    state = State("main", 3, there)
+    book = Book(one.pages, {state})
+    assert {slot.name for slot in book.then(state)} == {"start", "y"}
+    assert {slot.name for slot in book.live("main")} == {"start", "x", "y"}
+    # Going back there takes this line's own back, and what was purged is found.
+    one.add(Record(0, "", ledger.BACK, "main", of="main", upto=3, ledger=there))
+    assert {slot.name for slot in Book(one.pages).live("main")} == {"start", "y"}
+    renamed = [
+        page._replace(oid="new", purged=(there,)) if page.oid == there else page
+        for page in one.pages
+    ]
+    renamed = [
+        page._replace(
+            parents=tuple("new" if up == there else up for up in page.parents)
+        )
+        for page in renamed
+    ]
+    assert {slot.name for slot in Book(renamed).live("main")} == {"start", "y"}
 
 
 # --- declaring --------------------------------------------------------------------
