@@ -4,6 +4,8 @@ import functools
 import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from gitcp.sharing import dotenv, judge, rules, views
@@ -141,10 +143,12 @@ def _windows(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
 
 
 @functools.cache
-def library() -> tuple[Extra, str] | None:
+def library(rules_dir: Path | None = None) -> tuple[Extra, str] | None:
     """Returns the scanner library of the extra `gitcp[secrets]`, and its version.
 
-    Compiled rules are kept by the library in the user's cache directory.
+    To compile its rules takes ten times as long as to load them. The library keeps them in
+    the user's cache directory; where there is none that it trusts (no HOME, as in a
+    service), `rules_dir` is for them, from the next time on.
     """
     try:
         import kingfisher_sdk  # noqa: PLC0415  optional, and slow to load
@@ -152,7 +156,12 @@ def library() -> tuple[Extra, str] | None:
         return None
     from importlib.metadata import version  # noqa: PLC0415
 
-    scanner = kingfisher_sdk.Scanner()
+    own = rules_dir if rules_dir is not None and rules_dir.is_dir() else None
+    compiled = kingfisher_sdk.Rules(cache_dir=own)
+    if rules_dir is not None and own is None and compiled.cache_status == "bypassed":
+        with suppress(OSError):
+            rules_dir.mkdir(mode=0o700, parents=True)
+    scanner = kingfisher_sdk.Scanner(compiled)
 
     def scan(data: bytes) -> Iterator[rules.Match]:
         text = data.replace(b"\r", b"\n")

@@ -111,6 +111,8 @@ def settle_in(user: User, hub: Path) -> None:
     user.gitcp("install", "git-hooks")
     # How long a hook may take is not the matter here, and this machine may be busy.
     user.gitcp("config", "hookTimeout", "60s")
+    # To compile the library's rules takes seconds in a home that is new.
+    user.gitcp("config", "secretsLibrary", "false")
 
 
 def resume(document: dict[str, Any]) -> str:

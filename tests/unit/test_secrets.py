@@ -64,6 +64,23 @@ def test_row56_with_the_library_nine_in_ten_are_seen():
         assert scan.scan([piece]) == []
 
 
+@pytest.mark.slow
+def test_rules_are_kept_where_there_is_no_home(monkeypatch, tmp_path):
+    pytest.importorskip("kingfisher_sdk")
+    for name in ("HOME", "XDG_CACHE_HOME", "KF_RULE_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    here = tmp_path / "secrets" / "rules"
+    load = scanner.library.__wrapped__
+    assert load(here) is not None
+    assert list(here.iterdir()) == []
+    assert here.stat().st_mode & 0o777 == 0o700
+    load(here)
+    (kept,) = here.iterdir()
+    written = kept.stat().st_mtime_ns
+    load(here)
+    assert kept.stat().st_mtime_ns == written
+
+
 def _clean_set():
     standard = Path(sysconfig.get_path("stdlib"))
     for name in ("email", "http", "urllib", "json", "asyncio", "logging"):

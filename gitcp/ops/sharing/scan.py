@@ -125,7 +125,8 @@ class Gate:
 def scanner_of(workspace: Workspace) -> Scanner:
     """Returns the scanner for a project: all layers that are there."""
     wanted = workspace.settings.sharing.secrets_library
-    library = scanner.library() if wanted else None
+    rules_dir = workspace.repository.store_dir / memory.DIRECTORY / "rules"
+    library = scanner.library(rules_dir) if wanted else None
     extra, version = library or (None, "")
     return Scanner(
         memory.fingerprints(workspace.repository),
