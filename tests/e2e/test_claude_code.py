@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import test_docs
-from tests.support.anthropic_server import say, use
 from tests.support.claude_code import ClaudeCode, conversation, program, running
 from tests.support.gitrepo import git, make_repo, tree_bytes, write_files
+from tests.support.stand_in import say, use
 
 pytestmark = pytest.mark.skipif(
     program() is None, reason="needs Claude Code: `pip install claude-agent-sdk`"

@@ -25,9 +25,10 @@ from gitcp.adapters.claude_sdk import (
     rewind_files,
 )
 from gitcp.errors import NotFoundError, WouldOverwriteError
-from tests.support.anthropic_server import AnthropicServer, say, use
+from tests.support.anthropic_server import AnthropicServer
 from tests.support.gitrepo import git, make_repo, tree_bytes
 from tests.support.inprocess import ok
+from tests.support.stand_in import say, use
 
 FILES = {
     "keep.txt": b"orig\n",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.anthropic_server import AnthropicServer, say, use
+from tests.support.anthropic_server import AnthropicServer
 from tests.support.gitrepo import (
     git,
     gitcp_environment,
@@ -18,6 +18,7 @@ from tests.support.gitrepo import (
     run_gitcp,
     tree_bytes,
 )
+from tests.support.stand_in import say, use
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "claude-agent-sdk.md"
 FILES = {"src/a.py": b"print(1)\n", "notes.txt": b"notes\n"}

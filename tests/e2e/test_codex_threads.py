@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.anthropic_server import say, use
 from tests.support.codex import PROGRAM, Project, resumed
 from tests.support.gitrepo import tree_bytes
-from tests.support.model_server import ModelServer, Script
+from tests.support.model_server import ModelServer
+from tests.support.stand_in import Script, say, use
 
 pytestmark = [
     pytest.mark.skipif(

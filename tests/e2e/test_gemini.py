@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.anthropic_server import say, use
 from tests.support.gitrepo import gitcp_environment, run_gitcp, tree_bytes
 from tests.support.model_server import ModelServer
+from tests.support.stand_in import say, use
 
 GEMINI = shutil.which("gemini")
 

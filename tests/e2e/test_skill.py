@@ -15,10 +15,11 @@ import pytest
 from gitcp.agents import skill
 from tests.e2e import test_opencode
 from tests.support import codex
-from tests.support.anthropic_server import AnthropicServer, say, texts, use
+from tests.support.anthropic_server import AnthropicServer, texts
 from tests.support.gitrepo import make_repo
 from tests.support.inprocess import ok
 from tests.support.model_server import ModelServer
+from tests.support.stand_in import say, use
 
 CLAUDE = Path(claude_agent_sdk.__file__).parent / "_bundled" / "claude"
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.support.anthropic_server import say, use
 from tests.support.claude_code import ClaudeCode, conversation, program, running
 from tests.support.gitrepo import git, git_line, make_repo
+from tests.support.stand_in import say, use
 
 pytestmark = pytest.mark.skipif(
     program() is None, reason="needs Claude Code: `pip install claude-agent-sdk`"

@@ -19,29 +19,14 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-Block = dict[str, Any]
-Step = Sequence[Block] | Callable[[dict[str, Any]], Sequence[Block]]
-Script = Mapping[str, Sequence[Step]]
+from tests.support.stand_in import Block, Handler, Script, StandIn, say, use
 
 # Texts that the client puts among what the user said.
 _NOT_SAID = re.compile(r"\s*<(system-reminder|local-command)")
-
-
-def say(text: str) -> Block:
-    """Text of the model."""
-    return {"type": "text", "text": text}
-
-
-def use(tool: str, **arguments: Any) -> Block:
-    """A call of a tool."""
-    ident = f"toolu_{uuid.uuid4().hex[:24]}"
-    return {"type": "tool_use", "id": ident, "name": tool, "input": arguments}
 
 
 def texts(message: Mapping[str, Any]) -> list[str]:
@@ -81,39 +66,15 @@ def plain(message: Any) -> Any:
     return message
 
 
-class AnthropicServer:
-    """A running stand-in; `requests` are the bodies of the messages calls.
-
-    `input_tokens` is what it reports as the size of a conversation: a large number makes
-    a client compact it.
-    """
+class AnthropicServer(StandIn):
+    """A running stand-in; `requests` are the bodies of the messages calls."""
 
     def __init__(
         self, script: Script | None = None, *, input_tokens: int = 1000
     ) -> None:
-        self.script: dict[str, Sequence[Step]] = dict(script or {})
-        self.input_tokens = input_tokens
+        super().__init__(_Handler, script, input_tokens=input_tokens)
         self.requests: list[dict[str, Any]] = []
         self.other: list[str] = []
-        self._lock = threading.Lock()
-        self._server = _Listener(("127.0.0.1", 0), _Handler)
-        self._server.stand_in = self
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
-        )
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -133,7 +94,7 @@ class AnthropicServer:
 
     def messages(self, prompt: str) -> list[dict[str, Any]]:
         """The messages of the last request that was about a prompt, without caching."""
-        with self._lock:
+        with self.lock:
             bodies = list(self.requests)
         for body in reversed(bodies):
             if asked(body["messages"])[0] == prompt:
@@ -159,60 +120,25 @@ class AnthropicServer:
         ]
 
 
-class _Listener(ThreadingHTTPServer):
-    daemon_threads = True
-    stand_in: AnthropicServer
+class _Handler(Handler[AnthropicServer]):
+    def do_HEAD(self) -> None:  # noqa: N802  http.server calls it so
+        self.reply(200, {})
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    @property
-    def stand_in(self) -> AnthropicServer:
-        assert isinstance(self.server, _Listener)
-        return self.server.stand_in
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_HEAD(self) -> None:
-        self._reply(200, {})
-
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802  http.server calls it so
         self.stand_in.other.append(self.path)
-        self._reply(404, {"type": "error", "error": {"type": "not_found_error"}})
+        self.reply(404, {"type": "error", "error": {"type": "not_found_error"}})
 
-    def do_POST(self) -> None:
-        body = json.loads(self._body() or b"{}")
+    def do_POST(self) -> None:  # noqa: N802  http.server calls it so
+        body = self.body()
         path = self.path.partition("?")[0]
         if path.endswith("/count_tokens"):
-            self._reply(200, {"input_tokens": self.stand_in.input_tokens})
+            self.reply(200, {"input_tokens": self.stand_in.input_tokens})
         elif path.endswith("/v1/messages"):
-            with self.stand_in._lock:
+            with self.stand_in.lock:
                 self.stand_in.requests.append(body)
             self._stream(body)
         else:
             self.do_GET()
-
-    def _body(self) -> bytes:
-        size = self.headers.get("content-length")
-        return self.rfile.read(int(size)) if size else b"".join(self._chunks())
-
-    def _chunks(self) -> Iterator[bytes]:
-        if "chunked" not in self.headers.get("transfer-encoding", ""):
-            return
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            yield self.rfile.read(size)
-            self.rfile.readline()
-
-    def _reply(self, status: int, document: Any) -> None:
-        raw = json.dumps(document).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(raw)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(raw)
 
     def _stream(self, body: dict[str, Any]) -> None:
         blocks = self.stand_in.answer(body)
@@ -230,13 +156,9 @@ class _Handler(BaseHTTPRequestHandler):
             "usage": usage,
         }
         if not body.get("stream"):
-            self._reply(200, message)
+            self.reply(200, message)
             return
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("connection", "close")
-        self.end_headers()
-        self.close_connection = True
+        self.begin()
         begun = {**message, "content": [], "stop_reason": None}
         self._event("message_start", message=begun)
         for index, block in enumerate(blocks):
@@ -260,6 +182,4 @@ class _Handler(BaseHTTPRequestHandler):
         self._event("content_block_stop", index=index)
 
     def _event(self, name: str, **fields: Any) -> None:
-        data = json.dumps({"type": name, **fields})
-        self.wfile.write(f"event: {name}\ndata: {data}\n\n".encode())
-        self.wfile.flush()
+        self.send({"type": name, **fields}, name)

@@ -13,16 +13,12 @@ which step is next.
 from __future__ import annotations
 
 import json
-import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Any
 
-from tests.support.anthropic_server import Block, Step, say
-
-Script = Mapping[str, Sequence[Step]]
+from tests.support.stand_in import Block, Handler, Script, StandIn, say
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 
@@ -78,36 +74,12 @@ def asked_in_gemini(body: dict[str, Any]) -> tuple[str, int]:
     return "", 0
 
 
-class ModelServer:
-    """A running stand-in; `requests` are the paths and bodies of the calls.
-
-    `input_tokens` is what it reports as the size of a conversation: a large number makes
-    a client compact it.
-    """
+class ModelServer(StandIn):
+    """A running stand-in; `requests` are the paths and bodies of the calls."""
 
     def __init__(self, script: Script | None = None) -> None:
-        self.script = dict(script or {})
-        self.input_tokens = 100
+        super().__init__(_Handler, script, input_tokens=100)
         self.requests: list[tuple[str, dict[str, Any]]] = []
-        self.lock = threading.Lock()
-        self._server = _Listener(("127.0.0.1", 0), _Handler)
-        self._server.stand_in = self
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}
-        )
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def bodies(self, prompt: str) -> list[dict[str, Any]]:
         """The requests in which a prompt was the last thing said, in order."""
@@ -132,30 +104,15 @@ class ModelServer:
         return [say(f"echo: {prompt[-100:]}")]
 
 
-class _Listener(ThreadingHTTPServer):
-    daemon_threads = True
-    stand_in: ModelServer
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    @property
-    def stand_in(self) -> ModelServer:
-        assert isinstance(self.server, _Listener)
-        return self.server.stand_in
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_GET(self) -> None:
+class _Handler(Handler[ModelServer]):
+    def do_GET(self) -> None:  # noqa: N802  http.server calls it so
         if "/models" in self.path:
-            self._reply(200, {"object": "list", "data": [], "models": []})
+            self.reply(200, {"object": "list", "data": [], "models": []})
         else:
-            self._reply(404, {"error": {"message": f"no {self.path}"}})
+            self.reply(404, {"error": {"message": f"no {self.path}"}})
 
-    def do_POST(self) -> None:
-        body = json.loads(self._body() or b"{}")
+    def do_POST(self) -> None:  # noqa: N802  http.server calls it so
+        body = self.body()
         path = self.path.partition("?")[0]
         with self.stand_in.lock:
             self.stand_in.requests.append((path, body))
@@ -168,40 +125,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif path.endswith(":generateContent"):
             self._gemini(body, stream=False)
         elif path.endswith(":countTokens"):
-            self._reply(200, {"totalTokens": 10})
+            self.reply(200, {"totalTokens": 10})
         else:
-            self._reply(404, {"error": {"message": f"no {path}"}})
-
-    def _body(self) -> bytes:
-        size = self.headers.get("content-length")
-        return self.rfile.read(int(size)) if size else b"".join(self._chunks())
-
-    def _chunks(self) -> Iterator[bytes]:
-        if "chunked" not in self.headers.get("transfer-encoding", ""):
-            return
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            yield self.rfile.read(size)
-            self.rfile.readline()
-
-    def _reply(self, status: int, document: Any) -> None:
-        raw = json.dumps(document).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(raw)))
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def _begin(self) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("connection", "close")
-        self.end_headers()
-        self.close_connection = True
-
-    def _send(self, document: Any, event: str | None = None) -> None:
-        head = f"event: {event}\n" if event else ""
-        self.wfile.write(f"{head}data: {json.dumps(document)}\n\n".encode())
-        self.wfile.flush()
+            self.reply(404, {"error": {"message": f"no {path}"}})
 
     def _responses(self, body: dict[str, Any]) -> None:
         blocks = self.stand_in.answer(asked_in_responses(body), body)
@@ -223,12 +149,12 @@ class _Handler(BaseHTTPRequestHandler):
             "usage": usage,
         }
         if not body.get("stream"):
-            self._reply(200, response)
+            self.reply(200, response)
             return
-        self._begin()
+        self.begin()
 
         def event(kind: str, **rest: Any) -> None:
-            self._send({"type": kind, **rest}, kind)
+            self.send({"type": kind, **rest}, kind)
 
         begun = {**response, "status": "in_progress", "output": [], "usage": None}
         event("response.created", response=begun)
@@ -275,14 +201,14 @@ class _Handler(BaseHTTPRequestHandler):
             message = {"role": "assistant", "content": text or None}
             choice = {"index": 0, "message": message, "finish_reason": reason}
             document = {"object": "chat.completion", "choices": [choice]}
-            self._reply(200, {**base, **document, "usage": usage})
+            self.reply(200, {**base, **document, "usage": usage})
             return
-        self._begin()
+        self.begin()
 
         def chunk(delta: dict[str, Any], reason: str | None, **rest: Any) -> None:
             choice = {"index": 0, "delta": delta, "finish_reason": reason}
             kind = {"object": "chat.completion.chunk", "choices": [choice]}
-            self._send({**base, **kind, **rest})
+            self.send({**base, **kind, **rest})
 
         chunk({"role": "assistant", "content": text}, None)
         if calls:
@@ -318,10 +244,10 @@ class _Handler(BaseHTTPRequestHandler):
             "responseId": uuid.uuid4().hex,
         }
         if stream:
-            self._begin()
-            self._send(document)
+            self.begin()
+            self.send(document)
         else:
-            self._reply(200, document)
+            self.reply(200, document)
 
 
 def _item(block: Block) -> dict[str, Any]:
