@@ -17,7 +17,15 @@ import msgspec
 
 from gitcp.agents import client as words
 from gitcp.agents import records
-from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
+from gitcp.agents.client import (
+    Event,
+    HooksInJson,
+    Kept,
+    Place,
+    Source,
+    WriteBack,
+    whole_lines,
+)
 
 _SLUG_LIMIT = 200
 _SUBAGENTS = "subagents"
@@ -68,7 +76,7 @@ _MESSAGE = msgspec.json.Decoder(_Message)
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 
-class ClaudeCode:
+class ClaudeCode(HooksInJson):
     """The client of this module."""
 
     name = "claude-code"
@@ -228,31 +236,9 @@ class ClaudeCode:
         files = {"user": _config(place) / "settings.json", **_FILES}
         return words.settings_file(self, place, scope, files)
 
-    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
-        """Returns the settings with our hooks."""
-        wanted = {
-            hook: {
-                "hooks": [
-                    {"type": "command", "command": command(hook), "timeout": _TIMEOUT}
-                ]
-            }
-            for hook in _HOOKS
-        }
-        from gitcp.agents import hook_settings  # noqa: PLC0415
-
-        return hook_settings.merge(text, self.name, wanted)
-
-    def unmerge(self, text: bytes) -> bytes | None:
-        """Returns the settings without our hooks."""
-        from gitcp.agents import hook_settings  # noqa: PLC0415
-
-        return hook_settings.unmerge(text, self.name)
-
-    def installed(self, text: bytes) -> bool:
-        """Whether our hooks are in the settings."""
-        from gitcp.agents import hook_settings  # noqa: PLC0415
-
-        return hook_settings.installed(text, self.name)
+    def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+        """Returns what has to stand in the settings for each hook."""
+        return {hook: words.grouped(command(hook), _TIMEOUT) for hook in _HOOKS}
 
     def notes(self, scope: str) -> tuple[str, ...]:
         """Returns what the user has to know."""

@@ -175,6 +175,44 @@ class Client(Protocol):
         """Returns what the user has to know or do after an installation."""
 
 
+class HooksInJson:
+    """The part of a client whose hooks stand in a file of JSON (`hook_settings`).
+
+    `head` is what has to stand in the file besides.
+    """
+
+    name: str
+    head: Mapping[str, Any] | None = None
+
+    def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+        """Returns what has to stand there for each of the client's hooks."""
+        raise NotImplementedError
+
+    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
+        """Returns the settings with our hooks."""
+        # Only an installation wants it, and every hook would wait for it.
+        from gitcp.agents import hook_settings  # noqa: PLC0415
+
+        return hook_settings.merge(text, self.name, self.hooks(command), self.head)
+
+    def unmerge(self, text: bytes) -> bytes | None:
+        """Returns the settings without our hooks."""
+        from gitcp.agents import hook_settings  # noqa: PLC0415  as above
+
+        return hook_settings.unmerge(text, self.name, self.head)
+
+    def installed(self, text: bytes) -> bool:
+        """Whether our hooks are in the settings."""
+        from gitcp.agents import hook_settings  # noqa: PLC0415  as above
+
+        return hook_settings.installed(text, self.name)
+
+
+def grouped(command: str, timeout: int) -> dict[str, Any]:
+    """Returns a hook in a group of its own; the timeout is in the client's unit."""
+    return {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
+
+
 def whole_lines(raw: bytes) -> bytes:
     """Returns a file without a last line that is still being written."""
     return raw[: raw.rfind(b"\n") + 1]

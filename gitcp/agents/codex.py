@@ -20,8 +20,16 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.agents import client as words
-from gitcp.agents import hook_settings, records
-from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
+from gitcp.agents import records
+from gitcp.agents.client import (
+    Event,
+    HooksInJson,
+    Kept,
+    Place,
+    Source,
+    WriteBack,
+    whole_lines,
+)
 
 _TIMEOUT = 30
 # The client gives a session's end no more.
@@ -71,7 +79,7 @@ _HEAD = 1 << 20
 _DATED = 4
 
 
-class Codex:
+class Codex(HooksInJson):
     """The client of this module."""
 
     name = "codex"
@@ -225,31 +233,15 @@ class Codex:
         files = {"user": _home(place) / "hooks.json", **_FILES}
         return words.settings_file(self, place, scope, files)
 
-    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
-        """Returns the settings with our hooks."""
-        wanted = {
-            hook: {
-                "hooks": [
-                    {
-                        "type": "command",
-                        "command": command(hook),
-                        "timeout": _TIMEOUT_AT_END
-                        if what == words.SESSION_END
-                        else _TIMEOUT,
-                    }
-                ]
-            }
+    def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+        """Returns what has to stand in the settings for each hook."""
+        at_end = words.SESSION_END
+        return {
+            hook: words.grouped(
+                command(hook), _TIMEOUT_AT_END if what == at_end else _TIMEOUT
+            )
             for hook, what in _HOOKS.items()
         }
-        return hook_settings.merge(text, self.name, wanted)
-
-    def unmerge(self, text: bytes) -> bytes | None:
-        """Returns the settings without our hooks."""
-        return hook_settings.unmerge(text, self.name)
-
-    def installed(self, text: bytes) -> bool:
-        """Whether our hooks are in the settings."""
-        return hook_settings.installed(text, self.name)
 
     def notes(self, scope: str) -> tuple[str, ...]:
         """Returns what the user has to do: the trust question is theirs to answer."""

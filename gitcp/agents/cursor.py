@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.agents import client as words
-from gitcp.agents import hook_settings, records
-from gitcp.agents.client import Event, Kept, Place, Source, WriteBack
+from gitcp.agents import records
+from gitcp.agents.client import Event, HooksInJson, Kept, Place, Source, WriteBack
 
 # hook -> what it means
 _HOOKS: Final = {
@@ -32,7 +32,7 @@ _HOOKS: Final = {
     "sessionEnd": words.SESSION_END,
 }
 _ROLES: Final = {"beforeSubmitPrompt": "user", "afterAgentResponse": "assistant"}
-_HEAD: Final = {"version": 1}
+
 # Whose account it is goes nowhere.
 _LEFT_OUT = frozenset({"user_email"})
 
@@ -61,9 +61,10 @@ _RECORD = msgspec.json.Decoder(_Record)
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 
-class Cursor:
+class Cursor(HooksInJson):
     """The client of this module."""
 
+    head: Mapping[str, Any] | None = {"version": 1}
     name = "cursor"
     title = "Cursor"
 
@@ -143,18 +144,9 @@ class Cursor:
         files = {"user": place.home / ".cursor" / "hooks.json", **_FILES}
         return words.settings_file(self, place, scope, files)
 
-    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
-        """Returns the hooks file with ours."""
-        wanted = {hook: {"command": command(hook)} for hook in _HOOKS}
-        return hook_settings.merge(text, self.name, wanted, _HEAD)
-
-    def unmerge(self, text: bytes) -> bytes | None:
-        """Returns the hooks file without ours."""
-        return hook_settings.unmerge(text, self.name, _HEAD)
-
-    def installed(self, text: bytes) -> bool:
-        """Whether our hooks are in the file."""
-        return hook_settings.installed(text, self.name)
+    def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+        """Returns what has to stand in the settings for each hook."""
+        return {hook: {"command": command(hook)} for hook in _HOOKS}
 
     def notes(self, scope: str) -> tuple[str, ...]:
         """Returns what the user has to know."""

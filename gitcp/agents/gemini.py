@@ -19,8 +19,16 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.agents import client as words
-from gitcp.agents import hook_settings, records
-from gitcp.agents.client import Event, Kept, Place, Source, WriteBack, whole_lines
+from gitcp.agents import records
+from gitcp.agents.client import (
+    Event,
+    HooksInJson,
+    Kept,
+    Place,
+    Source,
+    WriteBack,
+    whole_lines,
+)
 
 _TIMEOUT_MS = 30_000
 
@@ -65,7 +73,7 @@ _SPOKEN = frozenset({"user", "gemini"})
 _CONTEXT = "<session_context>"
 
 
-class Gemini:
+class Gemini(HooksInJson):
     """The client of this module."""
 
     name = "gemini"
@@ -165,29 +173,9 @@ class Gemini:
         files = {"user": place.home / ".gemini" / "settings.json", **_FILES}
         return words.settings_file(self, place, scope, files)
 
-    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
-        """Returns the settings with our hooks."""
-        wanted = {
-            hook: {
-                "hooks": [
-                    {
-                        "type": "command",
-                        "command": command(hook),
-                        "timeout": _TIMEOUT_MS,
-                    }
-                ]
-            }
-            for hook in _HOOKS
-        }
-        return hook_settings.merge(text, self.name, wanted)
-
-    def unmerge(self, text: bytes) -> bytes | None:
-        """Returns the settings without our hooks."""
-        return hook_settings.unmerge(text, self.name)
-
-    def installed(self, text: bytes) -> bool:
-        """Whether our hooks are in the settings."""
-        return hook_settings.installed(text, self.name)
+    def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+        """Returns what has to stand in the settings for each hook."""
+        return {hook: words.grouped(command(hook), _TIMEOUT_MS) for hook in _HOOKS}
 
     def notes(self, scope: str) -> tuple[str, ...]:
         """Returns what the user has to know."""
