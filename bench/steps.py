@@ -27,8 +27,18 @@ def repository(base: Path, name: str) -> Path:
     return path
 
 
+# What is still to be put into git before the directory goes.
+settle: list[Callable[[], None]] = []
+
+
+def opened(path: Path) -> gitcp.Session:
+    session = gitcp.open(path).session("bench")
+    settle.append(session.flush)
+    return session
+
+
 def steps(path: Path, effect: str) -> Callable[[int], None]:
-    run = gitcp.open(path).session("bench")
+    run = opened(path)
 
     def one(number: int) -> None:
         run.step(f"s{number}", lambda: {"number": number}, effect=effect)
@@ -37,7 +47,7 @@ def steps(path: Path, effect: str) -> Callable[[int], None]:
 
 
 def local(path: Path) -> Callable[[int], None]:
-    run = gitcp.open(path).session("bench")
+    run = opened(path)
 
     def one(number: int) -> None:
         def work() -> None:
@@ -57,7 +67,7 @@ def replayed(path: Path, count: int) -> Callable[[int], None]:
 
 def side_by_side(path: Path) -> Callable[[int], None]:
     """Sixteen coroutines at once: their records share commits."""
-    run = gitcp.open(path).session("bench")
+    run = opened(path)
 
     async def work(number: int) -> int:
         return number
@@ -152,6 +162,8 @@ def main() -> None:
         gitcp.open(places["none"]).session("bench").steps()
         print(f"reading {wanted.steps} steps: {time.perf_counter() - start:.3f} s")
     finally:
+        for flush in settle:
+            flush()
         shutil.rmtree(base)
 
 

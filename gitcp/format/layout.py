@@ -59,6 +59,14 @@ def ledger_ref(session: str) -> str:
     return f"{EFFECTS}{encode(session)}"
 
 
+def ledger_log(session: str) -> str:
+    """Returns the name of the redo log of a session's ledger.
+
+    No session's component has a dot: it is not the log of a thread.
+    """
+    return f"fx.{encode(session)}"
+
+
 def segment_path(number: int) -> bytes:
     """Returns the path of a segment below its source's directory."""
     high, low = divmod(number, SEGMENTS_PER_DIRECTORY)

@@ -100,9 +100,7 @@ class RedoLog:
             # The parent's lock is on this descriptor too.
             self.close()
         if self._fd < 0:
-            durable.make_directories(self.path.parent, private=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-            self._fd = os.open(self.path, flags, 0o600)
+            self._fd = self._open()
             self._owner = os.getpid()
             self.generation += 1
             self.known = self._synced = 0
@@ -120,6 +118,16 @@ class RedoLog:
         self.close()
         return self._take()
 
+    def _open(self) -> int:
+        durable.make_directories(self.path.parent, private=True)
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as exc:
+            if exc.errno not in {errno.EROFS, errno.EACCES} or not self.exists():
+                raise
+            # Whoever only looks can do without writing.
+            return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+
     def exists(self) -> bool:
         """Whether there is a file; looking makes none."""
         return self.path.exists()
@@ -128,6 +136,11 @@ class RedoLog:
     def opened(self) -> bool:
         """Whether this object holds the file open."""
         return self._fd >= 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was ever appended to the file; it is open."""
+        return os.fstat(self._fd).st_size == 0
 
     def close(self) -> None:
         """Lets go of the file."""
@@ -150,7 +163,9 @@ class RedoLog:
         while self.known < size:
             found = self._record(self.known, size)
             if found is None:
-                os.ftruncate(self._fd, self.known)
+                # Who may only look leaves it; a writer overwrites it.
+                with suppress(OSError):
+                    os.ftruncate(self._fd, self.known)
                 return
             self.known = found.end
             yield found

@@ -8,7 +8,6 @@ from gitcp.names import encode
 from gitcp.ops.book import DONE, STUCK, Book, Call, Live, State
 from gitcp.ops.workspace import Current
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.ledger import reached
 from gitcp.store.store import Store
 
 
@@ -68,7 +67,7 @@ def behind(store: Store, place: Current, target: Checkpoint) -> Behind:
     Raises:
         CorruptError: the ledger is damaged.
     """
-    if not reached(store.repository, place.session)[0]:
+    if not store.reached(place.session)[0]:
         return Behind()
     pages = store.ledger(place.session).pages()
     state = _state_of(store, pages, place, target)
@@ -129,7 +128,7 @@ def went_back(
         CorruptError: the ledger is damaged.
         StorageError: the disk refused.
     """
-    if not reached(store.repository, place.session)[0]:
+    if not store.reached(place.session)[0]:
         return None
     ledger = store.ledger(place.session)
     pages = ledger.pages()
@@ -163,7 +162,7 @@ def stayed(store: Store, place: Current, restore: str) -> Record | None:
         CorruptError: the ledger is damaged.
         StorageError: the disk refused.
     """
-    if not reached(store.repository, place.session)[0]:
+    if not store.reached(place.session)[0]:
         return None
     ledger = store.ledger(place.session)
     pages = ledger.pages()

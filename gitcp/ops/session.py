@@ -203,6 +203,16 @@ class Session:
     def _forked(self, session: str, name: str) -> "Branch":
         return Branch(self._workspace, session, name)
 
+    def flush(self) -> None:
+        """Puts what steps have recorded into git's refs now, for `git push` to find.
+
+        It is durable before that, and in git two seconds later at the latest.
+
+        Raises:
+            BusyError, StorageError: it stays in the redo log; nothing is lost.
+        """
+        self._workspace.store.janitor.flush()
+
     def batch(
         self,
         records: Iterable[T],
@@ -265,6 +275,7 @@ class Batch(Generic[T]):
         # What is done is done, also where the loop was left by an error.
         if self.offset != self._saved:
             self.save()
+        self._session.flush()
 
     def save(self) -> Checkpoint:
         """Saves the position now."""

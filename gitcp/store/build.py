@@ -1,6 +1,7 @@
 """Making the objects of one checkpoint on a given tip (docs/format.md, 3 to 6)."""
 
 import secrets
+from collections.abc import Callable
 
 import msgspec
 
@@ -25,7 +26,6 @@ from gitcp.names import encode
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, FilesState, same_files
-from gitcp.store.ledger import reached
 from gitcp.store.origin import Origin, Seals
 from gitcp.store.summary import summary
 
@@ -46,6 +46,7 @@ class Build:
         tip: Checkpoint | None,
         now: float,
         seals: Seals,
+        reached: Callable[[str], tuple[int, str]],
     ) -> None:
         self._repository = repository
         self._transaction = transaction
@@ -54,6 +55,7 @@ class Build:
         self._before = tip or draft.fork_of
         self._now = now
         self._seals = seals
+        self._reached = reached
         self._metas: dict[LogName, log.Meta] = {}
         self._rewritten = 0
         self._effects, self._ledger = self._ledger_then()
@@ -119,7 +121,7 @@ class Build:
         if self._draft.fork_of is not None:
             said = self._draft.fork_of.manifest
             return said.effects, said.ledger
-        return reached(self._repository, self._draft.session)
+        return self._reached(self._draft.session)
 
     def _ledger_stayed(self, before: Manifest) -> bool:
         # Where two lines were joined the numbers alone do not tell.

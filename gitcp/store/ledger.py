@@ -1,21 +1,24 @@
 """The effects ledger of a session: read it, add to it, never take from it (E1 to E4).
 
-Appends of several threads that meet become one commit: while one is being made durable
-the others queue up, and the next takes all of them.
+A record is durable once it is in the session's redo log; git has it soon after
+(docs/format.md, 12a and 16). Appends of several threads that meet become one page: while
+one is being made durable the others queue up, and the next takes all of them.
 """
 
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager
 
 import msgspec
 from msgspec import UNSET
 
-from gitcp import durable
-from gitcp.errors import BranchMovedError, CorruptError, StorageError
+from gitcp.errors import CorruptError
 from gitcp.format import layout, tree
 from gitcp.format.checkpoint import timestamp
+from gitcp.format.commit import Commit, parse_commit
 from gitcp.format.ledger import (
     INLINE,
     JOINED,
@@ -27,14 +30,16 @@ from gitcp.format.ledger import (
     value_name,
 )
 from gitcp.format.tree import FILE, Entry
-from gitcp.git.consolidate import consolidate
-from gitcp.git.objects import TREE, Objects
+from gitcp.git import redo
+from gitcp.git.objects import BLOB, COMMIT, TREE, object_id
+from gitcp.git.pack import entry, read_entry
+from gitcp.git.redo import Move, RedoLog
 from gitcp.git.repository import Repository
-from gitcp.git.transaction import STAGED_REF, Transaction, transaction
 from gitcp.names import encode
 from gitcp.store.own import Signet
+from gitcp.store.redo import settle
+from gitcp.store.settling import Janitor
 
-_RETRIES = 200
 # What became of a ledger that came from elsewhere; the fourth is JOINED.
 UP_TO_DATE, CREATED, FAST_FORWARD = "up-to-date", "created", "fast-forward"
 
@@ -46,6 +51,7 @@ class Ledger:
         self,
         repository: Repository,
         session: str,
+        janitor: Janitor,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -53,16 +59,36 @@ class Ledger:
         self.session = session
         self.ref = layout.ledger_ref(session)
         self.signet = Signet(repository)
+        self._janitor = janitor
         self._clock = clock
+        self._log = RedoLog(repository, layout.ledger_log(session))
         self._tip: str | None = None
         self._pages: list[Page] = []
         self._known: set[str] = set()
         self._trees: dict[tuple[str, int, str], bytes] = {}
+        self._reset()
+        _ledgers.add(self)
+
+    def _reset(self) -> None:
+        # A lock of the parent is on the child's descriptor as well.
+        self._log.close()
+        # Held around the redo log, by whoever reads or writes it.
+        self._mutex = threading.Lock()
         # Held for moments, around what is known of the ledger; never while writing.
-        self._lock = threading.RLock()
-        self._writing = threading.Lock()
+        self._lock = threading.Lock()
         self._queue: list[_Ticket] = []
-        self._queued = threading.Lock()
+        self._writing = threading.Lock()
+        # While the log is held to write, what is known is all there is.
+        self._current = False
+        self._forget_log()
+
+    def _forget_log(self) -> None:
+        self._generation = self._log.generation
+        # Where the log moves the ref from and to, in order, and the objects it holds.
+        self._moves: dict[str | None, None] = {}
+        self._objects: dict[bytes, bytes] = {}
+
+    # --- reading ------------------------------------------------------------------
 
     def pages(self) -> list[Page]:
         """Returns all pages as they are now, each after those that it follows on.
@@ -70,12 +96,16 @@ class Ledger:
         Raises:
             CorruptError: the ledger is damaged, or was moved back.
             FormatTooNewError: a newer gitcp wrote it.
+            BusyError: another process kept the redo log.
         """
         return self.since(0)
 
     def since(self, count: int) -> list[Page]:
         """Returns the pages after the first `count`, as `pages` does."""
         with self._lock:
+            if self._current:
+                return self._pages[count:]
+        with self._held(), self._lock:
             self._refresh()
             return self._pages[count:]
 
@@ -83,8 +113,72 @@ class Ledger:
         """Returns the records of all pages."""
         return [record for page in self.pages() for record in page.records]
 
-    def _refresh(self) -> None:
+    def reached(self) -> tuple[int, str]:
+        """Returns how far it has come: the number of its last record, and its tip.
+
+        0 and nothing where there is none.
+
+        Raises:
+            CorruptError: the last page is damaged.
+            BusyError: another process kept the redo log.
+        """
+        with self._held():
+            tip = self._find_tip()
+            if tip is None:
+                return 0, ""
+            with self._lock:
+                if tip == self._tip:
+                    return self._pages[-1].records[-1].n, tip
+            said = ledger_trailers(self._commit(tip))
+        if said is None:
+            raise CorruptError(
+                f"{self.ref} points to {tip}, which is no ledger",
+                hint=f"look at it with `git show {tip}`",
+            )
+        return said.last, tip
+
+    @contextmanager
+    def _held(self, *, write: bool = False) -> Iterator[None]:
+        """Holds the redo log, where there is one, and takes in what it holds."""
+        with self._mutex:
+            if not write and not self._log.exists():
+                # Looking must not leave a file behind.
+                self._log.close()
+                self._forget_log()
+                yield
+                return
+            with self._log.locked(timeout=self.repository.refs.lock_timeout):
+                self._take_in()
+                yield
+
+    def _take_in(self) -> None:
+        if self._log.generation != self._generation:
+            # Another file: what the one before held is in git by now.
+            self._forget_log()
+        for record, _ in self._log.news():
+            self._absorb(record)
+
+    def _absorb(self, record: redo.Record) -> None:
+        self._objects.update(record.objects)
+        for move in record.moves:
+            self._moves |= {move.expect: None, move.new: None}
+
+    def _find_tip(self) -> str | None:
+        """Returns the last page; the log is held."""
         found = self.repository.refs.read(self.ref)
+        if not self._moves:
+            return found
+        if found in self._moves:
+            return next(reversed(self._moves))
+        # Somebody has moved the ref meanwhile, or the log came back after a power cut.
+        settle(self.repository, [self._log])
+        self._log.acquire(timeout=self.repository.refs.lock_timeout)
+        self._take_in()
+        return self._find_tip()
+
+    def _refresh(self) -> None:
+        """Reads the pages that are not known yet; both locks are held."""
+        found = self._find_tip()
         if found == self._tip:
             return
         if found is not None:
@@ -106,7 +200,14 @@ class Ledger:
 
     def _read(self, tip: str, known: Collection[str]) -> tuple[list[Page], set[str]]:
         """Returns the pages below a commit that are not known, and those met that are."""
-        return read_pages(self.repository.objects, tip, self.ref, known)
+        return read_pages(self._commit, tip, self.ref, known)
+
+    def _commit(self, tip: str) -> Commit:
+        oid = bytes.fromhex(tip)
+        held = self._objects.get(oid)
+        if held is None:
+            return self.repository.objects.commit(oid)
+        return parse_commit(read_entry(held)[1])
 
     def _take(self, new: Sequence[Page]) -> None:
         self._pages += new
@@ -125,47 +226,63 @@ class Ledger:
 
         Raises:
             CorruptError: it is missing.
+            BusyError: another process kept the redo log.
         """
-        if record.size:
-            objects = self.repository.objects
-            entry = tree.lookup(
-                self._trees.get(_place(record)), value_name(record.n), objects.tree
+        if not record.size:
+            return b"null" if record.value is UNSET else bytes(record.value)
+        with self._held():
+            entry = self._tree(self._trees.get(_place(record))).get(
+                value_name(record.n)
             )
             if entry is None:
                 raise CorruptError(
                     f"the value of record {record.n} of {self.ref} is missing",
                     hint="run `gitcp verify`",
                 )
-            return objects.blob(entry.oid)
-        return b"null" if record.value is UNSET else bytes(record.value)
+            held = self._objects.get(entry.oid)
+            if held is not None:
+                return read_entry(held)[1]
+            return self.repository.objects.blob(entry.oid)
+
+    def _tree(self, oid: bytes | None) -> tree.Tree:
+        if oid is None:
+            return {}
+        held = self._objects.get(oid)
+        if held is not None:
+            return tree.parse(read_entry(held)[1])
+        return self.repository.objects.tree(oid)
+
+    # --- adding -------------------------------------------------------------------
 
     def append(self, *records: Record) -> tuple[Record, ...]:
         """Adds records, durably, and returns them with number and time.
 
         Raises:
             StorageError: the disk refused; they are not in it.
-            BusyError, BranchMovedError: other processes kept it busy.
+            BusyError: other processes kept it busy.
         """
         sealed = [
             msgspec.structs.replace(record, seal=self.signet.seal(record))
             for record in records
         ]
         ticket = _Ticket(sealed)
-        with self._queued:
+        with self._lock:
             self._queue.append(ticket)
         with self._writing:
             if not ticket.done:
-                with self._queued:
+                with self._lock:
                     batch, self._queue = self._queue, []
                 self._write(batch)
         if ticket.error is not None:
             raise ticket.error
+        self._janitor.written(self)
         return ticket.written
 
     def _write(self, batch: Sequence["_Ticket"]) -> None:
-        """Makes one commit of what several callers want to add."""
+        """Makes one page of what several callers want to add."""
         try:
-            written = iter(self._commit([one for t in batch for one in t.records]))
+            page = self._add([one for t in batch for one in t.records])
+            written = iter(page.records)
             for ticket in batch:
                 ticket.written = tuple(next(written) for _ in ticket.records)
         except BaseException as exc:
@@ -176,78 +293,62 @@ class Ledger:
             for ticket in batch:
                 ticket.done = True
 
-    def _commit(self, wanted: Sequence[Record]) -> list[Record]:
-        with transaction(self.repository) as opened:
-            for _ in range(_RETRIES):
-                with self._lock:
-                    self._refresh()
-                    tip = self._tip
-                try:
-                    page = self._publish(opened, tip, wanted)
-                except BranchMovedError:
-                    continue
-                break
-            else:
-                raise BranchMovedError(
-                    f"{self.ref} kept moving", hint="run the command again"
-                )
-        # It is recorded: housekeeping that fails must not deny that.
-        with suppress(StorageError):
-            consolidate(self.repository)
-        return list(page.records)
+    def _add(self, wanted: Sequence[Record]) -> Page:
+        with self._held(write=True):
+            with self._lock:
+                self._refresh()
+                self._current = True
+            try:
+                return self._publish(wanted)
+            finally:
+                self._current = False
 
-    def _publish(
-        self,
-        opened: Transaction,
-        tip: str | None,
-        wanted: Sequence[Record],
-        joins: str | None = None,
-    ) -> Page:
-        """Writes one page after `tip`, durably.
+    def _publish(self, wanted: Sequence[Record], joins: str | None = None) -> Page:
+        """Writes one page, durably; the log is held, and read.
 
         Raises:
-            BranchMovedError: it is not the tip any more.
-            StorageError: the disk refused.
+            StorageError: the disk refused; it is not in it.
         """
-        with self._lock:
-            last = self._pages[-1].records[-1].n if self._pages else 0
+        last = self._pages[-1].records[-1].n if self._pages else 0
         now = self._clock()
         at = timestamp(now)
         numbered = [
             msgspec.structs.replace(record, n=last + number, at=at)
             for number, record in enumerate(wanted, 1)
         ]
-        root, numbered = _store_values(opened, numbered)
-        parents = [bytes.fromhex(one) for one in (tip, joins) if one is not None]
+        objects: dict[bytes, bytes] = {}
+        root, numbered = _store_values(objects, numbered)
+        parents = [one for one in (self._tip, joins) if one is not None]
         raw = encode_ledger_commit(
             root,
-            parents[0] if parents else None,
+            bytes.fromhex(parents[0]) if parents else None,
             int(now),
             encode(self.session),
             numbered,
-            joins=parents[1] if joins is not None else None,
+            joins=bytes.fromhex(joins) if joins is not None else None,
         )
-        oid = opened.add_commit(raw)
-        try:
-            opened.publish(self.ref, expect=tip, new=oid)
-        except StorageError as exc:
-            if self.repository.refs.read(self.ref) != oid.hex():
-                raise
-            raise StorageError(
-                f"the record is written, but not known to be durable: {exc.message}",
-                hint="see to the disk; `gitcp steps` shows what is recorded",
-            ) from exc
-        page = Page(
-            oid.hex(), tuple(one.hex() for one in parents), tuple(numbered), root
-        )
-        with self._lock:
-            # A reader may have seen it already.
-            if self._tip == tip and joins is None:
-                self._tip = page.oid
+        new = _add_object(objects, COMMIT, raw).hex()
+        page = Page(new, tuple(parents), tuple(numbered), root)
+        self._move(new, objects)
+        if joins is None:
+            with self._lock:
                 self._take([page])
+                self._tip = new
         return page
 
-    def adopt(self, opened: Transaction, theirs: str) -> str:
+    def _move(self, new: str, objects: dict[bytes, bytes]) -> None:
+        """Moves the ref in the redo log, durably."""
+        record = redo.Record((Move(self.ref, self._tip, new),), tuple(objects.items()))
+        before = self._log.known
+        self._log.append(record)
+        try:
+            self._log.sync()
+        except BaseException:
+            self._log.cut(before)
+            raise
+        self._absorb(record)
+
+    def adopt(self, theirs: str) -> str:
         """Makes this ledger hold all of another that went on from the same beginning.
 
         Its objects are in the repository, and it was judged. Where ours has it already
@@ -256,35 +357,73 @@ class Ledger:
         `joined`.
 
         Raises:
-            BranchMovedError: it kept moving.
+            BusyError: another process kept the redo log.
             StorageError: the disk refused.
         """
-        for _ in range(_RETRIES):
+        with self._held(write=True):
             with self._lock:
                 self._refresh()
-                tip, known = self._tip, self._known | self._purged()
+                known = self._known | self._purged()
             if theirs in known:
                 return UP_TO_DATE
             _, met = self._read(theirs, known)
-            try:
-                if tip is None or tip in met:
-                    self.repository.refs.compare_and_swap(
-                        self.ref,
-                        expect=tip,
-                        new=theirs,
-                        staged=opened.scratch / STAGED_REF,
-                    )
-                    return CREATED if tip is None else FAST_FORWARD
+            if self._tip is None or self._tip in met:
+                done = CREATED if self._tip is None else FAST_FORWARD
+                self._move(theirs, {})
+            else:
                 note = Record(0, "", JOINED, "")
                 note = msgspec.structs.replace(note, seal=self.signet.seal(note))
-                self._publish(opened, tip, [note], joins=theirs)
-            except BranchMovedError:
-                continue
-            return JOINED
-        raise BranchMovedError(f"{self.ref} kept moving", hint="run the command again")
+                self._publish([note], joins=theirs)
+                done = JOINED
+            # Whoever adopts it tells of it, and by refs.
+            settle(self.repository, [self._log])
+        return done
 
     def _purged(self) -> set[str]:
         return {oid for page in self._pages for oid in page.purged}
+
+    # --- git ----------------------------------------------------------------------
+
+    @property
+    def label(self) -> str:
+        """What a warning calls it."""
+        return f"the ledger of {self.session!r}"
+
+    @property
+    def unsettled(self) -> int:
+        """How many bytes of the redo log this process knows of."""
+        return self._log.known
+
+    def settle(self) -> None:
+        """Puts the redo log into git.
+
+        Raises:
+            BusyError, StorageError: it stays, and nothing is lost.
+        """
+        with self._mutex:
+            if self._log.exists():
+                with self._log.locked(timeout=self.repository.refs.lock_timeout):
+                    settle(self.repository, [self._log])
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """Keeps everybody from adding to it; git has all of it meanwhile.
+
+        Whoever writes its pages anew does so in here.
+
+        Raises:
+            BusyError, StorageError: it could not be settled; nothing is lost.
+        """
+        timeout = self.repository.refs.lock_timeout
+        with self._mutex, self._log.locked(timeout=timeout):
+            # Between settling it and holding it again another process may add to it.
+            while not self._log.empty:
+                settle(self.repository, [self._log])
+                self._log.acquire(timeout=timeout)
+            try:
+                yield
+            finally:
+                self._log.remove()
 
 
 class _Ticket:
@@ -298,7 +437,7 @@ class _Ticket:
 
 
 def _store_values(
-    opened: Transaction, records: Sequence[Record]
+    objects: dict[bytes, bytes], records: Sequence[Record]
 ) -> tuple[bytes, list[Record]]:
     """Puts large values into a tree; returns its oid and the records without them."""
     entries: dict[bytes, Entry] = {}
@@ -307,18 +446,22 @@ def _store_values(
         value = record.value
         if value is not UNSET and len(bytes(value)) > INLINE:
             data = bytes(value)
-            with durable.storage("writing the record"):
-                oid = opened.add_blob(data)
+            oid = _add_object(objects, BLOB, data)
             entries[value_name(record.n)] = Entry(FILE, oid)
             found.append(msgspec.structs.replace(record, value=UNSET, size=len(data)))
         else:
             found.append(record)
-    with durable.storage("writing the record"):
-        return opened.add_object(TREE, tree.encode(entries)), found
+    return _add_object(objects, TREE, tree.encode(entries)), found
+
+
+def _add_object(objects: dict[bytes, bytes], kind: str, data: bytes) -> bytes:
+    oid = object_id(kind, data)
+    objects[oid] = entry(kind, data)
+    return oid
 
 
 def read_pages(
-    objects: Objects, tip: str, where: str, known: Collection[str] = ()
+    read: Callable[[str], Commit], tip: str, where: str, known: Collection[str] = ()
 ) -> tuple[list[Page], set[str]]:
     """Returns the pages below a commit, each after those that it follows on.
 
@@ -339,7 +482,7 @@ def read_pages(
         elif oid in known:
             met.add(oid)
         elif oid not in made:
-            page = page_of(oid, objects.commit(bytes.fromhex(oid)), where)
+            page = page_of(oid, read(oid), where)
             made[oid] = page
             ahead.append((oid, True))
             ahead += [(parent, False) for parent in reversed(page.parents)]
@@ -351,26 +494,20 @@ def _place(record: Record) -> tuple[str, int, str]:
     return record.id, record.n, record.at
 
 
-def reached(repository: Repository, session: str) -> tuple[int, str]:
-    """Returns how far a ledger has come: the number of its last record, and its tip.
-
-    0 and nothing where there is none.
-    """
-    tip = repository.refs.read(layout.ledger_ref(session))
-    if tip is None:
-        return 0, ""
-    said = ledger_trailers(repository.objects.commit(bytes.fromhex(tip)))
-    if said is None:
-        raise CorruptError(
-            f"{layout.ledger_ref(session)} points to {tip}, which is no ledger",
-            hint=f"look at it with `git show {tip}`",
-        )
-    return said.last, tip
-
-
 def ledgers(repository: Repository) -> Iterator[tuple[str, str]]:
     """Yields the encoded session and the tip of each ledger."""
     for ref, oid in repository.refs.list(layout.EFFECTS).items():
         component = ref.removeprefix(layout.EFFECTS)
         if "/" not in component:
             yield component, oid
+
+
+_ledgers: "weakref.WeakSet[Ledger]" = weakref.WeakSet()
+
+
+def _in_child() -> None:
+    for ledger in list(_ledgers):
+        ledger._reset()  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_in_child)

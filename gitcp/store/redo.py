@@ -3,18 +3,20 @@
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 
+import msgspec
+
 from gitcp import durable
 from gitcp.errors import BusyError, CorruptError
-from gitcp.format import layout
+from gitcp.format import layout, ledger
+from gitcp.format.checkpoint import timestamp
 from gitcp.format.commit import parse_commit
 from gitcp.git import redo
-from gitcp.git.objects import COMMIT
+from gitcp.git.objects import COMMIT, TREE
 from gitcp.git.redo import Move, RedoLog
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import decode
-from gitcp.store.reissue import Place, reissue
-from gitcp.store.store import Store
+from gitcp.store.own import Signet
 
 
 def settle(repository: Repository, logs: Iterable[RedoLog]) -> int:
@@ -60,22 +62,38 @@ def _move(
         return
     if present is None or present in {move.expect for move in chain}:
         opened.publish(ref, expect=present, new=bytes.fromhex(new))
-    elif not _holds(repository, present, new):
+    elif _holds(repository, ref, present, new):
+        return
+    elif ref.startswith(layout.EFFECTS):
+        _joined(repository, opened, ref, present, new)
+    else:
         _aside(repository, opened, ref, new)
 
 
-def _holds(repository: Repository, tip: str, wanted: str) -> bool:
+def _holds(repository: Repository, ref: str, tip: str, wanted: str) -> bool:
     """Whether a line has a commit: the log came back after a power cut."""
-    oid: bytes | None = bytes.fromhex(tip)
     target = bytes.fromhex(wanted)
-    while oid is not None and oid != target:
-        parents = parse_commit(repository.objects.read(oid, COMMIT)).parents
-        oid = parents[0] if parents else None
-    return oid == target
+    ahead = [bytes.fromhex(tip)]
+    seen: set[bytes] = set()
+    # Only ledgers are ever joined; below a branch lies the user's own history.
+    every = ref.startswith(layout.EFFECTS)
+    while ahead:
+        oid = ahead.pop()
+        if oid == target:
+            return True
+        if oid not in seen:
+            seen.add(oid)
+            parents = parse_commit(repository.objects.read(oid, COMMIT)).parents
+            ahead += parents if every else parents[:1]
+    return False
 
 
 def _aside(repository: Repository, opened: Transaction, ref: str, new: str) -> None:
     """Keeps what was acknowledged where somebody else has moved the branch meanwhile."""
+    # Rarely needed; and the store needs this module.
+    from gitcp.store.reissue import Place, reissue  # noqa: PLC0415
+    from gitcp.store.store import Store  # noqa: PLC0415
+
     store = Store(repository)
     found = store.checkpoint(new)
     if found is None:
@@ -94,8 +112,37 @@ def _aside(repository: Repository, opened: Transaction, ref: str, new: str) -> N
     opened.publish(layout.branch_ref(found.session, name), expect=None, new=made)
 
 
-def settle_all(repository: Repository) -> int:
+def _joined(
+    repository: Repository, opened: Transaction, ref: str, present: str, new: str
+) -> None:
+    """Joins what was acknowledged to a ledger that somebody else has moved meanwhile."""
+    tip = repository.objects.commit(bytes.fromhex(present))
+    said = ledger.ledger_trailers(tip)
+    if said is None:
+        raise CorruptError(
+            f"{ref} points to {present}, which is no ledger",
+            hint=f"look at it with `git show {present}`",
+        )
+    epoch = repository.objects.commit(bytes.fromhex(new)).epoch
+    note = ledger.Record(0, "", ledger.JOINED, "")
+    note = msgspec.structs.replace(
+        note, n=said.last + 1, at=timestamp(epoch), seal=Signet(repository).seal(note)
+    )
+    raw = ledger.encode_ledger_commit(
+        opened.add_object(TREE, b""),
+        bytes.fromhex(present),
+        epoch,
+        said.session,
+        [note],
+        joins=bytes.fromhex(new),
+    )
+    opened.publish(ref, expect=present, new=opened.add_commit(raw))
+
+
+def settle_all(repository: Repository, *, timeout: float = 1.0) -> int:
     """Settles every redo log nobody is writing to; returns how many records.
+
+    Each is waited for as long as `timeout`.
 
     Raises:
         StorageError: the disk refused; the logs stay.
@@ -109,7 +156,7 @@ def settle_all(repository: Repository) -> int:
             log = RedoLog(repository, name)
             stack.callback(log.close)
             with suppress(BusyError):
-                stack.enter_context(log.locked(timeout=1.0))
+                stack.enter_context(log.locked(timeout=timeout))
                 mine.append(log)
         with durable.storage("settling the redo logs"):
             return settle(repository, mine)

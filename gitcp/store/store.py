@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from gitcp import durable
 from gitcp.errors import BranchMovedError, CorruptError, NotFoundError, StorageError
@@ -17,6 +18,7 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
 from gitcp.store.ledger import Ledger
 from gitcp.store.origin import Seals
+from gitcp.store.settling import Janitor
 
 _RETRIES = 50
 # Prunings that one look may meet, one after another.
@@ -39,7 +41,9 @@ class Store:
     def __init__(self, repository: Repository, *, clock: Clock = time.time) -> None:
         self.repository = repository
         self.seals = Seals(repository)
+        self.janitor = Janitor(repository)
         self._clock = clock
+        self._ledgers: WeakValueDictionary[str, Ledger] = WeakValueDictionary()
 
     def time(self) -> float:
         """Returns the time in seconds since 1970."""
@@ -51,7 +55,15 @@ class Store:
 
     def ledger(self, session: str) -> Ledger:
         """Returns the effects ledger of a session."""
-        return Ledger(self.repository, session, clock=self._clock)
+        found = self._ledgers.get(session)
+        if found is None:
+            found = Ledger(self.repository, session, self.janitor, clock=self._clock)
+            self._ledgers[session] = found
+        return found
+
+    def reached(self, session: str) -> tuple[int, str]:
+        """Returns how far a ledger has come; see `Ledger.reached`."""
+        return self.ledger(session).reached()
 
     # --- reading --------------------------------------------------------------
 
@@ -240,6 +252,7 @@ class Store:
                     tip,
                     self._clock(),
                     self.seals,
+                    self.reached,
                 ).run()
             if built is None:
                 assert tip is not None

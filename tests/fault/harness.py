@@ -34,7 +34,9 @@ REF = "refs/gitcp/s/main/main"
 CHANGING = (
     "openat",
     "write",
+    "pwrite64",
     "fsync",
+    "fdatasync",
     "mkdir",
     "mkdirat",
     "link",

@@ -35,8 +35,8 @@ ROOT = Path(__file__).parents[2]
 # Puts until it is killed; says what was acknowledged. Settling comes every few puts.
 WRITER = """
 import sys
-from gitcp.adapters.langgraph import engine
-engine.QUIET, engine.OLDEST = 0.002, 0.02
+from gitcp.store import settling
+settling.QUIET, settling.OLDEST = 0.002, 0.02
 from tests.support.graphs import GitcpSaver, at, put
 path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 saver = GitcpSaver(path)
@@ -154,7 +154,7 @@ def pending(tmp_path) -> tuple[Path, list[Any]]:
     with opened(repo) as saver:
         made = chain(saver, "t", 2)
     saver = opened(repo)
-    saver._engine.written = lambda thread: None
+    saver._engine.janitor.written = lambda thread: None
     put(saver, made[-1], {"n": "only in the log"}, 2)
     put(saver, made[0], {"n": "a fork, only in the log"}, 1)
     saver.put_writes(made[-1], [("late", 1)], "task")

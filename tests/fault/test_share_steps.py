@@ -108,7 +108,9 @@ def scene(base: Path) -> Path:
     (ann / "a.py").write_text("two\n")
     run.save(note="more")
     ok(ann, "push")
-    gitcp.open(bob).session("job").step("bob's", str.upper, "x")
+    other = gitcp.open(bob).session("job")
+    other.step("bob's", str.upper, "x")
+    other.flush()
     return bob
 
 

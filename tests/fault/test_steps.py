@@ -110,7 +110,7 @@ def sweep(tmp_path: Path, step: int) -> None:
 
 @needs_strace
 def test_a_kill_at_sampled_syscalls_of_a_step(tmp_path):
-    sweep(tmp_path, 17)
+    sweep(tmp_path, 6)
 
 
 @needs_strace

@@ -140,6 +140,7 @@ def stepped(repo: Path, *names: str) -> gitcp.Session:
     session = gitcp.open(repo).session("job")
     for name in names:
         session.step(name, str.upper, name * (5_000 if name == "large" else 1))
+    session.flush()
     return session
 
 

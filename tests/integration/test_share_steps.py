@@ -110,6 +110,7 @@ def test_where_both_ran_steps_a_pull_joins_and_nothing_runs_twice(ann, hub, bob)
     step(run, world, "ann's")
     step(run, world, "both")
     assert steps_results(bob, "push") == {"job": "fast-forward"}
+    run.flush()
     before = git_line(ann, "rev-parse", LEDGER)
     said = fails(ann, 3, "push", "origin", "job")
     assert "a pull joins the two" in said
@@ -288,6 +289,7 @@ def test_a_ledger_that_was_taken_back_there_is_not_here(ann, hub, bob):
     run.save()
     step(run, world, "load")
     run.save(note="more")
+    run.flush()
     first = git_line(ann, "rev-parse", f"{LEDGER}~1")
     ok(ann, "push")
     ok(bob, "pull")
@@ -335,6 +337,7 @@ def test_pruning_leaves_the_ledger_and_what_checkpoints_say_of_it(ann, bob):
     for number in range(4):
         step(run, world, f"s{number}", effect="none")
         run.save(note=f"{number}")
+    run.flush()
     tip = git_line(ann, "rev-parse", LEDGER)
     assert ok(ann, "prune", "--keep-last", "2", "-y")["removed"]
     assert git_line(ann, "rev-parse", LEDGER) == tip

@@ -326,7 +326,9 @@ def test_coroutines_are_steps_too_and_share_their_commits(repo, world):
 
     async def work() -> list[int]:
         run = session(repo)
-        return await asyncio.gather(*(run.step("a", act, n) for n in range(12)))
+        found = await asyncio.gather(*(run.step("a", act, n) for n in range(12)))
+        run.flush()
+        return found
 
     assert asyncio.run(work()) == [n * n for n in range(12)]
     commits = int(git_line(repo, "rev-list", "--count", "refs/gitcp/fx/work"))
@@ -406,6 +408,7 @@ def test_a_restore_asks_what_to_do_about_steps_that_reached_outside(repo, world)
     # Nothing was changed, not even a safety checkpoint made.
     assert run.last == first
 
+    run.flush()
     ledger = git_line(repo, "rev-parse", "refs/gitcp/fx/work")
     run.restore(run.plan_restore(first, replay=True))
     git(repo, "merge-base", "--is-ancestor", ledger, "refs/gitcp/fx/work")
@@ -516,6 +519,7 @@ def test_gc_and_prune_keep_the_ledger(repo, world):
     for number in range(4):
         (repo / "a.txt").write_text(f"{number}")
         run.save(note=f"{number}")
+    run.flush()
     before = git_line(repo, "rev-parse", "refs/gitcp/fx/work")
     ok(repo, "prune", "--keep-last", "1", "--yes")
     git(repo, "reflog", "expire", "--expire=now", "--all")
@@ -533,6 +537,7 @@ def test_a_ledger_that_was_moved_back_is_noticed(repo, world):
     run = session(repo)
     run.step("a", world.act)
     run.step("b", world.act)
+    run.flush()
     git(repo, "update-ref", "refs/gitcp/fx/work", "refs/gitcp/fx/work~1")
     with pytest.raises(gitcp.CorruptError, match="moved back"):
         run.step("c", world.act)

@@ -27,7 +27,7 @@ from gitcp.adapters.langgraph.events import PUT, Key, Said, Write
 from gitcp.adapters.langgraph.files import follow
 from gitcp.adapters.langgraph.index import ROOT, Index, Node
 from gitcp.adapters.langgraph.sqlite import take_over
-from gitcp.adapters.langgraph.thread import LIMIT, Put, Thread, note_of
+from gitcp.adapters.langgraph.thread import Put, Thread, note_of
 from gitcp.adapters.place import store_at
 from gitcp.errors import GitcpError, NotFoundError, UsageError
 from gitcp.git.consolidate import consolidate
@@ -164,7 +164,7 @@ class GitcpSaver(AsyncMethods):
                 # New files: their objects are kept from git's gc once a ref holds them.
                 thread.settle()
                 follower.published(newest)
-        self._written(thread)
+        self._engine.janitor.written(thread)
 
     def _unchanged(
         self,
@@ -221,13 +221,7 @@ class GitcpSaver(AsyncMethods):
         thread = self._engine.thread(str(asked["thread_id"]))
         follower = self._engine.follower
         thread.put_writes(key, rows, follower.base() if follower is not None else None)
-        self._written(thread)
-
-    def _written(self, thread: Thread) -> None:
-        self._engine.written(thread)
-        if thread.unsettled > LIMIT:
-            # Faster than the janitor: the writer pays for it.
-            self._engine.settle(thread)
+        self._engine.janitor.written(thread)
 
     # --- reading ------------------------------------------------------------------
 
@@ -425,7 +419,7 @@ class GitcpSaver(AsyncMethods):
         Raises:
             BusyError, StorageError: some of it stays in the redo log, durable.
         """
-        self._engine.flush()
+        self._engine.janitor.flush()
 
     def close(self) -> None:
         """Flushes and stops working in the background; a later call starts it again.
@@ -433,7 +427,7 @@ class GitcpSaver(AsyncMethods):
         Raises:
             BusyError, StorageError: as `flush`.
         """
-        self._engine.close()
+        self._engine.janitor.close()
 
     def compact(self) -> None:
         """Flushes and merges gitcp's packs into one: the smallest form on disk.
@@ -441,7 +435,7 @@ class GitcpSaver(AsyncMethods):
         Raises:
             BusyError, StorageError: as `flush`.
         """
-        self._engine.flush()
+        self._engine.janitor.flush()
         consolidate(self._engine.repository, force=True, anew=True)
 
     def checkpoint(self, config: RunnableConfig) -> Checkpoint:
@@ -454,7 +448,7 @@ class GitcpSaver(AsyncMethods):
         """
         asked = config["configurable"]
         thread = self._engine.thread(str(asked["thread_id"]))
-        self._engine.settle(thread)
+        self._engine.janitor.settle(thread)
         namespace = asked.get("checkpoint_ns", ROOT)
         ident = asked.get("checkpoint_id")
         with thread.current() as index:
@@ -500,7 +494,7 @@ class GitcpSaver(AsyncMethods):
 def _close_quietly(engine: Engine) -> None:
     # At the end of the process: what is not settled stays in the log, durable.
     with suppress(GitcpError):
-        engine.close()
+        engine.janitor.close()
 
 
 def _config(thread_id: str, key: Key) -> RunnableConfig:

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import ormsgpack
 
 from gitcp.adapters.langgraph import events
-from gitcp.adapters.langgraph.engine import BYTES, Engine
+from gitcp.adapters.langgraph.engine import Engine
 from gitcp.adapters.langgraph.events import PUT, Key, Said, Typed, Write
 from gitcp.adapters.langgraph.thread import Put, Thread, note_of
 from gitcp.errors import NotFoundError, UsageError
+from gitcp.store.settling import BYTES
 
 _OPTIONS = (
     ormsgpack.OPT_NON_STR_KEYS
@@ -168,7 +169,7 @@ def take_over(engine: Engine, path: str | os.PathLike[str]) -> int:
         if thread is not None and thread.thread_id == thread_id:
             return thread
         if thread is not None:
-            engine.settle(thread)
+            engine.janitor.settle(thread)
         return engine.thread(thread_id)
 
     with closing(Database(path)) as database:
@@ -176,12 +177,12 @@ def take_over(engine: Engine, path: str | os.PathLike[str]) -> int:
             thread = switched(row.thread_id)
             count += _take(thread, row)
             if thread.unsettled > BYTES:
-                engine.settle(thread)
+                engine.janitor.settle(thread)
         for thread_id, key, writes in database.writes():
             thread = switched(thread_id)
             thread.put_writes(key, writes, None, sync=False)
     if thread is not None:
-        engine.settle(thread)
+        engine.janitor.settle(thread)
     return count
 
 

@@ -32,9 +32,6 @@ MAIN = "main"
 # So many commits read anew take a few milliseconds.
 _WORTH = 64
 
-# Settle at once when a log has grown to this, whatever the janitor is doing.
-LIMIT = 16 * 1024 * 1024
-
 
 class Put(NamedTuple):
     """A checkpoint to store; the parts are packed by the caller.
@@ -432,6 +429,11 @@ class Thread:
             about = msgspec.Raw(msgspec.json.encode({"thread_id": target.thread_id}))
             copy_lines(self.repository, self.session, target.session, about)
             target.log.remove()
+
+    @property
+    def label(self) -> str:
+        """What a warning calls it."""
+        return f"the thread {self.thread_id!r}"
 
     @property
     def unsettled(self) -> int:

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 
 from gitcp.format import layout
+from gitcp.format.commit import Commit
 from gitcp.git.transaction import Transaction
 from gitcp.names import decode, encode
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import UP_TO_DATE, Adopted, remember
 from gitcp.sharing.validate import Key
 from gitcp.store.ledger import read_pages
+from gitcp.store.redo import settle_all
 
 TAKEN_BACK = "it was taken back there; what it had is here, and a push brings it back"
 # The key of a ledger among those of branches: no branch has an empty name.
@@ -35,14 +37,24 @@ def noted_ref(remote: str, key: Key) -> str:
 
 
 def here(workspace: Workspace) -> dict[Key, str]:
-    """Returns the ledgers of this repository and their tips."""
+    """Returns the ledgers of this repository and their tips.
+
+    Raises:
+        StorageError: what they hold could not be put into git.
+    """
+    settle_all(workspace.repository, timeout=workspace.settings.lock_timeout)
     listed = workspace.repository.refs.list(layout.EFFECTS)
     found = {ref.removeprefix(layout.EFFECTS): oid for ref, oid in listed.items()}
     return {key_of(name): oid for name, oid in found.items() if "/" not in name}
 
 
 def of(workspace: Workspace, session: str) -> dict[Key, str]:
-    """Returns the ledger of one session and its tip, if it has one."""
+    """Returns the ledger of one session and its tip, if it has one.
+
+    Raises:
+        StorageError: what it holds could not be put into git.
+    """
+    settle_all(workspace.repository, timeout=workspace.settings.lock_timeout)
     key = key_of(encode(session))
     tip = workspace.repository.refs.read(ref_of(key))
     return {key: tip} if tip is not None else {}
@@ -57,7 +69,11 @@ def commits_of(
         CorruptError, FormatTooNewError: it cannot be read.
     """
     objects = workspace.repository.objects
-    pages, _ = read_pages(objects, tip, ref_of(key_of(component)))
+
+    def read(oid: str) -> Commit:
+        return objects.commit(bytes.fromhex(oid))
+
+    pages, _ = read_pages(read, tip, ref_of(key_of(component)))
     return {one.oid for one in pages}, {old for one in pages for old in one.purged}
 
 
@@ -94,20 +110,18 @@ def news(workspace: Workspace, place: str, found: Mapping[str, str]) -> dict[str
 
 
 def take_over(
-    workspace: Workspace,
-    opened: Transaction,
-    ledgers: Mapping[str, str],
-    tips: Mapping[Key, str],
+    workspace: Workspace, ledgers: Mapping[str, str], tips: Mapping[Key, str]
 ) -> list[Adopted]:
     """Adopts ledgers whose objects are here and were judged, as are those of `tips`.
 
     Raises:
-        BranchMovedError: one kept moving.
+        BusyError: another process kept one.
+        StorageError: the disk refused.
     """
     done = []
     for component, oid in ledgers.items():
         session = name_of(workspace, component, tips)
-        result = workspace.store.ledger(session).adopt(opened, oid)
+        result = workspace.store.ledger(session).adopt(oid)
         done.append(Adopted(session, NO_BRANCH, result, NO_BRANCH, oid))
     return done
 

@@ -119,7 +119,7 @@ def pull(
             bad |= dict.fromkeys((key for key in found if key[0] == component), fault)
             bad[ledgers.key_of(component)] = fault
         tips = {key: found[key] for key in wanted if key not in bad}
-        steps = ledgers.take_over(workspace, opened, source.ledgers, tips)
+        steps = ledgers.take_over(workspace, source.ledgers, tips)
         fit = {
             component: oid
             for component, oid in there.ledgers.items()

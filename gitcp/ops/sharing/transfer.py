@@ -147,7 +147,7 @@ def take_in(workspace: Workspace, path: Path) -> list[Adopted]:
             raise refusal(str(path), judged.bad | unfit)
         fit = [*tips.values(), *steps.values()]
         copy(opened, judged.theirs.repository, fit, ours)
-        return ledgers.take_over(workspace, opened, steps, tips) + [
+        return ledgers.take_over(workspace, steps, tips) + [
             adopt(workspace.store, opened, key, oid, suffix=_SUFFIX)
             for key, oid in sorted(tips.items())
         ]
