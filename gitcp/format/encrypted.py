@@ -31,7 +31,8 @@ _SUBJECT = "encrypted checkpoint"
 class Encrypted(NamedTuple):
     """What the message of an encrypted commit says, in the clear.
 
-    `plain` is the commit it stands for; the rest is as in that one's trailers.
+    `plain` is the commit it stands for; the rest is as in that one's trailers. What has
+    a `form` is only a note of that one, which is not here any more.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Encrypted(NamedTuple):
     seq: int
     plain: str
     pruned: str | None = None
+    form: str | None = None
 
 
 def encrypted_of(commit: Commit) -> Encrypted | None:
@@ -55,6 +57,7 @@ def encrypted_of(commit: Commit) -> Encrypted | None:
             int(said["Seq"]),
             said["Encrypted"],
             said.get("Pruned"),
+            said.get("Form"),
         )
     except (KeyError, ValueError):
         return None
@@ -75,6 +78,8 @@ def encode_commit(
         f"Gitcp-Seq: {said.seq}",
         f"Gitcp-Encrypted: {said.plain}",
     ]
+    if said.form is not None:
+        lines.append(f"Gitcp-Form: {said.form}")
     if said.pruned is not None:
         lines.append(f"Gitcp-Pruned: {said.pruned}")
     head = [b"tree " + tree.hex().encode()]

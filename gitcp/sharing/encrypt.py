@@ -40,6 +40,8 @@ class Encryptor:
         Raises:
             CorruptError: it cannot be read.
         """
+        if not self._objects.exists(bytes.fromhex(form)):
+            return
         commit = self._objects.commit(bytes.fromhex(form))
         said = encrypted.encrypted_of(commit)
         if said is None or not self._objects.exists(bytes.fromhex(said.plain)):

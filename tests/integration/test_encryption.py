@@ -206,7 +206,7 @@ def test_row59_what_the_remote_takes_back_is_noticed(team):
     assert git(bob, "rev-parse", REF) == mine
 
 
-def test_row59_pruned_and_purged_sessions_go_on_encrypted(team):
+def test_row59_a_pruned_session_goes_on_encrypted(team):
     ann, hub, bob = team
     git(hub, "config", "gitcp.allowPruned", "true")
     value = "hunter2-correct-horse"
@@ -227,6 +227,37 @@ def test_row59_pruned_and_purged_sessions_go_on_encrypted(team):
     assert talk_of(bob) == talk_of(ann)
     assert results(ann, "push")["vat/main"][0] == "up-to-date"
     assert holders(hub, value.encode()) == []
+
+
+def test_row59_what_is_purged_goes_from_the_forms_too(team):
+    ann, hub, bob = team
+    git(hub, "config", "gitcp.allowPruned", "true")
+    git(ann, "config", "gitcp.secrets", "off")
+    value = "hunter2-correct-horse"
+    work(ann)
+    write_files(ann, {"notes.txt": f"it is {value}\n".encode()})
+    ok(ann, "save", "-s", "vat", "--append", "-", input=f'{{"x":"{value}"}}\n'.encode())
+    ok(ann, "save", "-s", "vat", "--allow-empty")
+    ok(ann, "push")
+    assert holders(hub, value.encode())
+    ok(bob, "pull")
+    (ann / "notes.txt").unlink()
+    ok(ann, "purge", "--value-from-stdin", "--yes", input=value.encode())
+    assert holders(ann, value.encode()) == []
+    # What is there is known, and does not come back.
+    assert results(ann, "pull")["vat/main"] == ("up-to-date", "main")
+    assert "--pruned" in fails(ann, 12, "push")
+    assert results(ann, "push", "--pruned")["vat/main"][0] == "pruned"
+    assert results(ann, "push")["vat/main"][0] == "up-to-date"
+    assert holders(ann, value.encode()) == []
+    git(hub, "gc", "-q", "--prune=now")
+    assert holders(hub, value.encode()) == []
+    ok(ann, "save", "-s", "vat", "--allow-empty")
+    assert results(ann, "push")["vat/main"][0] == "fast-forward"
+    assert results(bob, "pull")["vat/main"] == ("forked", "main~origin")
+    for repo in (ann, bob):
+        assert ok(repo, "verify")["ok"]
+        git(repo, "fsck", "--strict")
 
 
 # --- who may read --------------------------------------------------------------------

@@ -4,7 +4,7 @@ Here checkpoints stay as they are. A remote has their encrypted forms; the forms
 were made for it, or opened from it, are kept below `refs/gitcp/e/<remote>/`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from gitcp.errors import (
@@ -16,7 +16,8 @@ from gitcp.errors import (
     TransferError,
 )
 from gitcp.format import layout
-from gitcp.format.encrypted import encrypted_of
+from gitcp.format.encrypted import encode_commit, encrypted_of
+from gitcp.git.objects import COMMIT, TREE
 from gitcp.git.remote import Update
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
@@ -65,29 +66,79 @@ class Forms:
             said = encrypted_of(commit)
             if said is None:
                 return
-            yield oid, said.plain
+            yield said.form or oid, said.plain
             oid = commit.parents[0].hex() if commit.parents else None
 
     def plain(self, key: Key, form: str) -> str | None:
         """Returns the commit that a form of a branch stands for, if it is known here."""
-        if key not in self.tips or not self._objects.exists(bytes.fromhex(form)):
+        newest = next(self.line(key), None)
+        if newest is None or newest[0] == form:
+            return newest[1] if newest is not None else None
+        # One that was never here is in no line; of notes only the line can tell.
+        if not self.noted(key) and not self._objects.exists(bytes.fromhex(form)):
             return None
         return next((plain for oid, plain in self.line(key) if oid == form), None)
 
-    def stand_for(self, there: Mapping[Key, str]) -> dict[Key, str]:
-        """Returns what a remote's tips stand for; themselves where that is not known."""
-        return {key: self.plain(key, oid) or oid for key, oid in there.items()}
+    def stand_for(
+        self, there: Mapping[Key, str], only: Container[str] | None = None
+    ) -> dict[Key, str]:
+        """Returns what a remote's tips stand for; themselves where that is not known.
+
+        With `only` no other sessions are looked at.
+        """
+        return {
+            key: (self.plain(key, oid) if only is None or key[0] in only else None)
+            or oid
+            for key, oid in there.items()
+        }
+
+    def noted(self, key: Key) -> bool:
+        """Whether the forms of a branch are not here, but notes of them."""
+        newest = next(self.line(key), None)
+        return newest is not None and newest[0] != self.tips[key]
 
     def of_session(self, session: str) -> dict[str, str]:
-        """Returns all known forms of a session and what they stand for."""
+        """Returns all forms of a session that are here, and what they stand for."""
         found: dict[str, str] = {}
         for key in self.tips:
-            if key[0] == session:
+            if key[0] == session and not self.noted(key):
                 for form, plain in self.line(key):
                     if form in found:
                         break
                     found[form] = plain
         return found
+
+
+def forget(workspace: Workspace, old: Collection[str]) -> None:
+    """Lets go of forms of commits that are to go; a note of what stood for what stays.
+
+    A form has the files as they were. What a remote has is known by the notes until it
+    is replaced there.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    repository = workspace.repository
+    with transaction(repository) as opened:
+        empty = opened.add_object(TREE, b"")
+        for ref, tip in repository.refs.list(layout.ENCRYPTED).items():
+            line = []
+            oid: bytes | None = bytes.fromhex(tip)
+            while oid is not None:
+                commit = repository.objects.commit(oid)
+                said = encrypted_of(commit)
+                if said is None:
+                    break
+                line.append((said._replace(form=said.form or oid.hex()), commit.epoch))
+                oid = commit.parents[0] if commit.parents else None
+            if not any(said.plain in old for said, _ in line):
+                continue
+            note: bytes | None = None
+            for said, epoch in reversed(line):
+                raw = encode_commit(empty, note, epoch, said)
+                note = opened.add_object(COMMIT, raw)
+            assert note is not None
+            opened.publish(ref, expect=tip, new=note)
 
 
 def _recipients(workspace: Workspace) -> tuple[str, ...]:
@@ -133,11 +184,14 @@ class Sending:
             self._encryptor = Encryptor(self._workspace.store, opened, self._recipients)
             yield
 
-    def seen(self, there: Mapping[Key, str]) -> dict[Key, str]:
-        """Takes what a remote has; returns what that stands for, where that is known."""
+    def seen(self, there: Mapping[Key, str], only: Container[str]) -> dict[Key, str]:
+        """Takes what a remote has; returns what that stands for, where that is known.
+
+        Of the sessions in `only`; the others are none of this push.
+        """
         self._there = dict(there)
         self._forms.read()
-        return self._forms.stand_for(there)
+        return self._forms.stand_for(there, only)
 
     def refuse_plaintext(self, keys: Mapping[Key, str]) -> None:
         """Raises where plaintext would go where ciphertext is due.
@@ -239,15 +293,17 @@ class Sending:
         if self.anew:
             return {}
         newest = next(self._forms.line(key), None)
+        if self._forms.noted(key):
+            newest = None
         if newest is not None and newest[1] == update.old:
             # By far the most frequent: the branch has grown.
             return {newest[1]: newest[0]}
         found: dict[str, str] = {}
         for form, plain in self._forms.of_session(key[0]).items():
             found.setdefault(plain, form)
-        # Above all those of this very branch: the remote's is one of them.
-        found.update({plain: form for form, plain in self._forms.line(key)})
         if newest is not None:
+            # Above all those of this very branch: the remote's is one of them.
+            found.update({plain: form for form, plain in self._forms.line(key)})
             encryptor.recall(newest[0])
         return found
 

@@ -240,7 +240,7 @@ class _Push:
         pause = 0.05
         self._sending.refuse_plaintext(tips)
         for attempt in range(_TRIES):
-            there = self._there_then = self._there()
+            there = self._there_then = self._there(tips)
             updates: dict[Key, Update] = {}
             for key, oid in sorted(waiting.items()):
                 decided = self._decide(key, oid, there)
@@ -322,7 +322,7 @@ class _Push:
             interactive=self._interactive,
         )
 
-    def _there(self) -> dict[str, str]:
+    def _there(self, tips: Mapping[Key, str]) -> dict[str, str]:
         found = remotes.advertised(
             self._workspace.repository,
             self._remote,
@@ -333,7 +333,7 @@ class _Push:
         keys = {ref: branch_key(ref, layout.SESSIONS) for ref in found}
         there = {key: found[ref] for ref, key in keys.items() if key is not None}
         # From here on an encrypted tip is what it stands for, where that is known.
-        plain = self._sending.seen(there)
+        plain = self._sending.seen(there, {key[0] for key in tips})
         return {
             ref: oid if (key := keys[ref]) is None else plain[key]
             for ref, oid in found.items()
