@@ -19,6 +19,7 @@ from tests.support.clones import refs, results, save
 from tests.support.gitrepo import (
     Symlink,
     git,
+    git_line,
     gitcp_argv,
     gitcp_environment,
     tree_bytes,
@@ -465,6 +466,49 @@ def test_row58_a_mirror_is_warned_of_and_push_does_not_become_one(ann, hub):
     ours = refs(ann)
     ok(ann, "pull")
     assert refs(ann) == ours
+
+
+def test_row58_refs_that_a_mirror_deleted_are_found_again(ann, hub):
+    """A fetch that prunes takes every ref that the other side has not."""
+    save(ann, "-s", "Vat & more", a_py=b"1")
+    save(ann, "-s", "Vat & more", a_py=b"2")
+    save(ann, "-s", "other", a_py=b"3")
+    ok(ann, "fork", "other:last", "try", "--no-switch")
+    before = refs(ann)
+    tip = git_line(ann, "rev-parse", "refs/gitcp/s/other/main")
+    assert ok(ann, "verify", "--lost") == {
+        "schema": "gitcp.verify/1",
+        "ok": True,
+        "lost": [],
+    }
+    git(ann, "checkout", "-q", "--detach")
+    git(ann, "fetch", "-q", "--prune", "origin", "+refs/gitcp/*:refs/gitcp/*")
+    assert b"refs/gitcp/" not in refs(ann)
+    done = invoke(ann, "verify", "--lost", "--json")
+    assert done.returncode == 15
+    assert [
+        (one["session"], one["branch"], one["seq"])
+        for one in json.loads(done.stdout)["lost"]
+    ] == [("Vat & more", "main", 2), ("other", "main", 1), ("other", "try", 1)]
+    # One has come to be used again; it is not lost, and is not touched.
+    git(ann, "update-ref", "refs/gitcp/s/other/main", tip)
+    ok(ann, "verify", "--lost", "--repair")
+    assert refs(ann) == before
+    assert ok(ann, "verify")["ok"]
+    assert ok(ann, "verify", "--lost")["lost"] == []
+
+
+def test_row58_what_was_pruned_does_not_come_back_with_a_lost_ref(ann):
+    for number in range(5):
+        save(ann, a_py=b"%d" % number)
+    ok(ann, "prune", "--keep-last", "2", "-y")
+    before = refs(ann)
+    git(ann, "update-ref", "-d", "refs/gitcp/s/main/main")
+    ok(ann, "verify", "--lost", "--repair")
+    assert refs(ann) == before
+    git(ann, "update-ref", "-d", "refs/gitcp/s/main/main")
+    ok(ann, "gc")
+    assert ok(ann, "verify", "--lost")["lost"] == []
 
 
 def ok_or_not(repo: Path, *args: str) -> dict:

@@ -5,11 +5,12 @@ import click
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
-from gitcp.errors import CorruptError
+from gitcp.errors import CorruptError, UsageError
 from gitcp.format.checkpoint import show_path
 from gitcp.names import check_typed
 from gitcp.ops.upkeep.repair import repair
 from gitcp.ops.upkeep.verify import Problem, Report, verify
+from gitcp.ops.workspace import Workspace
 
 
 @command("verify")
@@ -20,12 +21,25 @@ from gitcp.ops.upkeep.verify import Problem, Report, verify
     is_flag=True,
     help="Put back objects of which the work tree or git has a good copy",
 )
-def verify_command(out: Output, branches: tuple[str, ...], mend: bool) -> int:
+@click.option(
+    "--lost",
+    is_flag=True,
+    help="List branches whose refs have gone; with --repair, put them back",
+)
+def verify_command(
+    out: Output, branches: tuple[str, ...], mend: bool, lost: bool
+) -> int:
     """Read everything that is stored and check that it is what it should be.
 
     Exits with 15 if something is wrong.
     """
     workspace = reader(out)
+    if lost:
+        if branches:
+            raise UsageError(
+                "--lost looks for all branches", hint="leave the names out"
+            )
+        return _lost(out, workspace, mend=mend)
     only = [_where(text) for text in branches]
     progress = out.progress("checking branches:")
     if mend:
@@ -45,6 +59,45 @@ def verify_command(out: Output, branches: tuple[str, ...], mend: bool) -> int:
     else:
         _show(out, report, mend=mend)
     return 0 if report.ok else CorruptError.exit_status
+
+
+def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
+    from gitcp.ops.upkeep.lost import lost, put_back
+
+    found = lost(workspace)
+    if mend:
+        put_back(workspace, found)
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.verify/1",
+                "ok": mend or not found,
+                "lost": [
+                    {
+                        "session": one.session,
+                        "branch": one.branch,
+                        "checkpoint": one.tip.id,
+                        "commit": one.tip.commit,
+                        "seq": one.tip.seq,
+                    }
+                    for one in found
+                ],
+            }
+        )
+    else:
+        for one in found:
+            name = out.style(safe(f"{one.session}/{one.branch}"), fg="cyan")
+            out.print(f"  {name}  #{one.tip.seq} {one.tip.id}")
+        if not found:
+            out.print("no branch has lost its ref")
+        elif mend:
+            out.note("put back")
+        else:
+            out.note(
+                "nothing refers to them: `gitcp verify --lost --repair` puts them back,"
+                " `gitcp gc` removes them for good"
+            )
+    return CorruptError.exit_status if found and not mend else 0
 
 
 def _where(text: str) -> tuple[str, str | None]:
