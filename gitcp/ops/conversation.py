@@ -14,6 +14,21 @@ _BYTES_PER_TOKEN = 4
 UNREADABLE: Final = object()
 # Parts of a message of OpenCode's that nobody said.
 _BOOKKEEPING = frozenset({"step-start", "step-finish", "patch", "snapshot"})
+# Records of clients that nobody said: what they note for themselves.
+_NOTED = frozenset(
+    {
+        # Claude Code
+        *("api-request", "api-request-blob", "api-request-shape", "atis-latch"),
+        *("cost-state", "custom-title", "file-history-delta", "file-history-snapshot"),
+        *("last-prompt", "queue-operation", "tools-used"),
+        # Codex
+        *("event_msg", "session_meta", "token_usage_record", "turn_context"),
+        "world_state",
+    }
+)
+# What Codex keeps apart from the messages: a call's arguments, what came of it.
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 # All that some reader takes for the end of a line.
 _LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
@@ -34,18 +49,47 @@ def tokens(size: int) -> int:
 
 
 def as_markdown(raw: bytes) -> str:
-    """Returns a conversation for reading; what is not understood is shown as such."""
-    parts = []
+    """Returns a conversation for reading; what is not understood is shown as such.
+
+    What a client only notes for itself is left out, and of a message that it wrote again
+    the last version stands where the first one stood.
+    """
+    parts: dict[object, str] = {}
     for line, value in records(raw):
-        role, text = _speech(value)
-        if role is None:
-            kind = value.get("type") if isinstance(value, dict) else None
-            shown = line.decode("utf-8", "replace")
-            cut = f"{shown[:200]}…" if len(shown) > 200 else shown  # noqa: PLR2004
-            parts.append(f"*({kind or 'unknown record'})* `{cut}`\n")
-        else:
-            parts.append(f"### {role}\n\n{text}\n")
-    return "\n".join(parts)
+        for message in _patched(value):
+            role, text = _speech(message)
+            if role is not None:
+                parts[_identity(message) or len(parts)] = f"### {role}\n\n{text}\n"
+            elif not _is_noted(message):
+                kind = message.get("type") if isinstance(message, dict) else None
+                shown = line.decode("utf-8", "replace")
+                cut = f"{shown[:200]}…" if len(shown) > 200 else shown  # noqa: PLR2004
+                parts[len(parts)] = f"*({kind or 'unknown record'})* `{cut}`\n"
+    return "\n".join(parts.values())
+
+
+def _patched(value: Any) -> list[Any]:
+    """Returns the messages in a patch of Gemini's; any other record as it is."""
+    patch = value.get("$set") if isinstance(value, dict) else None
+    messages = patch.get("messages") if isinstance(patch, dict) else None
+    return messages if isinstance(messages, list) else [value]
+
+
+def _identity(value: dict[str, Any]) -> str | None:
+    """Returns what a message of Gemini's is written again under."""
+    found = value.get("id") if _type(value) in {"user", "gemini"} else None
+    return found if isinstance(found, str) else None
+
+
+def _is_noted(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return _type(value) in _NOTED or "projectHash" in value or "$set" in value
+
+
+def _type(value: dict[str, Any]) -> str:
+    found = value.get("type")
+    return found if isinstance(found, str) else ""
 
 
 def last_spoken(raw: bytes, count: int) -> bytes:
@@ -76,9 +120,15 @@ def _speech(value: Any) -> tuple[str | None, str]:
     inner = value.get("message", value.get("payload", value))
     if not isinstance(inner, dict):
         return None, ""
+    kind = _type(inner)
+    if _type(value) == "response_item" and kind in _CALLS:
+        return "assistant", f"→ `{inner.get('name')}` {inner.get(_CALLS[kind])}"
+    if _type(value) == "response_item" and kind in _RESULTS:
+        return "tool", f"← {_output(inner.get('output'))}"
     role = inner.get("role")
-    if role is None and value.get("type") in {"user", "gemini"}:
-        role = value["type"]
+    if role is None and _type(value) in {"user", "gemini"}:
+        said = [*_texts(inner.get("content")), *_steps(inner.get("toolCalls"))]
+        return _type(value), "\n\n".join(filter(None, said))
     content = inner.get("content")
     if not isinstance(role, str) or (content is None and "tool_calls" not in inner):
         return None, ""
@@ -103,10 +153,29 @@ def _texts(content: Any) -> Iterator[str]:
             arguments = json.dumps(state.get("input"), ensure_ascii=False)
             yield f"→ `{block.get('tool')}` {arguments}"
             yield f"← {state.get('output', '')}"
-        elif block.get("type") in _BOOKKEEPING:
+        elif isinstance(block.get("functionResponse"), dict):
+            response = block["functionResponse"].get("response")
+            yield f"← {_output(response)}"
+        elif _type(block) in _BOOKKEEPING:
             continue
         else:
             yield f"[{block.get('type', 'block')}]"
+
+
+def _steps(calls: Any) -> Iterator[str]:
+    """Yields the calls of tools as Gemini has them; what came of them it says after."""
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict):
+            arguments = json.dumps(call.get("args"), ensure_ascii=False)
+            yield f"→ `{call.get('name')}` {arguments}"
+
+
+def _output(value: Any) -> str:
+    if isinstance(value, dict) and isinstance(value.get("output"), str):
+        return str(value["output"])
+    if isinstance(value, list):
+        return "\n".join(_texts(value))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _calls(calls: Any) -> Iterator[str]:
