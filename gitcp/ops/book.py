@@ -219,7 +219,9 @@ class Book:
     def _back(self, live: Live, state: State, line: "_Line") -> Live:
         then = self._lives(state, line).get(state.branch, {})
         after = {
-            slot: line.calls.get(call.id, call) if call.outside else call
+            slot: line.calls.get(call.id, call)._replace(slot=slot)
+            if call.outside
+            else call
             for slot, call in then.items()
         }
         after.update(
@@ -274,14 +276,13 @@ class _Line:
             self.live[record.branch][call.slot] = call
             return
         for branch, steps in self.live.items():
-            same = steps.get(call.slot)
             # Files of a fork lie elsewhere; the outside world is one for all.
-            if (
-                same is not None
-                and same.id == call.id
-                and (call.outside or branch == record.branch)
-            ):
-                steps[call.slot] = call
+            if not call.outside and branch != record.branch:
+                continue
+            for slot in _places(call):
+                same = steps.get(slot)
+                if same is not None and same.id == call.id:
+                    steps[slot] = call._replace(slot=slot)
 
     def join(self, other: "_Line") -> None:
         """Takes in another line: nothing that is finished on either runs again."""
@@ -293,16 +294,20 @@ class _Line:
             for slot, call in live.items():
                 self._put(mine_live, slot, call)
         for live in self.live.values():
-            for slot, call in live.items():
-                if call.outside and call.slot == slot:
-                    live[slot] = self.calls[call.id]
+            for slot, call in list(live.items()):
+                place = _places(call)[0]
+                if slot != place and place in live and live[place].id == call.id:
+                    # It had to stand beside another one there, and has the place now.
+                    del live[slot]
+                elif call.outside:
+                    live[slot] = self.calls[call.id]._replace(slot=slot)
 
     def _put(self, live: Live, slot: Slot, call: Call) -> None:
         mine = live.get(slot)
         if mine is None:
             live[slot] = call
         elif mine.id == call.id:
-            live[slot] = _both(mine, call)
+            live[slot] = _both(mine, call)._replace(slot=slot)
         else:
             # Both sides ran it, each for itself.
             first, second = sorted((mine, call), key=_weight)
@@ -310,12 +315,18 @@ class _Line:
                 key for key, one in live.items() if one.id in {first.id, second.id}
             ]:
                 del live[other]
-            live[slot] = first
+            live[slot] = first._replace(slot=slot)
             if second.outside and second.standing:
                 # It is there in the world as well: it is listed, and can be undone.
-                beside = slot._replace(call=f"{slot.call}~{second.id}")
-                second = self.calls[second.id]._replace(slot=beside)
-                self.calls[second.id] = live[beside] = second
+                beside = _places(second)[1]
+                live[beside] = self.calls[second.id]._replace(slot=beside)
+
+
+def _places(call: Call) -> tuple[Slot, Slot]:
+    """Returns where a step can stand: in its own place, or beside another one there."""
+    begun = call.intent
+    slot = Slot(begun.scope, begun.step, begun.call)
+    return slot, slot._replace(call=f"{begun.call}~{call.id}")
 
 
 def _weight(call: Call) -> tuple[int, str, str, bool, str, int]:

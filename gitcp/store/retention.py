@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gitcp.format import layout
+from gitcp.format.commit import trailer
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
@@ -52,6 +53,11 @@ class Forest:
             for (session, branch), oid in found.items()
         }
         self.lines = self._lines()
+        # Sessions that are threads of LangGraph, by component (docs/format.md, 15). What
+        # may go of them only LangGraph's own index can tell.
+        self.threads = {
+            line.key[0] for line in self.lines if any(map(_is_event, line.checkpoints))
+        }
 
     def _line(self, commit: str) -> Iterator[Checkpoint]:
         oid: bytes | None = bytes.fromhex(commit)
@@ -123,7 +129,9 @@ class Forest:
         """
         needed = self.needed() | set(also)
         judged = [
-            self._judge(line, rules, needed, now)
+            Judged(line, line.checkpoints, ())
+            if line.key[0] in self.threads
+            else self._judge(line, rules, needed, now)
             for line in self.lines
             if keys is None or line.key in keys
         ]
@@ -158,6 +166,13 @@ class Forest:
             else:
                 go.append(one)
         return Judged(line, tuple(stay), tuple(go))
+
+
+def _is_event(found: Checkpoint) -> bool:
+    return (
+        found.trailers.trigger in {"graph", "graph-writes"}
+        and trailer(found.raw, "Graph") is not None
+    )
 
 
 def sizes(

@@ -310,3 +310,33 @@ def test_a_checkpoint_without_history_keeps_its_anchor(tmp_path):
     ok(repo, "prune", "-y", "--keep-last", "1")
     assert git_line(repo, "rev-parse", "refs/gitcp/s/main/main~1") == head
     sound(repo)
+
+
+# --- threads of LangGraph ------------------------------------------------------------
+
+
+def test_a_thread_of_langgraph_is_not_pruned_behind_its_back(repo):
+    pytest.importorskip("langgraph.graph", reason="gitcp[langgraph] is not installed")
+    from tests.support.graphs import chain, everything, opened
+
+    git(repo, "config", "gitcp.maxCheckpoints", "3")
+    for number in range(8):
+        save(repo, number, "-s", "langgraph-notes")
+    with opened(repo) as saver:
+        chain(saver, "t", 12)
+        before = everything(saver)
+    assert len(before) == 12
+    done = ok(repo, "prune", "--keep-last", "1", "-y")
+    assert done["threads"] == ["langgraph-t"]
+    # By what is in it, not by its name.
+    assert {one["session"] for one in done["removed"]} == {"langgraph-notes"}
+    said = fails(repo, 2, "prune", "-s", "langgraph-t", "--keep-last", "1", "-y")
+    assert "GitcpSaver.prune" in said
+    # Nor by a save into the same session.
+    for number in range(8):
+        save(repo, number, "-s", "langgraph-t")
+    with opened(repo) as saver:
+        assert everything(saver) == before
+        saver.prune(["t"])
+        assert len(everything(saver)) == 1
+    fsck(repo)

@@ -370,6 +370,7 @@ def test_a_join_loses_no_record_and_nothing_that_is_finished(sides):
         )
         live = Book(side.pages).live("main")
         assert all(call.slot == slot for slot, call in live.items())
+        assert len({call.id for call in live.values()}) == len(live)
         for slot in finished:
             # Undone by either it may be run again; else it is done.
             assert live[slot].state in {"done", "undoing", "stuck", "undone"}

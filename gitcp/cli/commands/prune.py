@@ -120,6 +120,7 @@ def _document(done: Plan, *, dry_run: bool) -> dict[str, Any]:
             }
             for branch in done.branches
         ],
+        "threads": list(done.threads),
         "bytes": None
         if done.bytes_before is None
         else {"before": done.bytes_before, "after": done.bytes_after},
@@ -149,6 +150,9 @@ def _numbers(found: list[int]) -> str:
 
 
 def _show(out: Output, done: Plan, *, dry_run: bool) -> None:
+    if done.threads:
+        some = count(len(done.threads), "thread")
+        out.note(f"{some} of LangGraph: left, `GitcpSaver.prune` is for these")
     if not done.go:
         out.print("Nothing to remove")
         return

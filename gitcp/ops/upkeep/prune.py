@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from gitcp.errors import CorruptError, NotFoundError
+from gitcp.errors import CorruptError, NotFoundError, UsageError
 from gitcp.git.reclaim import drop_unreachable, packed_objects, store_locked
 from gitcp.git.transaction import transaction
-from gitcp.names import encode
+from gitcp.names import decode, encode
 from gitcp.ops.upkeep import du
 from gitcp.ops.upkeep.gc import journals
 from gitcp.ops.workspace import Workspace
@@ -36,7 +36,8 @@ class Plan(NamedTuple):
     """What a pruning would do, or did.
 
     `bytes_before` and `bytes_after` are what these checkpoints take beside git's own
-    objects, None where no size was asked for.
+    objects, None where no size was asked for. `threads` are sessions that are LangGraph's,
+    and left as they are.
     """
 
     rules: Rules
@@ -44,6 +45,7 @@ class Plan(NamedTuple):
     branches: tuple[Branch, ...]
     bytes_before: int | None = None
     bytes_after: int | None = None
+    threads: tuple[str, ...] = ()
 
     @property
     def go(self) -> tuple[Checkpoint, ...]:
@@ -65,10 +67,13 @@ def plan_prune(
 
     Raises:
         NotFoundError: one of `only` does not exist.
+        UsageError: one of them is a thread of LangGraph.
         CorruptError: a commit cannot be read.
     """
     forest = Forest(workspace.store)
     keys = _keys(forest, only)
+    if only and keys is not None:
+        _refuse_threads(forest, keys)
     judged = _judge(workspace, forest, rules, keys)
     before = after = None
     if max_size is not None:
@@ -86,7 +91,19 @@ def plan_prune(
             each._replace(go=tuple(one for one in each.go if one.id in leave))
             for each in judged
         ]
-    return Plan(rules, keys, _branches(judged), before, after)
+    threads = sorted(decode(one) or one for one in forest.threads)
+    return Plan(rules, keys, _branches(judged), before, after, tuple(threads))
+
+
+def _refuse_threads(forest: Forest, keys: frozenset[Key]) -> None:
+    for session, _ in sorted(keys):
+        if session in forest.threads:
+            raise UsageError(
+                f"{decode(session) or session} is a thread of LangGraph: it would lose"
+                " checkpoints, or what waits to be written, without LangGraph's knowing",
+                hint="`GitcpSaver.prune`, `delete_for_runs` and `delete_thread` remove"
+                " what may go",
+            )
 
 
 def _age(one: Checkpoint) -> tuple[int, int]:
