@@ -61,7 +61,8 @@ class Encryptor:
         pair: Pair | None = None
         oid: bytes | None = bytes.fromhex(tip)
         while oid is not None:
-            form = self._made.get(oid) or bytes.fromhex(known.get(oid.hex(), ""))
+            # What another push has noted meanwhile goes before what was made here.
+            form = bytes.fromhex(known.get(oid.hex(), "")) or self._made.get(oid)
             found = self._store.checkpoint(oid)
             if form or found is None:
                 # Without a form it is the anchor, the user's own commit.

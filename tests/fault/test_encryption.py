@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -12,7 +13,13 @@ import pytest
 
 from tests.support.clones import clone, make_hub, refs, results
 from tests.support.crypt import Key, blob, encrypt_to, forge, reads_with, records
-from tests.support.gitrepo import git, git_line, write_files
+from tests.support.gitrepo import (
+    git,
+    git_line,
+    gitcp_argv,
+    gitcp_environment,
+    write_files,
+)
 from tests.support.inprocess import invoke, ok
 
 pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
@@ -111,6 +118,11 @@ class Held(NamedTuple):
     def older(self) -> dict[str, str | None]:
         before = self.there(f"{REF}~1")
         return {path: before.get(path) for path in self.all}
+
+    def stand_on_plaintext(self) -> None:
+        knows = self.hub.parent / "knows"
+        git(self.hub, "fetch", "-q", str(knows), REF)
+        self.say(oid(self.hub, f"{REF}~1"), oid(self.hub, "FETCH_HEAD"))
 
     def move(self) -> None:
         git(self.hub, "update-ref", "refs/gitcp/s/vat/other", REF)
@@ -221,6 +233,7 @@ LIES: dict[str, tuple[Callable[[Held], object], str]] = {
         lambda it: it.say(oid(it.hub, f"{REF}~1"), oid(it.hub, OTHER)),
         "",
     ),
+    "plaintext before it": (Held.stand_on_plaintext, "is not encrypted"),
     "of another branch": (Held.move, "of another branch"),
 }
 
@@ -255,3 +268,32 @@ def test_row59_one_bad_session_keeps_no_other_away(scene):
     assert b"tampered with" in done.stdout
     assert git_line(new, "rev-parse", OTHER)
     assert not git(new, "rev-parse", "-q", "--verify", REF, check=False)
+
+
+def test_row59_pushes_of_one_clone_at_once_make_one_form(scene):
+    knows = scene.place / "knows"
+    ok(knows, "pull")
+    for number in range(6):
+        write_files(knows, {"a.py": b"%d" % number})
+        ok(knows, "save", "-s", "vat", "--append", "-", input=TALK)
+        ok(knows, "save", "-s", f"new-{number}", "--append", "-", input=TALK)
+    started = [
+        subprocess.Popen(
+            gitcp_argv("push"),
+            cwd=knows,
+            env=gitcp_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for _ in range(3)
+    ]
+    for one in started:
+        said, _ = one.communicate(timeout=250)
+        assert one.returncode == 0, said
+    there = git(scene.hub, "for-each-ref", "--format=%(objectname)", "refs/gitcp/s")
+    mine = git(knows, "for-each-ref", "--format=%(objectname)", "refs/gitcp/e/origin")
+    assert there == mine
+    new = scene.place / "new"
+    ok(new, "pull")
+    below = ("for-each-ref", "--format=%(refname) %(objectname)", "refs/gitcp/s")
+    assert git(new, *below) == git(knows, *below)
