@@ -46,7 +46,9 @@ class Cable:
             for name in ("tcp_rmem", "tcp_wmem"):
                 # Little is on its way at any time.
                 text = f"echo 4096 65536 131072 >/proc/sys/net/ipv4/{name}"
-                subprocess.run([*host.prefix, "sh", "-c", text], check=True)
+                subprocess.run(
+                    [*host.prefix, "sh", "-c", text], check=True, capture_output=True
+                )
 
     def cut(self) -> None:
         """Nothing comes through from now on, and nobody is told."""
