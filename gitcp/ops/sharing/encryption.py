@@ -367,8 +367,6 @@ class Receiving:
                 bad[key] = _unencrypted("it")
             elif said is None:
                 plain[key] = oid
-            elif (said.session, said.branch) != key:
-                bad[key] = Fault(f"{oid} is an encrypted checkpoint of another branch")
             else:
                 try:
                     if decryptor is None:
