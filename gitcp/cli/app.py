@@ -19,49 +19,64 @@ from gitcp.errors import (
     WouldOverwriteError,
 )
 
-# command -> module below gitcp.cli.commands; imported on use, for start-up time
-COMMANDS = {
-    "branches": "sessions",
-    "cat": "files",
-    "completion": "completion",
-    "config": "config",
-    "context": "context",
-    "decide": "decisions",
-    "decisions": "decisions",
-    "demo": "demo",
-    "diff": "diff",
-    "doctor": "doctor",
-    "du": "du",
-    "export": "transfer",
-    "files": "files",
-    "fork": "fork",
-    "gc": "gc",
-    "git-hook": "git_hook",
-    "hook": "hook",
-    "import": "transfer",
-    "install": "install",
-    "log": "log",
-    "messages": "messages",
-    "prune": "prune",
-    "pull": "share",
-    "purge": "purge",
-    "push": "share",
-    "remote-sessions": "share",
-    "restore": "restore",
-    "rollback": "undo",
-    "run": "run",
-    "save": "save",
-    "scan": "scan",
-    "sessions": "sessions",
-    "show": "show",
-    "status": "status",
-    "steps": "steps",
-    "switch": "sessions",
-    "undo": "undo",
-    "uninstall": "install",
-    "verify": "verify",
-    "watch": "watch",
+# What --help shows under which heading: command -> module below gitcp.cli.commands,
+# imported on use, for start-up time.
+SECTIONS = {
+    "Every day": {
+        "save": "save",
+        "status": "status",
+        "log": "log",
+        "show": "show",
+        "diff": "diff",
+        "restore": "restore",
+        "rollback": "undo",
+        "undo": "undo",
+    },
+    "What was said, and why": {
+        "messages": "messages",
+        "context": "context",
+        "decide": "decisions",
+        "decisions": "decisions",
+    },
+    "Sessions and branches": {
+        "sessions": "sessions",
+        "branches": "sessions",
+        "fork": "fork",
+        "switch": "sessions",
+    },
+    "Files of a checkpoint": {"files": "files", "cat": "files"},
+    "Checkpoints without asking": {
+        "install": "install",
+        "uninstall": "install",
+        "watch": "watch",
+    },
+    "Commands and pipelines": {"run": "run", "steps": "steps"},
+    "Sharing": {
+        "push": "share",
+        "pull": "share",
+        "remote-sessions": "share",
+        "export": "transfer",
+        "import": "transfer",
+        "scan": "scan",
+        "purge": "purge",
+    },
+    "Looking after it": {
+        "doctor": "doctor",
+        "verify": "verify",
+        "du": "du",
+        "prune": "prune",
+        "gc": "gc",
+        "config": "config",
+        "completion": "completion",
+        "demo": "demo",
+    },
+    "Called by hooks": {"hook": "hook", "git-hook": "git_hook"},
 }
+COMMANDS = {
+    name: module for section in SECTIONS.values() for name, module in section.items()
+}
+# Of a line of help: two columns before the name, two behind it.
+_MARGINS = 4
 _INTERNAL = 70
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
@@ -71,6 +86,20 @@ class _Lazy(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
         return sorted(COMMANDS)
+
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        width = max(map(len, COMMANDS))
+        for title, names in SECTIONS.items():
+            rows = []
+            for name in names:
+                found = self.get_command(ctx, name)
+                assert found is not None
+                told = found.get_short_help_str(formatter.width - width - _MARGINS)
+                rows.append((name.ljust(width), told))
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.cli.app import COMMANDS
 from gitcp.errors import GitcpError
 from gitcp.format import checkpoint as manifests
 from tests.support.gitrepo import (
@@ -32,6 +33,16 @@ CHECKPOINT = {
     "base", "files", "conversation", "decisions", "position", "skipped",
     "restored_from", "forked_from",
 }  # fmt: skip
+
+
+def test_help_names_every_command_once_and_cuts_nothing_short(tmp_path):
+    done = invoke(tmp_path, "--help", env={"COLUMNS": "80"})
+    assert done.returncode == 0
+    told = done.stdout.decode().partition("Show this message and exit.")[2]
+    assert "..." not in told
+    listed = re.findall(r"^  ([a-z-]+) {2,}\S", told, re.MULTILINE)
+    assert sorted(listed) == sorted(COMMANDS)
+    assert all(len(line) <= 80 for line in told.splitlines())
 
 
 def save(repo: Path, *args: str, **given) -> dict:
@@ -180,7 +191,7 @@ def test_every_exit_code_has_one_class():
             look(sub)
 
     look(GitcpError)
-    assert found.keys() == {1, 2, 3, *range(10, 26)}
+    assert found.keys() == {1, 2, 3, *range(10, 27)}
     assert found.pop(20) == {"GitFailedError", "StorageError"}
     assert all(len(names) == 1 for names in found.values())
 

@@ -14,7 +14,7 @@ VARIABLE = "_GITCP_COMPLETE"
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_command(ctx: click.Context, out: Output, shell: str) -> None:
-    """Print the script that completes commands and options in a shell.
+    """Print the script that completes commands in a shell.
 
     \b
     bash   echo 'eval "$(gitcp completion bash)"' >> ~/.bashrc

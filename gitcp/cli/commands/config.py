@@ -18,8 +18,9 @@ from gitcp.ops.settings import KNOWN
 def config_command(
     out: Output, key: str | None, value: str | None, add: bool, unset: bool
 ) -> None:
-    """List, read or change settings (git config, section `gitcp`).
+    """List, read or change settings.
 
+    They are those of git, in the section `gitcp`.
     A `GITCP_*` variable in the environment, as GITCP_MAX_FILE_SIZE, wins over them.
     Values are written to the repository's own configuration; for all of yours use
     `git config --global gitcp.KEY VALUE`.

@@ -12,7 +12,7 @@ from gitcp.ops.select import select
 @click.argument("selector", metavar="[SEL]", required=False)
 @click.option("--window", type=click.IntRange(min=1), help="Warn above N tokens")
 def context_command(out: Output, selector: str | None, window: int | None) -> None:
-    """Print the block to put in front of a restored conversation."""
+    """Print what goes in front of a restored conversation."""
     found = select(reader(out), selector)
     text = context(found)
     own = tokens(len(text.encode("utf-8", "replace")))

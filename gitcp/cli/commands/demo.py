@@ -15,10 +15,10 @@ from gitcp.ops.demo import Check, Command, Remark, Title, demo
 @command("demo")
 @click.option("--keep", is_flag=True, help="Leave the project there to look at")
 def demo_command(out: Output, keep: bool) -> int:
-    """Show on a throw-away project what gitcp does, and check it.
+    """Show what gitcp does, on a throw-away project.
 
     Nothing of yours is read or written: project, home and git configuration are
-    temporary. Exits with 1 if a check fails.
+    temporary. Each step is checked; exits with 1 if a check fails.
     """
     started = time.monotonic()
     checks: list[Check] = []

@@ -40,7 +40,7 @@ def diff_command(
     decisions: bool,
     stat: bool,
 ) -> None:
-    """Show what changed from one checkpoint to another, or to the working tree.
+    """Show what changed between checkpoints, or since one.
 
     Without B, files are compared with the working tree, conversation and decisions
     with the newest checkpoint.

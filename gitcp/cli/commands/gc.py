@@ -9,10 +9,10 @@ from gitcp.ops.workspace import open_workspace
 
 @command("gc")
 def gc_command(out: Output) -> None:
-    """Give back the disk space of pruned checkpoints, and merge gitcp's packs into one.
+    """Give back the disk space of pruned checkpoints.
 
-    No checkpoint is removed, and nothing that git itself can reach. What killed
-    processes left is cleared away.
+    gitcp's packs become one. No checkpoint is removed, and nothing that git itself
+    can reach. What killed processes left is cleared away.
     """
     done = gc(open_workspace(out.directory))
     if out.json:

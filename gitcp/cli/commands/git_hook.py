@@ -17,7 +17,7 @@ from gitcp.ops.hooklog import write
 @click.argument("name")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def git_hook_command(out: Output, name: str, arguments: tuple[str, ...]) -> None:
-    """Do gitcp's part in a git hook; called by hooks.
+    """Do gitcp's part in a git hook.
 
     NAME is the hook's, ARGUMENTS are those git gives it, and its input is what git says
     on the hook's. The exit status is always 0, and nothing is printed:

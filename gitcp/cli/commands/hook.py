@@ -10,10 +10,11 @@ from gitcp.cli.options import command
 @click.argument("agent", metavar="AGENT")
 @click.argument("event", metavar="EVENT")
 def hook_command(out: Output, agent: str, event: str) -> None:
-    """Do what a coding agent's hook asks for (called by the client).
+    """Do what a coding agent's hook asks for.
 
-    Reads the event as JSON from stdin. Always exits with 0, prints nothing, and ends
-    within `gitcp.hookTimeout`; what went wrong is in `.git/gitcp/hooks.log`.
+    Called by the client. Reads the event as JSON from stdin. Always exits with 0,
+    prints nothing, and ends within `gitcp.hookTimeout`; what went wrong is in
+    `.git/gitcp/hooks.log`.
     """
     from gitcp.cli.agent_hook import run
 

@@ -97,9 +97,10 @@ def install_command(out: Output, what: tuple[str, ...], scope: str | None) -> No
 @_what
 @_scope
 def uninstall_command(out: Output, what: tuple[str, ...], scope: str | None) -> None:
-    """Take out what `gitcp install` put in, in every scope unless one is given.
+    """Take out what `gitcp install` put in.
 
-    A file that nobody has changed since is put back byte for byte.
+    In every scope, unless one is given. A file that nobody has changed since is put
+    back byte for byte.
     """
     place = _place(out)
     _all(

@@ -53,10 +53,11 @@ def prune_command(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Remove old checkpoints; the ids and numbers of the others stay.
+    """Remove old checkpoints; the others stay as they are.
 
-    Always kept: the newest of each branch, where forks start, and what the last restore
-    left behind. `gitcp gc` then gives the disk space back.
+    The ids and numbers of the others stay. Always kept: the newest of each branch,
+    where forks start, and what the last restore left behind. `gitcp gc` then gives
+    the disk space back.
     """
     within = None if keep_within is None else parse_seconds(keep_within, "the time")
     limit = None if max_size is None else parse_size(max_size, "the size")

@@ -29,7 +29,7 @@ _SHOWN = 40
 def purge_command(
     out: Output, what: tuple[str, ...], stdin: bool, dry_run: bool, yes: bool
 ) -> None:
-    """Take a secret, or files, out of all checkpoints of all branches.
+    """Take a secret, or files, out of all checkpoints.
 
     A secret is named by the fingerprint that `gitcp scan` or a refused push gives it; in
     its place stands a marker. Ids and numbers of checkpoints stay, their commits change.

@@ -12,7 +12,7 @@ from gitcp.errors import SecretsFoundError
 @command("scan")
 @click.argument("sessions", metavar="[SESSION[/BRANCH]]...", nargs=-1)
 def scan_command(out: Output, sessions: tuple[str, ...]) -> int:
-    """Look for secrets in checkpoints, as push does before it sends anything.
+    """Look for secrets in checkpoints, as push does.
 
     Files, conversations, decision logs, names and messages of all sessions, or of
     those named; what a remote has already is not looked at again. Exits with 24 where

@@ -107,7 +107,10 @@ def branches_command(out: Output, name: str | None) -> int:
 @click.option("--restore", "bring", is_flag=True, help="Bring its files, too")
 @yes_option
 def switch_command(out: Output, where: str, bring: bool, yes: bool) -> None:
-    """Make a branch the current one; files change only with --restore."""
+    """Make a branch the current one; the files stay.
+
+    They change only with --restore.
+    """
     workspace = open_workspace(out.directory)
     session, branch = split(where, workspace.current())
     if "/" not in where:

@@ -106,7 +106,7 @@ def push_command(
     re_encrypt: bool,
     dry_run: bool,
 ) -> None:
-    """Send sessions to a remote, all of them where none is named.
+    """Send sessions to a remote; all, where none is named.
 
     A branch there only moves forward. Where it went on there, too, it is left alone,
     and you are told how to go on.
@@ -163,7 +163,7 @@ def push_command(
 @click.argument("remote", metavar="[REMOTE]", required=False)
 @click.argument("sessions", metavar="[SESSION[/BRANCH]]...", nargs=-1)
 def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> None:
-    """Take in sessions of a remote, all of them where none is named.
+    """Take in sessions of a remote; all, where none is named.
 
     Everything is checked before anything is taken. Files do not change: `gitcp
     restore` brings them. Where a branch grew on both sides, theirs becomes a fork.

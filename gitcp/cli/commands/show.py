@@ -55,7 +55,11 @@ def _head(out: Output, found: Checkpoint) -> None:
 @command("show")
 @click.argument("selector", metavar="[SEL]", required=False)
 def show_command(out: Output, selector: str | None) -> None:
-    """Show one checkpoint: changes, decisions, last messages, what was not captured."""
+    """Show one checkpoint: changes, decisions, last messages.
+
+    What it did not capture is listed, too. SEL may be a commit of the project: then it is
+    what lies behind it.
+    """
     workspace = reader(out)
     found, behind = look_up(workspace, selector)
     parts = (

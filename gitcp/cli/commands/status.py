@@ -15,7 +15,7 @@ _AGENTS = 5
 
 @command("status")
 def status_command(out: Output) -> None:
-    """Show the current session, and what the next save would add."""
+    """Show the current session, and what a save would add."""
     workspace = reader(out)
     found = status(workspace)
     installed = all_installed(place(workspace.top))

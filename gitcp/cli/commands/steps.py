@@ -126,7 +126,7 @@ def steps_command(
     trust: bool,
     yes: bool,
 ) -> int:
-    """List durable steps, show one, say what became of it, repair.
+    """List durable steps; show, settle or repair one.
 
     `list` (or nothing) shows the steps of the branch. `show NAME` shows one with its
     result and its records. `answer NAME done|failed|again` says what became of a step

@@ -26,10 +26,10 @@ from gitcp.ops.workspace import Workspace, open_workspace
 def export_command(
     out: Output, selector: str, file: str, force: bool, allow: tuple[str, ...]
 ) -> None:
-    """Write the session of a checkpoint, with all its branches, to one file.
+    """Write the session of a checkpoint to one file.
 
-    The file is a git bundle that stands by itself. It holds files, conversations and
-    the project's history below them.
+    All its branches are in it. The file is a git bundle that stands by itself. It
+    holds files, conversations and the project's history below them.
 
     What no remote has yet is looked through for secrets first, as push does it. Where
     there is one, nothing is written: each is named by its place and a fingerprint.
@@ -66,7 +66,7 @@ def export_command(
 @command("import")
 @click.argument("file", metavar="FILE")
 def import_command(out: Output, file: str) -> None:
-    """Take in a session that `gitcp export` wrote, or a `.session` directory.
+    """Take in what `export` wrote, or a `.session` directory.
 
     Everything is checked before anything is taken. Files do not change: `gitcp
     restore` brings them. Where a branch grew on both sides, theirs becomes a fork.

@@ -45,7 +45,9 @@ def undo_command(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Go back to what the last restore replaced; again, and the restore is back.
+    """Go back to what the last restore replaced.
+
+    Again, and the restore is back.
 
     With --effects it undoes what durable steps did since a checkpoint (the newest, or
     --to), newest first, and stops where one cannot be undone.

@@ -29,7 +29,7 @@ from gitcp.ops.workspace import Workspace
 def verify_command(
     out: Output, branches: tuple[str, ...], mend: bool, lost: bool
 ) -> int:
-    """Read everything that is stored and check that it is what it should be.
+    """Read everything that is stored, and check it.
 
     Exits with 15 if something is wrong.
     """

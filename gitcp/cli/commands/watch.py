@@ -13,9 +13,10 @@ from gitcp.ops.workspace import open_workspace
 @command("watch")
 @click.option("--minutes", metavar="N", help="Instead of gitcp.intervalMinutes")
 def watch_command(out: Output, minutes: str | None) -> None:
-    """Make a checkpoint every `gitcp.intervalMinutes`, until interrupted.
+    """Make a checkpoint at an interval, until interrupted.
 
-    Only where something changed. With --json, one line for each checkpoint.
+    The interval is `gitcp.intervalMinutes`. Only where something changed. With
+    --json, one line for each checkpoint.
     """
     from gitcp.cli import documents
     from gitcp.ops.watch import watch
