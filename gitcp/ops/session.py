@@ -4,7 +4,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
@@ -248,9 +248,13 @@ class Batch(Generic[T]):
         every: int | None,
         seconds: float | None,
         note: str | None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if every is not None and every < 1:
             raise UsageError("every must be at least 1", hint="every=1000")
+        if seconds is not None and seconds <= 0:
+            raise UsageError("seconds must be more than 0", hint="seconds=30")
+        self._clock = clock
         self._session = session
         self._records = records
         self._every = every
@@ -261,7 +265,7 @@ class Batch(Generic[T]):
         offset = position.get("offset", 0) if isinstance(position, dict) else 0
         self.offset: int = offset if isinstance(offset, int) else 0
         self._saved = self.offset
-        self._saved_at = time.monotonic()
+        self._saved_at = self._clock()
 
     def __enter__(self) -> Self:
         return self
@@ -283,7 +287,7 @@ class Batch(Generic[T]):
             position={"offset": self.offset}, note=self._note, trigger="interval"
         )
         self._saved = self.offset
-        self._saved_at = time.monotonic()
+        self._saved_at = self._clock()
         return saved
 
     def __iter__(self) -> Iterator[T]:
@@ -300,7 +304,7 @@ class Batch(Generic[T]):
             return True
         return (
             self._seconds is not None
-            and time.monotonic() - self._saved_at >= self._seconds
+            and self._clock() - self._saved_at >= self._seconds
         )
 
 

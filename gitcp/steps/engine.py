@@ -3,8 +3,8 @@
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any, NamedTuple
 
@@ -46,7 +46,7 @@ from gitcp.ops.book import (
     show_call,
 )
 from gitcp.ops.workspace import Current, Workspace
-from gitcp.steps import lease, observed, results
+from gitcp.steps import lease, observed, remains, results
 from gitcp.steps.model import AGAIN, ASK, REPLAY, RETRY, Options, leaves_open
 
 # What a person or a program says of a step that was cut off.
@@ -89,6 +89,7 @@ class Engine:
         self._line: State | None = None
         self._tip = ""
         self._first: list[Record] = []
+        self._leases: dict[Slot, lease.Lease] = {}
         self._taken = 0
         self._opened = False
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -155,15 +156,21 @@ class Engine:
             number = self._counts[wanted.scope, wanted.name]
         return Slot(wanted.scope, wanted.name, str(number))
 
-    def held(self, slot: Slot) -> AbstractContextManager[int]:
+    @contextmanager
+    def held(self, slot: Slot) -> Iterator[lease.Lease]:
         """Holds a step for this process."""
-        return lease.held(
+        with lease.held(
             self.workspace.repository,
             self.place.session,
             self.place.branch,
             slot,
             timeout=self.workspace.settings.lock_timeout,
-        )
+        ) as held:
+            self._leases[slot] = held
+            try:
+                yield held
+            finally:
+                del self._leases[slot]
 
     # --- before -------------------------------------------------------------------
 
@@ -227,6 +234,8 @@ class Engine:
             before=self._before(wanted, call),
         )
         intent = replace(intent, undo=self._undo(wanted, intent))
+        if wanted.effect == LOCAL:
+            self._leases[slot].beat()
         return Begun(call, wanted, self._note(intent))
 
     def again(self, begun: Begun) -> Begun:
@@ -246,10 +255,24 @@ class Engine:
 
     def _cut_off(self, call: Call, wanted: Options) -> Call:
         """Decides on a step that began, has no result, and is run by nobody."""
-        noted = "it was cut off before its result was recorded"
+        files = call.effect == LOCAL and self.ledger.is_ours(call.intent)
         if not call.error:
-            self._note(_about(UNKNOWN, self.place, call, error=noted))
+            noted = "it was cut off before its result was recorded"
+            record = _about(UNKNOWN, self.place, call, error=noted)
+            if files:
+                record = remains.tell(
+                    self.workspace,
+                    self.place,
+                    call,
+                    self.live(),
+                    self._leases[call.slot].died,
+                    record,
+                )
+            self._note(record)
         if wanted.unknown == RETRY:
+            if files:
+                mine = filter(self.ledger.is_ours, self.ledger.records())
+                remains.put_back(self.workspace, self.place, call, list(mine))
             return call._replace(state=book.AGAIN)
         if wanted.unknown == ASK and self.ask is not None:
             said = self.ask(call)

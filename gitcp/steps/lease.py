@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -14,6 +15,8 @@ from gitcp.names import encode
 from gitcp.ops.book import Slot
 from gitcp.store.own import DIRECTORY
 
+# Seconds between two signs of life.
+BEAT = 0.5
 # What holds the step that this thread is running.
 holding: ContextVar[int | None] = ContextVar("gitcp_lease", default=None)
 
@@ -24,13 +27,48 @@ def _place(repository: Repository, session: str, branch: str, slot: Slot) -> Pat
     return directory / f"{hashlib.sha256(name).hexdigest()[:32]}.lock"
 
 
+class Lease:
+    """A step that is held. A process that inherits the descriptor holds it too.
+
+    `died` is when the run before it, which was cut off, gave its last sign of life.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        found = os.fstat(fd)
+        self.died = found.st_mtime if found.st_size else None
+        self._end = threading.Event()
+        self._beating: threading.Thread | None = None
+
+    def beat(self) -> None:
+        """Gives signs of life from now on, for whoever may have to clear up."""
+        if self._beating is None:
+            self._sign()
+            self._beating = threading.Thread(target=self._beat, daemon=True)
+            self._beating.start()
+
+    def _beat(self) -> None:
+        while not self._end.wait(BEAT):
+            self._sign()
+
+    def _sign(self) -> None:
+        # Without it a dead run's files are reported, and not put back.
+        with suppress(OSError):
+            os.pwrite(self.fd, b"1", 0)
+
+    def close(self) -> None:
+        """Lets go of it."""
+        self._end.set()
+        if self._beating is not None:
+            self._beating.join()
+        os.close(self.fd)
+
+
 @contextmanager
 def held(
     repository: Repository, session: str, branch: str, slot: Slot, *, timeout: float
-) -> Iterator[int]:
+) -> Iterator[Lease]:
     """Holds a step for this process; the kernel lets go of it when the process ends.
-
-    Yields the descriptor that holds it. A process that inherits it holds it too.
 
     Raises:
         BusyError: another process is running it, and does not end within `timeout`.
@@ -44,13 +82,14 @@ def held(
             f"the step {slot.name!a} is being run by another process",
             hint="wait for it to end; `gitcp steps` shows how it stands",
         )
+    lease = Lease(fd)
     try:
-        yield fd
+        yield lease
     finally:
         # Whoever waits for it opens the path again.
         with suppress(OSError):
             path.unlink()
-        os.close(fd)
+        lease.close()
 
 
 def is_running(repository: Repository, session: str, branch: str, slot: Slot) -> bool:

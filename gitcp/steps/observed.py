@@ -35,8 +35,13 @@ def written(before: Checkpoint, left: Checkpoint, declared: Sequence[str]) -> li
     changes = tree.diff(before.files_tree, left.files_tree, left.objects.tree)
     selects = plan.selection([path.encode() for path in declared])
     paths = [show_path(one.path) for one in changes if selects(one.path)]
+    return shortened(paths)
+
+
+def shortened(paths: list[str]) -> list[str]:
+    """Returns paths as a record tells them: where there are very many, directories."""
     if len(paths) > _PATHS:
-        paths = sorted({path.partition("/")[0] for path in paths})
+        return sorted({path.partition("/")[0] for path in paths})
     return paths
 
 
@@ -56,12 +61,21 @@ def taking_back(workspace: Workspace, place: Current, call: Call) -> FilePlan:
         )
     before = find(workspace, place, call.intent.before)
     left = find(workspace, place, result.left)
+    return between(left, before, call.intent.writes)
+
+
+def between(left: Checkpoint, before: Checkpoint, declared: Sequence[str]) -> FilePlan:
+    """Returns what leads from one checkpoint's files to another's, within the declared.
+
+    Raises:
+        CorruptError: a checkpoint is damaged.
+    """
     try:
         return plan.make(
             side(left),
             side(before),
             before.objects.tree,
-            selects=plan.selection([path.encode() for path in call.intent.writes]),
+            selects=plan.selection([path.encode() for path in declared]),
         )
     except ValueError as exc:
         raise CorruptError(

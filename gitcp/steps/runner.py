@@ -41,8 +41,8 @@ def run(
 ) -> Any:
     """Runs a step, or returns what is recorded of it; see `Session.step`."""
     slot = slot or engine.slot(wanted)
-    with engine.held(slot) as fd:
-        token = lease.holding.set(fd)
+    with engine.held(slot) as held:
+        token = lease.holding.set(held.fd)
         try:
             begun = engine.begin(wanted, slot, arguments, command, directory)
             return _attempts(engine, begun, function, arguments)

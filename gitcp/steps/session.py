@@ -112,7 +112,7 @@ class Session(base.Session):
             scope: a name for a run of a job: in another scope every step is a new one.
             unknown: what becomes of it where it was cut off: `retry` with the same key
                 (the default where it does not reach outside), `ask` or `fail`.
-            reads: paths that it reads.
+            reads: paths that it reads; this is not observed, only what you say counts.
             writes: paths that it writes; without them, all that changed is its own.
             after: names of steps that it depends on.
             codec: makes its result JSON and back.

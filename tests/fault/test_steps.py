@@ -120,6 +120,58 @@ def test_a_kill_at_every_syscall_of_a_step(tmp_path):
     sweep(tmp_path, 1)
 
 
+# A step on files: it adds a line, so that a run on what a dead one left would show.
+BUILD = ("run", "--step", "build", "--effect", "local", "--", "sh", "-c")
+LINE = "echo line >> keep.txt; mkdir -p made; echo part > made/part"
+
+
+def files_after_kill(repo: Path) -> str:
+    """What a run after a kill of a step on files comes to."""
+    fsck(repo)
+    recorded = [one.state for one in steps(repo)]
+    again = run_gitcp(repo, *BUILD, LINE, env={"GITCP_LOCK_TIMEOUT": "60s"})
+    found = (repo / "keep.txt").read_text()
+    if again.returncode == UNKNOWN:
+        # A machine so busy that the last sign of life was long before the kill.
+        assert b"half done" in again.stderr
+        return "reported"
+    assert again.returncode == 0, again.stderr
+    assert found == "keep\nline\n"
+    assert (repo / "made" / "part").read_text() == "part\n"
+    assert (repo / "own.txt").exists()
+    gitcp.open(repo).session("main").save()
+    assert verify(open_workspace(repo).store).ok
+    nothing_left(repo)
+    return "done" if recorded == ["done"] else "before" if not recorded else "again"
+
+
+def sweep_files(tmp_path: Path, step: int) -> None:
+    scene = make_scene(tmp_path / "scene")
+    points = every(calls(fresh(scene), *BUILD, LINE), step)
+    outcomes: list[str] = []
+
+    def one(point: Point) -> None:
+        repo = fresh(scene)
+        inject(repo, point, KILL, *BUILD, LINE)
+        outcomes.append(files_after_kill(repo))
+        shutil.rmtree(repo)
+
+    in_parallel(one, points)
+    assert {"before", "done"} <= set(outcomes), outcomes
+
+
+@needs_strace
+def test_a_kill_at_sampled_syscalls_of_a_step_on_files(tmp_path):
+    sweep_files(tmp_path, 31)
+
+
+@needs_strace
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_a_kill_at_every_syscall_of_a_step_on_files(tmp_path):
+    sweep_files(tmp_path, 1)
+
+
 def test_a_step_whose_command_outlived_gitcp_is_still_running(tmp_path):
     repo = make_repo(tmp_path / "repo", {"a": b"a"})
     fifo, pid = tmp_path / "fifo", tmp_path / "pid"

@@ -40,8 +40,12 @@ from gitcp.ops.workspace import Workspace, open_workspace
     type=click.Choice(["retry", "ask", "fail"]),
     help="What to do if an earlier run of the step was cut off",
 )
-@click.option("--reads", multiple=True, metavar="PATH", help="It reads PATH")
-@click.option("--writes", multiple=True, metavar="PATH", help="It writes PATH")
+@click.option(
+    "--reads", multiple=True, metavar="PATH", help="It reads PATH: this is not observed"
+)
+@click.option(
+    "--writes", multiple=True, metavar="PATH", help="It writes PATH, and no other"
+)
 @click.option("--after", multiple=True, metavar="NAME", help="It depends on a step")
 @click.option("-s", "session", metavar="SESSION[/BRANCH]", help="Of which session")
 @click.argument("words", nargs=-1, required=True, metavar="-- CMD [ARG]...")

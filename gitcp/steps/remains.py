@@ -1,0 +1,137 @@
+"""What a step on files left half done when it was cut off, and putting that back.
+
+The run that died cannot be asked. Known are the files before it, and until when it lived:
+its lease says so. What differs and was not touched later is its own (docs/decisions/0015).
+"""
+
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from gitcp.errors import NotFoundError, StepUnknownError
+from gitcp.format import tree
+from gitcp.format.checkpoint import show_path
+from gitcp.format.ledger import LOCAL, UNKNOWN, Record
+from gitcp.ops.book import DONE, Call, Live, show_call
+from gitcp.ops.workspace import Current, Workspace
+from gitcp.steps import observed
+from gitcp.worktree import apply, journal, plan
+from gitcp.worktree.files import Root
+
+# How much later than its last sign of life a run may have written: it gives one every
+# half a second, where the machine lets it.
+SLACK = 2.0
+_SHOWN = 5
+
+
+class _Seen(NamedTuple):
+    """The paths that differ from before the step: its own, and those of who knows whom."""
+
+    own: list[str]
+    unclear: list[str]
+
+
+def tell(
+    workspace: Workspace,
+    place: Current,
+    call: Call,
+    live: Live,
+    died: float | None,
+    record: Record,
+) -> Record:
+    """Adds to the record of a step that was cut off what it left; keeps all of that.
+
+    Where that is not clear the record has no `left`, and says which paths it is about.
+
+    Raises:
+        GitcpError: the files could not be saved; nothing was changed.
+    """
+    note = f"step {call.name}, cut off"
+    try:
+        before = observed.find(workspace, place, call.intent.before)
+    except NotFoundError as exc:
+        return replace(record, error=f"{record.error}; {exc.message}")
+    left = observed.checkpoint(workspace, place, note)
+    selects = plan.selection([path.encode() for path in call.intent.writes])
+    theirs = [
+        path
+        for one in live.values()
+        if one.effect == LOCAL and one.state == DONE and one.n > call.intent.n
+        for path in (one.result.writes if one.result is not None else ())
+    ]
+    seen = _Seen([], [])
+    for change in tree.diff(before.files_tree, left.files_tree, left.objects.tree):
+        if not selects(change.path):
+            continue
+        shown = show_path(change.path)
+        mine = _by_then(workspace.top, change.path, died)
+        if mine and not observed.overlaps([shown], theirs):
+            seen.own.append(shown)
+        else:
+            seen.unclear.append(shown)
+    if seen.unclear:
+        return replace(
+            record, error=f"{record.error}; {_list(seen.unclear)} may be another's"
+        )
+    return replace(record, left=left.id, writes=tuple(observed.shortened(seen.own)))
+
+
+def _by_then(top: Path, path: bytes, died: float | None) -> bool:
+    """Whether nobody has touched a path since a run died."""
+    if died is None:
+        return False
+    try:
+        # Not the time of its content: that one is easily set.
+        return os.lstat(os.fsencode(top) + b"/" + path).st_ctime <= died + SLACK
+    except (FileNotFoundError, NotADirectoryError):
+        # It is gone, and when cannot be seen. Putting it back takes nothing away.
+        return True
+
+
+def put_back(
+    workspace: Workspace, place: Current, call: Call, records: Sequence[Record]
+) -> list[str]:
+    """Puts files back that a dead run of a step has touched; returns their paths.
+
+    Killed meanwhile it can be done again.
+
+    Raises:
+        StepUnknownError: what it left is not known, or was changed since.
+        BusyError, StorageError: some may have been put back.
+    """
+    told = next(
+        (one for one in reversed(records) if (one.kind, one.id) == (UNKNOWN, call.id)),
+        None,
+    )
+    if told is None or not told.left:
+        raise _unclear(call, told.error if told is not None else "")
+    before = observed.find(workspace, place, call.intent.before)
+    left = observed.find(workspace, place, told.left)
+    back = observed.between(left, before, call.intent.writes)
+    with workspace.locked():
+        journal.refuse_if_open(workspace.directory)
+        with Root(workspace.top) as root:
+            found = apply.conflicts(root, back)
+            if not found:
+                stream = workspace.repository.objects.stream
+                found = apply.apply(root, back, stream, token=secrets.token_hex(6))
+    if found:
+        names = _list([show_path(one.path) for one in found])
+        raise _unclear(call, f"it was cut off; {names} changed since")
+    return [show_path(one.path) for one in back.steps]
+
+
+def _unclear(call: Call, why: str) -> StepUnknownError:
+    return StepUnknownError(
+        f"the step {show_call(call)!a} would run on files that are half done: {why}",
+        hint=f"`gitcp diff {call.intent.before}` shows them; once they are as they should"
+        f" be, `gitcp steps answer {call.name} again` lets it run",
+    )
+
+
+def _list(paths: Sequence[str]) -> str:
+    return f"{', '.join(paths[:_SHOWN])}{' …' if len(paths) > _SHOWN else ''}"
