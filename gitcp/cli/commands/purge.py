@@ -81,6 +81,7 @@ def purge_command(
                 "paths": [path_fields(path) for path in done.paths],
                 "fingerprints": list(done.fingerprints),
                 "remotes": list(done.remotes),
+                "ledgers": list(done.ledgers),
                 "left": list(done.left),
             }
         )
@@ -103,4 +104,5 @@ def _lines(out: Output, done: Any) -> list[str]:
         # No notes: one may be what is to go.
         *(f"  {name_of(out, one)}" for one in done.checkpoints),
         *(f"  in {safe(show_path(path))}" for path in done.paths),
+        *(f"  in what steps of {safe(name)} did" for name in done.ledgers),
     ]

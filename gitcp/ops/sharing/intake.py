@@ -12,6 +12,7 @@ from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.git.transport import Limits
 from gitcp.ops.settings import Sharing
+from gitcp.ops.sharing.ledgers import pages_of
 from gitcp.ops.upkeep.ledgers import faults
 from gitcp.ops.upkeep.verify import Problem, verify_new
 from gitcp.ops.workspace import Workspace
@@ -102,7 +103,8 @@ def judge(
     unfit = {
         component: fault
         for component, oid in ledgers.items()
-        if (fault := _ledger(repository, component, oid, incoming)) is not None
+        if (fault := _ledger(workspace, repository, component, oid, incoming))
+        is not None
     }
     if unlock is not None:
         there = tips
@@ -135,11 +137,34 @@ def judge(
 
 
 def _ledger(
-    repository: Repository, component: str, oid: str, incoming: Incoming
+    workspace: Workspace,
+    repository: Repository,
+    component: str,
+    oid: str,
+    incoming: Incoming,
 ) -> Fault | None:
     """Returns what is wrong with a ledger."""
     found = [one.problem for one in faults(repository, component, oid, incoming)]
-    return Fault(f"the ledger of its steps: {joined(found)}") if found else None
+    if found:
+        return Fault(f"the ledger of its steps: {joined(found)}")
+    ours = workspace.repository.refs.read(f"{layout.EFFECTS}{component}")
+    if ours is None:
+        return None
+    mine = pages_of(workspace.repository, component, ours)
+    theirs = pages_of(repository, component, oid)
+    # What was taken out on one side must not come back by a join with the other.
+    for one, other, said in (
+        (mine, theirs, "it holds what was purged here; `gitcp push --pruned` first"),
+        (
+            theirs,
+            mine,
+            "something was purged from it there; `gitcp purge` it here, too",
+        ),
+    ):
+        gone = {old for page in one for old in page.purged}
+        if gone & {page.oid for page in other}:
+            return Fault(f"the ledger of its steps: {said}")
+    return None
 
 
 def _refs(tips: Mapping[Key, str]) -> dict[str, str]:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from gitcp.format import layout
 from gitcp.format.commit import Commit
+from gitcp.format.ledger import Page
+from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.names import decode, encode
 from gitcp.ops.workspace import Workspace
@@ -60,6 +62,19 @@ def of(workspace: Workspace, session: str) -> dict[Key, str]:
     return {key: tip} if tip is not None else {}
 
 
+def pages_of(repository: Repository, component: str, tip: str) -> list[Page]:
+    """Returns the pages of a ledger below a commit, in whatever repository.
+
+    Raises:
+        CorruptError, FormatTooNewError: it cannot be read.
+    """
+
+    def read(oid: str) -> Commit:
+        return repository.objects.commit(bytes.fromhex(oid))
+
+    return read_pages(read, tip, ref_of(key_of(component)))[0]
+
+
 def commits_of(
     workspace: Workspace, component: str, tip: str
 ) -> tuple[set[str], set[str]]:
@@ -68,12 +83,7 @@ def commits_of(
     Raises:
         CorruptError, FormatTooNewError: it cannot be read.
     """
-    objects = workspace.repository.objects
-
-    def read(oid: str) -> Commit:
-        return objects.commit(bytes.fromhex(oid))
-
-    pages, _ = read_pages(read, tip, ref_of(key_of(component)))
+    pages = pages_of(workspace.repository, component, tip)
     return {one.oid for one in pages}, {old for one in pages for old in one.purged}
 
 

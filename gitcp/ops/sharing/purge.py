@@ -8,17 +8,18 @@ from gitcp import durable
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
-from gitcp.git.objects import BLOB, TREE, Objects
+from gitcp.git.objects import BLOB, Objects
 from gitcp.git.reclaim import drop_unreachable, git_directories, store_locked
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import decode
-from gitcp.ops.sharing import encryption
+from gitcp.ops.sharing import encryption, ledgers
 from gitcp.ops.sharing.scan import scanner_of
 from gitcp.ops.upkeep.gc import journals
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing import memory, outgoing
 from gitcp.sharing.erase import SHORTEST, Eraser
 from gitcp.sharing.purge import Purger
+from gitcp.sharing.purge_steps import clean
 from gitcp.sharing.scanner import Hit, Scanner
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.rewrite import rewrite
@@ -41,6 +42,7 @@ class Purged(NamedTuple):
 
     `checkpoints` are those that held it, as they were. `paths` are the files it was in.
     `remotes` are those that have it; `left` says where else it is still, in words.
+    `ledgers` are the sessions of which the ledger of steps held it.
     """
 
     checkpoints: tuple[Checkpoint, ...]
@@ -48,13 +50,15 @@ class Purged(NamedTuple):
     fingerprints: tuple[str, ...]
     remotes: tuple[str, ...]
     left: tuple[str, ...]
+    ledgers: tuple[str, ...] = ()
 
 
 def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Purged:
     """Takes what is wanted out of every checkpoint of every branch.
 
     All branches move at one moment; killed before it nothing has changed, after it all
-    has, and the next purge or `gitcp gc` removes the old objects.
+    has, and the next purge or `gitcp gc` removes the old objects. Ledgers of steps go
+    first, each by itself.
 
     Raises:
         NotFoundError: no checkpoint holds it.
@@ -71,6 +75,9 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
     eraser = Eraser(values) if values else None
     refs = list(repository.refs.list(layout.SESSIONS))
     with store_locked(repository, timeout=timeout):
+        steps = _Steps(workspace)
+        if eraser is not None:
+            steps.run(eraser, dry_run=dry_run)
         with transaction(repository) as opened:
             purger = Purger(opened, workspace.store.seals, eraser, wanted.paths)
             if dry_run:
@@ -78,7 +85,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
                 old: set[str] = {one.commit for one in purger.changed.values()}
             else:
                 old = _rewrite(workspace, opened, purger, refs)
-        remotes = _remotes(workspace, old)
+        remotes = _remotes(workspace, old) | steps.noted()
         if not dry_run:
             _forget_remote_tips(workspace, remotes)
             encryption.forget(workspace, old)
@@ -87,14 +94,14 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
             drop_unreachable(
                 repository, roots=lambda: journals(repository), timeout=timeout
             )
-    if not purger.changed:
+    if not purger.changed and not steps.changed:
         raise NotFoundError(
             "no checkpoint holds this", hint="`gitcp scan` lists what there is"
         )
     left = list(_in_work_tree(workspace, eraser, wanted.paths, purger.files))
-    left += _in_ledgers(workspace, eraser)
+    left += steps.left
     if not dry_run:
-        left += _still_there(workspace, purger.gone)
+        left += _still_there(workspace, purger.gone | steps.gone)
     return Purged(
         tuple(sorted(purger.changed.values(), key=lambda one: (one.session, one.seq))),
         tuple(
@@ -103,7 +110,55 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         tuple(dict.fromkeys(name for _, name in values)),
         tuple(sorted({_remote_name(ref) for ref in remotes})),
         tuple(left),
+        tuple(steps.changed),
     )
+
+
+class _Steps:
+    """Taking values out of the ledgers of steps."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._repository = workspace.repository
+        self.changed: list[str] = []
+        self.left: list[str] = []
+        # Objects that nothing needs any more once all is done.
+        self.gone: set[bytes] = set()
+        self._old: set[str] = set()
+
+    def run(self, eraser: Eraser, *, dry_run: bool) -> None:
+        """Writes each ledger anew that holds one of the values."""
+        tips = self._workspace.store.refs()
+        for key in ledgers.here(self._workspace):
+            session = ledgers.name_of(self._workspace, key[0], tips)
+            self._one(session, ledgers.ref_of(key), key[0], eraser, dry_run=dry_run)
+
+    def _one(
+        self, session: str, ref: str, component: str, eraser: Eraser, *, dry_run: bool
+    ) -> None:
+        ledger = self._workspace.store.ledger(session)
+        with ledger.settled(), transaction(self._repository) as opened:
+            tip = self._repository.refs.read(ref)
+            if tip is None:
+                return
+            pages = ledgers.pages_of(self._repository, component, tip)
+            done = clean(opened, ledger.signet, component, pages, eraser)
+            if done.pages and not dry_run:
+                new = bytes.fromhex(done.pages[tip])
+                opened.publish(ref, expect=tip, new=new)
+        if done.records:
+            self.changed.append(session)
+        self._old |= done.pages.keys()
+        self.gone |= {bytes.fromhex(oid) for oid in done.pages}
+        self.left += [
+            f"what a step of {session} is known by ({name}): names stay"
+            for name in (eraser.erased(one.encode()).decode() for one in done.named)
+        ]
+
+    def noted(self) -> dict[str, str]:
+        """Returns the refs of what remotes have that lead to what is to go."""
+        listed = self._repository.refs.list(layout.REMOTE_EFFECTS)
+        return {ref: oid for ref, oid in listed.items() if oid in self._old}
 
 
 def _long_enough(value: bytes) -> bytes:
@@ -124,7 +179,10 @@ def _values(workspace: Workspace, wanted: Sequence[str]) -> list[tuple[bytes, st
     clean = memory.Clean(repository, scan.identity)
     found: dict[bytes, str] = {}
     looked: set[tuple[bytes, bytes]] = set()
-    tips = repository.refs.list(layout.SESSIONS).values()
+    tips = [
+        *repository.refs.list(layout.SESSIONS).values(),
+        *ledgers.here(workspace).values(),
+    ]
     commits = outgoing.commits(repository, tips, remote=outgoing.ANY)
     for piece in outgoing.pieces(repository, commits):
         key = piece.oid or piece.text, piece.path
@@ -193,7 +251,8 @@ def _remotes(workspace: Workspace, old: set[str]) -> dict[str, str]:
 
 
 def _remote_name(ref: str) -> str:
-    component = ref.removeprefix(layout.REMOTES).split("/")[0]
+    below = ref.removeprefix(layout.REMOTES).removeprefix(layout.REMOTE_EFFECTS)
+    component = below.split("/")[0]
     return decode(component) or component
 
 
@@ -235,26 +294,6 @@ def _in_work_tree(
                 yield (
                     f"the work tree: {show_path(path)}; the next save captures it again"
                 )
-
-
-def _in_ledgers(workspace: Workspace, eraser: Eraser | None) -> Iterable[str]:
-    """Names the ledgers of effects that hold a value: what was done stays as told."""
-    repository = workspace.repository
-    for ref, tip in repository.refs.list(layout.EFFECTS).items():
-        if eraser is None:
-            return
-        listed = repository.git("rev-list", "--objects", "--no-object-names", tip)
-        oids = [bytes.fromhex(line.decode()) for line in listed.split()]
-        kinds = ((oid, repository.objects.header(oid)[0]) for oid in oids)
-        if any(
-            kind != TREE and eraser.holds(repository.objects.read(oid, kind))
-            for oid, kind in kinds
-        ):
-            component = ref.removeprefix(layout.EFFECTS)
-            yield (
-                f"the ledger of what {decode(component) or component} did to the rest of"
-                " the world, which gitcp never rewrites"
-            )
 
 
 def _text(path: bytes) -> str:
