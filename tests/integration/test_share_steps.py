@@ -331,6 +331,26 @@ def test_where_the_server_refuses_the_ledger_the_branch_stays_too(ann, hub, bob)
     assert results(bob, "pull").keys() == {"job/main", "main/main"}
 
 
+def test_no_branch_goes_whose_steps_would_not_be_known_there(ann, hub, bob):
+    world = World()
+    job(ann).save()
+    step(job(ann), world, "load")
+    ok(ann, "push")
+    ok(bob, "pull")
+    step(job(bob), world, "bob's")
+    ok(bob, "push")
+    step(job(ann), world, "ann's")
+    ok(ann, "fork", "job:last", "side", "--no-switch")
+    there = refs(hub)
+    done = invoke(ann, "push")
+    assert done.returncode in {3, 12}, done.stderr
+    assert b"rejected     job/side" in done.stdout
+    assert b"is to be there before it" in done.stdout
+    assert refs(hub) == there
+    ok(ann, "pull")
+    assert results(ann, "push")["job/side"] == ("created", "side")
+
+
 def test_pruning_leaves_the_ledger_and_what_checkpoints_say_of_it(ann, bob):
     world = World()
     run = job(ann)
