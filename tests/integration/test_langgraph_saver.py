@@ -354,7 +354,7 @@ def test_deleted_checkpoints_leave_the_repository(tmp_path):
         assert len(list(other.list(at("u")))) == 2
 
 
-def test_a_thread_goes_on_after_gitcp_has_pruned_it(repo):
+def test_a_thread_goes_on_after_gitcp_pruned_all_but_it(repo):
     with opened(repo) as saver:
         made = chain(saver, "t", 30)
         fork = put(saver, made[4], {"n": "fork"}, 5)
@@ -366,7 +366,9 @@ def test_a_thread_goes_on_after_gitcp_has_pruned_it(repo):
         # The same saver, with what it remembers of before.
         found = saver.get_tuple(made[-1])
         assert len(found.checkpoint["channel_values"]["messages"]) == 30
-        assert saver.get_tuple(made[5]) is None
+        # Only the saver itself may take a thread's checkpoints (docs/decisions/0022).
+        assert saver.get_tuple(made[5]) is not None
+        assert json.loads(pruned.stdout)["threads"] == ["langgraph-t"]
         messages = [*found.checkpoint["channel_values"]["messages"], "one more"]
         put(saver, made[-1], {"messages": messages}, 30)
         put(saver, fork, {"n": "on"}, 6)
