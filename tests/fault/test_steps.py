@@ -226,6 +226,8 @@ except gitcp.StepUnknownError as error:
 def start(repo: Path, outside: Path, count: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-P", "-c", PROGRAM, str(outside), str(count)],
+        # What a buffer had read beyond a line would be lost to `communicate`.
+        bufsize=0,
         cwd=repo,
         env=gitcp_environment(),
         stdout=subprocess.PIPE,
