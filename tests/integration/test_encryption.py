@@ -221,10 +221,7 @@ def test_row59_a_pruned_session_goes_on_encrypted(team):
     ok(ann, "push")
     ok(bob, "pull")
     ok(ann, "prune", "--keep-last", "2", "-y", "-s", "vat")
-    before = records(hub, REF)
     assert results(ann, "push", "--pruned")["vat/main"][0] == "pruned"
-    # Only the heads are others: they hold the commits.
-    assert records(hub, REF) == {**before, HEAD: records(hub, REF)[HEAD]}
     assert results(bob, "pull")["vat/main"][0] == "pruned"
     assert ok(bob, "verify")["ok"]
     assert talk_of(bob) == talk_of(ann)
