@@ -118,13 +118,14 @@ def push_command(
     on the way out. Files of the project, and names of sessions, are not.
     """
     from gitcp.cli import findings
-    from gitcp.ops.sharing import push as ops
+    from gitcp.ops.sharing.deciding import refuse_rejected
+    from gitcp.ops.sharing.push import push
     from gitcp.ops.sharing.scan import Gate
 
     workspace = reader(out)
     name = _remote(workspace, remote)
     gate = Gate(allow, progress=findings.progress(out))
-    pushed = ops.push(
+    pushed = push(
         workspace,
         name,
         sessions,
@@ -156,7 +157,7 @@ def push_command(
             out.note(f"{name} has everything" if pushed else "no sessions yet")
         elif dry_run:
             out.note("nothing was sent")
-    ops.refuse_rejected(pushed, name)
+    refuse_rejected(pushed, name)
 
 
 @command("pull")

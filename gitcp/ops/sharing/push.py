@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from gitcp.errors import BranchMovedError, NotFoundError, PartialError
+from gitcp.errors import NotFoundError
 from gitcp.format import layout
 from gitcp.git import remote as remotes
 from gitcp.git.remote import Answer, Update
@@ -13,7 +13,8 @@ from gitcp.git.transaction import transaction
 from gitcp.git.transport import Told
 from gitcp.names import check_typed, encode
 from gitcp.ops.sharing import ledgers
-from gitcp.ops.sharing.encryption import PLAIN_STEPS, PLAIN_THERE, Sending
+from gitcp.ops.sharing.deciding import BEFORE, Decider, Pushed, is_ledger
+from gitcp.ops.sharing.encryption import Sending
 from gitcp.ops.sharing.intake import limits_of
 from gitcp.ops.sharing.scan import Gate
 from gitcp.ops.workspace import Workspace
@@ -21,24 +22,13 @@ from gitcp.sharing.adopt import (
     CREATED,
     FAST_FORWARD,
     FORKED,
-    PRUNED,
-    RE_ENCRYPTED,
     REJECTED,
-    UP_TO_DATE,
     remember,
 )
 from gitcp.sharing.validate import Key, branch_key
-from gitcp.store.lineage import goes_back, is_pruned_form, was_purged
 
 _TRIES = 30
-_MORE = "there is more there: pull"
-_GREW = "it went on there, too"
-_RAN = "steps were run there, too: a pull joins the two"
-_BEFORE = "what its steps did is to be there before it"
-_PRUNED_HERE = "it was pruned or purged here, not there: --pruned does it there"
 _LONGEST_PAUSE = 1.0
-GONE = "it had gone there"
-TAKEN_BACK = "it had been taken back there"
 # What a server says when somebody else was faster, or holds the lock right now.
 _STALE = ("stale info", "fetch first", "non-fast-forward")
 _BUSY = (
@@ -64,20 +54,6 @@ class Outgoing(NamedTuple):
 Scan = Callable[[Workspace, Outgoing], None]
 
 
-class Pushed(NamedTuple):
-    """What became of one branch; `name` is the branch it is there.
-
-    Both are empty where it is about the ledger of the session's steps.
-    """
-
-    session: str
-    branch: str
-    result: str
-    name: str
-    commit: str
-    reason: str | None = None
-
-
 def push(
     workspace: Workspace,
     remote: str | None = None,
@@ -93,7 +69,7 @@ def push(
     """Sends sessions (`SESSION` or `SESSION/BRANCH`; all where none is named).
 
     A branch only moves forward there. What cannot is `rejected`, and the rest is sent;
-    see `refuse_rejected`. With `pruned` a branch whose old checkpoints were pruned here is
+    see `deciding.refuse_rejected`. With `pruned` a branch whose old checkpoints were pruned here is
     replaced there, too, if it holds nothing else there; by lease. What leaves is looked
     through first, by `scan`: the default refuses secrets as the settings say. The ledger
     of a session's steps goes before its branches, and where it cannot, they do not. Where
@@ -163,46 +139,6 @@ def parts(spec: str) -> tuple[str, str | None]:
     return session, check_typed(branch, "branch") if slash else None
 
 
-def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
-    """Raises if a branch could not be sent.
-
-    Raises:
-        BranchMovedError: none could.
-        PartialError: some could.
-    """
-    rejected = [one for one in pushed if one.result == REJECTED]
-    if not rejected:
-        return
-    names = [
-        f"{one.session}{f'/{one.branch}' if one.branch else ''}: {one.reason}"
-        for one in rejected
-        if one.reason != _BEFORE
-    ]
-    reasons = {one.reason for one in rejected}
-    pruned = reasons <= {_PRUNED_HERE, _BEFORE}
-    hint = (
-        f"`gitcp push {remote} --pruned` puts what is here in its place"
-        if pruned
-        else f"`gitcp pull {remote}`, then push again"
-        if reasons <= {_RAN, _BEFORE}
-        else f"`gitcp push {remote} --re-encrypt` replaces it; whoever fetched it has it"
-        if reasons <= {PLAIN_THERE, _BEFORE}
-        else f"`gitcp pull {remote}` keeps their line as a fork beside yours;"
-        f" `gitcp fork NAME`, then `gitcp push {remote}`, shares yours under a new name"
-    )
-    if len(rejected) == len(pushed):
-        raise BranchMovedError(f"nothing was sent: {'; '.join(names)}", hint=hint)
-    raise PartialError(
-        f"{len(rejected)} of {len(pushed)} branches were not sent",
-        left=names,
-        hint=hint,
-    )
-
-
-def _is_ledger(key: Key) -> bool:
-    return key[1] == ledgers.NO_BRANCH
-
-
 class _Push:
     def __init__(
         self,
@@ -215,9 +151,7 @@ class _Push:
         pruned: bool,
         interactive: bool,
     ) -> None:
-        self._pruned = pruned
         self._workspace = workspace
-        self._store = workspace.store
         self._remote = remote
         self._scan = scan
         self._sending = sending
@@ -226,13 +160,7 @@ class _Push:
         self._limits = limits_of(workspace.settings.sharing)
         self._scanned: set[str] = set()
         self._there_then: dict[str, str] = {}
-        # What the remote had when it was last seen, by its own names for branches.
-        prefix = f"{layout.REMOTES}{encode(remote)}/"
-        noted = workspace.repository.refs.list(prefix)
-        self._seen = {
-            layout.SESSIONS + ref.removeprefix(prefix): oid
-            for ref, oid in noted.items()
-        }
+        self._decider = Decider(workspace, remote, sending, pruned=pruned)
 
     def run(self, tips: Mapping[Key, str], *, dry_run: bool) -> list[Pushed]:
         done: dict[Key, Pushed] = {}
@@ -243,12 +171,12 @@ class _Push:
             there = self._there_then = self._there(tips)
             updates: dict[Key, Update] = {}
             for key, oid in sorted(waiting.items()):
-                decided = self._decide(key, oid, there)
+                decided = self._decider.decide(key, oid, there)
                 its = done.get(ledgers.key_of(key[0]))
                 if not isinstance(decided, Update):
                     done[key] = decided
                 elif its is not None and its.result == REJECTED:
-                    done[key] = self._rejected(key, oid, _BEFORE)
+                    done[key] = self._decider.rejected(key, oid, BEFORE)
                 else:
                     updates[key] = decided
             if not updates:
@@ -262,7 +190,9 @@ class _Push:
             self._scan(self._workspace, outgoing)
             self._scanned.update(one.new for one in outgoing.updates)
             if dry_run:
-                done |= {key: self._result(key, one) for key, one in updates.items()}
+                done |= {
+                    key: self._decider.result(key, one) for key, one in updates.items()
+                }
                 break
             answers = self._send(self._sending.forms(updates))
             waiting = {}
@@ -271,13 +201,13 @@ class _Push:
                 answer = answers.get(update.ref, Answer("!", "no answer"))
                 if answer.done:
                     self._sending.sent(key)
-                    done[key] = self._result(key, update)
+                    done[key] = self._decider.result(key, update)
                 elif not last and any(
                     word in answer.reason for word in (*_STALE, *_BUSY)
                 ):
                     waiting[key] = update.new
                 else:
-                    done[key] = self._rejected(key, update.new, answer.reason)
+                    done[key] = self._decider.rejected(key, update.new, answer.reason)
             for key, update in updates.items():
                 if waiting.keys() & {key, ledgers.key_of(key[0])}:
                     done.pop(key, None)
@@ -286,14 +216,14 @@ class _Push:
                 break
             time.sleep(random.uniform(0, pause))  # noqa: S311  no secret
             pause = min(2 * pause, _LONGEST_PAUSE)
-        self._find_kept(done, self._there_then)
+        self._decider.find_kept(done, self._there_then)
         if not dry_run:
             self._remember(tips, done)
         return [done[key] for key in sorted(done)]
 
     def _send(self, updates: Mapping[Key, Update]) -> dict[str, Answer]:
         """Sends ledgers, then the branches of those sessions whose ledger is there."""
-        steps = {key: one for key, one in updates.items() if _is_ledger(key)}
+        steps = {key: one for key, one in updates.items() if is_ledger(key)}
         answers = self._sent(list(steps.values()))
         missed = {
             key[0]
@@ -301,9 +231,7 @@ class _Push:
             if not answers.get(one.ref, Answer("!", "")).done
         }
         others = [(key, one) for key, one in updates.items() if key not in steps]
-        held = {
-            one.ref: Answer("!", _BEFORE) for key, one in others if key[0] in missed
-        }
+        held = {one.ref: Answer("!", BEFORE) for key, one in others if key[0] in missed}
         return (
             answers
             | held
@@ -338,139 +266,6 @@ class _Push:
             ref: oid if (key := keys[ref]) is None else plain[key]
             for ref, oid in found.items()
         }
-
-    def _decide(self, key: Key, oid: str, there: Mapping[str, str]) -> Pushed | Update:
-        ref = ledgers.ref_of(key)
-        old = there.get(ref)
-        if _is_ledger(key):
-            return self._decide_steps(key, oid, old)
-        session, branch = self._store.names(key, oid)
-        if old is None:
-            same = self._only_names(oid, there)
-            if same is not None:
-                return Pushed(session, branch, UP_TO_DATE, same, oid)
-            return Update(ref, None, oid)
-        anew = self._sending.anew
-        plain = self._sending.stands_plain(key)
-        if old == oid and not anew:
-            reason = PLAIN_THERE if plain else None
-            return Pushed(session, branch, UP_TO_DATE, branch, oid, reason)
-        if plain and not anew:
-            return self._rejected(key, oid, PLAIN_THERE)
-        if self._follows(old, oid):
-            return Update(ref, old, oid)
-        if self._follows(oid, old) or is_pruned_form(self._store, of=oid, line=old):
-            return Pushed(session, branch, UP_TO_DATE, branch, old, _MORE)
-        if is_pruned_form(self._store, of=old, line=oid) or was_purged(
-            self._store, old, oid
-        ):
-            if self._pruned:
-                return Update(ref, old, oid)
-            return self._rejected(key, oid, _PRUNED_HERE)
-        return self._rejected(key, oid, _GREW)
-
-    def _decide_steps(self, key: Key, oid: str, old: str | None) -> Pushed | Update:
-        """Decides on the ledger of a session."""
-        session = self._name(key, oid)
-        if self._sending.on:
-            return self._rejected(key, oid, PLAIN_STEPS)
-        if old == oid:
-            return Pushed(session, "", UP_TO_DATE, "", oid)
-        known, purged = ledgers.commits_of(self._workspace, key[0], oid)
-        if old is None or old in known:
-            return Update(ledgers.ref_of(key), old, oid)
-        if old in purged:
-            if self._pruned:
-                return Update(ledgers.ref_of(key), old, oid)
-            return self._rejected(key, oid, _PRUNED_HERE)
-        noted = ledgers.noted_ref(self._remote, key)
-        if self._workspace.repository.refs.read(noted) == oid:
-            # All of ours is there, and it only grows.
-            return Pushed(session, "", UP_TO_DATE, "", old, _MORE)
-        return self._rejected(key, oid, _RAN)
-
-    def _name(self, key: Key, oid: str) -> str:
-        if _is_ledger(key):
-            return ledgers.name_of(self._workspace, key[0], self._store.refs())
-        return self._store.names(key, oid)[0]
-
-    def _follows(self, old: str, new: str) -> bool:
-        """Whether a line that ends in `new` holds `old`."""
-        exists = self._store.repository.objects.exists
-        if not exists(bytes.fromhex(old)) or not exists(bytes.fromhex(new)):
-            return False
-        start = self._store.checkpoint(new)
-        return start is not None and any(
-            one.commit == old for one in self._store.line(start)
-        )
-
-    def _find_kept(self, done: dict[Key, Pushed], there: Mapping[str, str]) -> None:
-        """Finds the branch there that holds a line which cannot go by its own name."""
-        for key, one in done.items():
-            if one.reason != _GREW:
-                continue
-            prefix = f"{layout.SESSIONS}{key[0]}/"
-            tips = {ref: oid for ref, oid in there.items() if ref.startswith(prefix)}
-            tips |= {
-                f"{prefix}{other[1]}": two.commit
-                for other, two in done.items()
-                if other[0] == key[0] and two.result in {CREATED, FAST_FORWARD}
-            }
-            for ref, tip in tips.items():
-                if self._follows(one.commit, tip):
-                    component = key[0], ref.removeprefix(prefix)
-                    name = self._store.names(component, tip)[1]
-                    done[key] = one._replace(result=FORKED, name=name, reason=None)
-                    break
-
-    def _only_names(self, oid: str, there: Mapping[str, str]) -> str | None:
-        """Returns the branch there that a fork made by `pull` only gives a name."""
-        tip = self._store.checkpoint(oid)
-        if tip is None or tip.seq > 1 or tip.trailers.trigger != "fork":
-            return None
-        said = tip.manifest
-        if not said.branch.rpartition("~")[0] or said.forked_from is None:
-            return None
-        parent = tip.raw.parents[0].hex()
-        prefix = f"{layout.SESSIONS}{tip.trailers.session}/"
-        for ref, other in there.items():
-            if ref.startswith(prefix) and self._follows(parent, other):
-                found = self._store.checkpoint(other)
-                return found.branch if found is not None else None
-        return None
-
-    def _result(self, key: Key, update: Update) -> Pushed:
-        result = CREATED if update.old is None else FAST_FORWARD
-        result = CREATED if update.old is None else FAST_FORWARD
-        if _is_ledger(key):
-            known, _ = ledgers.commits_of(self._workspace, key[0], update.new)
-            if update.old is not None and update.old not in known:
-                result = PRUNED
-            return Pushed(self._name(key, update.new), "", result, "", update.new)
-        session, branch = self._store.names(key, update.new)
-        if update.old == update.new:
-            result = RE_ENCRYPTED
-        if update.old is not None and not self._follows(update.old, update.new):
-            result = PRUNED
-        reason = self._taken_back(update)
-        return Pushed(session, branch, result, branch, update.new, reason)
-
-    def _taken_back(self, update: Update) -> str | None:
-        """Says so where the remote no longer had what it had when it was last seen."""
-        seen = self._seen.get(update.ref)
-        if seen is None or seen == update.old:
-            return None
-        if update.old is None:
-            return GONE
-        if goes_back(self._store, seen, update.old):
-            return TAKEN_BACK
-        return None
-
-    def _rejected(self, key: Key, oid: str, reason: str) -> Pushed:
-        if _is_ledger(key):
-            return Pushed(self._name(key, oid), "", REJECTED, "", oid, reason)
-        session, branch = self._store.names(key, oid)
-        return Pushed(session, branch, REJECTED, branch, oid, reason)
 
     def _remember(self, tips: Mapping[Key, str], done: Mapping[Key, Pushed]) -> None:
         """Notes what the remote has now, as a pull would."""
