@@ -1,4 +1,4 @@
-"""What the scanner sees and misses, and how long it takes: `python bench/secrets.py`.
+"""What the scanner sees and misses, and how long it takes: `python bench/secret_scan.py`.
 
 The 31 synthetic secrets of the tests, by five seeds, as lines of a file and as what a tool
 printed in a transcript; and Python's own library, which holds none.
