@@ -86,8 +86,15 @@ def drop_unreachable(
         if not registry.exists():
             return Reclaimed(0, 0)
         names = sorted(standing(directory, named(registry)))
-        times = {name: _touched(directory, name) for name in names}
-        mine = set().union(*(_oids(directory / f"{name}.idx") for name in names))
+        try:
+            times = {name: _touched(directory, name) for name in names}
+            mine = set().union(*(_oids(directory / f"{name}.idx") for name in names))
+        except FileNotFoundError as exc:
+            # The user's own gc has taken it into a pack of git's.
+            raise BusyError(
+                "git has taken a pack of gitcp's meanwhile",
+                hint="run `gitcp gc` again; nothing was lost",
+            ) from exc
         keep, lines = _reached(repository, mine, roots())
         gone = len(mine) - len(keep)
         if not names or (not gone and len(names) == 1):

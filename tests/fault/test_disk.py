@@ -155,6 +155,7 @@ def test_row04_power_loss_right_after_the_acknowledgement(tmp_path, kind, option
 
 @needs_root
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("kind", "options"), FILESYSTEMS)
 def test_row04_power_loss_fifty_times(tmp_path, kind, options):
     for number in range(50):
@@ -326,6 +327,7 @@ def test_row07_full_disk_at_sampled_calls_of_save(scene):
 
 @needs_strace
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_row07_full_disk_at_every_call_of_save(scene):
     full_save(scene, 1, _ENOSPC, b"disk is full")
 
@@ -452,6 +454,7 @@ def test_row08_full_disk_at_sampled_calls_of_restore(scene):
 
 @needs_strace
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_row08_full_disk_at_every_call_of_restore(scene):
     full_restore(scene, 1)
 

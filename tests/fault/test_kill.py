@@ -100,11 +100,13 @@ def test_row01_kill_at_sampled_syscalls_of_save(saving):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_row01_kill_at_every_syscall_of_save(saving):
     killed_save(saving, 1)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_row01_kill_at_every_syscall_of_the_first_save(tmp_path):
     repo = make_scene(tmp_path / "scene")
     scene = Scene(repo, users_state(repo), [], tree_bytes(repo), {})
@@ -147,6 +149,7 @@ def test_row01_kill_at_sampled_syscalls_of_a_merge_of_packs(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_row01_kill_at_every_syscall_of_a_merge_of_packs(tmp_path):
     killed_merge(merging(tmp_path), 1)
 
@@ -165,6 +168,7 @@ def test_row02_kill_at_sampled_syscalls_of_restore(restoring):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_row02_kill_at_every_syscall_of_restore(restoring):
     killed_restore(restoring, 1)
 
@@ -200,6 +204,7 @@ def test_row03_kill_at_sampled_syscalls_of_ending(restoring, how):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("how", ["--continue", "--abort"])
 def test_row03_kill_at_every_syscall_of_ending(restoring, how):
     killed_ending(restoring, how, 1)

@@ -90,5 +90,6 @@ def test_a_purge_killed_at_sampled_syscalls_is_done_or_not(tmp_path):
 
 @needs_strace
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_a_purge_killed_at_every_syscall_is_done_or_not(tmp_path):
     killed(scene(tmp_path / "repo"), 1)
