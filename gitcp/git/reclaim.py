@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gitcp import durable
-from gitcp.errors import BusyError
+from gitcp.errors import BusyError, GitFailedError
 from gitcp.git import process
 from gitcp.git.consolidate import discard, forget, named, standing
 from gitcp.git.readers import Readers
@@ -86,20 +86,14 @@ def drop_unreachable(
         if not registry.exists():
             return Reclaimed(0, 0)
         names = sorted(standing(directory, named(registry)))
-        try:
+        with _unless_taken(directory, names):
             times = {name: _touched(directory, name) for name in names}
             mine = set().union(*(_oids(directory / f"{name}.idx") for name in names))
-        except FileNotFoundError as exc:
-            # The user's own gc has taken it into a pack of git's.
-            raise BusyError(
-                "git has taken a pack of gitcp's meanwhile",
-                hint="run `gitcp gc` again; nothing was lost",
-            ) from exc
-        keep, lines = _reached(repository, mine, roots())
+            keep, lines = _reached(repository, mine, roots())
         gone = len(mine) - len(keep)
         if not names or (not gone and len(names) == 1):
             return Reclaimed(0, 0)
-        with transaction(repository) as opened:
+        with _unless_taken(directory, names), transaction(repository) as opened:
             merged = None
             if lines:
                 base = opened.scratch / "reclaimed"
@@ -128,6 +122,24 @@ def drop_unreachable(
             durable.sync_directory(directory)
             forget(registry, set(leaving))
         return Reclaimed(gone, len(leaving))
+
+
+@contextmanager
+def _unless_taken(directory: Path, names: list[str]) -> Iterator[None]:
+    """Says so where something failed because the user's own gc took one of the packs.
+
+    Raises:
+        BusyError: it did; nothing of gitcp's was removed.
+    """
+    try:
+        yield
+    except (FileNotFoundError, GitFailedError) as exc:
+        if all((directory / f"{name}.pack").exists() for name in names):
+            raise
+        raise BusyError(
+            "git has taken a pack of gitcp's meanwhile",
+            hint="run `gitcp gc` again; nothing was lost",
+        ) from exc
 
 
 def _wait_for_all(repository: Repository, timeout: float) -> None:
