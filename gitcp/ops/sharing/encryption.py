@@ -4,7 +4,7 @@ Here checkpoints stay as they are. A remote has their encrypted forms; the forms
 were made for it, or opened from it, are kept below `refs/gitcp/e/<remote>/`.
 """
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from gitcp.errors import (
@@ -79,18 +79,9 @@ class Forms:
             return None
         return next((plain for oid, plain in self.line(key) if oid == form), None)
 
-    def stand_for(
-        self, there: Mapping[Key, str], only: Container[str] | None = None
-    ) -> dict[Key, str]:
-        """Returns what a remote's tips stand for; themselves where that is not known.
-
-        With `only` no other sessions are looked at.
-        """
-        return {
-            key: (self.plain(key, oid) if only is None or key[0] in only else None)
-            or oid
-            for key, oid in there.items()
-        }
+    def stand_for(self, there: Mapping[Key, str]) -> dict[Key, str]:
+        """Returns what a remote's tips stand for; themselves where that is not known."""
+        return {key: self.plain(key, oid) or oid for key, oid in there.items()}
 
     def noted(self, key: Key) -> bool:
         """Whether the forms of a branch are not here, but notes of them."""
@@ -184,14 +175,14 @@ class Sending:
             self._encryptor = Encryptor(self._workspace.store, opened, self._recipients)
             yield
 
-    def seen(self, there: Mapping[Key, str], only: Container[str]) -> dict[Key, str]:
-        """Takes what a remote has; returns what that stands for, where that is known.
+    def seen(self, there: Mapping[Key, str]) -> dict[Key, str]:
+        """Takes what a remote has of the sessions that are pushed.
 
-        Of the sessions in `only`; the others are none of this push.
+        Returns what that stands for, where that is known.
         """
         self._there = dict(there)
         self._forms.read()
-        return self._forms.stand_for(there, only)
+        return self._forms.stand_for(there)
 
     def refuse_plaintext(self, keys: Mapping[Key, str]) -> None:
         """Raises where plaintext would go where ciphertext is due.

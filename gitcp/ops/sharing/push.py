@@ -251,6 +251,10 @@ class _Push:
         )
 
     def _there(self, tips: Mapping[Key, str]) -> dict[str, str]:
+        """Returns the refs that the remote has of the sessions that are pushed.
+
+        There may be thousands of others, and nothing of this push stands on them.
+        """
         found = remotes.advertised(
             self._workspace.repository,
             self._remote,
@@ -258,13 +262,19 @@ class _Push:
             limits=self._limits,
             interactive=self._interactive,
         ).refs
-        keys = {ref: branch_key(ref, layout.SESSIONS) for ref in found}
-        there = {key: found[ref] for ref, key in keys.items() if key is not None}
+        sessions = {key[0] for key in tips}
+        keys = {
+            ref: key
+            for ref in found
+            if ref.removeprefix(layout.SESSIONS).partition("/")[0] in sessions
+            and (key := branch_key(ref, layout.SESSIONS)) is not None
+        }
         # From here on an encrypted tip is what it stands for, where that is known.
-        plain = self._sending.seen(there, {key[0] for key in tips})
+        plain = self._sending.seen({key: found[ref] for ref, key in keys.items()})
+        steps = {layout.EFFECTS + session for session in sessions} & found.keys()
         return {
-            ref: oid if (key := keys[ref]) is None else plain[key]
-            for ref, oid in found.items()
+            **{ref: plain[key] for ref, key in keys.items()},
+            **{ref: found[ref] for ref in steps},
         }
 
     def _remember(self, tips: Mapping[Key, str], done: Mapping[Key, Pushed]) -> None:
