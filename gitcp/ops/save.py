@@ -42,9 +42,15 @@ class Request(NamedTuple):
 
 
 def save(
-    workspace: Workspace, request: Request, *, progress: Progress | None = None
+    workspace: Workspace,
+    request: Request,
+    *,
+    complete: Callable[[Request], Request] | None = None,
+    progress: Progress | None = None,
 ) -> Saved:
     """Makes a checkpoint of the work tree, unless nothing changed.
+
+    `complete` adds to the request what takes time to find out: git scans meanwhile.
 
     Raises:
         RestoreInterruptedError: a restore has to be ended first.
@@ -58,10 +64,11 @@ def save(
             workspace.capturing(request.include) as capture,
             transaction(workspace.repository) as opened,
         ):
+            whole = complete(request) if complete else request
             saved = captured(
                 capture,
                 opened,
-                lambda snapshot: append(workspace, opened, snapshot, request),
+                lambda snapshot: append(workspace, opened, snapshot, whole),
                 progress=progress,
             )
     if saved.created:

@@ -166,20 +166,23 @@ def _save(
         saved = save(workspace, Request(trigger=trigger, note=note, quiet=True))
         _remember(workspace, event, bound)
         return saved.checkpoint if saved.created else None
-    tip = workspace.store.tip(bound.session, bound.branch)
-    gathered = transcripts.gather(
-        client, event, bound.source, tip, thorough=trigger in _THOROUGH
-    )
+    line = bound.session, bound.branch
+
+    def said(request: Request) -> Request:
+        gathered = transcripts.gather(
+            client,
+            event,
+            bound.source,
+            workspace.store.tip(*line),
+            thorough=trigger in _THOROUGH,
+        )
+        quiet = trigger in _QUIET and not gathered.speaks
+        return request._replace(records=gathered.records, quiet=quiet)
+
     saved = save(
         workspace,
-        Request(
-            session=bound.session,
-            branch=bound.branch,
-            trigger=trigger,
-            note=note,
-            records=gathered.records,
-            quiet=trigger in _QUIET and not gathered.speaks,
-        ),
+        Request(session=line[0], branch=line[1], trigger=trigger, note=note),
+        complete=said,
     )
     if event.what == words.TURN_START or binding != bound:
         _remember(workspace, event, bound)
