@@ -27,8 +27,10 @@ from gitcp.format.commit import (
 from gitcp.format.layout import FORMAT
 from gitcp.format.safety import name_problem, path_problem
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
+from gitcp.git import redo
 from gitcp.git.objects import BLOB, TREE, object_id
 from gitcp.git.pack import PackWriter
+from gitcp.git.repository import discover
 from gitcp.names import decode, encode
 from gitcp.sharing.age import Identities
 from gitcp.store import origin
@@ -652,3 +654,26 @@ def test_row59_the_numbers_of_the_document():
     assert encrypted.MARKER.decode().strip() in FORMS
     assert f"at most {encrypted.RECORD_LIMIT:,} bytes" in FORMS
     assert f"more than {encrypted.INLINE:,} bytes" in FORMS
+
+
+# --- the redo log -----------------------------------------------------------------
+
+
+def test_a_redo_log_is_the_bytes_of_the_document(tmp_path):
+    part = DOCUMENT.read_text("utf-8").partition("## 16. The redo log")[2]
+    told = part.partition("Test vector:")[2].partition("\n## ")[0]
+    vector = bytes.fromhex("".join(re.findall(r"^[0-9a-f]{20,}$", told, re.MULTILINE)))
+    ref, new = re.findall(r"`([^`]+)`", told)[:2]
+    wanted = redo.Record((redo.Move(ref, None, new),), ())
+    repository = discover(make_repo(tmp_path / "repo"))
+    written = redo.RedoLog(repository, "written")
+    with written.locked(timeout=5):
+        written.append(wanted)
+        written.sync()
+        assert written.path.read_bytes() == vector
+    read = redo.RedoLog(repository, "read")
+    read.path.write_bytes(vector + vector[:-1])
+    with read.locked(timeout=5):
+        assert [one.record for one in read.news()] == [wanted]
+        # A record that is torn was never acknowledged.
+        assert read.path.read_bytes() == vector
