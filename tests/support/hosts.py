@@ -8,12 +8,25 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.servers import Host
 
+_WAIT = 60
+# Until somebody is at home who does not open: nothing listens at this door.
+_KNOCK = """
+import socket, sys, time
+while True:
+    try:
+        socket.create_connection((sys.argv[1], 9), timeout=2)
+    except ConnectionRefusedError:
+        break
+    except OSError:
+        time.sleep(0.05)
+"""
 _PATH = f"{os.environ['PATH']}:/usr/sbin:/sbin"
 
 
@@ -55,8 +68,18 @@ class Cable:
         self._run("-n", f"{self._name}-a", "link", "set", "eth0", "down")
 
     def mend(self) -> None:
-        """As it was."""
+        """As it was, once each host has found the other again.
+
+        Linux notices a cable once a second, and does not ask at once again for an address
+        that nobody answered for: until then there is no route to the host.
+        """
         self._run("-n", f"{self._name}-a", "link", "set", "eth0", "up")
+        for host, other in ((self.near, self.far), (self.far, self.near)):
+            subprocess.run(
+                [*host.prefix, sys.executable, "-c", _KNOCK, other.address],
+                check=True,
+                timeout=_WAIT,
+            )
 
     def remove(self) -> None:
         """Takes both hosts away, with the cable and all that still runs there."""
