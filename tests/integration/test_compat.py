@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from gitcp.format.ledger import ABOUT_STEPS, BACK, KINDS, LINE, document
@@ -33,3 +34,22 @@ def test_a_ledger_of_format_1_is_read_as_it_was_written(repo):
     large = next(one for one in records if one.size)
     assert ledger.value(large) == b'"%b"' % (b"x" * 9000)
     assert verify(workspace.store).problems == ()
+
+
+def test_a_redo_log_of_a_ledger_is_read_as_it_was_written(repo):
+    """Three steps of which git has one; recorded by `killed` of test_ledger_log."""
+    git(repo, "fetch", "-q", COMPAT / "ledger-2.bundle", "refs/gitcp/*:refs/gitcp/*")
+    log = repo / ".git" / "gitcp" / "redo" / "fx.work.redo"
+    log.parent.mkdir(parents=True)
+    shutil.copy(COMPAT / "ledger-2.redo", log)
+    expected = json.loads((COMPAT / "ledger-2.json").read_text())
+    workspace = open_workspace(repo)
+    ledger = workspace.store.ledger("work")
+    assert [document(one) for one in ledger.records()] == expected
+    large = next(one for one in ledger.records() if one.size)
+    assert ledger.value(large) == b'"%b"' % (b"x" * 9000)
+    ledger.settle()
+    assert not log.exists()
+    again = open_workspace(repo).store
+    assert [document(one) for one in again.ledger("work").records()] == expected
+    assert verify(again).problems == ()
