@@ -212,7 +212,8 @@ def beside(repo: Path, savers: int, rounds: int, *commands: tuple[str, ...]) -> 
         while done < rounds:
             codes = [run_gitcp(repo, *one, env=patient) for one in commands]
             # 11: git used a pack just then.
-            assert {one.returncode for one in codes} <= {0, 11}, codes
+            failed = [one.stderr for one in codes if one.returncode not in {0, 11}]
+            assert not failed, failed
             done += all(one.returncode == 0 for one in codes)
     finally:
         ended.touch()
