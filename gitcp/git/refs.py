@@ -204,6 +204,14 @@ class Refs:
             )
         return lock
 
+    def locks(self) -> Iterator[Path]:
+        """Yields the locks of refs of gitcp that are there, whoever holds them.
+
+        Git's pack-refs takes empty directories away meanwhile; one with a lock stays.
+        """
+        for place, _, files in os.walk(self._common / "refs" / "gitcp"):
+            yield from (Path(place, file) for file in files if file.endswith(LOCK))
+
     def _delete(self, name: str, path: Path) -> None:
         if b" " + os.fsencode(name) + b"\n" in self._packed():
             raise BusyError(

@@ -10,7 +10,7 @@ from gitcp import durable
 from gitcp.format import tree as trees
 from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects, object_id
 from gitcp.git.pack import PackWriter
-from gitcp.git.refs import DECIDED, LOCK, settle
+from gitcp.git.refs import DECIDED, settle
 from gitcp.git.repository import Repository
 
 OWNER = "owner"
@@ -317,7 +317,7 @@ def _settle(repository: Repository, directory: Path) -> None:
     if not inodes:
         return
     decided = (directory / DECIDED).exists()
-    for lock in (repository.common_dir / "refs" / "gitcp").rglob(f"*{LOCK}"):
+    for lock in repository.refs.locks():
         with suppress(FileNotFoundError):
             if lock.stat().st_ino in inodes:
                 settle(lock, decided=decided)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -51,6 +52,30 @@ def contents(repo: Path, ident: str) -> tuple:
     said = ok(repo, "decisions", ident)["decisions"]
     checkpoint = {k: v for k, v in shown["checkpoint"].items() if k != "commit"}
     return checkpoint, files, talk, said
+
+
+def test_a_directory_of_refs_that_git_takes_away_meanwhile_is_no_failure(
+    repo, monkeypatch
+):
+    for number in range(4):
+        save(repo, number)
+    gone = repo / ".git" / "refs" / "gitcp" / "s" / "packed"
+    gone.mkdir()
+    look = os.scandir
+
+    def late(place="."):
+        if not isinstance(place, int) and os.fspath(place) == str(gone):
+            # As where pack-refs came between the listing and the look.
+            raise FileNotFoundError(errno.ENOENT, "gone", str(gone))
+        return look(place)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(os, "scandir", late)
+        ok(repo, "prune", "--keep-last", "1", "--yes")
+        assert seqs(repo) == [4]
+        ok(repo, "doctor")
+        ok(repo, "du")
+    sound(repo)
 
 
 def sound(repo: Path) -> None:

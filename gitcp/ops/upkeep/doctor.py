@@ -104,8 +104,7 @@ def _left_over(workspace: Workspace) -> Check:
 
 
 def _ref_locks(workspace: Workspace) -> Check:
-    root = workspace.repository.common_dir / "refs" / "gitcp"
-    locks = sorted(map(str, root.rglob("*.lock")))
+    locks = sorted(map(str, workspace.repository.refs.locks()))
     if not locks:
         return Check("ref-locks", ok=True, detail="none")
     return Check(

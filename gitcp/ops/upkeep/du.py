@@ -1,6 +1,8 @@
 """What gitcp takes on disk."""
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,6 +119,10 @@ def added(workspace: Workspace, trees: Sequence[str]) -> dict[str, int]:
 
 
 def _below(directory: Path) -> int:
-    return sum(
-        path.lstat().st_size for path in directory.rglob("*") if not path.is_dir()
-    )
+    found = 0
+    for place, _, files in os.walk(directory):
+        for file in files:
+            # Another gitcp may be at work there.
+            with suppress(FileNotFoundError):
+                found += os.lstat(os.path.join(place, file)).st_size
+    return found
