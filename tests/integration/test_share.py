@@ -27,6 +27,7 @@ def test_a_session_goes_to_a_fresh_clone_whole(ann, hub, bob):
                     "here": "new",
                 }
             ],
+            "steps": None,
         }
     ]
     assert results(bob, "pull") == {"vat/main": ("created", "main")}

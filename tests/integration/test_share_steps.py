@@ -368,3 +368,60 @@ def test_pruning_leaves_the_ledger_and_what_checkpoints_say_of_it(ann, bob):
     ok(bob, "restore", "job:3", "--yes")
     assert set(states(bob)) == {"s0", "s1", "s2"}
     sound(ann, bob)
+
+
+def seen_there(repo: Path) -> tuple[list[str], str | None, str | None]:
+    """How a remote's session `job` stands: its branches; its ledger, and its tip."""
+    (found,) = ok(repo, "remote-sessions")["sessions"]
+    assert found["name"] == "job"
+    its = found["steps"] or {"here": None, "commit": None}
+    return [one["here"] for one in found["branches"]], its["here"], its["commit"]
+
+
+def test_remote_sessions_tell_how_the_ledger_stands(ann, hub, bob):
+    world = World()
+    run = job(ann)
+    run.save()
+    ok(ann, "push")
+    assert seen_there(bob) == (["new"], None, None)
+    step(run, world, "load")
+    assert seen_there(ann) == (["same"], "not-there", None)
+    ok(ann, "push")
+    first = git_line(hub, "rev-parse", LEDGER)
+    assert seen_there(ann) == (["same"], "same", first)
+    assert seen_there(bob) == (["new"], "new", first)
+    ok(bob, "pull")
+    step(run, world, "more")
+    # Nothing has been put into git's refs for it yet.
+    assert seen_there(ann) == (["same"], "ahead", first)
+    ok(ann, "push")
+    second = git_line(hub, "rev-parse", LEDGER)
+    assert seen_there(bob) == (["same"], "behind", second)
+    step(job(bob), world, "bob's")
+    assert seen_there(bob) == (["same"], "different", second)
+    assert b"  different    job (steps)\n" in invoke(bob, "remote-sessions").stdout
+    # Nothing was fetched to find out.
+    assert second not in git_line(
+        bob, "cat-file", "--batch-all-objects", "--batch-check"
+    )
+    git(bob, "fetch", "-q", "origin", LEDGER)
+    assert seen_there(bob) == (["same"], "forked", second)
+    ok(bob, "pull")
+    assert seen_there(bob) == (["same"], "ahead", second)
+    ok(bob, "push")
+    assert seen_there(bob)[1] == "same"
+    git(hub, "update-ref", LEDGER, first)
+    assert seen_there(bob) == (["same"], "taken-back", first)
+    # A push that broke off leaves a ledger without its branches.
+    git(hub, "update-ref", "-d", "refs/gitcp/s/job/main")
+    assert seen_there(clone(hub, "carl")) == ([], "new", first)
+
+
+def test_remote_sessions_tell_that_a_ledger_was_purged_here_only(ann):
+    git(ann, "config", "gitcp.secrets", "off")
+    value = "k3J9dLq0" + "Xz7Yv3Wn5Bt1"
+    job(ann).save()
+    job(ann).step("one", lambda: value)
+    ok(ann, "push")
+    ok(ann, "purge", "--value-from-stdin", "--yes", input=value.encode())
+    assert seen_there(ann)[1] == "purged"

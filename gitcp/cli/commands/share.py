@@ -249,7 +249,13 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: Any) -> None:
 @command("remote-sessions")
 @click.argument("remote", metavar="[REMOTE]", required=False)
 def remote_sessions_command(out: Output, remote: str | None) -> None:
-    """List the sessions that a remote has."""
+    """List the sessions that a remote has.
+
+    Each branch with how it stands to what is here, and so what a session's steps did:
+    same, behind (a pull brings more), ahead (a push would send more), forked (both
+    grew), new (not here), taken-back (it had more). Of steps also not-there, purged
+    (here, not there), and different, where only a pull can tell.
+    """
     from gitcp.ops.sharing.remote_sessions import remote_sessions
 
     workspace = reader(out)
@@ -265,17 +271,21 @@ def remote_sessions_command(out: Output, remote: str | None) -> None:
                         "name": session,
                         "branches": [
                             {"name": one.branch, "commit": one.commit, "here": one.here}
-                            for one in branches
+                            for one in its.branches
                         ],
+                        "steps": its.steps._asdict() if its.steps else None,
                     }
-                    for session, branches in found.items()
+                    for session, its in found.items()
                 ],
             }
         )
         return
-    for session, branches in found.items():
-        for one in branches:
+    for session, its in found.items():
+        for one in its.branches:
             place = out.style(safe(f"{session}/{one.branch}"), fg="cyan")
             out.print(f"  {one.here:<{_WIDTH}} {place}")
+        if its.steps is not None:
+            place = out.style(safe(session), fg="cyan")
+            out.print(f"  {its.steps.here:<{_WIDTH}} {place} (steps)")
     if not found:
         out.note(f"{name} has no sessions")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from gitcp.format import layout
 from gitcp.git import remote as remotes
 from gitcp.names import decode, encode
+from gitcp.ops.sharing import ledgers
 from gitcp.ops.sharing.encryption import Forms
 from gitcp.ops.sharing.pull import offered
 from gitcp.ops.workspace import Workspace
@@ -25,10 +26,29 @@ class RemoteBranch(NamedTuple):
     here: str
 
 
+class RemoteLedger(NamedTuple):
+    """The ledger of a session's steps on a remote; `commit` is None where it has none.
+
+    `here` is one of the words for a branch (`forked`: a pull joins the two), `not-there`,
+    `purged` (something was taken out of it here, not there), or `different` where only a
+    pull can tell.
+    """
+
+    commit: str | None
+    here: str
+
+
+class RemoteSession(NamedTuple):
+    """A session of a remote; `steps` is None where neither side has run any."""
+
+    branches: list[RemoteBranch]
+    steps: RemoteLedger | None
+
+
 def remote_sessions(
     workspace: Workspace, remote: str | None = None, *, interactive: bool = False
-) -> dict[str, list[RemoteBranch]]:
-    """Returns the branches of each session that a remote has.
+) -> dict[str, RemoteSession]:
+    """Returns the sessions that a remote has.
 
     A name too long for a ref is given as the ref has it, where the session is not here.
 
@@ -39,12 +59,13 @@ def remote_sessions(
     place = remotes.find(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
-    there = offered(workspace, place, interactive=interactive).branches
-    found = Forms(workspace, place).stand_for(there)
+    there = offered(workspace, place, interactive=interactive)
+    found = Forms(workspace, place).stand_for(there.branches)
     ours = workspace.store.refs()
     prefix = f"{layout.REMOTES}{encode(place)}/"
     seen = workspace.repository.refs.list(prefix)
-    sessions: dict[str, list[RemoteBranch]] = {}
+    branches: dict[str, list[RemoteBranch]] = {}
+    names: dict[str, str] = {}
     for key, oid in sorted(found.items()):
         if key in ours:
             session, branch = workspace.store.names(key, ours[key])
@@ -52,8 +73,24 @@ def remote_sessions(
             session, branch = (decode(part) or part for part in key)
         before = seen.get(f"{prefix}{key[0]}/{key[1]}")
         here = _here(workspace, ours.get(key), oid, before)
-        sessions.setdefault(session, []).append(RemoteBranch(branch, oid, here))
-    return sessions
+        branches.setdefault(session, []).append(RemoteBranch(branch, oid, here))
+        names.setdefault(key[0], session)
+    # A push that broke off may have left a ledger without a branch.
+    for component in there.ledgers:
+        name = ledgers.name_of(workspace, component, ours)
+        branches.setdefault(names.setdefault(component, name), [])
+    mine = ledgers.here(workspace)
+    steps = {
+        session: _steps(
+            workspace,
+            place,
+            component,
+            mine.get(ledgers.key_of(component)),
+            there.ledgers.get(component),
+        )
+        for component, session in names.items()
+    }
+    return {name: RemoteSession(branches[name], steps.get(name)) for name in branches}
 
 
 def _here(workspace: Workspace, ours: str | None, theirs: str, seen: str | None) -> str:
@@ -71,3 +108,36 @@ def _here(workspace: Workspace, ours: str | None, theirs: str, seen: str | None)
     if tip is not None and holds(store, ours, tip):
         return "ahead"
     return "behind" if mine is not None and holds(store, theirs, mine) else "forked"
+
+
+def _steps(
+    workspace: Workspace,
+    place: str,
+    component: str,
+    ours: str | None,
+    theirs: str | None,
+) -> RemoteLedger | None:
+    if theirs is None:
+        return RemoteLedger(None, "not-there") if ours is not None else None
+    return RemoteLedger(theirs, _steps_here(workspace, place, component, ours, theirs))
+
+
+def _steps_here(
+    workspace: Workspace, place: str, component: str, ours: str | None, theirs: str
+) -> str:
+    repository = workspace.repository
+    seen = repository.refs.read(ledgers.noted_ref(place, ledgers.key_of(component)))
+    there = None
+    if ours != theirs and repository.objects.exists(bytes.fromhex(theirs)):
+        there = ledgers.commits_of(workspace, component, theirs)[0]
+        if seen is not None and seen not in there:
+            return "taken-back"
+    if ours is None or ours == theirs:
+        return "new" if ours is None else "same"
+    known, purged = ledgers.commits_of(workspace, component, ours)
+    if theirs in known | purged:
+        return "ahead" if theirs in known else "purged"
+    # What it had all of, it has all of: it only grows.
+    if seen == ours or (there is not None and ours in there):
+        return "behind"
+    return "forked" if there is not None else "different"
