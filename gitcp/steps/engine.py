@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
+from gitcp import forking
 from gitcp.errors import (
     BusyError,
     GitcpError,
@@ -84,15 +85,20 @@ class Engine:
         self.sleep = sleep
         self.ledger = workspace.store.ledger(place.session)
         self.undos: dict[str, Callable[..., Any]] = {}
+        self._leases: dict[Slot, lease.Lease] = {}
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self.forked()
+        forking.in_child(self)
+
+    def forked(self) -> None:
+        """Starts anew in a child, which reads the ledger again."""
         self._lock = RLock()
         self._book = Book(())
         self._line: State | None = None
         self._tip = ""
         self._first: list[Record] = []
-        self._leases: dict[Slot, lease.Lease] = {}
         self._taken = 0
         self._opened = False
-        self._counts: Counter[tuple[str, str]] = Counter()
         self._loops: Counter[tuple[str, str, str]] = Counter()
 
     # --- what the ledger says -----------------------------------------------------

@@ -5,38 +5,25 @@ A record is durable once it is in the session's redo log; git has it soon after
 one is being made durable the others queue up, and the next takes all of them.
 """
 
-import os
 import threading
 import time
-import weakref
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
 from msgspec import UNSET
 
+from gitcp import forking
 from gitcp.errors import CorruptError
 from gitcp.format import layout, tree
-from gitcp.format.checkpoint import timestamp
 from gitcp.format.commit import Commit, parse_commit
-from gitcp.format.ledger import (
-    INLINE,
-    JOINED,
-    Page,
-    Record,
-    encode_ledger_commit,
-    ledger_trailers,
-    page_of,
-    value_name,
-)
-from gitcp.format.tree import FILE, Entry
+from gitcp.format.ledger import JOINED, Page, Record, ledger_trailers, value_name
 from gitcp.git import redo
-from gitcp.git.objects import BLOB, COMMIT, TREE, object_id
-from gitcp.git.pack import entry, read_entry
+from gitcp.git.pack import read_entry
 from gitcp.git.redo import Move, RedoLog
 from gitcp.git.repository import Repository
-from gitcp.names import encode
 from gitcp.store.own import Signet
+from gitcp.store.pages import new_page, place, read_pages
 from gitcp.store.redo import settle
 from gitcp.store.settling import Janitor
 
@@ -62,16 +49,20 @@ class Ledger:
         self._janitor = janitor
         self._clock = clock
         self._log = RedoLog(repository, layout.ledger_log(session))
+        self._reset()
+        forking.in_child(self)
+
+    def forked(self) -> None:
+        """Starts anew in a child, which reads it again."""
+        # A lock of the parent is on the child's descriptor as well.
+        self._log.close()
+        self._reset()
+
+    def _reset(self) -> None:
         self._tip: str | None = None
         self._pages: list[Page] = []
         self._known: set[str] = set()
         self._trees: dict[tuple[str, int, str], bytes] = {}
-        self._reset()
-        _ledgers.add(self)
-
-    def _reset(self) -> None:
-        # A lock of the parent is on the child's descriptor as well.
-        self._log.close()
         # Held around the redo log, by whoever reads or writes it.
         self._mutex = threading.Lock()
         # Held for moments, around what is known of the ledger; never while writing.
@@ -214,7 +205,7 @@ class Ledger:
         for page in new:
             self._known.add(page.oid)
             self._trees.update(
-                (_place(record), page.tree) for record in page.records if record.size
+                (place(record), page.tree) for record in page.records if record.size
             )
 
     def is_ours(self, record: Record) -> bool:
@@ -231,9 +222,7 @@ class Ledger:
         if not record.size:
             return b"null" if record.value is UNSET else bytes(record.value)
         with self._held():
-            entry = self._tree(self._trees.get(_place(record))).get(
-                value_name(record.n)
-            )
+            entry = self._tree(self._trees.get(place(record))).get(value_name(record.n))
             if entry is None:
                 raise CorruptError(
                     f"the value of record {record.n} of {self.ref} is missing",
@@ -309,31 +298,14 @@ class Ledger:
         Raises:
             StorageError: the disk refused; it is not in it.
         """
-        last = self._pages[-1].records[-1].n if self._pages else 0
-        now = self._clock()
-        at = timestamp(now)
-        numbered = [
-            msgspec.structs.replace(record, n=last + number, at=at)
-            for number, record in enumerate(wanted, 1)
-        ]
-        objects: dict[bytes, bytes] = {}
-        root, numbered = _store_values(objects, numbered)
         parents = [one for one in (self._tip, joins) if one is not None]
-        raw = encode_ledger_commit(
-            root,
-            bytes.fromhex(parents[0]) if parents else None,
-            int(now),
-            encode(self.session),
-            numbered,
-            joins=bytes.fromhex(joins) if joins is not None else None,
-        )
-        new = _add_object(objects, COMMIT, raw).hex()
-        page = Page(new, tuple(parents), tuple(numbered), root)
-        self._move(new, objects)
+        last = self._pages[-1].records[-1].n if self._pages else 0
+        page, objects = new_page(self.session, wanted, parents, last, self._clock())
+        self._move(page.oid, objects)
         if joins is None:
             with self._lock:
                 self._take([page])
-                self._tip = new
+                self._tip = page.oid
         return page
 
     def _move(self, new: str, objects: dict[bytes, bytes]) -> None:
@@ -434,80 +406,3 @@ class _Ticket:
         self.written: tuple[Record, ...] = ()
         self.error: BaseException | None = None
         self.done = False
-
-
-def _store_values(
-    objects: dict[bytes, bytes], records: Sequence[Record]
-) -> tuple[bytes, list[Record]]:
-    """Puts large values into a tree; returns its oid and the records without them."""
-    entries: dict[bytes, Entry] = {}
-    found = []
-    for record in records:
-        value = record.value
-        if value is not UNSET and len(bytes(value)) > INLINE:
-            data = bytes(value)
-            oid = _add_object(objects, BLOB, data)
-            entries[value_name(record.n)] = Entry(FILE, oid)
-            found.append(msgspec.structs.replace(record, value=UNSET, size=len(data)))
-        else:
-            found.append(record)
-    return _add_object(objects, TREE, tree.encode(entries)), found
-
-
-def _add_object(objects: dict[bytes, bytes], kind: str, data: bytes) -> bytes:
-    oid = object_id(kind, data)
-    objects[oid] = entry(kind, data)
-    return oid
-
-
-def read_pages(
-    read: Callable[[str], Commit], tip: str, where: str, known: Collection[str] = ()
-) -> tuple[list[Page], set[str]]:
-    """Returns the pages below a commit, each after those that it follows on.
-
-    Those in `known` are left out, with all below them; which of them were met is the
-    second part of the answer.
-
-    Raises:
-        CorruptError, FormatTooNewError: a page cannot be read.
-    """
-    made: dict[str, Page] = {}
-    found: list[Page] = []
-    met: set[str] = set()
-    ahead: list[tuple[str, bool]] = [(tip, False)]
-    while ahead:
-        oid, below_done = ahead.pop()
-        if below_done:
-            found.append(made[oid])
-        elif oid in known:
-            met.add(oid)
-        elif oid not in made:
-            page = page_of(oid, read(oid), where)
-            made[oid] = page
-            ahead.append((oid, True))
-            ahead += [(parent, False) for parent in reversed(page.parents)]
-    return found, met
-
-
-def _place(record: Record) -> tuple[str, int, str]:
-    """Returns what tells a record from one of the same number on a joined line."""
-    return record.id, record.n, record.at
-
-
-def ledgers(repository: Repository) -> Iterator[tuple[str, str]]:
-    """Yields the encoded session and the tip of each ledger."""
-    for ref, oid in repository.refs.list(layout.EFFECTS).items():
-        component = ref.removeprefix(layout.EFFECTS)
-        if "/" not in component:
-            yield component, oid
-
-
-_ledgers: "weakref.WeakSet[Ledger]" = weakref.WeakSet()
-
-
-def _in_child() -> None:
-    for ledger in list(_ledgers):
-        ledger._reset()  # noqa: SLF001
-
-
-os.register_at_fork(after_in_child=_in_child)

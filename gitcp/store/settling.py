@@ -1,12 +1,12 @@
 """Settling redo logs in the background: soon, not at once, and at the end of the process."""
 
 import atexit
-import os
 import threading
 import time
 import weakref
 from typing import NamedTuple, Protocol
 
+from gitcp import forking
 from gitcp.errors import GitcpError
 from gitcp.git.consolidate import consolidate
 from gitcp.git.repository import Repository
@@ -59,10 +59,12 @@ class Janitor:
     def __init__(self, repository: Repository, *, anew: bool = False) -> None:
         self._repository = repository
         self._anew = anew
-        self._reset()
+        self.forked()
+        forking.in_child(self)
         _janitors.add(self)
 
-    def _reset(self) -> None:
+    def forked(self) -> None:
+        """Starts anew in a child: the parent settles what it wrote."""
         self._guard = threading.Condition()
         self._due: dict[int, _Due] = {}
         self._thread: threading.Thread | None = None
@@ -202,11 +204,4 @@ def _at_exit() -> None:
             _warn("settling was left to the next gitcp: %s", exc)
 
 
-def _in_child() -> None:
-    # The parent settles what it wrote; its thread and locks mean nothing here.
-    for janitor in list(_janitors):
-        janitor._reset()  # noqa: SLF001
-
-
 atexit.register(_at_exit)
-os.register_at_fork(after_in_child=_in_child)

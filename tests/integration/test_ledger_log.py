@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -303,6 +304,44 @@ def test_a_forked_process_has_locks_of_its_own(repo, monkeypatch):
     assert [one.state for one in children] == ["done"] * 8
     run.flush()
     assert len(run.steps()) == 32
+    assert ok(repo, "verify")["ok"]
+
+
+@pytest.mark.parametrize("where", ["since", "_move"])
+def test_a_process_forked_while_a_thread_is_in_a_step_goes_on(repo, monkeypatch, where):
+    """What the thread held stays held in the child, where the thread does not run."""
+    run = gitcp.open(repo).session("work")
+    run.step("parent", lambda: 0)
+    inside, go_on = threading.Event(), threading.Event()
+    real = getattr(Ledger, where)
+
+    def held(ledger: Ledger, *given: object) -> object:
+        if threading.current_thread() is thread:
+            inside.set()
+            go_on.wait()
+        return real(ledger, *given)
+
+    monkeypatch.setattr(Ledger, where, held)
+    thread = threading.Thread(target=run.step, args=("beside", lambda: 1))
+    thread.start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        # The kernel ends it where it hangs.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(30)
+        status = 1
+        try:
+            status = 0 if run.step("child", lambda: 2) == 2 else 2
+            run.flush()
+        finally:
+            os._exit(status)
+    go_on.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    states = {one.name: one.state for one in run.steps()}
+    assert states == {"parent": "done", "beside": "done", "child": "done"}
+    run.flush()
     assert ok(repo, "verify")["ok"]
 
 

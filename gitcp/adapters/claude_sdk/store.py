@@ -10,6 +10,7 @@ import anyio.to_thread
 import msgspec
 from claude_agent_sdk import fold_session_summary, project_key_for_directory
 
+from gitcp import forking
 from gitcp.adapters.claude_sdk import keys, records
 from gitcp.adapters.claude_sdk.keys import MAIN, Key
 from gitcp.adapters.place import store_at
@@ -66,10 +67,15 @@ class GitcpSessionStore:
     def __init__(self, path: "str | os.PathLike[str]") -> None:
         self._store = store_at(path)
         self._seen = records.Seen()
-        self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
+        self.forked()
+        forking.in_child(self)
 
     def __repr__(self) -> str:
         return f"<GitcpSessionStore {str(self._store.repository.git_dir)!r}>"
+
+    def forked(self) -> None:
+        """Starts anew in a child: no thread of its parent runs there."""
+        self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
 
     # --- what the SDK calls -------------------------------------------------------
 

@@ -1,11 +1,10 @@
 """All threads of one store in this process."""
 
-import os
 import threading
-import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
 
+from gitcp import forking
 from gitcp.adapters.langgraph.files import Follower
 from gitcp.adapters.langgraph.thread import Thread
 from gitcp.errors import UsageError
@@ -51,20 +50,16 @@ class Engine:
         # One pack holds many checkpoints, written without deltas.
         self.janitor = Janitor(self.repository, anew=True)
         self._reset()
-        me = weakref.ref(self)
+        forking.in_child(self)
 
-        def reset() -> None:
-            engine = me()
-            if engine is not None:
-                # Locks and threads of the parent mean nothing in the child.
-                engine._reset()  # noqa: SLF001
-
-        os.register_at_fork(after_in_child=reset)
-
-    def _reset(self) -> None:
-        for thread in getattr(self, "_threads", {}).values():
+    def forked(self) -> None:
+        """Starts anew in a child."""
+        for thread in self._threads.values():
             # A lock of the parent is on the child's descriptor as well.
             thread.log.close()
+        self._reset()
+
+    def _reset(self) -> None:
         self._guard = threading.Lock()
         self._threads: OrderedDict[str, Thread] = OrderedDict()
 

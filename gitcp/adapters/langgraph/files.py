@@ -11,6 +11,7 @@ from collections import OrderedDict
 from contextlib import ExitStack
 from typing import NamedTuple
 
+from gitcp import forking
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import Base
 from gitcp.git.repository import Repository
@@ -37,10 +38,15 @@ class Follower:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self._mutex = threading.Lock()
+        self.forked()
+        forking.in_child(self)
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._last: FilesState | None = None
         self._published: bytes | None = None
+
+    def forked(self) -> None:
+        """Starts anew in a child: no thread of its parent runs there."""
+        self._mutex = threading.Lock()
 
     def snapshot(self, version: str) -> None:
         """Captures the files for the step that a version ends.

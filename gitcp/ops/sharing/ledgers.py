@@ -11,7 +11,7 @@ from gitcp.names import decode, encode
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import UP_TO_DATE, Adopted, remember
 from gitcp.sharing.validate import Key
-from gitcp.store.ledger import read_pages
+from gitcp.store.pages import read_pages
 from gitcp.store.redo import settle_all
 
 TAKEN_BACK = "it was taken back there; what it had is here, and a push brings it back"

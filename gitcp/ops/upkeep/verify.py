@@ -14,7 +14,7 @@ from gitcp.git.objects import BLOB, COMMIT, TREE, Objects, object_id
 from gitcp.names import encode
 from gitcp.ops.upkeep.ledgers import faults
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.ledger import ledgers
+from gitcp.store.pages import ledgers
 from gitcp.store.store import Store
 
 _OWN = layout.RESERVED + b"/"

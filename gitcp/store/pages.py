@@ -1,0 +1,121 @@
+"""Pages of a ledger: what one is made of, and those below a commit."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from gitcp.format import layout, tree
+from gitcp.format.checkpoint import timestamp
+from gitcp.format.commit import Commit
+from gitcp.format.ledger import (
+    INLINE,
+    Page,
+    Record,
+    encode_ledger_commit,
+    page_of,
+    value_name,
+)
+from gitcp.format.tree import FILE, Entry
+from gitcp.git.objects import BLOB, COMMIT, TREE, object_id
+from gitcp.git.pack import entry
+from gitcp.git.repository import Repository
+from gitcp.names import encode
+
+
+def new_page(
+    session: str,
+    wanted: Sequence[Record],
+    parents: Sequence[str],
+    last: int,
+    now: float,
+) -> tuple[Page, dict[bytes, bytes]]:
+    """Returns a page of records, and the entries of a pack that it takes, by oid.
+
+    `parents` are the pages that it follows on, the own one first; `last` is the number
+    of the record before, `now` in seconds since 1970.
+    """
+    at = timestamp(now)
+    numbered = [
+        replace(record, n=last + number, at=at)
+        for number, record in enumerate(wanted, 1)
+    ]
+    objects: dict[bytes, bytes] = {}
+    root, numbered = _store_values(objects, numbered)
+    above = [bytes.fromhex(parent) for parent in parents]
+    raw = encode_ledger_commit(
+        root,
+        above[0] if above else None,
+        int(now),
+        encode(session),
+        numbered,
+        joins=above[1] if len(above) > 1 else None,
+    )
+    oid = _add_object(objects, COMMIT, raw).hex()
+    return Page(oid, tuple(parents), tuple(numbered), root), objects
+
+
+def _store_values(
+    objects: dict[bytes, bytes], records: Sequence[Record]
+) -> tuple[bytes, list[Record]]:
+    """Puts large values into a tree; returns its oid and the records without them."""
+    entries: dict[bytes, Entry] = {}
+    found = []
+    for record in records:
+        value = record.value
+        if value is not UNSET and len(bytes(value)) > INLINE:
+            data = bytes(value)
+            oid = _add_object(objects, BLOB, data)
+            entries[value_name(record.n)] = Entry(FILE, oid)
+            found.append(replace(record, value=UNSET, size=len(data)))
+        else:
+            found.append(record)
+    return _add_object(objects, TREE, tree.encode(entries)), found
+
+
+def _add_object(objects: dict[bytes, bytes], kind: str, data: bytes) -> bytes:
+    oid = object_id(kind, data)
+    objects[oid] = entry(kind, data)
+    return oid
+
+
+def read_pages(
+    read: Callable[[str], Commit], tip: str, where: str, known: Collection[str] = ()
+) -> tuple[list[Page], set[str]]:
+    """Returns the pages below a commit, each after those that it follows on.
+
+    Those in `known` are left out, with all below them; which of them were met is the
+    second part of the answer.
+
+    Raises:
+        CorruptError, FormatTooNewError: a page cannot be read.
+    """
+    made: dict[str, Page] = {}
+    found: list[Page] = []
+    met: set[str] = set()
+    ahead: list[tuple[str, bool]] = [(tip, False)]
+    while ahead:
+        oid, below_done = ahead.pop()
+        if below_done:
+            found.append(made[oid])
+        elif oid in known:
+            met.add(oid)
+        elif oid not in made:
+            page = page_of(oid, read(oid), where)
+            made[oid] = page
+            ahead.append((oid, True))
+            ahead += [(parent, False) for parent in reversed(page.parents)]
+    return found, met
+
+
+def place(record: Record) -> tuple[str, int, str]:
+    """Returns what tells a record from one of the same number on a joined line."""
+    return record.id, record.n, record.at
+
+
+def ledgers(repository: Repository) -> Iterator[tuple[str, str]]:
+    """Yields the encoded session and the tip of each ledger."""
+    for ref, oid in repository.refs.list(layout.EFFECTS).items():
+        component = ref.removeprefix(layout.EFFECTS)
+        if "/" not in component:
+            yield component, oid
