@@ -187,10 +187,17 @@ class Book:
 
         `start` says where a branch that the ledger has not met was forked.
         """
+        return dict(self._known(branch, start))
+
+    def call(self, branch: str, slot: Slot, start: State | None = None) -> Call | None:
+        """Returns one step that a branch knows of, as `live` does all of them."""
+        return self._known(branch, start).get(slot)
+
+    def _known(self, branch: str, start: State | None) -> Live:
         found = self._line.live.get(branch)
         if found is None and start is not None:
-            found = self.then(start)
-        return dict(found or {})
+            found = self._lives(start, self._line).get(start.branch)
+        return found or {}
 
     def knows(self, branch: str) -> bool:
         """Whether any record is about the branch."""

@@ -82,8 +82,8 @@ def run(
             engine, untimed, work, words, slot=slot, command=words, directory=inside
         )
     except CommandFailedError as exc:
-        return Ran(exc.status, replayed=False, call=engine.live().get(slot))
-    return Ran(0, replayed=not called, call=engine.live().get(slot))
+        return Ran(exc.status, replayed=False, call=engine.call(slot))
+    return Ran(0, replayed=not called, call=engine.call(slot))
 
 
 def _end(done: Watched) -> str:

@@ -78,7 +78,7 @@ def compensate(
             continue
         try:
             with engine.held(call.slot):
-                now = engine.live().get(call.slot)
+                now = engine.call(call.slot)
                 # Another process may have been at it.
                 if now is None or now.id != call.id or now.state == UNDONE:
                     continue

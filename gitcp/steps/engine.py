@@ -109,6 +109,12 @@ class Engine:
             self._refresh()
             return self._book.live(self.place.branch, self._line)
 
+    def call(self, slot: Slot) -> Call | None:
+        """Returns one step as the ledger has it now."""
+        with self._lock:
+            self._refresh()
+            return self._book.call(self.place.branch, slot, self._line)
+
     def _refresh(self) -> None:
         new = self.ledger.since(self._taken)
         if self._opened and not new:
@@ -196,7 +202,7 @@ class Engine:
             StepLoopError: it began too often.
         """
         given = results.digest(arguments)
-        call = self.live().get(slot)
+        call = self.call(slot)
         if call is not None and call.state == OPEN:
             call = self._cut_off(call, wanted)
         if call is not None and call.state == DONE:
