@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -79,25 +79,7 @@ async def arun(
 
     What is recorded for steps that run side by side is made durable together.
     """
-    held = engine.held(slot)
-
-    def begin() -> Begun:
-        held.__enter__()
-        try:
-            return engine.begin(wanted, slot, arguments)
-        except BaseException:
-            held.__exit__(None, None, None)
-            raise
-
-    task = asyncio.ensure_future(_thread(begin))
-    try:
-        begun = await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        if task.exception() is None:
-            engine.never_ran(task.result())
-            held.__exit__(None, None, None)
-        raise
+    held, begun = await _begun(engine, wanted, slot, arguments)
     try:
         while not begun.replay:
             try:
@@ -114,7 +96,31 @@ async def arun(
             begun = await _thread(engine.again, begun)
         return begun.value
     finally:
-        held.__exit__(None, None, None)
+        held.close()
+
+
+async def _begun(
+    engine: Engine, wanted: Options, slot: Slot, arguments: Sequence[Any]
+) -> tuple[ExitStack, Begun]:
+    """Begins a step while the loop goes on; closing the stack lets go of it."""
+    held = ExitStack()
+
+    def begin() -> Begun:
+        with ExitStack() as stack:
+            stack.enter_context(engine.held(slot))
+            begun = engine.begin(wanted, slot, arguments)
+            held.push(stack.pop_all())
+        return begun
+
+    task = asyncio.ensure_future(_thread(begin))
+    try:
+        return held, await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await _ended(task)
+        with held:
+            if task.exception() is None:
+                await _shielded(engine.never_ran, task.result())
+        raise
 
 
 @functools.cache
@@ -140,8 +146,15 @@ async def _shielded(function: Function, *arguments: Any) -> Any:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait([task])
+        await _ended(task)
         raise
+
+
+async def _ended(task: asyncio.Future[Any]) -> None:
+    """Waits for it, however often the waiting is cancelled."""
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([task])
 
 
 @contextmanager
@@ -243,8 +256,8 @@ class Declared:
     def __init__(self, engine: Engine, wanted: Options) -> None:
         self._engine = engine
         self._wanted = wanted
-        self._held: Any = None
-        self._inside: Any = None
+        self._held = ExitStack()
+        self._inside = ExitStack()
         self._begun: Begun | None = None
         self.result: Any = None
 
@@ -286,25 +299,11 @@ class Declared:
         return self._begun
 
     def __enter__(self) -> Self:
-        if self._wanted.timeout is not None or self._wanted.retry.attempts > 1:
-            raise UsageError(
-                "a block can neither be stopped nor run again",
-                hint="give the step a function, or leave timeout and retry out",
-            )
-        engine = self._engine
-        slot = engine.slot(self._wanted)
-        held = engine.held(slot)
-        held.__enter__()
-        try:
-            self._begun = engine.begin(self._wanted, slot, ())
-        except BaseException:
-            held.__exit__(None, None, None)
-            raise
-        self._held = held
-        self.result = self._begun.value
-        if self.pending:
-            self._inside = _inside(engine, self._begun)
-            self._inside.__enter__()
+        slot = self._slot()
+        with ExitStack() as stack:
+            stack.enter_context(self._engine.held(slot))
+            self._enter(self._engine.begin(self._wanted, slot, ()))
+            self._held = stack.pop_all()
         return self
 
     def __exit__(
@@ -313,19 +312,19 @@ class Declared:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        begun = self._now()
-        try:
-            if not begun.replay:
-                self._inside.__exit__(None, None, None)
-                if error is None:
-                    self.result = self._engine.finish(begun, self.result)
-                else:
-                    self._engine.failed(begun, error)
-        finally:
-            self._held.__exit__(None, None, None)
+        with self._held:
+            if not self.pending:
+                return
+            self._inside.close()
+            if error is None:
+                self.result = self._engine.finish(self._now(), self.result)
+            else:
+                self._engine.failed(self._now(), error)
 
     async def __aenter__(self) -> Self:
-        return self.__enter__()
+        self._held, begun = await _begun(self._engine, self._wanted, self._slot(), ())
+        self._enter(begun)
+        return self
 
     async def __aexit__(
         self,
@@ -333,4 +332,26 @@ class Declared:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.__exit__(kind, error, trace)
+        with self._held:
+            if not self.pending:
+                return
+            self._inside.close()
+            if error is None:
+                finish = self._engine.finish
+                self.result = await _shielded(finish, self._now(), self.result)
+            else:
+                await _shielded(self._engine.failed, self._now(), error)
+
+    def _slot(self) -> Slot:
+        if self._wanted.timeout is not None or self._wanted.retry.attempts > 1:
+            raise UsageError(
+                "a block can neither be stopped nor run again",
+                hint="give the step a function, or leave timeout and retry out",
+            )
+        return self._engine.slot(self._wanted)
+
+    def _enter(self, begun: Begun) -> None:
+        self._begun = begun
+        self.result = begun.value
+        if self.pending:
+            self._inside.enter_context(_inside(self._engine, begun))

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import gitcp
-from gitcp.format.ledger import INTENT, RESULT
+from gitcp.format.ledger import INTENT, RESULT, Record
 from gitcp.ops.workspace import open_workspace
+from gitcp.store.ledger import Ledger
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, ok
 
@@ -358,6 +359,70 @@ def test_a_coroutine_that_is_cancelled_is_not_known_to_have_ended(repo):
             await session(repo).step("a", forever)
 
     asyncio.run(work())
+
+
+def test_the_loop_goes_on_while_a_block_is_recorded(repo, monkeypatch):
+    run = session(repo)
+    turn = threading.Event()
+    append = Ledger.append
+
+    def waiting(ledger: Ledger, *records: Record) -> tuple[Record, ...]:
+        # Nobody sets it while the loop is kept from turning.
+        assert turn.wait(30), "the loop stands still"
+        turn.clear()
+        return append(ledger, *records)
+
+    monkeypatch.setattr(Ledger, "append", waiting)
+
+    async def work() -> None:
+        async def turning() -> None:
+            while True:
+                turn.set()
+                await asyncio.sleep(0.001)
+
+        clock = asyncio.ensure_future(turning())
+        async with run.step("block", effect="none") as step:
+            step.result = gitcp.current_step().key == step.key
+        with pytest.raises(KeyError):
+            async with run.step("other", effect="none"):
+                raise KeyError
+        clock.cancel()
+
+    asyncio.run(work())
+    assert [one.state for one in run.steps()] == ["done", "failed"]
+
+
+def test_a_block_that_is_cancelled_as_it_begins_has_not_run(repo, monkeypatch):
+    run = session(repo)
+    begun, go_on = threading.Event(), threading.Event()
+    append = Ledger.append
+
+    def waiting(ledger: Ledger, *records: Record) -> tuple[Record, ...]:
+        begun.set()
+        assert go_on.wait(30)
+        return append(ledger, *records)
+
+    async def block() -> None:
+        async with run.step("block", effect="irreversible"):
+            pytest.fail("it was cancelled")
+
+    async def work() -> None:
+        task = asyncio.ensure_future(block())
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0.001)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with monkeypatch.context() as slow:
+        slow.setattr(Ledger, "append", waiting)
+        asyncio.run(work())
+    assert [one.state for one in run.steps()] == ["failed"]
+    with run.step("block", effect="irreversible") as step:
+        assert step.pending
 
 
 def test_threads_that_share_a_session_lose_nothing(repo, world):
