@@ -408,8 +408,7 @@ def test_a_block_that_is_cancelled_as_it_begins_has_not_run(repo, monkeypatch):
 
     async def work() -> None:
         task = asyncio.ensure_future(block())
-        while not begun.is_set():
-            await asyncio.sleep(0.001)
+        assert await asyncio.to_thread(begun.wait, 30)
         for _ in range(3):
             task.cancel()
             await asyncio.sleep(0.001)
