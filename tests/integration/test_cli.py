@@ -142,6 +142,23 @@ def test_texts_in_another_encoding_are_refused(repo):
     assert ok(repo, "decisions")["decisions"][0]["paths"] == ["caf\\xe9"]
 
 
+def test_files_in_work_are_given_one_by_one_or_together(repo):
+    for number, given in enumerate(
+        (
+            ["--active", "a.py", "src/b.py", "--note", "c"],
+            ["--active", "a.py", "--active", "src/b.py"],
+            ["--active=a.py", "src/b.py"],
+        ),
+        1,
+    ):
+        ok(repo, "save", "-s", f"s{number}", *given)
+        found = ok(repo, "decisions", "--kind", "active")
+        assert found["decisions"][-1]["paths"] == ["a.py", "src/b.py"]
+    # Nothing else takes what is left over.
+    fails(repo, 2, "save", "--active", "a.py", "--note", "c", "src/b.py")
+    fails(repo, 2, "save", "src/b.py")
+
+
 def test_diff(repo):
     save(repo, "--append", "-", "--decision", "a", input=b'{"n":1}\n')
     write_files(repo, {"README.md": b"# B\n", "new\x1b": b"1\n", "bin.x": b"\0\1"})

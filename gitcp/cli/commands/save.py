@@ -24,6 +24,7 @@ from gitcp.ops.taken import Place
 from gitcp.ops.workspace import Workspace, open_workspace
 
 _JSON_LIMIT = 1024 * 1024
+_ACTIVE = "--active"
 # option -> kind in the decision log
 _KINDS = {
     "decision": "decision",
@@ -36,10 +37,27 @@ _KINDS = {
 }
 
 
+def _spread(args: list[str]) -> list[str]:
+    """Gives each of the paths after one `--active` an option of its own."""
+    spread: list[str] = []
+    active = False
+    for arg in args:
+        if arg.startswith("-"):
+            active = arg.partition("=")[0] == _ACTIVE
+        elif active and spread[-1] != _ACTIVE:
+            spread.append(_ACTIVE)
+        spread.append(arg)
+    return spread
+
+
 class _Ordered(click.Command):
-    """Remembers the order of the log entries, which `--why` refers to."""
+    """Remembers the order of the log entries, which `--why` refers to.
+
+    Takes several paths after `--active`: a save has no arguments that they could be.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        args = _spread(args)
         values, _, order = self.make_parser(ctx).parse_args(args=list(args))
         seen: dict[str, int] = {}
         entries: list[tuple[str, str]] = []
@@ -158,7 +176,7 @@ def _check_label(label: str) -> None:
 @click.option("--why", multiple=True, metavar="T", help="Explains the entry before it")
 @click.option("--task", metavar="T", help="The current task")
 @click.option(
-    "--active", multiple=True, metavar="PATH", help="A file in work (repeatable)"
+    _ACTIVE, multiple=True, metavar="PATH…", help="Files in work (repeatable)"
 )
 @click.option("--position", metavar="JSON", help="Where a pipeline stands")
 @click.option("--trigger", metavar="NAME", default="manual", help="Why it is made")
