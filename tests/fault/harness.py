@@ -80,24 +80,28 @@ needs_strace = pytest.mark.skipif(not _strace_works(), reason=_NO_STRACE)
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
 
 
-def strace(repo: Path, options: Sequence[str | Path], *args: str) -> Done:
+def strace(
+    repo: Path, options: Sequence[str | Path], *args: str, data: bytes = b""
+) -> Done:
     """Runs gitcp under strace; the git processes it starts are left alone."""
     return subprocess.run(
         ["strace", "-qq", *options, *gitcp_argv(*args)],
         cwd=repo,
         env=gitcp_environment(),
-        stdin=subprocess.DEVNULL,
+        input=data,
         capture_output=True,
         check=False,
         timeout=120,
     )
 
 
-def calls(repo: Path, *args: str, among: Sequence[str] = CHANGING) -> list[Point]:
+def calls(
+    repo: Path, *args: str, among: Sequence[str] = CHANGING, data: bytes = b""
+) -> list[Point]:
     """Runs gitcp and returns its calls that concern the repository or the output."""
     log = repo.with_name(f"{repo.name}.{threading.get_ident()}.strace")
     names = ",".join(among)
-    done = strace(repo, ["-y", "-o", log, "-e", f"trace={names}"], *args)
+    done = strace(repo, ["-y", "-o", log, "-e", f"trace={names}"], *args, data=data)
     assert done.returncode == 0, done.stderr
     seen: dict[str, int] = {}
     found = []
@@ -114,11 +118,13 @@ def calls(repo: Path, *args: str, among: Sequence[str] = CHANGING) -> list[Point
     return found
 
 
-def inject(repo: Path, point: Point, fault: str, *args: str) -> Done:
+def inject(
+    repo: Path, point: Point, fault: str, *args: str, data: bytes = b""
+) -> Done:
     """Runs gitcp with one fault; `signal=KILL` ends strace by the same signal."""
     at = f"inject={point.call}:{fault}:when={point.number}"
     return strace(
-        repo, ["-o", os.devnull, "-e", f"trace={point.call}", "-e", at], *args
+        repo, ["-o", os.devnull, "-e", f"trace={point.call}", "-e", at], *args, data=data
     )
 
 

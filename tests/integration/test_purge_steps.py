@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import gitcp
+from gitcp.ops.sharing import purge as purging
 from tests.support.gitrepo import git, git_line, run_gitcp
-from tests.support.inprocess import fails, ok
+from tests.support.inprocess import fails, invoke, ok
 
 SECRET = "sk_live_" + "4eC39HqLyjWDarjtT1zdp7dc"
 
@@ -95,6 +97,37 @@ def test_a_purged_ledger_replaces_the_old_one_there_when_asked_to(ann, hub, bob)
         }
         assert names == {"one": "done", "bob's": "done"}
         assert ok(repo, "verify")["ok"]
+
+
+@pytest.mark.parametrize("how", ["value", "fingerprint"])
+def test_a_purge_that_was_cut_off_is_ended_by_the_same_one(ann, how, monkeypatch):
+    """The branches moved; what was seen on the remote still held all of it."""
+    session = gitcp.open(ann).session("job")
+    session.save(messages=[{"role": "user", "content": SECRET}])
+    session.step("one", lambda: {"key": SECRET})
+    (secret,) = json.loads(invoke(ann, "scan", "--json").stdout)["secrets"]
+    words = ["--value-from-stdin"] if how == "value" else [secret["fingerprint"]]
+    git(ann, "config", "gitcp.secrets", "off")
+    ok(ann, "push")
+
+    def power_cut(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(purging, "_forget_remote_tips", power_cut)
+        done = invoke(ann, "purge", *words, "--yes", input=SECRET.encode())
+        assert done.returncode == 130
+    assert ok(ann, "purge", *words, "--dry-run", input=SECRET.encode())["remotes"]
+    said = invoke(ann, "purge", *words, "--yes", input=SECRET.encode())
+    assert said.returncode == 0, said.stderr
+    assert b"origin has it still" in said.stderr
+    everything = git(ann, "cat-file", "--batch-all-objects", "--batch", "--unordered")
+    assert SECRET.encode() not in everything
+    assert "no checkpoint holds" in fails(
+        ann, 13, "purge", *words, "--yes", input=SECRET.encode()
+    )
+    ok(ann, "push", "--pruned")
+    assert ok(ann, "verify")["ok"]
 
 
 def _raise(text: str) -> None:

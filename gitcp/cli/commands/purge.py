@@ -100,6 +100,8 @@ def purge_command(
 
 
 def _lines(out: Output, done: Any) -> list[str]:
+    if not (done.checkpoints or done.ledgers):
+        return ["  none: a purge before this one was cut off, and this ends it"]
     return [
         # No notes: one may be what is to go.
         *(f"  {name_of(out, one)}" for one in done.checkpoints),

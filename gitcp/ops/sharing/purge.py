@@ -8,6 +8,7 @@ from gitcp import durable
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
+from gitcp.format.commit import purged
 from gitcp.git.objects import BLOB, Objects
 from gitcp.git.reclaim import drop_unreachable, git_directories, store_locked
 from gitcp.git.transaction import Transaction, transaction
@@ -56,9 +57,9 @@ class Purged(NamedTuple):
 def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Purged:
     """Takes what is wanted out of every checkpoint of every branch.
 
-    All branches move at one moment; killed before it nothing has changed, after it all
-    has, and the next purge or `gitcp gc` removes the old objects. Ledgers of steps go
-    first, each by itself.
+    Ledgers of steps go first, each by itself. Then all branches move at one moment;
+    killed before it none has changed, after it all have, and the same purge again lets
+    go of the old objects.
 
     Raises:
         NotFoundError: no checkpoint holds it.
@@ -71,7 +72,10 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
     timeout = workspace.settings.lock_timeout
     names = memory.fingerprints(repository)
     values = [(value, names.of(value)) for value in map(_long_enough, wanted.values)]
-    values += _values(workspace, wanted.fingerprints)
+    found, missing = _values(workspace, wanted.fingerprints)
+    if missing is not None and (found or values or wanted.paths):
+        raise missing
+    values += found
     eraser = Eraser(values) if values else None
     refs = list(repository.refs.list(layout.SESSIONS))
     with store_locked(repository, timeout=timeout):
@@ -85,7 +89,9 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
                 old: set[str] = {one.commit for one in purger.changed.values()}
             else:
                 old = _rewrite(workspace, opened, purger, refs)
-        remotes = _remotes(workspace, old) | steps.noted()
+        # One that was killed has moved its branches, and told nobody of the remotes.
+        old |= _stood_for(workspace)
+        remotes = _remotes(workspace, old)
         if not dry_run:
             _forget_remote_tips(workspace, remotes)
             encryption.forget(workspace, old)
@@ -94,8 +100,8 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
             drop_unreachable(
                 repository, roots=lambda: journals(repository), timeout=timeout
             )
-    if not purger.changed and not steps.changed:
-        raise NotFoundError(
+    if not (purger.changed or steps.changed or remotes):
+        raise missing or NotFoundError(
             "no checkpoint holds this", hint="`gitcp scan` lists what there is"
         )
     left = list(_in_work_tree(workspace, eraser, wanted.paths, purger.files))
@@ -124,7 +130,6 @@ class _Steps:
         self.left: list[str] = []
         # Objects that nothing needs any more once all is done.
         self.gone: set[bytes] = set()
-        self._old: set[str] = set()
 
     def run(self, eraser: Eraser, *, dry_run: bool) -> None:
         """Writes each ledger anew that holds one of the values."""
@@ -148,17 +153,11 @@ class _Steps:
                 opened.publish(ref, expect=tip, new=new)
         if done.records:
             self.changed.append(session)
-        self._old |= done.pages.keys()
         self.gone |= {bytes.fromhex(oid) for oid in done.pages}
         self.left += [
             f"what a step of {session} is known by ({name}): names stay"
             for name in (eraser.erased(one.encode()).decode() for one in done.named)
         ]
-
-    def noted(self) -> dict[str, str]:
-        """Returns the refs of what remotes have that lead to what is to go."""
-        listed = self._repository.refs.list(layout.REMOTE_EFFECTS)
-        return {ref: oid for ref, oid in listed.items() if oid in self._old}
 
 
 def _long_enough(value: bytes) -> bytes:
@@ -170,10 +169,15 @@ def _long_enough(value: bytes) -> bytes:
     return value.strip(b"\r\n")
 
 
-def _values(workspace: Workspace, wanted: Sequence[str]) -> list[tuple[bytes, str]]:
-    """Finds the values behind fingerprints, wherever checkpoints hold them."""
+def _values(
+    workspace: Workspace, wanted: Sequence[str]
+) -> tuple[list[tuple[bytes, str]], NotFoundError | None]:
+    """Finds the values behind fingerprints, wherever checkpoints hold them.
+
+    The second part says so where some are nowhere.
+    """
     if not wanted:
-        return []
+        return [], None
     repository = workspace.repository
     scan = scanner_of(workspace)
     clean = memory.Clean(repository, scan.identity)
@@ -192,14 +196,13 @@ def _values(workspace: Workspace, wanted: Sequence[str]) -> list[tuple[bytes, st
         for hit in _hits(repository.objects, scan, piece):
             if hit.fingerprint in wanted:
                 found[hit.value] = hit.fingerprint
-    missing = set(wanted) - set(found.values())
-    if missing:
-        raise NotFoundError(
-            f"no checkpoint holds {', '.join(sorted(missing))}",
-            hint="`gitcp scan` lists fingerprints; those of other clones differ."
-            " `gitcp purge --value-from-stdin` takes the value itself",
-        )
-    return list(found.items())
+    names = ", ".join(sorted(set(wanted) - set(found.values())))
+    missing = NotFoundError(
+        f"no checkpoint holds {names}",
+        hint="`gitcp scan` lists fingerprints; those of other clones differ."
+        " `gitcp purge --value-from-stdin` takes the value itself",
+    )
+    return list(found.items()), missing if names else None
 
 
 def _hits(objects: Objects, scan: Scanner, piece: outgoing.Piece) -> list[Hit]:
@@ -238,9 +241,26 @@ def _rewrite(
 # --- where else it is ---------------------------------------------------------------
 
 
+def _stood_for(workspace: Workspace) -> set[str]:
+    """Returns the commits that others have taken the place of, in any purge."""
+    old: set[str] = set()
+    seen: set[bytes] = set()
+    for tip in workspace.repository.refs.list(layout.SESSIONS).values():
+        start = workspace.store.checkpoint(tip)
+        for found in workspace.store.line(start) if start is not None else ():
+            if found.oid in seen:
+                break
+            seen.add(found.oid)
+            old |= purged(found.raw)
+    for (component, _), tip in ledgers.here(workspace).items():
+        old |= ledgers.commits_of(workspace, component, tip)[1]
+    return old
+
+
 def _remotes(workspace: Workspace, old: set[str]) -> dict[str, str]:
     """Returns the refs of what remotes have that reach a commit which is to go."""
-    found = {}
+    listed = workspace.repository.refs.list(layout.REMOTE_EFFECTS)
+    found = {ref: oid for ref, oid in listed.items() if oid in old}
     for ref, tip in workspace.repository.refs.list(layout.REMOTES).items():
         start = workspace.store.checkpoint(tip)
         if start is not None and any(
