@@ -118,13 +118,14 @@ def calls(
     return found
 
 
-def inject(
-    repo: Path, point: Point, fault: str, *args: str, data: bytes = b""
-) -> Done:
+def inject(repo: Path, point: Point, fault: str, *args: str, data: bytes = b"") -> Done:
     """Runs gitcp with one fault; `signal=KILL` ends strace by the same signal."""
     at = f"inject={point.call}:{fault}:when={point.number}"
     return strace(
-        repo, ["-o", os.devnull, "-e", f"trace={point.call}", "-e", at], *args, data=data
+        repo,
+        ["-o", os.devnull, "-e", f"trace={point.call}", "-e", at],
+        *args,
+        data=data,
     )
 
 
