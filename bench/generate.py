@@ -1,7 +1,12 @@
 """A generated project for machines without a large real one."""
 
+import json
 import random
+import subprocess
+import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from measure import run
 
@@ -35,3 +40,49 @@ def commit(top: Path) -> None:
     who += ["-c", "gc.auto=0", "-c", "maintenance.auto=false"]
     run(["git", *who, "commit", "-q", "-m", "the project"], top)
     run(["git", "gc", "-q"], top)
+
+
+class Copy(NamedTuple):
+    """Where a checkpoint is to stand: on `main` of a session, as which one of it."""
+
+    session: str
+    seq: int = 1
+
+
+def copies(top: Path, session: str, wanted: Iterable[Copy]) -> None:
+    """Makes checkpoints, thousands in a second, that are like the only one of a session.
+
+    What follows on another one has to come after it.
+    """
+    like = f"refs/gitcp/s/{session}/main"
+    message = run(["git", "log", "-1", "--format=%B", like], top)
+    manifest = json.loads(run(["git", "show", f"{like}:.gitcp/checkpoint.json"], top))
+    base = run(["git", "log", "-1", "--format=%P", like], top).strip()
+    first = manifest["id"]
+    feed = subprocess.Popen(
+        ["git", "fast-import", "--quiet", "--force"], cwd=top, stdin=subprocess.PIPE
+    )
+    assert feed.stdin is not None
+    begun = set()
+    for number, (name, seq) in enumerate(wanted, 1):
+        ident = f"{number:012x}"
+        manifest.update(id=ident, session=name, seq=seq, note=f"{name} {seq}")
+        text = message.replace(first, ident)
+        text = text.replace(f"-Session: {session}\n", f"-Session: {name}\n")
+        text = text.replace("-Seq: 1\n", f"-Seq: {seq}\n")
+        body = json.dumps(manifest, separators=(",", ":"))
+        ref = f"refs/gitcp/s/{name}/main"
+        # It goes on by itself from what it has written to a ref.
+        above = "" if ref in begun else base if seq == 1 else f"{ref}^0"
+        parent = f"from {above}\n" if above else ""
+        begun.add(ref)
+        feed.stdin.write(
+            f"commit {ref}\n"
+            f"author gitcp <gitcp@localhost> {number} +0000\n"
+            f"committer gitcp <gitcp@localhost> {number} +0000\n"
+            f"data {len(text.encode())}\n{text}\n{parent}"
+            f"M 100644 inline .gitcp/checkpoint.json\ndata {len(body)}\n{body}\n".encode()
+        )
+    feed.stdin.close()
+    if feed.wait():
+        sys.exit("git fast-import failed")

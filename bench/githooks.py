@@ -4,15 +4,12 @@ python bench/githooks.py --gitcp VENV/bin/gitcp
 """
 
 import argparse
-import json
 import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from generate import make
+from generate import Copy, copies, make
 from measure import Case, Edits, in_turn, run, table
 
 _WHO = {
@@ -44,7 +41,7 @@ def commits(gitcp: str, scratch: Path, files: int, rounds: int) -> None:
     top = scratch / "project"
     make(top, files)
     run([gitcp, "save"], top)
-    many(top, 500)
+    copies(top, "main", (Copy(f"session-{n}") for n in range(500)))
     run(["git", "config", "gc.auto", "0"], top)
     run([gitcp, "install", "git-hooks"], top)
     edits = Edits(top, 10)
@@ -116,34 +113,6 @@ def rebase(top: Path, bare: Callable[[bool], None]) -> None:
     bare(False)
 
 
-def many(top: Path, count: int) -> None:
-    """Makes sessions of one checkpoint each, like the one there is."""
-    ref = "refs/gitcp/s/main/main"
-    message = run(["git", "log", "-1", "--format=%B", ref], top)
-    manifest = json.loads(run(["git", "show", f"{ref}:.gitcp/checkpoint.json"], top))
-    first = manifest["id"]
-    feed = subprocess.Popen(
-        ["git", "fast-import", "--quiet", "--force"], cwd=top, stdin=subprocess.PIPE
-    )
-    assert feed.stdin is not None
-    for number in range(1, count + 1):
-        ident, name = f"{number:012x}", f"session-{number}"
-        manifest.update(id=ident, session=name, note=f"of {name}")
-        text = message.replace(first, ident)
-        text = text.replace("-Session: main\n", f"-Session: {name}\n")
-        body = json.dumps(manifest, separators=(",", ":"))
-        feed.stdin.write(
-            f"commit refs/gitcp/s/{name}/main\n"
-            f"author gitcp <gitcp@localhost> {number} +0000\n"
-            f"committer gitcp <gitcp@localhost> {number} +0000\n"
-            f"data {len(text.encode())}\n{text}\nfrom {ref}^0\n"
-            f"M 100644 inline .gitcp/checkpoint.json\ndata {len(body)}\n{body}\n".encode()
-        )
-    feed.stdin.close()
-    if feed.wait():
-        sys.exit("git fast-import failed")
-
-
 def sessions(gitcp: str, scratch: Path, rounds: int) -> None:
     """Times commands where there are ten sessions, and where there are 10,000."""
     tops = {}
@@ -151,7 +120,7 @@ def sessions(gitcp: str, scratch: Path, rounds: int) -> None:
         top = tops[count] = scratch / f"sessions-{count}"
         make(top, 300)
         run([gitcp, "save"], top)
-        many(top, count)
+        copies(top, "main", (Copy(f"session-{n}") for n in range(count)))
         # As they come to be after a while: every so often a save packs refs.
         run([gitcp, "gc"], top)
     for command in (

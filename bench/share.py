@@ -7,15 +7,15 @@ generated. Nothing is changed in it.
 """
 
 import argparse
-import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from generate import make
+from generate import Copy, copies, make
 from measure import Case, Edits, in_turn, run, table
 
 _FEW, _MANY = 10, 10_000
+_MINE = "refs/gitcp/s/mine/main:refs/gitcp/s/mine/main"
 
 
 def main() -> None:
@@ -95,10 +95,10 @@ def _size(git_dir: Path) -> int:
 
 
 def many(base: Path, gitcp: str, rounds: int, sessions: int) -> None:
-    """A push of one session, where there are ten here and there, and ten thousand."""
+    """A push of one session beside ten and beside ten thousand, and git's of one ref."""
     cases = []
-    for count in (_FEW, sessions):
-        hub, ann = base / f"hub{count}.git", base / f"ann{count}"
+    for here, there in ((_FEW, _FEW), (sessions, 1), (sessions, sessions)):
+        hub, ann = base / f"hub{here}-{there}.git", base / f"ann{here}-{there}"
         hub.mkdir(parents=True)
         run(["git", "init", "-q", "--bare", "-b", "main"], hub)
         ann.mkdir()
@@ -110,15 +110,14 @@ def many(base: Path, gitcp: str, rounds: int, sessions: int) -> None:
         run(["git", "remote", "add", "origin", hub], ann)
         run(["git", "push", "-q", "origin", "main"], ann)
         run([gitcp, "save", "-q", "-s", "mine"], ann)
-        stream = base / f"stream{count}"
-        stream.write_text("".join(_others(ann, count - 1)))
-        run(["sh", "-c", f"git fast-import --quiet --force <{stream}"], ann)
-        run(["git", "push", "-q", "origin", "refs/gitcp/*:refs/gitcp/*"], ann)
-        cases += list(_cases(ann, hub, count, gitcp))
+        copies(ann, "mine", (Copy(f"s{number}") for number in range(here - 1)))
+        pushed = "refs/gitcp/*:refs/gitcp/*" if there > 1 else _MINE
+        run(["git", "push", "-q", "origin", pushed], ann)
+        cases += list(_cases(ann, hub, f"{here:,} here, {there:,} there", gitcp))
     table("Push of one session", in_turn(cases, rounds), cases[0].name)
 
 
-def _cases(ann: Path, hub: Path, count: int, gitcp: str) -> Iterator[Case]:
+def _cases(ann: Path, hub: Path, name: str, gitcp: str) -> Iterator[Case]:
     at = 0
 
     def save() -> None:
@@ -127,39 +126,20 @@ def _cases(ann: Path, hub: Path, count: int, gitcp: str) -> Iterator[Case]:
         (ann / "a.py").write_text(f"{at}\n")
         run([gitcp, "save", "-q", "-s", "mine"], ann)
 
-    def push() -> None:
-        run([gitcp, "push", "-q", "origin", "mine"], ann)
-
-    yield Case(f"{count:,} sessions", push, save)
-
-    def pack() -> None:
+    def packed() -> None:
         save()
         for repository in (ann, hub):
             run(["git", "pack-refs", "--all"], repository)
 
-    yield Case(f"{count:,} sessions, refs packed", push, pack)
+    def push() -> None:
+        run([gitcp, "push", "-q", "origin", "mine"], ann)
 
+    def pushed_by_git() -> None:
+        run(["git", "push", "-q", "origin", _MINE], ann)
 
-def _others(ann: Path, count: int) -> Iterator[str]:
-    """Yields sessions of one checkpoint each, as `git fast-import` reads them."""
-    tip = "refs/gitcp/s/mine/main"
-    text = run(["git", "show", f"{tip}:.gitcp/checkpoint.json"], ann)
-    base = run(["git", "rev-parse", "HEAD"], ann).strip()
-    for number in range(count):
-        ident = f"{number:012x}"
-        record = json.loads(text) | {"id": ident, "session": f"s{number}"}
-        data = json.dumps(record, indent=2) + "\n"
-        message = (
-            f"x\n\nGitcp-Checkpoint: {ident}\nGitcp-Session: s{number}\n"
-            f"Gitcp-Branch: main\nGitcp-Seq: 1\nGitcp-Trigger: manual\n"
-        )
-        yield (
-            f"commit refs/gitcp/s/s{number}/main\n"
-            "committer gitcp <gitcp@localhost> 1700000000 +0000\n"
-            f"data {len(message)}\n{message}\n"
-            f"from {base}\nM 100644 inline .gitcp/checkpoint.json\n"
-            f"data {len(data)}\n{data}\n"
-        )
+    yield Case(f"{name}, refs packed", push, packed)
+    yield Case(f"{name}, refs packed, git push", pushed_by_git, packed)
+    yield Case(f"{name}, refs loose", push, save)
 
 
 if __name__ == "__main__":

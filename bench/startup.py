@@ -9,14 +9,12 @@ import os
 import random
 import shutil
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import zlib
 from pathlib import Path
 
-from generate import make
+from generate import Copy, copies, make
 from measure import Case, in_turn, run, table
 
 _SAVES = 1_000
@@ -59,31 +57,7 @@ def history(gitcp: str, top: Path, count: int, rounds: int) -> None:
     make(top, 300)
     run([gitcp, "save", "-m", "the first"], top)
     ref = "refs/gitcp/s/main/main"
-    message = run(["git", "log", "-1", "--format=%B", ref], top)
-    manifest = json.loads(run(["git", "show", f"{ref}:.gitcp/checkpoint.json"], top))
-    first = manifest["id"]
-    feed = subprocess.Popen(
-        ["git", "fast-import", "--quiet", "--force"], cwd=top, stdin=subprocess.PIPE
-    )
-    assert feed.stdin is not None
-    for number in range(2, count + 1):
-        ident = f"{number:012x}"
-        manifest.update(id=ident, seq=number, note=f"checkpoint {number}")
-        text = message.replace(first, ident).replace("-Seq: 1\n", f"-Seq: {number}\n")
-        body = json.dumps(manifest, separators=(",", ":"))
-        feed.stdin.write(
-            f"commit {ref}\nauthor gitcp <gitcp@localhost> {number} +0000\n"
-            f"committer gitcp <gitcp@localhost> {number} +0000\n"
-            f"data {len(text.encode())}\n{text}\n".encode()
-        )
-        if number == 2:
-            feed.stdin.write(f"from {ref}^0\n".encode())
-        feed.stdin.write(
-            f"M 100644 inline .gitcp/checkpoint.json\ndata {len(body)}\n{body}\n".encode()
-        )
-    feed.stdin.close()
-    if feed.wait():
-        sys.exit("git fast-import failed")
+    copies(top, "main", (Copy("main", seq) for seq in range(2, count + 1)))
     cases = [
         Case("git log -n 20", lambda: run(["git", "log", "-n", "20", ref], top)),
         Case("gitcp log -n 20", lambda: run([gitcp, "log", "-n", "20"], top)),
