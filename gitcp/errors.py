@@ -78,7 +78,7 @@ class NotFoundError(GitcpError):
 
 
 class AmbiguousError(GitcpError):
-    """A selector fits more than one checkpoint."""
+    """A selector fits more than one checkpoint, or a name more than one step."""
 
     code = "ambiguous"
     exit_status = 14

@@ -23,7 +23,7 @@ from gitcp.git.command import collect
 from gitcp.ops.book import DONE, STUCK, Call, show_call
 from gitcp.ops.effects import behind
 from gitcp.ops.planning import own
-from gitcp.steps import observed, results
+from gitcp.steps import answers, observed, results
 from gitcp.steps.engine import Engine
 from gitcp.steps.model import KEY_PARAMETER, Step, enter, leave, takes_key
 from gitcp.store.checkpoint import Checkpoint
@@ -134,8 +134,8 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
             return _nothing
         raise CompensationError(
             "it was cut off, and whether it took effect is not known",
-            hint=f"find out, then say it: `gitcp steps answer {call.name}"
-            " done|failed|again`",
+            hint="find out, then say it:"
+            f" `{answers.command(engine.workspace, engine.place, call)}`",
         )
     if call.effect == LOCAL:
         if not trust and not engine.is_ours(call):

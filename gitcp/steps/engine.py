@@ -47,7 +47,7 @@ from gitcp.ops.book import (
     show_call,
 )
 from gitcp.ops.workspace import Current, Workspace
-from gitcp.steps import lease, observed, remains, results
+from gitcp.steps import answers, lease, observed, remains, results
 from gitcp.steps.model import AGAIN, ASK, REPLAY, RETRY, Options, leaves_open
 
 # What a person or a program says of a step that was cut off.
@@ -295,14 +295,14 @@ class Engine:
         raise self._nobody_knows(call)
 
     def _nobody_knows(self, call: Call) -> StepUnknownError:
-        name = call.name
         where, ended = "", "was cut off"
         if not self.ledger.is_ours(call.intent):
             where, ended = " elsewhere", "was cut off there, or is still running"
         return StepUnknownError(
             f"the step {show_call(call)!a} began at {call.intent.at}{where} and {ended}:"
             " whether it took effect is not known",
-            hint=f"find out, then say it: `gitcp steps answer {name} done|failed|again`",
+            hint="find out, then say it:"
+            f" `{answers.command(self.workspace, self.place, call)}`",
         )
 
     def answer(self, call: Call, said: str, value: Any = None) -> None:

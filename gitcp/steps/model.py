@@ -135,8 +135,16 @@ def options(
     Raises:
         UsageError: they make no sense.
     """
-    if not name:
+    given: Any = name
+    # As in `session.step(fetch)`.
+    if not given or not isinstance(given, str):
         raise UsageError("a step needs a name", hint='session.step("fetch", fetch)')
+    for number in (timeout, None if isinstance(retry, Retry) else retry):
+        if number is not None and not isinstance(number, int | float):
+            raise UsageError(
+                f"{number!a} is no number",
+                hint="retry=3, retry=gitcp.Retry(…), timeout=30",
+            )
     check_text(name, "the step's name")
     for text in (key or "", scope, *reads, *writes, *after):
         check_text(text, "a text of the step")

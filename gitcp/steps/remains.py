@@ -18,7 +18,7 @@ from gitcp.format.checkpoint import show_path
 from gitcp.format.ledger import LOCAL, UNKNOWN, Record
 from gitcp.ops.book import DONE, Call, Live, show_call
 from gitcp.ops.workspace import Current, Workspace
-from gitcp.steps import observed
+from gitcp.steps import answers, observed
 from gitcp.worktree import apply, journal, plan
 from gitcp.worktree.files import Root
 
@@ -108,7 +108,7 @@ def put_back(
         None,
     )
     if told is None or not told.left:
-        raise _unclear(call, told.error if told is not None else "")
+        raise _unclear(workspace, place, call, told.error if told is not None else "")
     before = observed.find(workspace, place, call.intent.before)
     left = observed.find(workspace, place, told.left)
     back = observed.between(left, before, call.intent.writes)
@@ -121,15 +121,17 @@ def put_back(
                 found = apply.apply(root, back, stream, token=secrets.token_hex(6))
     if found:
         names = _list([show_path(one.path) for one in found])
-        raise _unclear(call, f"it was cut off; {names} changed since")
+        raise _unclear(workspace, place, call, f"it was cut off; {names} changed since")
     return [show_path(one.path) for one in back.steps]
 
 
-def _unclear(call: Call, why: str) -> StepUnknownError:
+def _unclear(
+    workspace: Workspace, place: Current, call: Call, why: str
+) -> StepUnknownError:
     return StepUnknownError(
         f"the step {show_call(call)!a} would run on files that are half done: {why}",
         hint=f"`gitcp diff {call.intent.before}` shows them; once they are as they should"
-        f" be, `gitcp steps answer {call.name} again` lets it run",
+        f" be, `{answers.command(workspace, place, call, 'again')}` lets it run",
     )
 
 

@@ -11,6 +11,7 @@ from gitcp.format import jsontext
 from gitcp.steps.model import Codec
 
 _DEPTH = 200
+_SHOWN = 60
 
 
 def dump(value: Any, codec: Codec | None, what: str) -> bytes:
@@ -20,10 +21,25 @@ def dump(value: Any, codec: Codec | None, what: str) -> bytes:
         UsageError: JSON cannot hold it; says what and where.
     """
     if codec is not None:
-        value = codec.dump(value)
+        try:
+            value = codec.dump(value)
+        except Exception as exc:
+            # What was done is done, whatever becomes of its result.
+            raise UsageError(
+                f"{what} was not made JSON by {codec.name!a}:"
+                f" {type(exc).__qualname__}: {exc}",
+                hint="look at the codec",
+            ) from exc
     _check(value, what, 0)
-    # ASCII: a lone surrogate, as output of programs may hold, survives as an escape.
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+    try:
+        # ASCII: a lone surrogate, as output of programs may hold, survives as an escape.
+        return json.dumps(
+            value, separators=(",", ":"), allow_nan=False, default=dict
+        ).encode()
+    except ValueError as exc:
+        raise UsageError(
+            f"{what} has a number that is too long: {exc}", hint="make it text"
+        ) from exc
 
 
 def load(raw: bytes, codec: Codec | None) -> Any:
@@ -38,7 +54,13 @@ def digest(arguments: Sequence[Any]) -> str:
         _check(list(arguments), "", 0)
     except UsageError:
         return ""
-    text = json.dumps(list(arguments), separators=(",", ":"), sort_keys=True)
+    try:
+        text = json.dumps(
+            list(arguments), separators=(",", ":"), sort_keys=True, default=dict
+        )
+    except ValueError:
+        # A number that is too long to be text.
+        return ""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -46,7 +68,7 @@ def _check(value: Any, where: str, depth: int) -> None:
     if value is None or isinstance(value, bool | str | int):
         return
     if depth > _DEPTH:
-        raise UsageError(f"{where} is nested too deeply", hint="flatten it")
+        raise UsageError(f"{where[:_SHOWN]}… is nested too deeply", hint="flatten it")
     if isinstance(value, float):
         if not math.isfinite(value):
             raise UsageError(

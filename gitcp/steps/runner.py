@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
@@ -246,6 +246,30 @@ def start(
     return arun(engine, wanted, call, arguments, slot)
 
 
+def _bound(
+    function: Function, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[Function, Sequence[Any]]:
+    """Returns a function and all its arguments in order, as far as they have one.
+
+    The same arguments are the same step, by name or not; what only has a name comes last,
+    together.
+    """
+    if not named:
+        return function, arguments
+    given = inspect.signature(function).bind_partial(*arguments, **named)
+    if not given.kwargs:
+        return function, given.args
+
+    def call(*all_of_them: Any, **extra: Any) -> Any:
+        return function(*all_of_them[:-1], **all_of_them[-1], **extra)
+
+    async def acall(*all_of_them: Any, **extra: Any) -> Any:
+        return await call(*all_of_them, **extra)
+
+    made = functools.wraps(function)(acall if is_async(function) else call)
+    return made, (*given.args, given.kwargs)
+
+
 class Declared:
     """A step without its function yet: a decorator, or a context manager.
 
@@ -269,14 +293,16 @@ class Declared:
         if is_async(function):
 
             @functools.wraps(function)
-            async def awaited(*arguments: Any) -> Any:
-                return await start(self._engine, self._wanted, function, arguments)
+            async def awaited(*arguments: Any, **named: Any) -> Any:
+                bound = _bound(function, arguments, named)
+                return await start(self._engine, self._wanted, *bound)
 
             return awaited
 
         @functools.wraps(function)
-        def called(*arguments: Any) -> Any:
-            return start(self._engine, self._wanted, function, arguments)
+        def called(*arguments: Any, **named: Any) -> Any:
+            bound = _bound(function, arguments, named)
+            return start(self._engine, self._wanted, *bound)
 
         return called
 

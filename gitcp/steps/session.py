@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gitcp.errors import NotFoundError
+from gitcp.errors import NotFoundError, UsageError
 from gitcp.ops import session as base
 from gitcp.ops.book import Call
 from gitcp.ops.workspace import Current, open_workspace
@@ -148,6 +148,11 @@ class Session(base.Session):
         )
         if function is None:
             return Declared(self._engine, wanted)
+        if not callable(function):
+            raise UsageError(
+                f"the step {name!a} was given no function but {function!a}",
+                hint='session.step("fetch", fetch, url)',
+            )
         return start(self._engine, wanted, function, arguments)
 
     def on_unknown(self, ask: Callable[[Call], str] | None) -> None:
@@ -173,13 +178,21 @@ class Session(base.Session):
     ) -> None:
         """Says what became of a step that was cut off: `done`, `failed` or `again`.
 
+        `call` is its key, or the number of the call, where several of the name were.
+
         Raises:
             NotFoundError: there is no such step.
+            AmbiguousError: several of the name were cut off.
             UsageError: it was not cut off.
         """
-        self._engine.answer(self._named(name, call, scope), said, value)
+        from gitcp.steps import answers  # noqa: PLC0415  on use
 
-    def _named(self, name: str, call: str = "", scope: str = "") -> Call:
+        engine = self._engine
+        found = self._named(name, call, scope)
+        one = answers.choose(engine.workspace, engine.place, found)
+        engine.answer(one, said, value)
+
+    def _named(self, name: str, call: str = "", scope: str = "") -> list[Call]:
         found = [
             one
             for one in self.steps()
@@ -192,7 +205,7 @@ class Session(base.Session):
                 f"there is no step {name!a} in {self.name}/{self.branch}",
                 hint="`gitcp steps` lists them",
             )
-        return found[-1]
+        return found
 
     def register_undo(self, name: str, undo: Callable[..., Any]) -> None:
         """Says how steps of a name are undone, where their own undo is not known here.
@@ -236,7 +249,7 @@ class Session(base.Session):
         """
         from gitcp.steps import repair  # noqa: PLC0415  on use
 
-        return repair.affected(self._engine, self._named(name, call, scope))
+        return repair.affected(self._engine, self._named(name, call, scope)[-1])
 
     def repair(self, affected: "Affected", *, trust: bool = False) -> list[Call]:
         """Takes the affected steps back, so that only they are run again.

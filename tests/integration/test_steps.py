@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import threading
+from collections import UserDict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ from gitcp.format.ledger import INTENT, RESULT, Record
 from gitcp.ops.workspace import open_workspace
 from gitcp.store.ledger import Ledger
 from tests.support.gitrepo import git, git_line
-from tests.support.inprocess import fails, ok
+from tests.support.inprocess import fails, invoke, ok
 
 
 class World:
@@ -273,6 +276,81 @@ def test_an_answer_settles_what_was_cut_off(repo, world, said, runs, result):
         session(repo).answer("pay", "again")
 
 
+def hint_of(repo: Path, name: str, **options: Any) -> list[str]:
+    """The words of the command that an error says to run."""
+    with pytest.raises(gitcp.StepUnknownError) as caught:
+        session(repo).step(name, lambda: 1, **options)
+    assert caught.value.hint is not None
+    words = shlex.split(caught.value.hint.split("`")[1])
+    assert words[:2] == ["gitcp", "steps"]
+    assert words[-1] == "done|failed|again"
+    return words[1:-1]
+
+
+def test_an_answer_is_for_the_step_that_was_asked_about(repo):
+    """Two payments were cut off; what is said of one is not said of the other."""
+    for key in ("A", "B"):
+        cut_off(repo, "pay", key=key)
+    cut_off(repo, "pay", scope="today")
+    with pytest.raises(
+        gitcp.AmbiguousError, match="pay --call key:A, pay --call key:B"
+    ):
+        session(repo).answer("pay", "done")
+    assert "3 steps" in fails(repo, 14, "steps", "answer", "pay", "done", "-s", "work")
+    assert {one.state for one in session(repo).steps()} == {"open"}
+    # The command in the error names the one that it is about, whatever is current.
+    ok(repo, "save", "-s", "elsewhere")
+    ok(repo, *hint_of(repo, "pay", key="A"), "failed")
+    ok(repo, *hint_of(repo, "pay", scope="today"), "failed")
+    found = {
+        (one.slot.scope, one.slot.call): one.state for one in session(repo).steps()
+    }
+    assert found == {
+        ("", "key:A"): "failed",
+        ("", "key:B"): "open",
+        ("today", "1"): "failed",
+    }
+    # One is left: its name is enough.
+    session(repo).answer("pay", "done", 5)
+    assert session(repo).step("pay", lambda: 1, key="B") == 5
+
+
+@pytest.mark.parametrize("name", ["-x", "two\nlines", "it's", "a b", "\u202ename"])
+def test_the_hint_is_a_command_whatever_the_name(repo, name):
+    cut_off(repo, name)
+    ok(repo, *hint_of(repo, name), "done")
+    assert session(repo).step(name, lambda: 1) is None
+
+
+def test_a_later_call_does_not_take_the_answer(repo, world):
+    """As where steps run side by side: the second is done, the first was cut off."""
+    cut_off(repo, "pay")
+    run = session(repo)
+    run.on_unknown(lambda _: "stop")
+    with pytest.raises(gitcp.StepUnknownError):
+        run.step("pay", world.act)
+    assert run.step("pay", world.act) == 1
+    session(repo).answer("pay", "failed")
+    assert [one.state for one in session(repo).steps()] == ["failed", "done"]
+
+
+def test_a_session_that_is_not_there_has_not_done_nothing(repo):
+    said = fails(repo, 13, "steps", "-s", "ordres")
+    assert "ordres/main" in said
+    assert ok(repo, "steps")["steps"] == []
+    ok(repo, "save", "-s", "empty", "--allow-empty")
+    ok(repo, "save", "-s", "main", "--allow-empty")
+    assert ok(repo, "steps", "-s", "empty")["steps"] == []
+
+
+def test_a_very_long_name_does_not_push_the_others_aside(repo, world):
+    session(repo).step("n" * 500, world.act)
+    session(repo).step("short", world.act)
+    lines = invoke(repo, "steps", "-s", "work").stdout.decode().splitlines()
+    assert [len(one) < 200 for one in lines] == [True, True]
+    assert lines[1].startswith("short  done")
+
+
 def test_somebody_may_be_asked(repo, world):
     cut_off(repo, "pay")
     run = session(repo)
@@ -291,6 +369,90 @@ def test_somebody_may_be_asked(repo, world):
 
 
 # --- ways to write it -------------------------------------------------------------
+
+
+def test_a_declared_function_takes_its_arguments_by_name(repo, world):
+    run = session(repo)
+
+    @run.step("pay", key="1")
+    def pay(what: int, times: int = 1, *, to: str = "Ann") -> Any:
+        return [world.act(what, times, to), what, times, to]
+
+    assert pay(5, times=2) == [1, 5, 2, "Ann"]
+    # The same arguments, and so the same step.
+    assert pay(5, 2) == pay(times=2, what=5) == [1, 5, 2, "Ann"]
+    with pytest.raises(gitcp.StepChangedError):
+        pay(5, 2, to="Bob")
+    with pytest.raises(TypeError, match="unexpected"):
+        pay(5, too="Bob")
+
+    @run.step("mail")
+    async def mail(to: str, *, idempotency_key: str) -> Any:
+        return [world.act(to), bool(idempotency_key)]
+
+    async def one(*, copy: bool) -> Any:
+        return copy
+
+    assert asyncio.run(mail(to="Ann")) == [2, True]
+    assert asyncio.run(run.step("copy")(one)(copy=True)) is True
+    assert world.did == [(5, 2, "Ann"), ("Ann",)]
+
+
+@pytest.mark.parametrize(
+    ("give", "said"),
+    [
+        (lambda run: run.step(len, "x"), "needs a name"),
+        (lambda run: run.step("a", 5), "no function but 5"),
+        (lambda run: run.step("a", len, "x", retry="3"), "'3' is no number"),
+        (lambda run: run.step("a", len, "x", timeout="4"), "'4' is no number"),
+    ],
+)
+def test_what_makes_no_step_is_said_before_anything_is_recorded(repo, give, said):
+    with pytest.raises(gitcp.UsageError, match=said):
+        give(session(repo))
+    assert session(repo).steps() == []
+
+
+class Broken:
+    name = "broken"
+
+    def dump(self, value: Any) -> Any:
+        raise AttributeError(value)
+
+    def load(self, value: Any) -> Any:
+        return value
+
+
+@pytest.mark.parametrize(
+    ("value", "codec", "said"),
+    [
+        ("x", Broken(), "was not made JSON by 'broken': AttributeError: x"),
+        (10**5000, None, "a number that is too long"),
+    ],
+    ids=["codec", "number"],
+)
+def test_what_is_done_is_done_whatever_becomes_of_its_result(repo, value, codec, said):
+    with pytest.raises(gitcp.UsageError, match=said):
+        session(repo).step("pay", lambda: value, codec=codec)
+    assert [one.state for one in session(repo).steps()] == ["done"]
+    with pytest.raises(gitcp.UsageError, match="is done, but"):
+        session(repo).step("pay", lambda: value, codec=codec)
+
+
+def test_a_mapping_is_as_good_as_a_dict(repo):
+    frozen = MappingProxyType({"a": UserDict(b=1)})
+    for _ in range(2):
+        found = session(repo).step("pay", lambda given: given, frozen)
+        assert found == {"a": {"b": 1}}
+
+
+def test_what_is_nested_too_deeply_is_said_in_a_line(repo):
+    deep: list[Any] = []
+    for _ in range(1000):
+        deep = [deep]
+    with pytest.raises(gitcp.UsageError, match="nested too deeply") as caught:
+        session(repo).step("deep", lambda: deep)
+    assert len(str(caught.value)) < 200
 
 
 def test_a_step_as_decorator_and_as_block(repo, world):

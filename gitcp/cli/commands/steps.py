@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -15,7 +15,7 @@ from gitcp.errors import NotFoundError, UsageError
 from gitcp.format import ledger as records
 from gitcp.ops.book import DONE, OPEN, STUCK, Call, show_call
 from gitcp.ops.workspace import open_workspace
-from gitcp.steps import lease
+from gitcp.steps import answers, lease
 from gitcp.steps.engine import Engine
 
 _COLORS = {
@@ -25,6 +25,8 @@ _COLORS = {
     "undo-failed": "red",
     "failed": "yellow",
 }
+# Names are padded to the longest of those that are no longer, and cut.
+_WIDEST, _LONGEST = 40, 120
 _VERBS = ("list", "show", "answer", "affected", "repair")
 
 
@@ -79,7 +81,7 @@ def line(out: Output, engine: Engine, call: Call, width: int = 0) -> str:
     """Returns one line about a step."""
     state = state_of(engine, call)
     at = (call.result or call.intent).at[:19].replace("T", " ")
-    name = one_line(show_call(call))
+    name = one_line(show_call(call), _LONGEST)
     shown = out.style(f"{state:<11}", fg=_COLORS.get(state))
     where = "" if engine.is_ours(call) else "  elsewhere"
     return f"{name:<{width}}  {shown}  {call.effect:<12}  {at}{where}"
@@ -149,17 +151,19 @@ def steps_command(
     if verb == "list":
         _list(out, engine)
         return 0
-    call = _find(engine, names[0], which)
+    found = _find(engine, names[0], which)
+    call = found[-1]
     if verb == "show":
         _show(out, engine, call)
     elif verb == "answer":
-        _answer(out, engine, call, names[1], result)
+        one = answers.choose(workspace, engine.place, found)
+        _answer(out, engine, one, names[1], result)
     else:
         return _repair(out, engine, call, trust=trust, yes=yes, only=verb == "affected")
     return 0
 
 
-def _find(engine: Engine, name: str, which: str | None) -> Call:
+def _find(engine: Engine, name: str, which: str | None) -> list[Call]:
     found = [
         one
         for one in sorted(engine.live().values(), key=lambda one: one.intent.n)
@@ -171,11 +175,13 @@ def _find(engine: Engine, name: str, which: str | None) -> Call:
             f"there is no step {name!a} in {engine.place.session}/{engine.place.branch}",
             hint="`gitcp steps` lists them",
         )
-    return found[-1]
+    return found
 
 
 def _list(out: Output, engine: Engine) -> None:
     calls = sorted(engine.live().values(), key=lambda one: one.intent.n)
+    if not calls:
+        _refuse_unknown(engine)
     if out.json:
         out.document(
             {
@@ -188,9 +194,28 @@ def _list(out: Output, engine: Engine) -> None:
         return
     if not calls:
         out.note("no steps yet; `gitcp run --step NAME -- CMD` makes one")
-    width = max((len(one_line(show_call(one))) for one in calls), default=0)
+    width = _width(calls)
     for call in calls:
         out.print(line(out, engine, call, width))
+
+
+def _refuse_unknown(engine: Engine) -> None:
+    """A name with a typo must not read as nothing having been done."""
+    session, branch = place = engine.place.session, engine.place.branch
+    known = any(one.branch == branch for one in engine.ledger.records())
+    if known or engine.workspace.store.tip(*place) is not None:
+        return
+    if engine.place != engine.workspace.current():
+        raise NotFoundError(
+            f"there is no {session}/{branch}, and no step was run in it",
+            hint="`gitcp sessions` lists what there is",
+        )
+
+
+def _width(calls: Sequence[Call]) -> int:
+    """Returns how wide the names are; one that is very long sticks out."""
+    widths = (len(one_line(show_call(one))) for one in calls)
+    return max((one for one in widths if one <= _WIDEST), default=0)
 
 
 def _show(out: Output, engine: Engine, call: Call) -> None:
@@ -254,7 +279,7 @@ def _repair(
     from gitcp.steps.model import options
 
     found = repair.affected(engine, call)
-    width = max(len(one_line(show_call(one))) for one in found.steps)
+    width = _width(found.steps)
     lines = [line(out, engine, one, width) for one in found.steps]
     lines += [f"refused: {safe(reason)}" for reason in found.refused]
     if only:

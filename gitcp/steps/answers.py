@@ -1,0 +1,55 @@
+"""Which step somebody speaks of who says what became of one that was cut off."""
+
+import shlex
+from collections.abc import Sequence
+
+from gitcp.errors import AmbiguousError
+from gitcp.ops.book import OPEN, RUN_AGAIN, Call
+from gitcp.ops.workspace import Current, Workspace
+from gitcp.steps import lease
+
+SAID = "done|failed|again"
+_SHOWN = 5
+
+
+def command(workspace: Workspace, place: Current, call: Call, said: str = SAID) -> str:
+    """Returns the command that says it of this step, and of no other of its name."""
+    words = ["gitcp", "steps", "answer", *_named(call)]
+    if workspace.current() != place:
+        words += ["-s", f"{place.session}/{place.branch}"]
+    return f"{shlex.join(words)} {said}"
+
+
+def _named(call: Call) -> list[str]:
+    slot = call.slot
+    plain = slot.name.isprintable() and not slot.name.startswith("-")
+    if slot.scope or not plain or not slot.call.isprintable():
+        return [call.id]
+    return [slot.name] if slot.call == "1" else [slot.name, "--call", slot.call]
+
+
+def choose(workspace: Workspace, place: Current, found: Sequence[Call]) -> Call:
+    """Returns the one of several steps that waits for an answer.
+
+    Where none does, the last.
+
+    Raises:
+        AmbiguousError: several do.
+    """
+    cut_off = [
+        one
+        for one in found
+        if one.state == OPEN
+        and not lease.is_running(
+            workspace.repository, place.session, place.branch, one.slot
+        )
+    ]
+    waiting = cut_off or [one for one in found if one.state in {OPEN, RUN_AGAIN}]
+    if len(waiting) > 1:
+        shown = ", ".join(" ".join(_named(one)) for one in waiting[:_SHOWN])
+        more = ", …" if len(waiting) > _SHOWN else ""
+        raise AmbiguousError(
+            f"{len(waiting)} steps of this name were cut off: {shown}{more}",
+            hint=f"say which: `{command(workspace, place, waiting[0])}`",
+        )
+    return waiting[0] if waiting else found[-1]
