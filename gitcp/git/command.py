@@ -7,7 +7,7 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from gitcp.errors import NotFoundError
 
@@ -78,7 +78,7 @@ def tee(
 
     What it prints goes to the descriptors `out` and `err` as it comes. A program it
     leaves running in the background is not waited for. While it runs an interrupt is
-    its affair, not ours.
+    its affair, not ours; so is being told to end, which is handed on to it.
 
     Raises:
         NotFoundError: it cannot be started.
@@ -98,6 +98,7 @@ def tee(
             )
         except OSError as exc:
             raise _unstartable(args, exc) from exc
+        handed_on = _hand_on(process)
         assert process.stdout is not None
         assert process.stderr is not None
         readers = [
@@ -112,10 +113,24 @@ def tee(
         ended.set()
         for reader in readers:
             reader.join()
+        for number, handler in handed_on.items():
+            signal.signal(number, handler)
     finally:
         signal.signal(signal.SIGINT, before)
     said, complained = (tail.content() for tail in tails)
     return Watched(_status(process.returncode), said, complained, timed_out)
+
+
+def _hand_on(process: subprocess.Popen[bytes]) -> dict[int, Any]:
+    """Hands signals that end us on to a program; returns what was done with them."""
+    before: dict[int, Any] = {
+        number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)
+    }
+    # `nohup` means us, too.
+    before = {one: found for one, found in before.items() if found != signal.SIG_IGN}
+    for number in before:
+        signal.signal(number, lambda got, _: process.send_signal(got))
+    return before
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float | None) -> bool:

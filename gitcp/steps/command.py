@@ -12,9 +12,11 @@ from gitcp.ops.book import Call, show_call
 from gitcp.ops.workspace import Workspace
 from gitcp.steps import lease, runner
 from gitcp.steps.engine import Engine
-from gitcp.steps.model import Options, current_step
+from gitcp.steps.model import CutOffError, Options, current_step
 
 _KEPT = 4 * 1024
+# The exit status of a program that a signal ended, as shells give it on.
+_SIGNALLED = range(129, 129 + 64)
 
 
 class CommandFailedError(Exception):
@@ -23,6 +25,10 @@ class CommandFailedError(Exception):
     def __init__(self, status: int, said: str) -> None:
         super().__init__(f"exit status {status}{f': {said}' if said else ''}")
         self.status = status
+
+
+class CommandKilledError(CommandFailedError, CutOffError):
+    """A signal ended the command of a step: what it had done by then is not known."""
 
 
 class Ran(NamedTuple):
@@ -70,6 +76,8 @@ def run(
                 f"{wanted.name} took longer than {wanted.timeout} s and was stopped",
                 hint="`gitcp steps` shows how it stands",
             )
+        if done.status in _SIGNALLED:
+            raise CommandKilledError(done.status, _end(done))
         if done.status:
             raise CommandFailedError(done.status, _end(done))
         return {"exit": 0, "output": _end(done)}

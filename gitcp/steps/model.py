@@ -209,6 +209,10 @@ def takes_key(function: Callable[..., Any]) -> bool:
         return False
 
 
+class CutOffError(Exception):
+    """What was called was itself ended in the middle."""
+
+
 # What leaves it open whether the other side acted before the line went dead.
 OPEN_ENDED = (
     TimeoutError,
@@ -216,6 +220,7 @@ OPEN_ENDED = (
     ConnectionAbortedError,
     BrokenPipeError,
     EOFError,
+    CutOffError,
 )
 
 

@@ -7,6 +7,9 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
+
+import pytest
 
 from tests.support.gitrepo import (
     gitcp_argv,
@@ -130,3 +133,69 @@ def test_an_interrupt_reaches_the_command_and_its_failure_is_kept(repo):
     process.communicate(timeout=20)
     assert process.returncode == 9
     assert log(repo)[0]["trigger"] == "test-failure"
+
+
+def started(repo: Path, *args: str) -> subprocess.Popen[bytes]:
+    """A gitcp whose command says `up` when it is at work."""
+    process = subprocess.Popen(
+        gitcp_argv("run", *args),
+        cwd=repo,
+        env=gitcp_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_who_ends_gitcp_ends_the_command(repo, number):
+    """As `timeout` and service managers do: nothing goes on unseen behind it."""
+    process = started(
+        repo, "--", "sh", "-c", "trap 'exit 9' TERM HUP; echo up; sleep 60 & wait"
+    )
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == 9
+    assert log(repo)[0]["trigger"] == "test-failure"
+
+
+@pytest.mark.parametrize(
+    ("signals", "status"), [("INT", 130), ("TERM", 143), ("KILL", 137)]
+)
+def test_a_step_whose_command_a_signal_ended_is_not_run_again_unasked(
+    repo, signals, status
+):
+    """The mail may have left before Ctrl-C."""
+    mails = repo.with_name("mails")
+    act = f'echo mail >> "{mails}"; kill -{signals} $$'
+    words = ("run", "--step", "mail", "--", "sh", "-c", act)
+    done = run_gitcp(repo, *words)
+    assert done.returncode == status
+    assert b"not known: `gitcp steps answer mail done|failed|again`" in done.stderr
+    again = run_gitcp(repo, *words)
+    assert again.returncode == 23, again.stderr
+    assert mails.read_text() == "mail\n"
+    assert run_gitcp(repo, "steps", "answer", "mail", "done").returncode == 0
+    assert run_gitcp(repo, *words).returncode == 0
+    assert mails.read_text() == "mail\n"
+    # What only computes is run again, as ever.
+    count = ("run", "--step", "count", "--effect", "none", *words[3:])
+    assert [run_gitcp(repo, *count).returncode for _ in range(2)] == [status] * 2
+
+
+def test_a_step_that_is_told_to_end_is_recorded(repo):
+    process = started(
+        repo, "--step", "mail", "--", "sh", "-c", "echo up; exec sleep 60"
+    )
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    done = run_gitcp(repo, "steps", "--json")
+    (step,) = json.loads(done.stdout)["steps"]
+    assert (step["state"], step["error"]) == (
+        "unknown",
+        "CommandKilledError: exit status 143: up",
+    )

@@ -115,6 +115,8 @@ def _run_step(
     given: dict[str, Any],
 ) -> int:
     from gitcp.cli.commands.steps import ask_at_terminal, document
+    from gitcp.ops.book import OPEN
+    from gitcp.steps import answers
     from gitcp.steps import command as ops
     from gitcp.steps.engine import Engine
     from gitcp.steps.model import options
@@ -159,9 +161,11 @@ def _run_step(
         out.note(f"gitcp: {name} was done at {ran.call.intent.at}; it is not run again")
     elif ran.status:
         line = shlex.join(words)
-        out.note(
-            f"gitcp: {line} failed with exit status {ran.status}; it may run again"
-        )
+        then = "it may run again"
+        if ran.call is not None and ran.call.state == OPEN:
+            command = answers.command(workspace, place, ran.call)
+            then = f"whether it took effect is not known: `{command}`"
+        out.note(f"gitcp: {line} failed with exit status {ran.status}; {then}")
     return ran.status
 
 
