@@ -18,6 +18,7 @@ from gitcp.errors import (
     StepChangedError,
     StepLoopError,
     StepUnknownError,
+    StorageError,
     UsageError,
 )
 from gitcp.format.ledger import (
@@ -53,6 +54,7 @@ from gitcp.steps.model import AGAIN, ASK, REPLAY, RETRY, Options, leaves_open
 # What a person or a program says of a step that was cut off.
 Ask = Callable[[Call], str]
 _ERROR = 500
+_NO_ARGUMENTS = results.digest(())
 
 
 class Begun(NamedTuple):
@@ -99,7 +101,7 @@ class Engine:
         self._first: list[Record] = []
         self._taken = 0
         self._opened = False
-        self._loops: Counter[tuple[str, str, str]] = Counter()
+        self._loops: Counter[Slot] = Counter()
 
     # --- what the ledger says -----------------------------------------------------
 
@@ -132,7 +134,8 @@ class Engine:
                 if record.branch != self.place.branch:
                     continue
                 if record.kind == INTENT:
-                    self._loops[record.scope, record.step, record.input] += 1
+                    slot = Slot(record.scope, record.step, record.call)
+                    self._loops[_round(slot, record.input)] += 1
                 elif record.kind == BACK:
                     self._went_back(record, running=mine)
             if self._tip in page.parents or not (self._tip or page.parents):
@@ -222,7 +225,7 @@ class Engine:
                 raise self._other_arguments(call)
             # It did not happen, or not any more: another one, with another key.
             call = None
-        self._guard(wanted, given)
+        self._guard(wanted, slot, given)
         intent = Record(
             0,
             "",
@@ -252,7 +255,8 @@ class Engine:
 
     def again(self, begun: Begun) -> Begun:
         """Records the intent of the next attempt of the same step."""
-        self._guard(begun.wanted, begun.intent.input)
+        slot = Slot(begun.intent.scope, begun.intent.step, begun.intent.call)
+        self._guard(begun.wanted, slot, begun.intent.input)
         intent = replace(begun.intent, attempt=begun.intent.attempt + 1)
         return begun._replace(intent=self._note(intent))
 
@@ -367,10 +371,10 @@ class Engine:
             " changed='replay' takes the recorded result all the same",
         )
 
-    def _guard(self, wanted: Options, given: str) -> None:
+    def _guard(self, wanted: Options, slot: Slot, given: str) -> None:
         with self._lock:
             self._refresh()
-            times = self._loops[wanted.scope, wanted.name, given]
+            times = self._loops[_round(slot, given)]
         if wanted.loops is not None and times >= wanted.loops:
             raise StepLoopError(
                 f"the step {wanted.name!a} began {times} times with the same arguments",
@@ -440,7 +444,14 @@ class Engine:
         record = replace(record, value=Raw(raw))
         if wanted.effect == LOCAL:
             record = self._left(begun, record)
-        self._note(record)
+        try:
+            self._note(record)
+        except (StorageError, BusyError) as exc:
+            raise type(exc)(
+                f"the step {wanted.name!a} was run, but its result was not recorded:"
+                f" {exc.message}",
+                hint="it counts as cut off, and is not done again unasked",
+            ) from exc
         return results.load(raw, codec)
 
     def _left(self, begun: Begun, record: Record) -> Record:
@@ -476,6 +487,17 @@ class Engine:
     def _earlier(self, begun: Begun) -> int:
         """Returns the attempts that earlier runs made: each run has its own."""
         return begun.call.attempts if begun.call is not None else 0
+
+
+def _round(slot: Slot, given: str) -> Slot:
+    """Returns what is the same each time that a program goes round in a circle.
+
+    That is the step's name and its arguments; its key, where it was given none, or its
+    place, where JSON could not tell them.
+    """
+    if not given or (given == _NO_ARGUMENTS and not slot.call.isdecimal()):
+        return slot
+    return slot._replace(call=given)
 
 
 def _names(place: Current) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -26,6 +27,8 @@ from tests.fault.harness import (
     in_parallel,
     inject,
     make_scene,
+    mounted,
+    needs_root,
     needs_strace,
     nothing_left,
     users_state,
@@ -310,3 +313,30 @@ def test_two_programs_on_one_session_do_each_step_once(tmp_path):
     assert sorted(map(int, outside.read_text().split())) == list(range(10))
     assert len({result["by"] for result in results[0].values()}) >= 1
     assert ok(repo, "verify")["ok"]
+
+
+@needs_root
+def test_on_a_full_disk_a_result_that_is_not_recorded_is_told_and_not_redone(tmp_path):
+    with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=4m", "tmpfs") as disk:
+        repo = make_repo(disk / "repo", {"a.txt": b"a\n"})
+        did = []
+
+        def act() -> str:
+            did.append(1)
+            with contextlib.suppress(OSError), (disk / "fill").open("wb", 0) as file:
+                while file.write(b"x" * 4096):
+                    pass
+            return os.urandom(300_000).hex()
+
+        with pytest.raises(gitcp.StorageError, match="'mail' was run, but") as caught:
+            gitcp.open(repo).session("main").step("mail", act)
+        assert "not done again" in str(caught.value.hint)
+        with pytest.raises(gitcp.StepUnknownError):
+            gitcp.open(repo).session("main").step("mail", act)
+        (disk / "fill").unlink()
+        with pytest.raises(gitcp.StepUnknownError):
+            gitcp.open(repo).session("main").step("mail", act)
+        assert did == [1]
+        gitcp.open(repo).session("main").answer("mail", "done", {"id": 7})
+        assert gitcp.open(repo).session("main").step("mail", act) == {"id": 7}
+        assert ok(repo, "verify")["ok"]

@@ -178,6 +178,25 @@ def test_a_step_that_goes_round_in_circles_is_stopped(repo, world):
         session(repo).step("poll", world.act, "x", loops=3, key="new")
 
 
+def test_a_pipeline_is_no_circle(repo, world):
+    """Its function knows by itself what to do, or is given what JSON does not hold."""
+    run = session(repo)
+    for number in range(5):
+        run.step("load", world.act, key=str(number), loops=3)
+        run.step("embed", world.act, object(), loops=3)
+    assert len(world.did) == 10
+    # The same thing again and again is one, whatever its name.
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"):
+            session(repo).step("save", _fails, key="1", loops=2)
+    with pytest.raises(gitcp.StepLoopError):
+        session(repo).step("save", _fails, key="1", loops=2)
+
+
+def _fails() -> None:
+    raise ValueError("no")
+
+
 # --- retry, timeout ---------------------------------------------------------------
 
 
