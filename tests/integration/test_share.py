@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+import gitcp
+from gitcp.git import remote
+from gitcp.ops.sharing import push
 from tests.support.clones import MESSAGES, refs, results, save
 from tests.support.gitrepo import (
     commit_all,
@@ -127,6 +132,36 @@ def test_one_session_or_branch_can_be_named(ann, hub, bob):
     fails(bob, 13, "pull", "origin", "three")
     fails(ann, 13, "push", "origin", "three")
     assert "sessions come after it" in fails(ann, 2, "push", "one")
+
+
+@pytest.mark.parametrize("named", [50, 0])
+def test_a_remote_is_asked_for_the_sessions_that_are_pushed(
+    ann, hub, monkeypatch, named
+):
+    for number, name in enumerate(("vat", "vat2", "other")):
+        save(ann, "-s", name, a_py=b"%d" % number)
+        gitcp.open(ann).session(name).step("pay", lambda: 1)
+    ok(ann, "push")
+    save(ann, "-s", "vat", a_py=b"new")
+    asked = []
+    advertised = remote.advertised
+
+    def look(*given, **limits):
+        found = advertised(*given, **limits)
+        asked.append(sorted(found.refs))
+        return found
+
+    monkeypatch.setattr(remote, "advertised", look)
+    monkeypatch.setattr(push, "_NAMED", named)
+    assert results(ann, "push", "origin", "vat") == {
+        "vat/main": ("fast-forward", "main")
+    }
+    (heard,) = asked
+    # Of ten thousand each takes time; very many names are too long a command.
+    assert ("refs/gitcp/s/other/main" in heard) == (named == 0)
+    assert {"refs/gitcp/fx/vat", "refs/gitcp/s/vat/main"} <= set(heard)
+    tips = [git_line(one, "rev-parse", "refs/gitcp/s/vat/main") for one in (ann, hub)]
+    assert tips[0] == tips[1]
 
 
 def test_a_dry_run_sends_nothing(ann, hub):

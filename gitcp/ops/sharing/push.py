@@ -29,6 +29,8 @@ from gitcp.sharing.validate import Key, branch_key
 
 _TRIES = 30
 _LONGEST_PAUSE = 1.0
+# Up to so many sessions the remote is asked for theirs only.
+_NAMED = 50
 # What a server says when somebody else was faster, or holds the lock right now.
 _STALE = ("stale info", "fetch first", "non-fast-forward")
 _BUSY = (
@@ -255,14 +257,18 @@ class _Push:
 
         There may be thousands of others, and nothing of this push stands on them.
         """
+        sessions = {key[0] for key in tips}
+        below = [layout.SESSIONS, layout.EFFECTS]
+        if len(sessions) <= _NAMED:
+            below = [f"{layout.SESSIONS}{session}/" for session in sorted(sessions)]
+            below += [layout.EFFECTS + session for session in sorted(sessions)]
         found = remotes.advertised(
             self._workspace.repository,
             self._remote,
-            (layout.SESSIONS, layout.EFFECTS),
+            below,
             limits=self._limits,
             interactive=self._interactive,
         ).refs
-        sessions = {key[0] for key in tips}
         keys = {
             ref: key
             for ref in found
