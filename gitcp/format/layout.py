@@ -11,6 +11,7 @@ REMOTES = "refs/gitcp/r/"
 EFFECTS = "refs/gitcp/fx/"
 REMOTE_EFFECTS = "refs/gitcp/rfx/"
 ENCRYPTED = "refs/gitcp/e/"
+ENCRYPTED_EFFECTS = "refs/gitcp/efx/"
 
 CHECKPOINT = b"checkpoint.json"
 SUMMARY = b"summary.md"

@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import jsontext
-from gitcp.format.commit import WHO, Commit, clamp, purged
+from gitcp.format.commit import WHO, Commit, clamp, pairs, purged
 
 LEDGER_FORMAT = 1
 # Larger values lie beside the message, in the commit's tree.
@@ -225,6 +225,11 @@ def records_of(commit: Commit, where: str) -> tuple[Record, ...]:
             hint="run `gitcp verify`",
         )
     if said.version > LEDGER_FORMAT:
+        if "Encrypted" in pairs(commit):
+            raise CorruptError(
+                f"{where} holds a page that is encrypted: only `gitcp pull` opens it",
+                hint="pull the session from the remote that has it",
+            )
         raise FormatTooNewError(
             f"{where} has format {said.version};"
             f" this gitcp knows up to {LEDGER_FORMAT}",

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import gitcp
 from tests.support.clones import clone, refs, results
 from tests.support.crypt import (
     Key,
@@ -460,25 +459,6 @@ def test_row59_what_is_there_unencrypted_is_not_mixed(team, keys):
     git(hub, "gc", "-q", "--prune=now")
     assert holders(hub, MARKER.encode()) == []
     assert results(bob, "pull")["vat/main"][0] == "created"
-
-
-def test_row59_a_ledger_of_steps_neither_comes_nor_goes_in_plaintext(team, keys):
-    ann, hub, bob = team
-    git(ann, "config", "--unset-all", "gitcp.encryptTo")
-    session = gitcp.open(ann).session("vat")
-    session.step("mail", lambda: MARKER)
-    session.save(note="mailed")
-    encrypt_to(ann, keys["ann"], keys["bob"])
-    before = refs(hub)
-    assert "ledger of steps" in fails(ann, 12, "push")
-    assert refs(hub) == before
-    assert holders(hub, MARKER.encode()) == []
-    (hub / "hooks" / "update").unlink()
-    git(ann, "config", "--unset-all", "gitcp.encryptTo")
-    ok(ann, "push")
-    assert "the ledger of its steps came unencrypted" in refused(bob, "plaintext")
-    git(bob, "config", "--unset-all", "gitcp.encryptTo")
-    ok(bob, "pull")
 
 
 # --- what goes wrong on the way -------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 
 import gitcp
 from tests.support.clones import save
+from tests.support.crypt import Key, encrypt_to, reads_with
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, ok
 
@@ -167,7 +168,7 @@ def test_what_steps_did_is_taken_and_only_grows(ann, server, bob):
 def test_what_is_no_ledger_stays_out(ann, server):
     stepped(ann, "one", "two").save()
     tip = git_line(ann, "rev-parse", LEDGER)
-    for ref in ("fx/a/b", "fx/-x", "fx/Upper", "rfx/origin/job"):
+    for ref in ("fx/a/b", "fx/-x", "fx/Upper", "rfx/origin/job", "efx/origin/job"):
         assert "is no" in tried(ann, f"{LEDGER}:refs/gitcp/{ref}"), ref
     assert "another session" in tried(ann, f"{LEDGER}:refs/gitcp/fx/other")
     assert "not of a ledger" in tried(ann, f"HEAD:{LEDGER}")
@@ -192,3 +193,62 @@ def test_what_is_no_ledger_stays_out(ann, server):
     assert not tried(ann, f"{tip}:{LEDGER}")
     again = forged(ann, tip, (b'{"n":4,', b'{"n":5,'))
     assert "does not go on" in tried(ann, f"{again}:{LEDGER}")
+
+
+def test_row59_encrypted_pages_are_taken_and_only_grow(ann, server, bob, tmp_path):
+    pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
+    key = Key(tmp_path, "key")
+    for repo in (ann, bob):
+        encrypt_to(repo, key)
+        reads_with(repo, key)
+    stepped(ann, "one", "large").save()
+    ok(ann, "push")
+    ok(bob, "pull")
+    stepped(bob, "bob's")
+    stepped(ann, "ann's")
+    ok(bob, "push")
+    ok(ann, "pull")
+    ok(ann, "push")
+    tip = git_line(server, "rev-parse", LEDGER)
+    mine = git_line(ann, "rev-parse", LEDGER)
+    forms = "refs/gitcp/efx/origin/job"
+    assert git_line(ann, "rev-parse", forms) == tip
+    assert "does not go on" in tried(ann, f"{forms}~1:{LEDGER}")
+    last = git(ann, "log", "-1", "--format=%(trailers:key=Gitcp-Last,valueonly)", tip)
+    said = b"Gitcp-Last: " + last.strip()
+    more = b"parent %b\n" % tip.encode()
+    parents = [f"parent {one}\n".encode() for one in parents_of(ann, tip)]
+    plain = f"Gitcp-Encrypted: {mine}\n".encode()
+    record = b'{"n":%d,"at":"","kind":"intent","branch":"main"}\n' % (int(last) + 1)
+    grown = ((parents[0], more), (parents[1], b""))
+    wrong = {
+        "go on from what": (*grown, (said, said)),
+        "mixes what is encrypted": (*grown, (plain, b"")),
+        "no record": (*grown, (said, said + b"0"), (b"ledger\n", b"ledger\n\nmore\n")),
+        "are not encrypted": (
+            *grown, (said, said + b"0"), (b"ledger\n", b"ledger\n\n" + record)
+        ),
+        "two parents": (*grown, (more, more + b"".join(parents))),
+        "another session": (*grown, (b"Ledger: job", b"Ledger: other")),
+        "not of a ledger": (*grown, (b"committer gitcp", b"committer other")),
+    }  # fmt: skip
+    for words, changes in wrong.items():
+        assert words in tried(ann, f"{forged(ann, tip, *changes)}:{LEDGER}"), words
+    # Nor does a plaintext page go on from an encrypted one, on either side of a join.
+    on_top = forged(
+        ann,
+        mine,
+        *zip(map(parent_line, parents_of(ann, mine)), (more, b""), strict=True),
+    )
+    assert "mixes what is encrypted" in tried(ann, f"{on_top}:{LEDGER}")
+    assert git_line(server, "rev-parse", LEDGER) == tip
+    good = forged(ann, tip, *grown, (said, said + b"0"))
+    assert not tried(ann, f"{good}:{LEDGER}")
+
+
+def parents_of(repo: Path, oid: str) -> list[str]:
+    return git_line(repo, "log", "-1", "--format=%P", oid).split()
+
+
+def parent_line(oid: str) -> bytes:
+    return f"parent {oid}\n".encode()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gitcp.errors import CorruptError, FormatTooNewError, UsageError
 from gitcp.format import checkpoint as manifests
-from gitcp.format import encrypted, log, tree
+from gitcp.format import encrypted, encrypted_ledger, ledger, log, tree
 from gitcp.format.commit import (
     Trailers,
     encode_commit,
@@ -648,6 +648,75 @@ def test_row59_the_form_of_the_document():
     assert trailers_of(commit) is None
     made = encrypted.encode_commit(commit.tree, None, commit.epoch, said)
     assert made == raw.encode()
+
+
+LEDGERS = FORMS.partition("A record of the ledger in section 12a.")[2]
+
+
+def test_row59_the_page_of_the_document_opens_with_its_key(tmp_path):
+    pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
+    key = re.search(r"`(AGE-SECRET-KEY-1[0-9A-Z]+)`", FORMS)
+    text = re.search(r"in base64:\n\n```\n(.+?)```", LEDGERS, re.DOTALL)
+    assert key is not None
+    assert text is not None
+    (tmp_path / "key").write_text(key[1])
+    opened = Identities([str(tmp_path / "key")], top=tmp_path).decrypt(
+        base64.b64decode(text[1])
+    )
+    header = zlib.decompress(opened).partition(b"\n")[0].decode()
+    assert f"begins\n`{header}`" in LEDGERS
+    found = encrypted.decode_record(opened)
+    ((oid, page),) = encrypted_ledger.pages_in(found.files).items()
+    # It is the very page of section 12a.
+    assert f"Its oid: `{oid}`" in DOCUMENT.read_text("utf-8")
+    assert object_id("commit", page.raw).hex() == oid
+    files = encrypted_ledger.page_files(oid, page)
+    assert encrypted.encode_record("%4dain", files) == opened
+
+
+def test_row59_the_form_of_the_page_of_the_document():
+    raw, oid = re.search(
+        r"The form of that page:\n\n```\n(.+?)```\n\nIts id: `([0-9a-f]{40})`",
+        LEDGERS,
+        re.DOTALL,
+    ).groups()  # type: ignore[union-attr]
+    assert object_id("commit", raw.encode()).hex() == oid
+    text = re.search(r"in base64:\n\n```\n(.+?)```", LEDGERS, re.DOTALL)
+    assert text is not None
+    record = object_id(BLOB, base64.b64decode(text[1]))
+    root = object_id(TREE, tree.encode({encrypted_ledger.RECORD: Entry(FILE, record)}))
+    commit = parse_commit(raw.encode())
+    assert commit.tree == root
+    said = encrypted_ledger.encrypted_page_of(commit)
+    assert said is not None
+    assert f"fx/{said.plain}" in LEDGERS
+    # It only stands for a page: whoever reads ledgers refuses it.
+    with pytest.raises(CorruptError, match="only `gitcp pull` opens it"):
+        ledger.records_of(commit, "it")
+    made = encrypted_ledger.encode_page_commit(root, [], commit.epoch, said)
+    assert made == raw.encode()
+    assert f"up to {encrypted_ledger.SHARED:,} bytes" in FORMS
+
+
+def test_row59_what_holds_more_than_pages_is_no_record_of_them():
+    page = b"fx/" + b"a" * 40
+    good = {page: b"x", page + b"/1.json": b"1"}
+    assert encrypted_ledger.pages_in(good) == {
+        "a" * 40: encrypted_ledger.HeldPage(b"x", {b"1.json": b"1"})
+    }
+    for other in (
+        page + b"/0.json",
+        page + b"/1.json/",
+        page + b"/../1.json",
+        page + b"\n",
+        page[:-1],
+        page.upper(),
+        b"fx/" + b"b" * 40 + b"/1.json",
+        b"log/conversation/main/0000/00.jsonl",
+        b"",
+    ):
+        with pytest.raises(ValueError, match="it holds"):
+            encrypted_ledger.pages_in({**good, other: b""})
 
 
 def test_row59_the_numbers_of_the_document():

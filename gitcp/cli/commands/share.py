@@ -114,8 +114,8 @@ def push_command(
     What would be sent is looked through for secrets first. Where there is one, nothing
     is sent: each is named by its place and a fingerprint, never by its value.
 
-    With the setting encryptTo the conversation, the log, notes and labels are encrypted
-    on the way out. Files of the project, and names of sessions, are not.
+    With the setting encryptTo the conversation, the log, notes, labels and what steps did
+    are encrypted on the way out. Files of the project, and names of sessions, are not.
     """
     from gitcp.cli import findings
     from gitcp.ops.sharing.deciding import refuse_rejected

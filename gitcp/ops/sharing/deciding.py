@@ -8,7 +8,7 @@ from gitcp.format import layout
 from gitcp.git.remote import Update
 from gitcp.names import encode
 from gitcp.ops.sharing import ledgers
-from gitcp.ops.sharing.encryption import PLAIN_STEPS, PLAIN_THERE, Sending
+from gitcp.ops.sharing.encryption import PLAIN_THERE, Sending
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import (
     CREATED,
@@ -142,10 +142,13 @@ class Decider:
     def _decide_steps(self, key: Key, oid: str, old: str | None) -> Pushed | Update:
         """Decides on the ledger of a session."""
         session = self._name(key, oid)
-        if self._sending.on:
-            return self.rejected(key, oid, PLAIN_STEPS)
-        if old == oid:
-            return Pushed(session, "", UP_TO_DATE, "", oid)
+        anew = self._sending.anew
+        plain = self._sending.stands_plain(key)
+        if old == oid and not anew:
+            reason = PLAIN_THERE if plain else None
+            return Pushed(session, "", UP_TO_DATE, "", oid, reason)
+        if plain and not anew:
+            return self.rejected(key, oid, PLAIN_THERE)
         known, purged = ledgers.commits_of(self._workspace, key[0], oid)
         if old is None or old in known:
             return Update(ledgers.ref_of(key), old, oid)
@@ -214,6 +217,8 @@ class Decider:
         result = CREATED if update.old is None else FAST_FORWARD
         if is_ledger(key):
             known, _ = ledgers.commits_of(self._workspace, key[0], update.new)
+            if update.old == update.new:
+                result = RE_ENCRYPTED
             if update.old is not None and update.old not in known:
                 result = PRUNED
             return Pushed(self._name(key, update.new), "", result, "", update.new)

@@ -12,7 +12,7 @@ from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.git.transport import Limits
 from gitcp.ops.settings import Sharing
-from gitcp.ops.sharing.ledgers import pages_of
+from gitcp.ops.sharing.ledgers import NO_BRANCH, key_of, pages_of
 from gitcp.ops.upkeep.ledgers import faults
 from gitcp.ops.upkeep.verify import Problem, verify_new
 from gitcp.ops.workspace import Workspace
@@ -27,7 +27,8 @@ _MEMORY = 384 * 1024 * 1024
 _MANY = 20
 
 Fetch = Callable[[Quarantine, Limits], None]
-# Opens what is encrypted: the commits that tips stand for, and what is wrong with others.
+# Opens what is encrypted: the commits that tips stand for, and what is wrong with others;
+# of ledgers as of branches.
 Open = Callable[
     [Repository, Mapping[Key, str], Judge, Bounds],
     tuple[dict[Key, str], dict[Key, Fault]],
@@ -78,8 +79,8 @@ def judge(
 
     `ours` are commits of this repository: what they reach is not looked at again. A
     session whose ledger is unfit is so itself: what it did would not be known. What is
-    encrypted is opened by `unlock` and judged after that; `good` are the commits it
-    stands for.
+    encrypted is opened by `unlock` and judged after that; `good` and `ledgers` are the
+    commits it stands for.
 
     Raises:
         TransferError: git refuses what came, or it is more than may come.
@@ -100,22 +101,27 @@ def judge(
     court = Judge(repository, incoming)
     good: dict[Key, str] = {}
     bad: dict[Key, Fault] = {}
-    unfit = {
+    unfit: dict[str, Fault] = {}
+    if unlock is not None:
+        there = {**tips, **{key_of(name): oid for name, oid in ledgers.items()}}
+        plain, wrong = unlock(repository, there, court, bounds)
+        tips = {key: plain[key] for key in tips if key in plain}
+        bad = {key: fault for key, fault in wrong.items() if key[1] != NO_BRANCH}
+        unfit = {key[0]: fault for key, fault in wrong.items() if key not in bad}
+        ledgers = {name: plain[key_of(name)] for name in ledgers if name not in unfit}
+        if any(there[key] != oid for key, oid in plain.items()):
+            repository = quarantine.repository(_refs(tips))
+            opened_too = take_stock(
+                repository, plain.values(), ours, bounds=bounds, limits=limits
+            )
+            incoming = {**incoming, **opened_too}
+            court = Judge(repository, incoming)
+    unfit |= {
         component: fault
         for component, oid in ledgers.items()
         if (fault := _ledger(workspace, repository, component, oid, incoming))
         is not None
     }
-    if unlock is not None:
-        there = tips
-        tips, bad = unlock(repository, tips, court, bounds)
-        if any(there[key] != oid for key, oid in tips.items()):
-            repository = quarantine.repository(_refs(tips))
-            opened_too = take_stock(
-                repository, tips.values(), ours, bounds=bounds, limits=limits
-            )
-            incoming = {**incoming, **opened_too}
-            court = Judge(repository, incoming)
     theirs = Store(repository)
     for key, oid in tips.items():
         _, fault = court.line(oid)

@@ -13,9 +13,9 @@ from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits, Told
 from gitcp.names import decode, encode
 from gitcp.ops.sharing import ledgers
-from gitcp.ops.sharing.encryption import Receiving
 from gitcp.ops.sharing.intake import judge, limits_of, our_tips, refusal
 from gitcp.ops.sharing.push import parts
+from gitcp.ops.sharing.receiving import Receiving
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import (
     PRUNED,
@@ -90,9 +90,10 @@ def pull(
     receiving = Receiving(workspace, place)
     # From here on an encrypted tip is what it stands for, where that is known.
     found = receiving.seen(there.branches)
-    new_steps = ledgers.news(workspace, place, there.ledgers)
-    plain_steps = receiving.refuse_ledgers(new_steps)
-    new_steps = {key: oid for key, oid in new_steps.items() if key not in plain_steps}
+    listed = {ledgers.key_of(name): oid for name, oid in there.ledgers.items()}
+    steps_found = {key[0]: oid for key, oid in receiving.seen(listed).items()}
+    lacking = ledgers.news(workspace, place, steps_found)
+    new_steps = {name: there.ledgers[name] for name in lacking}
     prefix = f"{layout.REMOTES}{encode(place)}/"
     refs = workspace.repository.refs
     noted = refs.list(prefix)
@@ -102,7 +103,7 @@ def pull(
     wanted = {
         key: there.branches[key]
         for key, oid in found.items()
-        if seen[key] != oid and key not in gone and key[0] not in plain_steps
+        if seen[key] != oid and key not in gone
     }
 
     branches: list[Adopted] = []
@@ -115,17 +116,18 @@ def pull(
         if wanted or new_steps:
             bad = source.take(wanted, new_steps)
             found.update(source.opened)
-        for component, fault in plain_steps.items():
-            bad |= dict.fromkeys((key for key in found if key[0] == component), fault)
-            bad[ledgers.key_of(component)] = fault
+            steps_found.update(source.ledgers)
         tips = {key: found[key] for key in wanted if key not in bad}
         steps = ledgers.take_over(workspace, source.ledgers, tips)
         fit = {
             component: oid
-            for component, oid in there.ledgers.items()
+            for component, oid in steps_found.items()
             if ledgers.key_of(component) not in bad
         }
         steps += ledgers.note(workspace, opened, place, fit)
+        note = partial(remember, workspace.repository, opened)
+        for component, oid in source.ledgers.items():
+            receiving.note(ledgers.key_of(component), oid, note)
         for key, fault in bad.items():
             if key == ledgers.key_of(key[0]):
                 session = decode(key[0]) or key[0]
@@ -138,7 +140,6 @@ def pull(
                 )
                 continue
             if key in wanted:
-                note = partial(remember, workspace.repository, opened)
                 receiving.note(key, oid, note)
             if seen[key] == oid == ours.get(key):
                 session, branch = workspace.store.names(key, oid)
@@ -243,7 +244,8 @@ class _Source:
     def _some(
         self, wanted: Mapping[Key, str], steps: Mapping[str, str], name: str
     ) -> dict[Key, Fault]:
-        ours = our_tips(self._workspace, wanted, steps) | self._receiving.tips(wanted)
+        ours = our_tips(self._workspace, wanted, steps)
+        ours |= self._receiving.tips({*(key[0] for key in wanted), *steps})
 
         def fetch(quarantine: Quarantine, limits: Limits) -> None:
             remotes.fetch_into(
@@ -270,7 +272,8 @@ class _Source:
         )
         # What is encrypted is kept beside what it stands for.
         both = {*judged.good.values(), *(wanted[key] for key in judged.good)}
-        fit = [*both, *judged.ledgers.values()]
+        both |= {*judged.ledgers.values(), *(steps[name] for name in judged.ledgers)}
+        fit = list(both)
         if fit:
             copy(self._opened, judged.theirs.repository, fit, ours)
         self.opened |= judged.good
@@ -426,7 +429,7 @@ def refuse_rejected(pulled: Pulled, remote: str) -> None:
         f"{len(pulled.refused)} of {len(came)} branches and ledgers of {remote}"
         " were refused",
         left=[
-            f"{one.session}/{one.branch}: {one.reason}"
+            f"{one.session}{f'/{one.branch}' if one.branch else ''}: {one.reason}"
             for one in came
             if one.result == REJECTED
         ],

@@ -13,7 +13,7 @@ from gitcp.git.objects import BLOB, Objects
 from gitcp.git.reclaim import drop_unreachable, git_directories, store_locked
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import decode
-from gitcp.ops.sharing import encryption, ledgers
+from gitcp.ops.sharing import forms, ledgers
 from gitcp.ops.sharing.scan import scanner_of
 from gitcp.ops.upkeep.gc import journals
 from gitcp.ops.workspace import Workspace
@@ -94,7 +94,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         remotes = _remotes(workspace, old)
         if not dry_run:
             _forget_remote_tips(workspace, remotes)
-            encryption.forget(workspace, old)
+            forms.forget(workspace, old)
             _clear_pending(workspace, eraser)
             # Those that never were on a branch, or are not any more, go with them.
             drop_unreachable(

@@ -275,13 +275,11 @@ class _Push:
             if ref.removeprefix(layout.SESSIONS).partition("/")[0] in sessions
             and (key := branch_key(ref, layout.SESSIONS)) is not None
         }
+        steps = {ledgers.ref_of(key): key for key in map(ledgers.key_of, sessions)}
+        keys |= {ref: key for ref, key in steps.items() if ref in found}
         # From here on an encrypted tip is what it stands for, where that is known.
         plain = self._sending.seen({key: found[ref] for ref, key in keys.items()})
-        steps = {layout.EFFECTS + session for session in sessions} & found.keys()
-        return {
-            **{ref: plain[key] for ref, key in keys.items()},
-            **{ref: found[ref] for ref in steps},
-        }
+        return {ref: plain[key] for ref, key in keys.items()}
 
     def _remember(self, tips: Mapping[Key, str], done: Mapping[Key, Pushed]) -> None:
         """Notes what the remote has now, as a pull would."""

@@ -6,7 +6,7 @@ from gitcp.format import layout
 from gitcp.git import remote as remotes
 from gitcp.names import decode, encode
 from gitcp.ops.sharing import ledgers
-from gitcp.ops.sharing.encryption import Forms
+from gitcp.ops.sharing.forms import Forms
 from gitcp.ops.sharing.pull import offered
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import holds
@@ -60,7 +60,10 @@ def remote_sessions(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
     there = offered(workspace, place, interactive=interactive)
-    found = Forms(workspace, place).stand_for(there.branches)
+    forms = Forms(workspace, place)
+    found = forms.stand_for(there.branches)
+    listed = {ledgers.key_of(name): oid for name, oid in there.ledgers.items()}
+    found_steps = {key[0]: oid for key, oid in forms.stand_for(listed).items()}
     ours = workspace.store.refs()
     prefix = f"{layout.REMOTES}{encode(place)}/"
     seen = workspace.repository.refs.list(prefix)
@@ -76,7 +79,7 @@ def remote_sessions(
         branches.setdefault(session, []).append(RemoteBranch(branch, oid, here))
         names.setdefault(key[0], session)
     # A push that broke off may have left a ledger without a branch.
-    for component in there.ledgers:
+    for component in found_steps:
         name = ledgers.name_of(workspace, component, ours)
         branches.setdefault(names.setdefault(component, name), [])
     mine = ledgers.here(workspace)
@@ -86,7 +89,7 @@ def remote_sessions(
             place,
             component,
             mine.get(ledgers.key_of(component)),
-            there.ledgers.get(component),
+            found_steps.get(component),
         )
         for component, session in names.items()
     }
