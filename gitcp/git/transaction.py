@@ -1,5 +1,6 @@
 """New objects and the ref that needs them, made durable together (docs/format.md, 9)."""
 
+import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -210,12 +211,19 @@ class Transaction:
                 os.fsync(file.fileno())
         target = self.repository.common_dir / "objects" / "pack"
         durable.make_directories(target)
-        # Only consolidation reads this list: it need not survive a power cut.
-        with (self.repository.store_dir / PACKS).open("ab") as names:
-            names.write(f"{name}\n".encode())
-        # A second link to `owner`: whose it is must be known after a power cut too.
-        keep = target / f"{name}.keep"
-        keep.hardlink_to(self._directory / OWNER)
+        while True:
+            # Only consolidation reads this list: it need not survive a power cut.
+            with (self.repository.store_dir / PACKS).open("ab") as names:
+                names.write(f"{name}\n".encode())
+            # A second link to `owner`: whose it is must be known after a power cut too.
+            keep = target / f"{name}.keep"
+            try:
+                keep.hardlink_to(self._directory / OWNER)
+                break
+            except FileExistsError:
+                # Another transaction holds the same objects, and may let go of them.
+                mine = f"{name} {self._directory.name}".encode()
+                name = f"pack-{hashlib.sha1(mine, usedforsecurity=False).hexdigest()}"
         self._keeps.append(keep)
         # git finds a pack by its .idx, so that comes last.
         pack.rename(target / f"{name}.pack")

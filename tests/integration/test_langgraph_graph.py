@@ -56,6 +56,33 @@ def counting(directory: Path, saver: Any) -> Any:
     return builder.compile(checkpointer=saver)
 
 
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_files_that_go_back_and_forth_are_followed(repo, durability):
+    """The same files again, while what was taken of them before is still held."""
+
+    def work(state: State) -> Any:
+        write(repo, "step.txt", "ab"[len(state["words"]) % 2])
+        return {"words": ["w"]}
+
+    builder = StateGraph(State)
+    builder.add_node("work", work)
+    builder.add_edge(START, "work")
+    builder.add_conditional_edges(
+        "work",
+        lambda state: "work" if len(state["words"]) < STEPS else END,
+        ["work", END],
+    )
+    saver = opened(repo, workspace=repo)
+    graph = builder.compile(checkpointer=saver)
+    graph.invoke({"words": []}, at("t"), durability=durability)
+    history = list(graph.get_state_history(at("t")))
+    for state in history:
+        count = len(state.values.get("words", ()))
+        if count:
+            assert files_at(repo, saver, state.config) == "ab"[(count - 1) % 2]
+    assert len(history) == (1 if durability == "exit" else STEPS + 2)
+
+
 def files_at(repo: Path, saver: Any, config: Any) -> str | None:
     """What step.txt holds in the commit of a checkpoint."""
     commit = saver.checkpoint(config).commit
