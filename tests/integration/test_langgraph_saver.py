@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,21 @@ def test_pending_writes_come_in_the_order_they_take_effect(saver):
         ("task-a", "b", 2),
         ("task-b", "a", 4),
     ]
+
+
+def test_who_is_given_a_checkpoint_may_change_it(saver):
+    """LangGraph notes in an old one what it has seen, going on from there."""
+    config = put(saver, at("t"), {"words": ["a"]}, about={"list": [1]})
+    wanted = deepcopy(saver.get_tuple(config))
+    for found in (saver.get_tuple(config), next(saver.list(at("t")))):
+        found.checkpoint["versions_seen"]["__interrupt__"] = {"words": "9"}
+        found.checkpoint["versions_seen"]["node"]["words"] = "9"
+        found.checkpoint["channel_versions"].clear()
+        found.checkpoint["channel_values"]["words"].append("b")
+        found.checkpoint["updated_channels"].append("x")
+        found.metadata["about"]["list"].append(2)
+    assert saver.get_tuple(config) == wanted
+    assert list(saver.list(at("t"))) == [wanted]
 
 
 def test_writes_of_a_task_are_kept_and_special_ones_replaced(saver):

@@ -83,10 +83,22 @@ def pack(value: Any, dump: Dump) -> dict[str, Any]:
 
 
 def unpack(packed: Mapping[str, Any], load: Load) -> Any:
-    """Returns the value that `pack` was given."""
+    """Returns the value that `pack` was given, for the caller to change as he likes.
+
+    LangGraph does: going on from an old checkpoint it notes in it what it has seen. The
+    event is kept for those who read it next.
+    """
     if "json" in packed:
-        return packed["json"]
+        return _copied(packed["json"])
     return load(_typed(packed["typed"]))
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copied(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_copied(inner) for inner in value]
+    return value
 
 
 def encode_put(
