@@ -6,27 +6,21 @@ thread of the parent does not run there, and a descriptor shares the parent's fi
 
 import os
 import weakref
-from typing import Protocol
+from collections.abc import Callable
+
+_alive: set[weakref.WeakMethod[Callable[[], None]]] = set()
 
 
-class Forked(Protocol):
-    """What does not survive a fork as it is."""
-
-    def forked(self) -> None:
-        """Starts anew, in the child."""
-
-
-_alive: "weakref.WeakSet[Forked]" = weakref.WeakSet()
-
-
-def in_child(what: Forked) -> None:
-    """Has `what` start anew in every process forked from this one, while it lives."""
-    _alive.add(what)
+def in_child(anew: Callable[[], None]) -> None:
+    """Has a method called in every process forked from this one, while its object lives."""
+    _alive.add(weakref.WeakMethod(anew, _alive.discard))
 
 
 def _forked() -> None:
-    for what in list(_alive):
-        what.forked()
+    for one in list(_alive):
+        anew = one()
+        if anew is not None:
+            anew()
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -89,11 +89,11 @@ class Engine:
         self.undos: dict[str, Callable[..., Any]] = {}
         self._leases: dict[Slot, lease.Lease] = {}
         self._counts: Counter[tuple[str, str]] = Counter()
-        self.forked()
-        forking.in_child(self)
+        self._start_anew()
+        forking.in_child(self._start_anew)
 
-    def forked(self) -> None:
-        """Starts anew in a child, which reads the ledger again."""
+    def _start_anew(self) -> None:
+        # What it knows may be half changed in a child, which reads the ledger again.
         self._lock = RLock()
         self._book = Book(())
         self._line: State | None = None

@@ -50,11 +50,10 @@ class Ledger:
         self._clock = clock
         self._log = RedoLog(repository, layout.ledger_log(session))
         self._reset()
-        forking.in_child(self)
+        forking.in_child(self._start_anew)
 
-    def forked(self) -> None:
-        """Starts anew in a child, which reads it again."""
-        # A lock of the parent is on the child's descriptor as well.
+    def _start_anew(self) -> None:
+        # In a child. A lock of the parent is on its descriptor as well.
         self._log.close()
         self._reset()
 

@@ -59,12 +59,12 @@ class Janitor:
     def __init__(self, repository: Repository, *, anew: bool = False) -> None:
         self._repository = repository
         self._anew = anew
-        self.forked()
-        forking.in_child(self)
+        self._start_anew()
+        forking.in_child(self._start_anew)
         _janitors.add(self)
 
-    def forked(self) -> None:
-        """Starts anew in a child: the parent settles what it wrote."""
+    def _start_anew(self) -> None:
+        # The parent of a child settles what it wrote.
         self._guard = threading.Condition()
         self._due: dict[int, _Due] = {}
         self._thread: threading.Thread | None = None

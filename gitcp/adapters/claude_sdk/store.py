@@ -67,14 +67,13 @@ class GitcpSessionStore:
     def __init__(self, path: "str | os.PathLike[str]") -> None:
         self._store = store_at(path)
         self._seen = records.Seen()
-        self.forked()
-        forking.in_child(self)
+        self._start_anew()
+        forking.in_child(self._start_anew)
 
     def __repr__(self) -> str:
         return f"<GitcpSessionStore {str(self._store.repository.git_dir)!r}>"
 
-    def forked(self) -> None:
-        """Starts anew in a child: no thread of its parent runs there."""
+    def _start_anew(self) -> None:
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
 
     # --- what the SDK calls -------------------------------------------------------

@@ -50,10 +50,9 @@ class Engine:
         # One pack holds many checkpoints, written without deltas.
         self.janitor = Janitor(self.repository, anew=True)
         self._reset()
-        forking.in_child(self)
+        forking.in_child(self._start_anew)
 
-    def forked(self) -> None:
-        """Starts anew in a child."""
+    def _start_anew(self) -> None:
         for thread in self._threads.values():
             # A lock of the parent is on the child's descriptor as well.
             thread.log.close()

@@ -38,14 +38,13 @@ class Follower:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self.forked()
-        forking.in_child(self)
+        self._start_anew()
+        forking.in_child(self._start_anew)
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._last: FilesState | None = None
         self._published: bytes | None = None
 
-    def forked(self) -> None:
-        """Starts anew in a child: no thread of its parent runs there."""
+    def _start_anew(self) -> None:
         self._mutex = threading.Lock()
 
     def snapshot(self, version: str) -> None:
