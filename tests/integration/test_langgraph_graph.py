@@ -114,6 +114,17 @@ def test_each_checkpoint_holds_the_files_of_its_step(repo, durability, how):
     assert git_line(repo, "status", "--short", "--", "src") == ""
 
 
+def test_it_is_used_as_langgraphs_own_asynchronous_savers_are(repo):
+    async def go() -> None:
+        async with opened(repo, workspace=repo) as saver:
+            config: Any = {**at("t"), "recursion_limit": 100}
+            await counting(repo, saver).ainvoke({"words": []}, config)
+
+    asyncio.run(go())
+    # What was acknowledged is in git when the block has ended.
+    assert git_line(repo, "show", "refs/gitcp/s/langgraph-t/main:step.txt") == "11"
+
+
 def test_the_version_is_asked_for_once_a_step_in_the_graphs_thread(tmp_path):
     """What the files rely on: pinned here for each release of LangGraph."""
     asked: list[str] = []

@@ -1,5 +1,6 @@
 """`GitcpSaver`: LangGraph's checkpointer interface over threads in git."""
 
+import asyncio
 import os
 import random
 import weakref
@@ -94,6 +95,17 @@ class GitcpSaver(AsyncMethods):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.close)
 
     # --- writing ------------------------------------------------------------------
 
