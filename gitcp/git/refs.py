@@ -11,11 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.errors import BranchMovedError, BusyError
+from gitcp.errors import BranchMovedError, BusyError, CorruptError
 
 _SYMBOLIC = "ref: "
 _OID_LENGTH = 40
 _ZERO = "0" * _OID_LENGTH
+# Others are the user's: git says what it thinks of those, and saves go on.
+_OURS = "refs/gitcp/"
 
 
 LOCK = ".lock"
@@ -57,7 +59,13 @@ class Refs:
         return None
 
     def read(self, name: str) -> str | None:
-        """Returns the commit a ref points to, or None."""
+        """Returns the commit a ref points to, or None.
+
+        Raises:
+            CorruptError: it is a ref of gitcp's, and its file holds none. It must not
+                read as one that is not there: whoever then made it anew would lose all
+                that it held.
+        """
         base = self._git_dir if name == "HEAD" else self._common
         # Loose before packed: pack-refs writes the packed file before it removes the
         # loose one.
@@ -65,7 +73,13 @@ class Refs:
         if text is not None:
             if text.startswith(_SYMBOLIC):
                 return self.read(text.removeprefix(_SYMBOLIC).strip())
-            return _oid(text)
+            oid = _oid(text)
+            if oid is None and name.startswith(_OURS):
+                raise CorruptError(
+                    f"{name} names no commit: its file is damaged",
+                    hint="`gitcp verify --lost` looks for what it held",
+                )
+            return oid
         needle = b" " + os.fsencode(name) + b"\n"
         packed = self._packed()
         at = packed.find(needle)
@@ -88,13 +102,34 @@ class Refs:
         last = packed.find(b"\n", max(packed.rfind(needle), 0))
         text = os.fsdecode(packed[first : last if last >= 0 else len(packed)])
         start = _OID_LENGTH + 1
-        found = {
+        found: dict[str, str | None] = {
             line[start:]: line[:_OID_LENGTH]
             for line in text.split("\n")
             if line.startswith(prefix, start) and line[0] not in "#^"
         }
         found.update(loose)
-        return dict(sorted(found.items()))
+        return {name: oid for name, oid in sorted(found.items()) if oid}
+
+    def damaged(self, prefix: str = _OURS) -> Iterator[str]:
+        """Yields the refs of gitcp's whose files hold no commit, as after a power cut."""
+        yield from (name for name, oid in self._walk(prefix) if not oid)
+
+    def drop_damaged(self, name: str, staged: Path) -> None:
+        """Removes a ref if it is damaged; `staged` as in `compare_and_swap`.
+
+        Raises:
+            BusyError: another process held its lock.
+            StorageError: the disk refused.
+        """
+        with durable.storage(f"removing {name}"):
+            staged.touch()
+            lock = self.lock(name, staged)
+            try:
+                if name in self.damaged():
+                    (self._common / name).unlink()
+            finally:
+                lock.unlink()
+                staged.unlink()
 
     def crowd(self, prefix: str) -> int:
         """Returns how many there are, about, that are no packed refs, below a prefix."""
@@ -239,7 +274,8 @@ class Refs:
                         os.close(owner)
                 return
 
-    def _walk(self, prefix: str) -> Iterator[tuple[str, str]]:
+    def _walk(self, prefix: str) -> Iterator[tuple[str, str | None]]:
+        """Yields the loose refs below a prefix; None for what is no commit."""
         root = self._common / prefix
         for directory, _, files in os.walk(root):
             for file in files:
@@ -247,9 +283,8 @@ class Refs:
                 if file.endswith(".lock"):
                     continue
                 text = self._loose(path)
-                oid = _oid(text) if text else None
-                if oid:
-                    yield path.relative_to(self._common).as_posix(), oid
+                if text is not None and not text.startswith(_SYMBOLIC):
+                    yield path.relative_to(self._common).as_posix(), _oid(text)
 
     @staticmethod
     def _loose(path: Path) -> str | None:

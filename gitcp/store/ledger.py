@@ -155,7 +155,14 @@ class Ledger:
 
     def _find_tip(self) -> str | None:
         """Returns the last page; the log is held."""
-        found = self.repository.refs.read(self.ref)
+        found: str | None
+        try:
+            found = self.repository.refs.read(self.ref)
+        except CorruptError:
+            if not self._moves:
+                raise
+            # The redo log knows better.
+            found = ""
         if not self._moves:
             return found
         if found in self._moves:

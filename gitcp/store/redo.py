@@ -14,7 +14,7 @@ from gitcp.git import redo
 from gitcp.git.objects import COMMIT, TREE
 from gitcp.git.redo import Move, RedoLog
 from gitcp.git.repository import Repository
-from gitcp.git.transaction import Transaction, transaction
+from gitcp.git.transaction import STAGED_REF, Transaction, transaction
 from gitcp.names import decode
 from gitcp.store.own import Signet
 
@@ -57,7 +57,15 @@ def _move(
     repository: Repository, opened: Transaction, ref: str, chain: list[Move]
 ) -> None:
     new = chain[-1].new
-    present = repository.refs.read(ref)
+    try:
+        present = repository.refs.read(ref)
+    except CorruptError:
+        if chain[0].expect is None:
+            # Whoever wrote the log has not seen what it held.
+            raise
+        # The log knows what it held: what went on from there.
+        repository.refs.drop_damaged(ref, opened.scratch / STAGED_REF)
+        present = None
     if present == new:
         return
     if present is None or present in {move.expect for move in chain}:

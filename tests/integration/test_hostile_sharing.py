@@ -480,6 +480,7 @@ def test_row58_refs_that_a_mirror_deleted_are_found_again(ann, hub):
         "schema": "gitcp.verify/1",
         "ok": True,
         "lost": [],
+        "ledgers": [],
     }
     git(ann, "checkout", "-q", "--detach")
     git(ann, "fetch", "-q", "--prune", "origin", "+refs/gitcp/*:refs/gitcp/*")

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 
 import pytest
 
-from tests.support.gitrepo import git, git_line, run_gitcp, write_files
+import gitcp
+from tests.support.gitrepo import (
+    git,
+    git_line,
+    gitcp_environment,
+    run_gitcp,
+    write_files,
+)
+from tests.support.inprocess import fails, invoke, ok
 
 CORRUPT = 15
 
@@ -275,3 +285,114 @@ def test_damaged_scan_state_is_no_problem_and_repair_removes_it(repo):
             path.write_bytes(zlib.compress(b"not it"))
     assert verify(repo, "--repair")[0] == 0
     assert run_gitcp(repo, "save", "-m", "still works").returncode == 0
+
+
+# What a power cut, or a copy that was cut off, leaves of a ref's file.
+DAMAGED = pytest.mark.parametrize(
+    "left",
+    [b"", b"\0" * 41, b"6a1", b"garbage\n"],
+    ids=["empty", "zeros", "short", "garbage"],
+)
+
+
+def damage(repo: Path, name: str, left: bytes) -> None:
+    (repo / ".git" / name).write_bytes(left)
+
+
+@DAMAGED
+def test_a_damaged_ref_does_not_read_as_a_branch_that_is_not_there(repo, left):
+    """Nothing is begun anew over it, and nothing of it is removed."""
+    for number in range(3):
+        write_files(repo, {"a.txt": b"%d" % number})
+        ok(repo, "save", "-m", str(number))
+    ok(repo, "save", "-s", "other", "--allow-empty")
+    ok(repo, "switch", "main")
+    name = "refs/gitcp/s/main/main"
+    tip = git_line(repo, "rev-parse", name)
+    damage(repo, name, left)
+    write_files(repo, {"a.txt": b"more"})
+    for words in (
+        ["save"],
+        ["log"],
+        ["restore", "last", "-y"],
+        ["gc"],
+    ):
+        done = invoke(repo, *words)
+        assert done.returncode != 0, words
+        assert b"Traceback" not in done.stderr
+    assert (repo / ".git" / name).read_bytes() == left
+    assert name in fails(repo, 15, "save")
+    (problem,) = json.loads(invoke(repo, "verify", "--json").stdout)["problems"]
+    assert problem["path"] == name
+    assert "--lost" in problem["problem"]
+    # Others are served.
+    assert ok(repo, "log", "-s", "other")["checkpoints"]
+    assert invoke(repo, "verify", "--lost").returncode == 15
+    ok(repo, "verify", "--lost", "--repair")
+    assert git_line(repo, "rev-parse", name) == tip
+    assert ok(repo, "save")["checkpoint"]["seq"] == 4
+    assert ok(repo, "verify")["ok"]
+
+
+@DAMAGED
+def test_a_ledger_whose_ref_is_damaged_is_not_taken_for_none(repo, left):
+    """What was done is not done again; and it is found again."""
+    did: list[int] = []
+    session = gitcp.open(repo).session("job")
+    session.step("pay", lambda: did.append(1))
+    session.step("mail", lambda: did.append(2))
+    session.flush()
+    name = "refs/gitcp/fx/job"
+    tip = git_line(repo, "rev-parse", name)
+    damage(repo, name, left)
+    with pytest.raises(gitcp.CorruptError, match=name):
+        gitcp.open(repo).session("job").step("pay", lambda: did.append(3))
+    assert name in fails(repo, 15, "steps", "-s", "job")
+    (found,) = json.loads(invoke(repo, "verify", "--lost", "--json").stdout)["ledgers"]
+    assert found == {"session": "job", "commit": tip, "last": 4}
+    assert b"job (steps)  4 records" in invoke(repo, "verify", "--lost").stdout
+    ok(repo, "verify", "--lost", "--repair")
+    assert git_line(repo, "rev-parse", name) == tip
+    gitcp.open(repo).session("job").step("pay", lambda: did.append(3))
+    assert did == [1, 2]
+
+
+def test_the_redo_log_knows_what_a_damaged_ref_held(repo):
+    """Both are what a power cut leaves."""
+    program = (
+        "import gitcp, os\n"
+        "session = gitcp.open('.').session('job')\n"
+        "session.step('one', lambda: 1)\n"
+        "session.flush()\n"
+        "session.step('two', lambda: 2)\n"
+        "os._exit(0)"
+    )
+    subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        cwd=repo,
+        env=gitcp_environment(),
+        check=True,
+    )
+    assert list((repo / ".git" / "gitcp" / "redo").glob("*.redo"))
+    damage(repo, "refs/gitcp/fx/job", b"")
+    assert [one["name"] for one in ok(repo, "steps", "-s", "job")["steps"]] == [
+        "one",
+        "two",
+    ]
+    assert ok(repo, "verify")["ok"]
+
+
+def test_a_thread_of_langgraph_does_not_begin_anew_over_a_damaged_ref(repo):
+    pytest.importorskip("langgraph.checkpoint.base", reason="not installed")
+    from tests.support.graphs import at, opened, put
+
+    with opened(repo) as saver:
+        put(saver, at("t"), {"n": 1})
+    damage(repo, "refs/gitcp/s/langgraph-t/main", b"")
+    with opened(repo) as saver:
+        for call in (lambda: saver.get_tuple(at("t")), lambda: put(saver, at("t"), {})):
+            with pytest.raises(gitcp.CorruptError, match="names no commit"):
+                call()
+    ok(repo, "verify", "--lost", "--repair")
+    with opened(repo) as saver:
+        assert saver.get_tuple(at("t")).checkpoint["channel_values"] == {"n": 1}

@@ -117,6 +117,9 @@ class Thread:
 
     def _tips(self) -> dict[str, bytes]:
         prefix = layout.session_prefix(self.session)
+        for name in self.repository.refs.damaged(prefix):
+            # Raises: what is not seen would be taken for deleted.
+            self.repository.refs.read(name)
         found = self.repository.refs.list(prefix)
         return {
             name.removeprefix(prefix): bytes.fromhex(oid) for name, oid in found.items()

@@ -62,16 +62,16 @@ def verify_command(
 
 
 def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
-    from gitcp.ops.upkeep.lost import lost, put_back
+    from gitcp.ops.upkeep.lost import lost, lost_ledgers, put_back
 
-    found = lost(workspace)
+    found, steps = lost(workspace), lost_ledgers(workspace)
     if mend:
-        put_back(workspace, found)
+        put_back(workspace, [*found, *steps])
     if out.json:
         out.document(
             {
                 "schema": "gitcp.verify/1",
-                "ok": mend or not found,
+                "ok": mend or not (found or steps),
                 "lost": [
                     {
                         "session": one.session,
@@ -82,13 +82,20 @@ def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
                     }
                     for one in found
                 ],
+                "ledgers": [
+                    {"session": one.session, "commit": one.commit, "last": one.last}
+                    for one in steps
+                ],
             }
         )
     else:
         for one in found:
             name = out.style(safe(f"{one.session}/{one.branch}"), fg="cyan")
             out.print(f"  {name}  #{one.tip.seq} {one.tip.id}")
-        if not found:
+        for ledger in steps:
+            name = out.style(safe(ledger.session), fg="cyan")
+            out.print(f"  {name} (steps)  {ledger.last} records")
+        if not (found or steps):
             out.print("no branch has lost its ref")
         elif mend:
             out.note("put back")
@@ -97,7 +104,7 @@ def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
                 "nothing refers to them: `gitcp verify --lost --repair` puts them back,"
                 " `gitcp gc` removes them for good"
             )
-    return CorruptError.exit_status if found and not mend else 0
+    return CorruptError.exit_status if (found or steps) and not mend else 0
 
 
 def _where(text: str) -> tuple[str, str | None]:

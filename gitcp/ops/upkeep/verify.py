@@ -83,6 +83,8 @@ def verify(
         if progress is not None:
             progress(number, len(chosen))
         check.branch(key, refs[key])
+    for name in store.repository.refs.damaged() if not only else ():
+        check.damaged(name)
     named = {encode(session) for session, _ in only}
     for component, oid in ledgers(store.repository):
         if not only or component in named:
@@ -184,6 +186,12 @@ class _Check:
             self._id = found.id
             self.checked += 1
             self._checkpoint(found)
+
+    def damaged(self, name: str) -> None:
+        """Notes a ref that names nothing: what it held is not checked."""
+        self._id = None
+        what = "it names no commit; `gitcp verify --lost` looks for what it held"
+        self._wrong(name.encode(), what)
 
     def ledger(self, component: str, tip: str) -> None:
         """Checks the effects ledger of a session."""
