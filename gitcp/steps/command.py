@@ -82,7 +82,7 @@ def run(
             raise CommandFailedError(done.status, _end(done))
         return {"exit": 0, "output": _end(done)}
 
-    slot = engine.slot(wanted)
+    slot = engine.history.next_slot(wanted)
     # The command itself is stopped where it takes too long, not a thread around it.
     untimed = wanted._replace(timeout=None)
     try:
@@ -90,8 +90,8 @@ def run(
             engine, untimed, work, words, slot=slot, command=words, directory=inside
         )
     except CommandFailedError as exc:
-        return Ran(exc.status, replayed=False, call=engine.call(slot))
-    return Ran(0, replayed=not called, call=engine.call(slot))
+        return Ran(exc.status, replayed=False, call=engine.history.call(slot))
+    return Ran(0, replayed=not called, call=engine.history.call(slot))
 
 
 def _end(done: Watched) -> str:
@@ -125,7 +125,7 @@ def refuse_foreign(engine: Engine, steps: Sequence[Call]) -> None:
         UsageError: one was.
     """
     for call in steps:
-        if call.intent.command and not engine.is_ours(call):
+        if call.intent.command and not engine.history.is_ours(call):
             raise UsageError(
                 f"the command of {show_call(call)!a} was recorded elsewhere, and is not"
                 f" run unasked: {line(call)!a}",

@@ -49,7 +49,7 @@ def plan(engine: Engine, to: Checkpoint | None) -> list[Call]:
     """
     place = engine.place
     to = to or engine.workspace.store.tip(place.session, place.branch)
-    live = engine.live()
+    live = engine.history.live()
     if to is None:
         found = [one for one in live.values() if one.standing]
     else:
@@ -78,7 +78,7 @@ def compensate(
             continue
         try:
             with engine.held(call.slot):
-                now = engine.call(call.slot)
+                now = engine.history.call(call.slot)
                 # Another process may have been at it.
                 if now is None or now.id != call.id or now.state == UNDONE:
                     continue
@@ -138,7 +138,7 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
             f" `{answers.command(engine.workspace, engine.place, call)}`",
         )
     if call.effect == LOCAL:
-        if not trust and not engine.is_ours(call):
+        if not trust and not engine.history.is_ours(call):
             raise CompensationError(
                 "it was recorded elsewhere what it did to files, and they are not put"
                 " back unasked",

@@ -2,16 +2,13 @@
 
 import secrets
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import RLock
 from typing import Any, NamedTuple
 
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from gitcp import forking
 from gitcp.errors import (
     BusyError,
     GitcpError,
@@ -23,7 +20,6 @@ from gitcp.errors import (
 )
 from gitcp.format.ledger import (
     ANSWER,
-    BACK,
     FAILED,
     INTENT,
     LOCAL,
@@ -34,27 +30,24 @@ from gitcp.format.ledger import (
     Record,
     Undo,
 )
-from gitcp.ops import book, effects
+from gitcp.ops import book
 from gitcp.ops.book import (
     DONE,
     OPEN,
     RUN_AGAIN,
     STUCK,
-    Book,
     Call,
-    Live,
     Slot,
-    State,
     show_call,
 )
 from gitcp.ops.workspace import Current, Workspace
 from gitcp.steps import answers, lease, observed, remains, results
+from gitcp.steps.history import History
 from gitcp.steps.model import AGAIN, ASK, REPLAY, RETRY, Options, leaves_open
 
 # What a person or a program says of a step that was cut off.
 Ask = Callable[[Call], str]
 _ERROR = 500
-_NO_ARGUMENTS = results.digest(())
 
 
 class Begun(NamedTuple):
@@ -85,91 +78,10 @@ class Engine:
         self.place = place
         self.ask = ask
         self.sleep = sleep
-        self.ledger = workspace.store.ledger(place.session)
+        self.history = History(workspace, place)
+        self.ledger = self.history.ledger
         self.undos: dict[str, Callable[..., Any]] = {}
         self._leases: dict[Slot, lease.Lease] = {}
-        self._counts: Counter[tuple[str, str]] = Counter()
-        self._start_anew()
-        forking.in_child(self._start_anew)
-
-    def _start_anew(self) -> None:
-        # What it knows may be half changed in a child, which reads the ledger again.
-        self._lock = RLock()
-        self._book = Book(())
-        self._line: State | None = None
-        self._tip = ""
-        self._first: list[Record] = []
-        self._taken = 0
-        self._opened = False
-        self._loops: Counter[Slot] = Counter()
-
-    # --- what the ledger says -----------------------------------------------------
-
-    def live(self) -> Live:
-        """Returns the steps of this branch as the ledger has them now."""
-        with self._lock:
-            self._refresh()
-            return self._book.live(self.place.branch, self._line)
-
-    def call(self, slot: Slot) -> Call | None:
-        """Returns one step as the ledger has it now."""
-        with self._lock:
-            self._refresh()
-            return self._book.call(self.place.branch, slot, self._line)
-
-    def _refresh(self) -> None:
-        new = self.ledger.since(self._taken)
-        if self._opened and not new:
-            return
-        if not self._opened or not all(map(self._book.take, new)):
-            pages = self.ledger.pages()
-            opened = effects.read(self.workspace.store, pages, self.place)
-            self._book, self._line = opened.book, opened.line
-            self._first = effects.first_of(opened, self.place.branch)
-            new = pages[self._taken :]
-        for page in new:
-            # What another side went back behind, this run did not.
-            mine = self._opened and "".join(page.parents[:1]) == self._tip
-            for record in page.records:
-                if record.branch != self.place.branch:
-                    continue
-                if record.kind == INTENT:
-                    slot = Slot(record.scope, record.step, record.call)
-                    self._loops[_round(slot, record.input)] += 1
-                elif record.kind == BACK:
-                    self._went_back(record, running=mine)
-            if self._tip in page.parents or not (self._tip or page.parents):
-                self._tip = page.oid
-        self._taken += len(new)
-        self._tip = new[-1].oid if new else self._tip
-        self._opened = True
-
-    def _went_back(self, record: Record, *, running: bool) -> None:
-        """Counts on from where the restore went: what was called since comes again."""
-        self._loops.clear()
-        if not running:
-            return
-        self._counts.clear()
-        state = State(record.of, record.upto, record.ledger)
-        for slot in self._book.then(state):
-            if slot.call.isdecimal():
-                place = slot.scope, slot.name
-                self._counts[place] = max(self._counts[place], int(slot.call))
-
-    def is_ours(self, call: Call) -> bool:
-        """Whether all that a step would have somebody run or write was recorded here."""
-        told = (call.intent, call.result)
-        return all(self.ledger.is_ours(one) for one in told if one is not None)
-
-    def slot(self, wanted: Options) -> Slot:
-        """Returns which call of a step comes next in this run."""
-        if wanted.key is not None:
-            return Slot(wanted.scope, wanted.name, f"key:{wanted.key}")
-        with self._lock:
-            self._refresh()
-            self._counts[wanted.scope, wanted.name] += 1
-            number = self._counts[wanted.scope, wanted.name]
-        return Slot(wanted.scope, wanted.name, str(number))
 
     @contextmanager
     def held(self, slot: Slot) -> Iterator[lease.Lease]:
@@ -205,7 +117,7 @@ class Engine:
             StepLoopError: it began too often.
         """
         given = results.digest(arguments)
-        call = self.call(slot)
+        call = self.history.call(slot)
         if call is not None and call.state == OPEN:
             call = self._cut_off(call, wanted)
         if call is not None and call.state == DONE:
@@ -251,23 +163,14 @@ class Engine:
         intent = replace(intent, undo=self._undo(wanted, intent))
         if wanted.effect == LOCAL:
             self._leases[slot].beat()
-        return Begun(call, wanted, self._note(intent))
+        return Begun(call, wanted, self.history.note(intent))
 
     def again(self, begun: Begun) -> Begun:
         """Records the intent of the next attempt of the same step."""
         slot = Slot(begun.intent.scope, begun.intent.step, begun.intent.call)
         self._guard(begun.wanted, slot, begun.intent.input)
         intent = replace(begun.intent, attempt=begun.intent.attempt + 1)
-        return begun._replace(intent=self._note(intent))
-
-    def _note(self, record: Record) -> Record:
-        with self._lock:
-            first, self._first = self._first, []
-        try:
-            return self.ledger.append(*first, record)[-1]
-        except BaseException:
-            self._first = first
-            raise
+        return begun._replace(intent=self.history.note(intent))
 
     def _cut_off(self, call: Call, wanted: Options) -> Call:
         """Decides on a step that began, has no result, and is run by nobody."""
@@ -280,11 +183,11 @@ class Engine:
                     self.workspace,
                     self.place,
                     call,
-                    self.live(),
+                    self.history.live(),
                     self._leases[call.slot].died,
                     record,
                 )
-            self._note(record)
+            self.history.note(record)
         if wanted.unknown == RETRY:
             if files:
                 mine = filter(self.ledger.is_ours, self.ledger.records())
@@ -295,7 +198,7 @@ class Engine:
             if said not in {DONE, RUN_AGAIN, book.DID_NOT}:
                 raise self._nobody_knows(call)
             self._settle(call, said, None)
-            return self.live()[call.slot]
+            return self.history.live()[call.slot]
         raise self._nobody_knows(call)
 
     def _nobody_knows(self, call: Call) -> StepUnknownError:
@@ -334,9 +237,11 @@ class Engine:
     def _settle(self, call: Call, said: str, value: Any) -> None:
         if said == DONE:
             raw = results.dump(value, None, "the result")
-            self._note(_about(RESULT, self.place, call, value=Raw(raw), by="answer"))
+            self.history.note(
+                _about(RESULT, self.place, call, value=Raw(raw), by="answer")
+            )
         elif said in {RUN_AGAIN, book.DID_NOT}:
-            self._note(_about(ANSWER, self.place, call, answer=said))
+            self.history.note(_about(ANSWER, self.place, call, answer=said))
         else:
             raise UsageError(
                 f"{said!a} is no answer", hint="it is one of: done, failed, again"
@@ -372,9 +277,7 @@ class Engine:
         )
 
     def _guard(self, wanted: Options, slot: Slot, given: str) -> None:
-        with self._lock:
-            self._refresh()
-            times = self._loops[_round(slot, given)]
+        times = self.history.times(slot, given)
         if wanted.loops is not None and times >= wanted.loops:
             raise StepLoopError(
                 f"the step {wanted.name!a} began {times} times with the same arguments",
@@ -386,7 +289,7 @@ class Engine:
         if not wanted.after:
             return ()
         found = []
-        live = self.live()
+        live = self.history.live()
         for name in wanted.after:
             named = [one for slot, one in live.items() if slot.name == name]
             if not named:
@@ -413,8 +316,7 @@ class Engine:
         if given is None:
             return None
         if callable(given):
-            with self._lock:
-                self.undos[intent.id] = given
+            self.undos[intent.id] = given
             undo = Undo(function=_importable(given))
         else:
             undo = Undo(command=tuple(given), directory=intent.directory)
@@ -437,15 +339,15 @@ class Engine:
             raw = results.dump(value, codec, f"the result of {wanted.name!a}")
         except GitcpError as exc:
             if wanted.outside:
-                self._note(replace(record, error=exc.message, codec=""))
+                self.history.note(replace(record, error=exc.message, codec=""))
             else:
-                self._note(_of(FAILED, begun, error=exc.message))
+                self.history.note(_of(FAILED, begun, error=exc.message))
             raise
         record = replace(record, value=Raw(raw))
         if wanted.effect == LOCAL:
             record = self._left(begun, record)
         try:
-            self._note(record)
+            self.history.note(record)
         except (StorageError, BusyError) as exc:
             raise type(exc)(
                 f"the step {wanted.name!a} was run, but its result was not recorded:"
@@ -472,32 +374,23 @@ class Engine:
         said = said.encode("utf-8", "backslashreplace").decode()
         wanted = begun.wanted
         if leaves_open(wanted, error):
-            self._note(_of(UNKNOWN, begun, error=said))
+            self.history.note(_of(UNKNOWN, begun, error=said))
             if wanted.unknown != RETRY:
                 return None
         else:
-            self._note(_of(FAILED, begun, error=said))
+            self.history.note(_of(FAILED, begun, error=said))
         return wanted.retry.pause(begun.intent.attempt - self._earlier(begun), error)
 
     def never_ran(self, begun: Begun) -> None:
         """Records that an attempt ended before its function was called."""
         if not begun.replay:
-            self._note(_of(FAILED, begun, error="it was cancelled before it ran"))
+            self.history.note(
+                _of(FAILED, begun, error="it was cancelled before it ran")
+            )
 
     def _earlier(self, begun: Begun) -> int:
         """Returns the attempts that earlier runs made: each run has its own."""
         return begun.call.attempts if begun.call is not None else 0
-
-
-def _round(slot: Slot, given: str) -> Slot:
-    """Returns what is the same each time that a program goes round in a circle.
-
-    That is the step's name and its arguments; its key, where it was given none, or its
-    place, where JSON could not tell them.
-    """
-    if not given or (given == _NO_ARGUMENTS and not slot.call.isdecimal()):
-        return slot
-    return slot._replace(call=given)
 
 
 def _names(place: Current) -> tuple[str, str]:

@@ -57,7 +57,7 @@ def closure(first: Call, calls: Iterable[Call]) -> list[Call]:
 
 def affected(engine: Engine, first: Call) -> Affected:
     """Returns what has to be run again with a step, and why that may not be done."""
-    calls = [one for one in engine.live().values() if one.state != UNDONE]
+    calls = [one for one in engine.history.live().values() if one.state != UNDONE]
     steps = closure(first, calls)
     inside = {one.id for one in steps}
     refused = [*_outside_world(first, steps)]
@@ -113,7 +113,7 @@ def repair(engine: Engine, wanted: Affected, *, trust: bool) -> list[Call]:
         UsageError: it is refused, or things have changed since it was looked at.
         CompensationError: an undo failed; what is newer is taken back.
     """
-    now = affected(engine, engine.live()[wanted.steps[0].slot])
+    now = affected(engine, engine.history.live()[wanted.steps[0].slot])
     if now.refused:
         raise UsageError(
             f"not only these steps are affected: {'; '.join(now.refused)}",

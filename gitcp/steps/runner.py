@@ -40,7 +40,7 @@ def run(
     directory: str = "",
 ) -> Any:
     """Runs a step, or returns what is recorded of it; see `Session.step`."""
-    slot = slot or engine.slot(wanted)
+    slot = slot or engine.history.next_slot(wanted)
     with engine.held(slot) as held:
         token = lease.holding.set(held.fd)
         try:
@@ -238,7 +238,7 @@ def start(
     if not is_async(function):
         return run(engine, wanted, function, arguments)
     # Which call this is, is settled now: tasks may be started in any order.
-    slot = engine.slot(wanted)
+    slot = engine.history.next_slot(wanted)
 
     async def call(*given: Any, **extra: Any) -> Any:
         return await function(*given, **_extra(function, extra))
@@ -374,7 +374,7 @@ class Declared:
                 "a block can neither be stopped nor run again",
                 hint="give the step a function, or leave timeout and retry out",
             )
-        return self._engine.slot(self._wanted)
+        return self._engine.history.next_slot(self._wanted)
 
     def _enter(self, begun: Begun) -> None:
         self._begun = begun

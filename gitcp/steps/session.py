@@ -165,7 +165,9 @@ class Session(base.Session):
 
     def steps(self) -> list[Call]:
         """Returns the steps of this branch, oldest first."""
-        return sorted(self._engine.live().values(), key=lambda one: one.intent.n)
+        return sorted(
+            self._engine.history.live().values(), key=lambda one: one.intent.n
+        )
 
     def answer(
         self,

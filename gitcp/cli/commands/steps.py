@@ -56,7 +56,7 @@ def document(engine: Engine, call: Call) -> dict[str, Any]:
         "scope": call.slot.scope,
         "effect": call.effect,
         "state": state_of(engine, call),
-        "foreign": not engine.is_ours(call),
+        "foreign": not engine.history.is_ours(call),
         "attempts": call.attempts,
         "began": intent.at,
         "ended": result.at if result is not None else None,
@@ -83,7 +83,7 @@ def line(out: Output, engine: Engine, call: Call, width: int = 0) -> str:
     at = (call.result or call.intent).at[:19].replace("T", " ")
     name = one_line(show_call(call), _LONGEST)
     shown = out.style(f"{state:<11}", fg=_COLORS.get(state))
-    where = "" if engine.is_ours(call) else "  elsewhere"
+    where = "" if engine.history.is_ours(call) else "  elsewhere"
     return f"{name:<{width}}  {shown}  {call.effect:<12}  {at}{where}"
 
 
@@ -166,7 +166,7 @@ def steps_command(
 def _find(engine: Engine, name: str, which: str | None) -> list[Call]:
     found = [
         one
-        for one in sorted(engine.live().values(), key=lambda one: one.intent.n)
+        for one in sorted(engine.history.live().values(), key=lambda one: one.intent.n)
         if name in {one.name, one.id, show_call(one)}
         and which in {None, one.slot.call, one.slot.call.removeprefix("key:")}
     ]
@@ -179,7 +179,7 @@ def _find(engine: Engine, name: str, which: str | None) -> list[Call]:
 
 
 def _list(out: Output, engine: Engine) -> None:
-    calls = sorted(engine.live().values(), key=lambda one: one.intent.n)
+    calls = sorted(engine.history.live().values(), key=lambda one: one.intent.n)
     if not calls:
         _refuse_unknown(engine)
     if out.json:
@@ -264,7 +264,7 @@ def _answer(
         except (msgspec.MsgspecError, UnicodeError) as exc:
             raise UsageError(f"--result is not JSON: {exc}", hint="quote it") from exc
     engine.answer(call, said, value)
-    now = engine.live()[call.slot]
+    now = engine.history.live()[call.slot]
     if out.json:
         out.document({"schema": "gitcp.step/1", "step": document(engine, now)})
     else:
@@ -301,7 +301,7 @@ def _repair(
         for text in lines:
             click.echo(text, err=True)
         out.confirm("Take these back, and run them again?", yes=yes)
-    known = engine.live()
+    known = engine.history.live()
     done = repair.repair(engine, found, trust=trust)
     runnable = [one for one in done if commands.is_command(engine.workspace, one)]
     ran = commands.again(

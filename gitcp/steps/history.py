@@ -1,0 +1,143 @@
+"""What the ledger tells one run of a program about the steps of its branch."""
+
+from collections import Counter
+from threading import RLock
+
+from gitcp import forking
+from gitcp.format.ledger import BACK, INTENT, Record
+from gitcp.ops import effects
+from gitcp.ops.book import Book, Call, Live, Slot, State
+from gitcp.ops.workspace import Current, Workspace
+from gitcp.steps import results
+from gitcp.steps.model import Options
+
+_NO_ARGUMENTS = results.digest(())
+
+
+class History:
+    """The steps of one branch, as the ledger has them now; safe to share among threads.
+
+    What was called in this run is counted: that tells calls of one name apart.
+    """
+
+    def __init__(self, workspace: Workspace, place: Current) -> None:
+        self.ledger = workspace.store.ledger(place.session)
+        self._store = workspace.store
+        self._place = place
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._start_anew()
+        forking.in_child(self._start_anew)
+
+    def _start_anew(self) -> None:
+        # What it knows may be half changed in a child, which reads the ledger again.
+        self._lock = RLock()
+        self._book = Book(())
+        self._line: State | None = None
+        self._tip = ""
+        self._first: list[Record] = []
+        self._taken = 0
+        self._opened = False
+        self._loops: Counter[Slot] = Counter()
+
+    def live(self) -> Live:
+        """Returns the steps of this branch.
+
+        Raises:
+            CorruptError, FormatTooNewError: the ledger cannot be read.
+            BusyError: another process kept it.
+        """
+        with self._lock:
+            self._refresh()
+            return self._book.live(self._place.branch, self._line)
+
+    def call(self, slot: Slot) -> Call | None:
+        """Returns one step of this branch; see `live`."""
+        with self._lock:
+            self._refresh()
+            return self._book.call(self._place.branch, slot, self._line)
+
+    def next_slot(self, wanted: Options) -> Slot:
+        """Returns which call of a step comes next in this run."""
+        if wanted.key is not None:
+            return Slot(wanted.scope, wanted.name, f"key:{wanted.key}")
+        with self._lock:
+            self._refresh()
+            self._counts[wanted.scope, wanted.name] += 1
+            number = self._counts[wanted.scope, wanted.name]
+        return Slot(wanted.scope, wanted.name, str(number))
+
+    def times(self, slot: Slot, given: str) -> int:
+        """Returns how often a step began with the same arguments, by their digest."""
+        with self._lock:
+            self._refresh()
+            return self._loops[_round(slot, given)]
+
+    def is_ours(self, call: Call) -> bool:
+        """Whether all that a step would have somebody run or write was recorded here."""
+        told = (call.intent, call.result)
+        return all(self.ledger.is_ours(one) for one in told if one is not None)
+
+    def note(self, record: Record) -> Record:
+        """Adds a record, durably, and returns it with number and time.
+
+        Raises:
+            StorageError: the disk refused; it was not added.
+            BusyError: other processes kept the ledger busy.
+        """
+        with self._lock:
+            first, self._first = self._first, []
+        try:
+            return self.ledger.append(*first, record)[-1]
+        except BaseException:
+            self._first = first
+            raise
+
+    def _refresh(self) -> None:
+        new = self.ledger.since(self._taken)
+        if self._opened and not new:
+            return
+        if not self._opened or not all(map(self._book.take, new)):
+            pages = self.ledger.pages()
+            opened = effects.read(self._store, pages, self._place)
+            self._book, self._line = opened.book, opened.line
+            self._first = effects.first_of(opened, self._place.branch)
+            new = pages[self._taken :]
+        for page in new:
+            # What another side went back behind, this run did not.
+            mine = self._opened and "".join(page.parents[:1]) == self._tip
+            for record in page.records:
+                if record.branch != self._place.branch:
+                    continue
+                if record.kind == INTENT:
+                    slot = Slot(record.scope, record.step, record.call)
+                    self._loops[_round(slot, record.input)] += 1
+                elif record.kind == BACK:
+                    self._went_back(record, running=mine)
+            if self._tip in page.parents or not (self._tip or page.parents):
+                self._tip = page.oid
+        self._taken += len(new)
+        self._tip = new[-1].oid if new else self._tip
+        self._opened = True
+
+    def _went_back(self, record: Record, *, running: bool) -> None:
+        """Counts on from where the restore went: what was called since comes again."""
+        self._loops.clear()
+        if not running:
+            return
+        self._counts.clear()
+        state = State(record.of, record.upto, record.ledger)
+        for slot in self._book.then(state):
+            if slot.call.isdecimal():
+                place = slot.scope, slot.name
+                self._counts[place] = max(self._counts[place], int(slot.call))
+
+
+def _round(slot: Slot, given: str) -> Slot:
+    """Returns what is the same each time that a program goes round in a circle.
+
+    That is the step's name and its arguments; its key, where it was given none, or its
+    place, where JSON could not tell them.
+    """
+    if not given or (given == _NO_ARGUMENTS and not slot.call.isdecimal()):
+        return slot
+    return slot._replace(call=given)
