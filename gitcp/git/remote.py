@@ -15,6 +15,10 @@ _URL = re.compile(r"(https?|ssh|git)://[^\s\x00-\x1f\x7f]+")
 # `<helper>::<address>` runs a program; these two run any.
 _RUNS = re.compile(r"(ext|fd)::")
 _OID = re.compile(r"[0-9a-f]{40}")
+# git's words for what the other side refused, and before what that says.
+REFUSED_THERE = "[remote rejected]"
+_SAID_THERE = "remote: "
+_AT_MOST = 3
 # An argument list has an end.
 _AT_ONCE = 200
 _QUIET = (
@@ -173,11 +177,28 @@ def send(
             progress=progress,
             interactive=interactive,
         )
-        told = _answers(ended.out)
+        told = _with_why(_answers(ended.out), ended.said)
         if ended.status and not told:
             raise unreachable(remote, ended.reason())
         answers.update(told)
     return answers
+
+
+def _with_why(told: dict[str, Answer], said: Sequence[str]) -> dict[str, Answer]:
+    """Adds what the other side said to what it refused, where that is about nothing else.
+
+    A hook's "no" has its reason there; git itself only says that a hook declined.
+    """
+    refused = [ref for ref, one in told.items() if one.reason.startswith(REFUSED_THERE)]
+    words = (
+        line.removeprefix(_SAID_THERE) for line in said if line.startswith(_SAID_THERE)
+    )
+    why = list(dict.fromkeys(words))
+    if len(refused) == 1 or len(why) == 1:
+        shown = "; ".join(why[:_AT_MOST])
+        for ref in refused if shown else ():
+            told[ref] = told[ref]._replace(reason=f"{told[ref].reason}: {shown}")
+    return told
 
 
 def _answers(out: bytes) -> dict[str, Answer]:

@@ -129,7 +129,16 @@ def test_a_line_that_is_not_linear_or_not_whole_stays_out(ann, server):
 def test_gitcp_says_why_the_server_refused(ann, server, bob):
     (server / "hooks" / "update").write_text("#!/bin/sh\necho no way >&2; exit 1\n")
     save(ann, a_py=b"1")
-    assert "hook declined" in fails(ann, 12, "push")
+    said = fails(ann, 12, "push")
+    assert "(hook declined): no way" in said
+    assert "ask whoever runs it" in said
+    # Where it is not known which of them it is about, it is not said of any.
+    save(ann, "-s", "other", a_py=b"2")
+    (server / "hooks" / "update").write_text("#!/bin/sh\necho no $1 >&2; exit 1\n")
+    assert "no refs" not in fails(ann, 12, "push")
+    assert "(hook declined): no refs/gitcp/s/other" in fails(
+        ann, 12, "push", "origin", "other"
+    )
 
 
 # --- ledgers of steps ---------------------------------------------------------------

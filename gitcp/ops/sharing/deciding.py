@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from gitcp.errors import BranchMovedError, PartialError
 from gitcp.format import layout
-from gitcp.git.remote import Update
+from gitcp.git.remote import REFUSED_THERE, Update
 from gitcp.names import encode
 from gitcp.ops.sharing import ledgers
 from gitcp.ops.sharing.encryption import PLAIN_THERE, Sending
@@ -69,6 +69,8 @@ def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
         if reasons <= {_RAN, BEFORE}
         else f"`gitcp push {remote} --re-encrypt` replaces it; whoever fetched it has it"
         if reasons <= {PLAIN_THERE, BEFORE}
+        else f"that is what {remote} says of it: ask whoever runs it"
+        if all(one == BEFORE or str(one).startswith(REFUSED_THERE) for one in reasons)
         else f"`gitcp pull {remote}` keeps their line as a fork beside yours;"
         f" `gitcp fork NAME`, then `gitcp push {remote}`, shares yours under a new name"
     )
