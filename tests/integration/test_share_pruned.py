@@ -158,3 +158,38 @@ def test_the_servers_hook_takes_a_gap_that_says_so(ann, hub, bob):
     )  # fmt: skip
     assert not done
     assert forged.strip() not in refs(hub)
+
+
+def here(repo: Path) -> str:
+    (found,) = ok(repo, "remote-sessions")["sessions"]
+    (branch,) = found["branches"]
+    word: str = branch["here"]
+    return word
+
+
+def test_remote_sessions_tell_what_was_pruned_and_where(ann, hub, bob):
+    history(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    prune(ann)
+    assert here(ann) == "pruned"
+    save(ann, a_py=b"more")
+    assert here(ann) == "pruned"
+    ok(ann, "push", "--pruned")
+    assert (here(ann), here(bob)) == ("same", "behind")
+    git(bob, "fetch", "-q", "origin", REF)
+    assert here(bob) == "behind"
+    ok(bob, "pull")
+    assert here(bob) == "same"
+
+
+def test_remote_sessions_tell_what_was_purged_here_alone(ann, hub):
+    save(ann, a_py=b"1", secret_txt=b"k3J9dLq0\n")
+    ok(ann, "push")
+    (ann / "secret.txt").unlink()
+    ok(ann, "purge", "secret.txt", "-y")
+    # What it has is not here any more, and a pull brings nothing.
+    assert here(ann) == "pruned"
+    assert results(ann, "pull")["main/main"][0] == "up-to-date"
+    ok(ann, "push", "--pruned")
+    assert here(ann) == "same"

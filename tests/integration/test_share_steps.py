@@ -424,4 +424,4 @@ def test_remote_sessions_tell_that_a_ledger_was_purged_here_only(ann):
     job(ann).step("one", lambda: value)
     ok(ann, "push")
     ok(ann, "purge", "--value-from-stdin", "--yes", input=value.encode())
-    assert seen_there(ann)[1] == "purged"
+    assert seen_there(ann)[1] == "pruned"

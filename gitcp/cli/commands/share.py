@@ -253,8 +253,8 @@ def remote_sessions_command(out: Output, remote: str | None) -> None:
 
     Each branch with how it stands to what is here, and so what a session's steps did:
     same, behind (a pull brings more), ahead (a push would send more), forked (both
-    grew), new (not here), taken-back (it had more). Of steps also not-there, purged
-    (here, not there), and different, where only a pull can tell.
+    grew), new (not here), pruned (here, not there), taken-back (it had more). Of steps
+    also not-there, and different, where only a pull can tell.
     """
     from gitcp.ops.sharing.remote_sessions import remote_sessions
 

@@ -10,15 +10,15 @@ from gitcp.ops.sharing.forms import Forms
 from gitcp.ops.sharing.pull import offered
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import holds
-from gitcp.store.lineage import goes_back
+from gitcp.store.lineage import goes_back, is_pruned_form, was_purged
 
 
 class RemoteBranch(NamedTuple):
     """A branch of a remote.
 
     `here` is `same`, `behind` (pull brings more), `ahead` (push would send more),
-    `forked` (both grew), `new` (not here), `taken-back` (it has less than it had when it
-    was last seen, or something else).
+    `forked` (both grew), `new` (not here), `pruned` (pruned or purged here, not there),
+    `taken-back` (it has less than it had when it was last seen, or something else).
     """
 
     branch: str
@@ -30,8 +30,7 @@ class RemoteLedger(NamedTuple):
     """The ledger of a session's steps on a remote; `commit` is None where it has none.
 
     `here` is one of the words for a branch (`forked`: a pull joins the two), `not-there`,
-    `purged` (something was taken out of it here, not there), or `different` where only a
-    pull can tell.
+    or `different` where only a pull can tell.
     """
 
     commit: str | None
@@ -105,7 +104,9 @@ def _here(workspace: Workspace, ours: str | None, theirs: str, seen: str | None)
         return "new"
     if ours == theirs:
         return "same"
-    if not exists:
+    if was_purged(store, theirs, ours) or is_pruned_form(store, of=theirs, line=ours):
+        return "pruned"
+    if not exists or is_pruned_form(store, of=ours, line=theirs):
         return "behind"
     tip, mine = store.checkpoint(theirs), store.checkpoint(ours)
     if tip is not None and holds(store, ours, tip):
@@ -139,7 +140,7 @@ def _steps_here(
         return "new" if ours is None else "same"
     known, purged = ledgers.commits_of(workspace, component, ours)
     if theirs in known | purged:
-        return "ahead" if theirs in known else "purged"
+        return "ahead" if theirs in known else "pruned"
     # What it had all of, it has all of: it only grows.
     if seen == ours or (there is not None and ours in there):
         return "behind"
