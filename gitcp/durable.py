@@ -6,7 +6,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -111,6 +111,18 @@ def try_lock(path: Path, *, create: bool = True) -> int | None:
     return fd
 
 
+def unlock(fd: int, *, process: int | None = None) -> None:
+    """Lets go of a lock that `process` (this one) took, and closes its descriptor.
+
+    A process that was forked meanwhile has a copy of it: closing ours alone would leave
+    the lock with that process for as long as it lives. That one closes its copy only.
+    """
+    if process is None or process == os.getpid():
+        with suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_UN)
+    os.close(fd)
+
+
 @contextmanager
 def locked(path: Path, *, what: str, timeout: float) -> Iterator[None]:
     """Holds a lock; waits up to `timeout` seconds for it.
@@ -125,10 +137,11 @@ def locked(path: Path, *, what: str, timeout: float) -> Iterator[None]:
             f"{what} is in use by another gitcp",
             hint="wait for it to end, then run the command again",
         )
+    process = os.getpid()
     try:
         yield
     finally:
-        os.close(fd)
+        unlock(fd, process=process)
 
 
 def until(attempt: Callable[[], T | None], *, timeout: float) -> T | None:

@@ -1,6 +1,5 @@
 """Merging gitcp's packs, so that at most 20 stand (docs/format.md, 10)."""
 
-import os
 import re
 from pathlib import Path
 
@@ -52,7 +51,7 @@ def consolidate(
                 # A pack may have gone under our hands: the user's own gc.
                 return 0
         finally:
-            os.close(lock)
+            durable.unlock(lock)
 
 
 def named(registry: Path) -> list[str]:

@@ -30,7 +30,7 @@ def reading(repository: Repository) -> Iterator[None]:
         yield
     finally:
         if held is not None:
-            os.close(held)
+            durable.unlock(held)
 
 
 def _join(repository: Repository) -> int | None:
@@ -77,7 +77,7 @@ class Readers:
                 return False
             if held is not None:
                 path.unlink(missing_ok=True)
-                os.close(held)
+                durable.unlock(held)
             self._waited.pop()
         return True
 

@@ -12,7 +12,6 @@ rely on an object that is about to go is waited for, or noticed:
   whose time changed is put back.
 """
 
-import os
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -162,7 +161,7 @@ def _wait_for_all(repository: Repository, timeout: float) -> None:
             if held is None and locks[-1].exists():
                 return False
             if held is not None:
-                os.close(held)
+                durable.unlock(held)
             locks.pop()
         return readers.gone() and not any(lock.exists() for lock in indexes)
 

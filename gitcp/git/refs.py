@@ -271,7 +271,7 @@ class Refs:
                         if _same_file(staged, lock):
                             settle(lock, decided=staged.with_name(DECIDED).exists())
                     finally:
-                        os.close(owner)
+                        durable.unlock(owner)
                 return
 
     def _walk(self, prefix: str) -> Iterator[tuple[str, str | None]]:

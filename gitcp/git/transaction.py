@@ -265,11 +265,14 @@ def transaction(repository: Repository) -> Iterator[Transaction]:
             with suppress(FileNotFoundError):
                 owner = durable.try_lock(directory / OWNER)
     opened = Transaction(repository, directory)
+    process = os.getpid()
     try:
         yield opened
     finally:
-        opened.end()
-        os.close(owner)
+        # A process forked meanwhile leaves it to its parent.
+        if process == os.getpid():
+            opened.end()
+        durable.unlock(owner, process=process)
 
 
 def sweep(repository: Repository) -> int:
@@ -293,7 +296,7 @@ def sweep(repository: Repository) -> int:
             _bury(repository, directory, os.fstat(owner).st_ino)
             swept += 1
         finally:
-            os.close(owner)
+            durable.unlock(owner)
     return swept
 
 

@@ -101,5 +101,5 @@ def is_running(repository: Repository, session: str, branch: str, slot: Slot) ->
         return False
     if fd is None:
         return path.exists()
-    os.close(fd)
+    durable.unlock(fd)
     return False

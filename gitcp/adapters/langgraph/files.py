@@ -40,12 +40,12 @@ class Follower:
         self.workspace = workspace
         self._start_anew()
         forking.in_child(self._start_anew)
-        self._held: OrderedDict[str, _Held] = OrderedDict()
-        self._last: FilesState | None = None
-        self._published: bytes | None = None
 
     def _start_anew(self) -> None:
         self._mutex = threading.Lock()
+        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._last: FilesState | None = None
+        self._published: bytes | None = None
 
     def snapshot(self, version: str) -> None:
         """Captures the files for the step that a version ends.

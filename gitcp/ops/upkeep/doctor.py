@@ -1,6 +1,5 @@
 """Looking at everything that could keep gitcp from working."""
 
-import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -93,7 +92,7 @@ def _lock(workspace: Workspace) -> Check:
             detail="another gitcp is saving or restoring in this work tree",
             hint="wait for it, or look for it with `ps`; a killed one holds no lock",
         )
-    os.close(held)
+    durable.unlock(held)
     return Check("lock", ok=True, detail="free")
 
 
