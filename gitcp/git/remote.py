@@ -144,15 +144,23 @@ def send(
     updates: Sequence[Update],
     *,
     limits: Limits,
+    replaces: bool = False,
     progress: Told | None = None,
     interactive: bool = False,
 ) -> dict[str, Answer]:
     """Moves refs of a remote, each only if it is where it is expected to be.
 
+    `replaces` says that what is there goes, and that what takes its place has much of it.
+
     Raises:
         TransferError: the remote cannot be reached, or broke off.
     """
     answers: dict[str, Answer] = {}
+    env = _settings({f"remote.{remote}.mirror": "false"})
+    if replaces and not (repository.common_dir / "shallow").exists():
+        # git leaves out what the parents of new commits hold; what else is there only where
+        # it has to be thrifty, for a shallow repository. Without this all is sent again.
+        env |= {"GIT_SHALLOW_FILE": os.devnull}
     for start in range(0, len(updates), _AT_ONCE):
         part = updates[start : start + _AT_ONCE]
         leases = [f"--force-with-lease={one.ref}:{one.old or ''}" for one in part]
@@ -171,7 +179,7 @@ def send(
                 *(f"{one.new}:{one.ref}" for one in part),
             ],
             cwd=repository.top or repository.git_dir,
-            env=_settings({f"remote.{remote}.mirror": "false"}),
+            env=env,
             limits=limits,
             doing=f"sending to {remote}",
             progress=progress,

@@ -55,6 +55,7 @@ class Recipients:
         """
         self._age = library()
         self._keys: list[Any] = []
+        self._told: list[bytes] | None = None
         for text in given:
             if _KEY.fullmatch(text):
                 self._keys.append(self._key(text, "gitcp.encryptTo"))
@@ -67,6 +68,15 @@ class Recipients:
         """Returns the ciphertext; another one each time."""
         sealed: bytes = self._age.encrypt(data, self._keys)
         return sealed
+
+    def are_those_of(self, sealed: bytes) -> bool:
+        """Whether a ciphertext is to these, as far as it tells.
+
+        Of ssh keys it tells four bytes of their hash, of age keys how many there are.
+        """
+        if self._told is None:
+            self._told = _told(self.encrypt(b""))
+        return _told(sealed) == self._told
 
     def _key(self, text: str, where: str) -> Any:
         kind = self._age.ssh if text.startswith("ssh-") else self._age.x25519
@@ -182,6 +192,20 @@ class Identities:
                 f"{path} holds no key", hint="`age-keygen` writes such files"
             )
         return found
+
+
+def _told(sealed: bytes) -> list[bytes]:
+    """Returns what a header tells of the recipients."""
+    found = []
+    for line in sealed[:_HEADER_LIMIT].partition(b"\n--- ")[0].split(b"\n"):
+        start, _, rest = line.partition(b" ")
+        kind, _, more = rest.partition(b" ")
+        # age itself puts in what has no meaning, so that nobody relies on there being none.
+        if start == b"->" and not kind.endswith(b"-grease"):
+            found.append(
+                kind + more.split(b" ")[0] if kind.startswith(b"ssh-") else kind
+            )
+    return sorted(found)
 
 
 def _protected(path: Path) -> EncryptionError:

@@ -4,7 +4,7 @@ What a form shares with the one before it is taken from there: age encrypts diff
 each time, so nothing that stands is ever encrypted again.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gitcp.errors import CorruptError, EncryptionError
 from gitcp.format import encrypted, layout, tree
@@ -48,6 +48,54 @@ class Encryptor:
             return
         plain = self._objects.commit(bytes.fromhex(said.plain))
         self._keep(Pair.of(said.session, plain.tree, commit.tree, self._trees))
+
+    def reuse(self, line: Iterable[tuple[str, str]]) -> dict[str, str]:
+        """Remembers records of a line that is to be replaced, to use them again.
+
+        `line` are its forms and what they stand for, oldest first. Only what is to the
+        same recipients is used: who was added reads all of the new line. Returns forms
+        that may stay, with all before them, by what they stand for.
+
+        Raises:
+            CorruptError: one cannot be read.
+        """
+        stay: dict[str, str] = {}
+        whole = True
+        pair = Pair("")
+        for form, plain in line:
+            commit = self._objects.commit(bytes.fromhex(form))
+            said = encrypted.encrypted_of(commit)
+            if said is None or not self._objects.exists(bytes.fromhex(plain)):
+                whole = False
+                pair = Pair("")
+                continue
+            if said.session != pair.session:
+                pair = Pair(said.session)
+            held = self._objects.commit(bytes.fromhex(plain))
+            whole = self._reuse(pair, held.tree, commit.tree) and whole
+            if whole:
+                stay[plain] = form
+        return stay
+
+    def _reuse(self, pair: Pair, plain: bytes, form: bytes) -> bool:
+        """Remembers what is new in a pair of trees; whether all is to the same."""
+        own = lines.below(plain, b"", self._trees.read)
+        there = lines.below(form, encrypted.DIRECTORY, self._trees.read)
+        new = {}
+        same = True
+        for change in tree.diff(pair.form, there, self._trees.read):
+            if change.new is not None:
+                start = next(self._objects.stream(change.new.oid), b"")
+                if self._recipients.are_those_of(start):
+                    new[change.path] = change.new.oid
+                else:
+                    same = False
+        for change in tree.diff(pair.own, own, self._trees.read):
+            record = new.get(encrypted.record_name(change.path))
+            if change.new is not None and record is not None:
+                self._records[pair.session, change.path, change.new.oid] = record
+        pair.own, pair.form = own, there
+        return same
 
     def encrypt(self, tip: str, known: Mapping[str, str]) -> str:
         """Returns the form of a commit; `known` has forms of commits before it.

@@ -257,6 +257,14 @@ LIES: dict[str, tuple[Callable[[Remote], object], str]] = {
         ),
         "(E3)",
     ),
+    "well encrypted, not as it is written": (
+        lambda it: it.on_top(
+            lambda raw: raw.replace(b'{"n":4,', b'{"n":5, ').replace(
+                b"Last: 4", b"Last: 5"
+            )
+        ),
+        "not written as it should be",
+    ),
     "well encrypted, of another session": (
         lambda it: it.on_top(lambda raw: raw.replace(b"Ledger: vat", b"Ledger: job")),
         "says other than",

@@ -174,6 +174,25 @@ def test_row59_where_both_ran_steps_two_encrypted_lines_are_joined(team):
     git(hub, "fsck", "--strict")
 
 
+def test_row59_a_line_that_came_by_a_file_stands_on_what_is_encrypted(team, tmp_path):
+    """What is joined leads around the newest form, to pages that have one already."""
+    ann, hub, bob = team
+    vat(ann).save(note="start")
+    stepped(ann, "load")
+    ok(ann, "push")
+    ok(bob, "pull")
+    stepped(bob, "bobs")
+    ok(bob, "export", "vat:last", "-o", str(tmp_path / "x.bundle"))
+    stepped(ann, "anns")
+    ok(ann, "push")
+    ok(ann, "import", str(tmp_path / "x.bundle"))
+    assert steps_results(ann, "push") == {"vat": "fast-forward"}
+    pages = git(ann, "rev-list", "--count", LEDGER)
+    assert git(hub, "rev-list", "--count", LEDGER) == pages
+    ok(bob, "pull")
+    same(ann, bob)
+
+
 def test_row59_no_object_of_the_remote_tells_what_steps_did(team):
     ann, hub, bob = team
     session = vat(ann)
@@ -251,9 +270,9 @@ def test_row59_an_export_takes_what_steps_did_along(team, tmp_path):
     # And a remote's refs in a file are not taken for a session.
     for name, ref in (("ledger", LEDGER), ("both", REF)):
         git(hub, "bundle", "create", "-q", tmp_path / name, LEDGER, ref, REF)
-        assert "only `gitcp pull` opens it" in fails(
-            bob, 15, "import", str(tmp_path / name)
-        )
+        message = fails(bob, 15, "import", str(tmp_path / name))
+        assert "it is encrypted: only `gitcp pull` opens it" in message
+        assert "a page that is encrypted: only `gitcp pull` opens it" in message
 
 
 # --- who may read --------------------------------------------------------------------

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.errors import NoKeyError
+from gitcp.sharing.age import Identities
 from tests.support.clones import clone, refs, results
 from tests.support.crypt import (
     Key,
@@ -226,6 +228,107 @@ def test_row59_a_pruned_session_goes_on_encrypted(team):
     assert talk_of(bob) == talk_of(ann)
     assert results(ann, "push")["vat/main"][0] == "up-to-date"
     assert holders(hub, value.encode()) == []
+
+
+def pruned(ann: Path, hub: Path) -> tuple[set[str], set[str]]:
+    """Prunes all but some checkpoints, here and there.
+
+    Returns the ciphertexts that the old line had, and those that were sent.
+    """
+    git(hub, "config", "gitcp.allowPruned", "true")
+    git(hub, "config", "receive.unpackLimit", "1")
+    old = set(
+        git(hub, "rev-list", "--objects", "--no-object-names", REF).decode().split()
+    )
+    packs = set((hub / "objects" / "pack").glob("*.idx"))
+    ok(ann, "prune", "--keep-last", "3", "-y", "-s", "vat")
+    assert results(ann, "push", "--pruned")["vat/main"][0] == "pruned"
+    sent: set[str] = set()
+    for index in set((hub / "objects" / "pack").glob("*.idx")) - packs:
+        listed = git(hub, "show-index", input=index.read_bytes()).decode()
+        sent |= {line.split()[1] for line in listed.splitlines()}
+    return old, sent
+
+
+def growing(ann: Path, turns: int = 6) -> None:
+    """Saves checkpoints that may be pruned, all but the first."""
+    work(ann)
+    for turn in range(turns):
+        write_files(ann, {"a.py": b"%d" % turn})
+        ok(ann, "save", "-s", "vat", "--append", "-", input=TALK.encode() * 90)
+
+
+def test_row59_what_a_pruned_line_has_there_is_not_sent_again(team):
+    ann, hub, bob = team
+    growing(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    before = records(hub, REF)
+    first = git_line(hub, "rev-list", "--reverse", f"{REF}~6", "-1")
+    assert len(before) > 6
+    old, sent = pruned(ann, hub)
+    after = records(hub, REF)
+    assert {**after, HEAD: ""} == {**before, HEAD: ""}
+    # Of each checkpoint that stays there is a new head, for its commit is another one.
+    heads = {records(hub, one)[HEAD] for one in (f"{REF}~{n}" for n in range(3))}
+    new = {oid for oid in sent if git(hub, "cat-file", "-t", oid) == b"blob\n"}
+    assert new - old == heads
+    assert not new & set(before.values())
+    # What lies before all that went stays as it is.
+    assert first in git(hub, "rev-list", REF).decode()
+    assert results(bob, "pull")["vat/main"][0] == "pruned"
+    new_one = clone(hub, "new")
+    git(new_one, "config", "gitcp.identity", git_line(bob, "config", "gitcp.identity"))
+    ok(new_one, "pull")
+    for repo in (bob, new_one):
+        assert git(repo, "rev-parse", REF) == git(ann, "rev-parse", REF)
+        assert ok(repo, "verify")["ok"]
+    git(hub, "fsck", "--strict")
+
+
+def test_row59_a_pruned_line_of_plaintext_is_not_sent_again_either(team):
+    ann, hub, bob = team
+    git(ann, "config", "--unset-all", "gitcp.encryptTo")
+    growing(ann)
+    ok(ann, "push")
+    _, sent = pruned(ann, hub)
+    held = git(hub, "ls-tree", "-r", REF, "--", ".gitcp/log").decode().splitlines()
+    assert len(held) > 6
+    assert not sent & {line.split()[2] for line in held}
+    git(hub, "fsck", "--strict")
+    git(bob, "config", "--unset-all", "gitcp.encryptTo")
+    ok(bob, "pull")
+    assert git(bob, "rev-parse", REF) == git(ann, "rev-parse", REF)
+
+
+@pytest.mark.parametrize("change", ["added", "removed", "another"])
+def test_row59_a_pruned_line_is_for_those_who_are_to_read_it_now(team, keys, change):
+    ann, hub, bob = team
+    encrypt_to(ann, keys["ann"], keys["ed25519"])
+    growing(ann)
+    ok(ann, "push")
+    now = {
+        "added": (keys["ann"], keys["ed25519"], keys["eve"]),
+        "removed": (keys["ann"],),
+        "another": (keys["ann"], keys["phrase"]),
+    }[change]
+    encrypt_to(ann, *now)
+    ok(ann, "save", "-s", "vat", "--append", "-", input=TALK.encode())
+    ok(ann, "push")
+    pruned(ann, hub)
+    if change == "added":
+        eve = clone(hub, "eve")
+        reads_with(eve, keys["eve"])
+        ok(eve, "pull")
+        assert talk_of(eve) == talk_of(ann)
+    else:
+        reads_with(bob, keys["ed25519"])
+        git(bob, "config", "--unset-all", "gitcp.encryptTo")
+        refused(bob, "no-key")
+        before = Identities([str(keys["ed25519"].secret)], top=bob)
+        for oid in records(hub, REF).values():
+            with pytest.raises(NoKeyError):
+                before.decrypt(git(hub, "cat-file", "blob", oid))
 
 
 def test_row59_what_is_purged_goes_from_the_forms_too(team):

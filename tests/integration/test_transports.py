@@ -13,7 +13,7 @@ from tests.support.inprocess import fails, invoke, ok
 from tests.support.servers import deaf, git_daemon, ssh_server, web_server
 
 
-def there_and_back(ann: Path, bob: Path, url: str) -> None:
+def there_and_back(ann: Path, bob: Path, hub: Path, url: str) -> None:
     """A session goes from one clone to the other, and back with one checkpoint more."""
     for repo in (ann, bob):
         git(repo, "remote", "set-url", "origin", url)
@@ -30,11 +30,26 @@ def there_and_back(ann: Path, bob: Path, url: str) -> None:
     }
     assert results(ann, "push", "origin", "vat") == {"vat/main": ("up-to-date", "main")}
     assert ok(ann, "verify")["ok"]
+    # What is pruned is replaced there; what the new line shares with the old stays there.
+    git(hub, "config", "receive.unpackLimit", "1")
+    for number in range(3):
+        save(ann, "-s", "vat", b_py=b"%d" % number)
+    ok(ann, "push", "origin", "vat")
+    packs = set((hub / "objects" / "pack").glob("*.pack"))
+    ok(ann, "prune", "--keep-last", "1", "-y", "-s", "vat")
+    assert results(ann, "push", "origin", "vat", "--pruned") == {
+        "vat/main": ("pruned", "main")
+    }
+    new = set((hub / "objects" / "pack").glob("*.pack")) - packs
+    assert 0 < sum(one.stat().st_size for one in new) < 100_000
+    ok(bob, "pull", "origin", "vat")
+    below = ("for-each-ref", "--format=%(objectname)", "refs/gitcp/s/vat")
+    assert git(bob, *below) == git(ann, *below)
 
 
 def test_git_daemon(ann, bob, hub):
     with git_daemon(hub.parent) as url:
-        there_and_back(ann, bob, f"{url}/hub.git")
+        there_and_back(ann, bob, hub, f"{url}/hub.git")
 
 
 def test_smart_http_with_a_password(ann, bob, hub, sealed, monkeypatch):
@@ -58,7 +73,7 @@ def test_smart_http_with_a_password(ann, bob, hub, sealed, monkeypatch):
             f"[credential]\n\thelper = store --file={sealed}/credentials\n"
         )
         monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(sealed / ".gitconfig"))
-        there_and_back(ann, bob, address)
+        there_and_back(ann, bob, hub, address)
 
 
 def test_ssh_with_a_key(ann, bob, hub, monkeypatch):
@@ -71,7 +86,7 @@ def test_ssh_with_a_key(ann, bob, hub, monkeypatch):
         monkeypatch.delenv("GIT_SSH_COMMAND")
         for repo in (ann, bob):
             git(repo, "config", "core.sshCommand", command)
-        there_and_back(ann, bob, f"{url}{hub}")
+        there_and_back(ann, bob, hub, f"{url}{hub}")
 
 
 @pytest.mark.parametrize("drip", [0, 0.2], ids=["silent", "dripping"])

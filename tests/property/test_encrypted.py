@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import gitcp
 from gitcp.errors import CorruptError, EncryptionError
 from gitcp.format import encrypted
 from gitcp.format.encrypted import Record, decode_record, encode_record, record_name
@@ -133,6 +134,7 @@ steps = st.lists(
         st.tuples(st.just("restore"), st.integers(0, 9)),
         st.tuples(st.just("fork"), st.integers(0, 9)),
         st.tuples(st.just("prune"), st.integers(1, 3)),
+        st.tuples(st.just("step"), st.integers(0, 9000)),
         st.tuples(st.just("push"), st.just(0)),
     ),
     min_size=4,
@@ -172,6 +174,11 @@ def _both(place: Path, history: list[tuple[str, int]]) -> None:
             ok(ann, "save", "--messages", "-", input=b"".join(talk))
         elif what == "decide":
             ok(ann, "save", "--fact", f"{MARKER} {number}", "--position", f"{number}")
+        elif what == "step":
+            session = gitcp.open(ann).session("vat")
+            text = MARKER + "x" * count
+            session.step(f"{MARKER} {number}", lambda text=text: text, effect="none")
+            session.flush()
         elif what in {"restore", "fork"}:
             there = ok(ann, "log")["checkpoints"]
             chosen = there[count % len(there)]["id"]
@@ -187,6 +194,7 @@ def _both(place: Path, history: list[tuple[str, int]]) -> None:
                 "for-each-ref",
                 "--format=%(refname) %(objectname)",
                 "refs/gitcp/s",
+                "refs/gitcp/fx",
             )
             assert git(ann, *below) == git(bob, *below)
             assert ok(bob, "verify")["ok"]

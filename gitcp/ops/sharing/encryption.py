@@ -193,9 +193,13 @@ class Sending:
         newest = next(self._forms.line(key), None)
         if self._forms.noted(key):
             newest = None
-        if newest is not None and newest[1] == update.old:
-            # By far the most frequent: the branch has grown.
-            return {newest[1]: newest[0]}
+        if newest is not None and update.old is not None:
+            if not self._follows(update.old, update.new):
+                # It takes the place of what is there, and shares most records with it.
+                return encryptor.reuse(reversed(list(self._forms.line(key))))
+            if newest[1] == update.old:
+                # By far the most frequent: the branch has grown.
+                return {newest[1]: newest[0]}
         found: dict[str, str] = {}
         for form, plain in self._forms.of_session(key[0]).items():
             found.setdefault(plain, form)
@@ -204,6 +208,12 @@ class Sending:
             found.update({plain: form for form, plain in self._forms.line(key)})
             encryptor.recall(newest[0])
         return found
+
+    def _follows(self, old: str, new: str) -> bool:
+        """Whether the line that ends in `new` holds `old`."""
+        store = self._workspace.store
+        tip = store.checkpoint(new)
+        return tip is not None and any(one.commit == old for one in store.line(tip))
 
     def _known_pages(self, key: Key, update: Update) -> dict[str, str]:
         """Returns forms of a ledger that the new one may stand on, likewise."""

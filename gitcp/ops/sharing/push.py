@@ -162,6 +162,7 @@ class _Push:
         self._limits = limits_of(workspace.settings.sharing)
         self._scanned: set[str] = set()
         self._there_then: dict[str, str] = {}
+        self._replaces = pruned or sending.anew
         self._decider = Decider(workspace, remote, sending, pruned=pruned)
 
     def run(self, tips: Mapping[Key, str], *, dry_run: bool) -> list[Pushed]:
@@ -248,6 +249,7 @@ class _Push:
             self._remote,
             updates,
             limits=self._limits,
+            replaces=self._replaces,
             progress=self._progress,
             interactive=self._interactive,
         )
