@@ -1,13 +1,17 @@
 """Undoing what steps did: newest first, each undo recorded before and after."""
 
+import asyncio
+import contextvars
 import importlib
+import inspect
 import os
 import secrets
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gitcp.errors import CompensationError, GitcpError
+from gitcp.errors import CompensationError, GitcpError, NotFoundError
 from gitcp.format.checkpoint import show_path
 from gitcp.format.ledger import (
     FAILED,
@@ -68,7 +72,17 @@ def compensate(
 
     Raises:
         CompensationError: one cannot be, or its undo failed.
+        NotFoundError: one that is to be kept is not there; nothing was undone.
     """
+    # One that is kept already, by a compensation that was cut off, is no longer in `calls`.
+    known = engine.history.live().values()
+    strange = set(keep) - {one.name for one in known} - {one.id for one in known}
+    if strange:
+        # A slip, and what was meant would be undone.
+        raise NotFoundError(
+            f"there is no step {min(strange)!a} to keep: nothing was undone",
+            hint="`gitcp steps` lists them",
+        )
     undone: list[Call] = []
     kept: list[Call] = []
     for number, call in enumerate(calls):
@@ -242,9 +256,28 @@ def _call(engine: Engine, call: Call, function: Callable[..., Any]) -> None:
     extra = {KEY_PARAMETER: key} if takes_key(function) else {}
     token = enter(Step(engine.place.session, call.name, key, 1))
     try:
-        function(value, **extra)
+        _to_the_end(function(value, **extra))
     finally:
         leave(token)
+
+
+def _to_the_end(found: Any) -> None:
+    """Waits for what an undo gave, where calling it was only the beginning."""
+    if inspect.isgenerator(found) or inspect.isasyncgen(found):
+        raise CompensationError(
+            "its undo is a generator: calling it did nothing",
+            hint="give it a plain function, or a coroutine function",
+        )
+    if not inspect.isawaitable(found):
+        return
+
+    async def wait() -> None:
+        await found
+
+    # The loop that runs here, if one does, cannot be waited for from within.
+    context = contextvars.copy_context()
+    with ThreadPoolExecutor(1, thread_name_prefix="gitcp-undo") as thread:
+        thread.submit(context.run, asyncio.run, wait()).result()
 
 
 def _import(spec: str) -> Callable[..., Any]:

@@ -3,10 +3,9 @@
 import asyncio
 import contextvars
 import functools
-import inspect
 import os
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
@@ -16,6 +15,13 @@ from gitcp.errors import StepTimeoutError, UsageError
 from gitcp.ops.book import Slot
 from gitcp.steps import lease
 from gitcp.steps.engine import Begun, Engine
+from gitcp.steps.functions import (
+    Function,
+    bound,
+    is_async,
+    refuse_coroutine,
+    refuse_generator,
+)
 from gitcp.steps.model import (
     KEY_PARAMETER,
     Options,
@@ -25,7 +31,6 @@ from gitcp.steps.model import (
     takes_key,
 )
 
-Function = Callable[..., Any]
 _WAITING = 64
 
 
@@ -57,6 +62,7 @@ def _attempts(
         try:
             with _inside(engine, begun) as extra:
                 value = _call(begun.wanted, function, arguments, extra)
+                refuse_coroutine(begun.wanted, value)
         except BaseException as exc:
             pause = engine.failed(begun, exc)
             if pause is None:
@@ -222,15 +228,6 @@ def _too_long(wanted: Options) -> StepTimeoutError:
     )
 
 
-def is_async(function: Function) -> bool:
-    """Whether calling a function gives a coroutine."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004  an object that is called
-    )
-
-
 def start(
     engine: Engine, wanted: Options, function: Function, arguments: Sequence[Any]
 ) -> Any:
@@ -244,30 +241,6 @@ def start(
         return await function(*given, **_extra(function, extra))
 
     return arun(engine, wanted, call, arguments, slot)
-
-
-def _bound(
-    function: Function, arguments: Sequence[Any], named: Mapping[str, Any]
-) -> tuple[Function, Sequence[Any]]:
-    """Returns a function and all its arguments in order, as far as they have one.
-
-    The same arguments are the same step, by name or not; what only has a name comes last,
-    together.
-    """
-    if not named:
-        return function, arguments
-    given = inspect.signature(function).bind_partial(*arguments, **named)
-    if not given.kwargs:
-        return function, given.args
-
-    def call(*all_of_them: Any, **extra: Any) -> Any:
-        return function(*all_of_them[:-1], **all_of_them[-1], **extra)
-
-    async def acall(*all_of_them: Any, **extra: Any) -> Any:
-        return await call(*all_of_them, **extra)
-
-    made = functools.wraps(function)(acall if is_async(function) else call)
-    return made, (*given.args, given.kwargs)
 
 
 class Declared:
@@ -290,19 +263,20 @@ class Declared:
 
     def __call__(self, function: Function) -> Function:
         """Returns a function each call of which is a step."""
+        refuse_generator(self._wanted.name, function)
         if is_async(function):
 
             @functools.wraps(function)
             async def awaited(*arguments: Any, **named: Any) -> Any:
-                bound = _bound(function, arguments, named)
-                return await start(self._engine, self._wanted, *bound)
+                given = bound(function, arguments, named)
+                return await start(self._engine, self._wanted, *given)
 
             return awaited
 
         @functools.wraps(function)
         def called(*arguments: Any, **named: Any) -> Any:
-            bound = _bound(function, arguments, named)
-            return start(self._engine, self._wanted, *bound)
+            given = bound(function, arguments, named)
+            return start(self._engine, self._wanted, *given)
 
         return called
 

@@ -103,8 +103,8 @@ class Session(base.Session):
             arguments: what it is called with.
             effect: `none`, `local` (files of the project), `reversible` or
                 `irreversible`; with an undo `reversible`, else `irreversible`.
-            undo: called with the step's result, and with `idempotency_key`; or the words
-                of a command.
+            undo: called with the step's result, and with `idempotency_key`, and awaited
+                where it is a coroutine function; or the words of a command.
             retry: how often to try where it raises; a number or a `Retry`.
             timeout: seconds. A plain function runs on in its thread after that.
             key: what tells this call from others of the name, instead of its number; it
@@ -128,6 +128,7 @@ class Session(base.Session):
             UsageError: its result is not JSON, or the options make no sense.
             BusyError: another process is running it.
         """
+        from gitcp.steps.functions import refuse_generator  # noqa: PLC0415  on use
         from gitcp.steps.runner import Declared, start  # noqa: PLC0415  on use
 
         wanted = options(
@@ -148,6 +149,7 @@ class Session(base.Session):
         )
         if function is None:
             return Declared(self._engine, wanted)
+        refuse_generator(name, function)
         if not callable(function):
             raise UsageError(
                 f"the step {name!a} was given no function but {function!a}",
@@ -233,6 +235,7 @@ class Session(base.Session):
         Raises:
             CompensationError: a step cannot be undone, or its undo failed: nothing before
                 it was touched. `left` lists what still stands.
+            NotFoundError: there is no step of a name in `keep`.
         """
         from gitcp.steps import compensate  # noqa: PLC0415  on use
 

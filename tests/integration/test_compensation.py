@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from pathlib import Path
@@ -466,3 +467,83 @@ def test_verify_finds_damage_in_a_ledger(repo):
     assert "not the ledger's" in damaged(b"Gitcp-Ledger: main", b"Other: x")
     git(repo, "update-ref", "refs/gitcp/fx/main", tip)
     assert ok(repo, "verify")["ok"]
+
+
+# --- undos and steps that only begin when they are called ---------------------------
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["plainly", "in a loop"])
+def test_an_undo_that_is_a_coroutine_is_run_to_its_end(repo, inside):
+    """It was called, not awaited, and the step counted as undone."""
+    run = gitcp.open(repo).session("work")
+    start = run.save()
+    did: list[Any] = []
+
+    async def book(what: str) -> str:
+        return what
+
+    async def cancel(result: str, idempotency_key: str) -> None:
+        await asyncio.sleep(0)
+        did.append((result, idempotency_key, gitcp.current_step().name))
+
+    async def fails(_: str) -> None:
+        await asyncio.sleep(0)
+        raise RuntimeError("the hotel is closed")
+
+    async def go() -> Any:
+        await run.step("room", book, "room", undo=cancel)
+        return run.compensate(start) if inside else None
+
+    done = asyncio.run(go()) or run.compensate(start)
+    assert [one.name for one in done.undone] == ["room"]
+    (call,) = run.steps()
+    assert did == [("room", f"undo:{call.intent.key}", "room")]
+    asyncio.run(run.step("hall", book, "hall", undo=fails))
+    with pytest.raises(gitcp.CompensationError, match="the hotel is closed"):
+        run.compensate(start)
+    assert [one.state for one in run.steps()] == ["undone", "stuck"]
+
+
+def test_what_only_begins_when_it_is_called_is_not_taken_for_done(repo):
+    run = gitcp.open(repo).session("work")
+    start = run.save()
+    did: list[str] = []
+
+    async def send(what: str) -> None:
+        did.append(what)
+
+    def later(what: Any) -> Any:
+        did.append(what)
+        yield what
+
+    for step in (lambda: run.step("gen", later, "x"), lambda: run.step("gen")(later)):
+        with pytest.raises(gitcp.UsageError, match="is a generator"):
+            step()
+    assert run.steps() == []
+    with pytest.raises(gitcp.UsageError, match="nobody awaits"):
+        run.step("mail", lambda: send("a"))
+    # What the function did before it gave the coroutine is not known.
+    assert [one.state for one in run.steps()] == ["open"]
+    run.answer("mail", "failed")
+    asyncio.run(gitcp.open(repo).session("work").step("mail", send, "a"))
+    assert did == ["a"]
+    run.step("room", lambda: 1, undo=later)
+    with pytest.raises(gitcp.CompensationError, match="is a generator"):
+        run.compensate(start)
+    assert did == ["a"]
+
+
+def test_a_step_to_keep_that_is_not_there_stops_before_anything_is_undone(repo):
+    """`--keep mailx` must not undo the mail."""
+    command(repo, 0, "save", "--allow-empty")
+    for name in ("mail", "room"):
+        words = ("--step", name, "--undo", f"touch undone-{name}", "--", "true")
+        command(repo, 0, "run", *words)
+    said = fails(repo, 13, "undo", "--effects", "--keep", "mailx", "--yes")
+    assert "'mailx'" in said
+    assert not list(repo.glob("undone-*"))
+    command(repo, 0, "undo", "--effects", "--keep", "mail", "--yes")
+    assert [path.name for path in repo.glob("undone-*")] == ["undone-room"]
+    # The same again, as after one that was cut off.
+    command(repo, 0, "run", "--step", "hall", "--undo", "true", "--", "true")
+    command(repo, 0, "undo", "--effects", "--keep", "mail", "--yes")

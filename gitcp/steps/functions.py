@@ -1,0 +1,76 @@
+"""The functions of steps: what kind they are, and what they are called with."""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gitcp.errors import UsageError
+from gitcp.steps.model import CutOffError, Options
+
+Function = Callable[..., Any]
+
+
+def is_async(function: Function) -> bool:
+    """Whether calling a function gives a coroutine."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004  an object that is called
+    )
+
+
+class NotAwaitedError(UsageError, CutOffError):
+    """The function of a step gave a coroutine: what that is to do was not done."""
+
+
+def refuse_coroutine(wanted: Options, value: Any) -> None:
+    """Raises where what a function gave was only to begin what it does.
+
+    Raises:
+        NotAwaitedError: it is a coroutine.
+    """
+    if inspect.iscoroutine(value):
+        value.close()
+        raise NotAwaitedError(
+            f"the function of {wanted.name!a} gave a coroutine, which nobody awaits",
+            hint=f"`await session.step({wanted.name!r}, …)` with the coroutine function"
+            " itself, not one that calls it",
+        )
+
+
+def refuse_generator(name: str, function: Function) -> None:
+    """Raises where calling a function would do nothing.
+
+    Raises:
+        UsageError: it is a generator.
+    """
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(
+            f"the function of {name!a} is a generator: calling it does nothing",
+            hint="give the step a function that returns its result",
+        )
+
+
+def bound(
+    function: Function, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[Function, Sequence[Any]]:
+    """Returns a function and all its arguments in order, as far as they have one.
+
+    The same arguments are the same step, by name or not; what only has a name comes last,
+    together.
+    """
+    if not named:
+        return function, arguments
+    given = inspect.signature(function).bind_partial(*arguments, **named)
+    if not given.kwargs:
+        return function, given.args
+
+    def call(*all_of_them: Any, **extra: Any) -> Any:
+        return function(*all_of_them[:-1], **all_of_them[-1], **extra)
+
+    async def acall(*all_of_them: Any, **extra: Any) -> Any:
+        return await call(*all_of_them, **extra)
+
+    made = functools.wraps(function)(acall if is_async(function) else call)
+    return made, (*given.args, given.kwargs)
