@@ -264,6 +264,7 @@ class Batch(Generic[T]):
         position = last.position if last is not None else None
         offset = position.get("offset", 0) if isinstance(position, dict) else 0
         self.offset: int = offset if isinstance(offset, int) else 0
+        self._found = self.offset
         self._saved = self.offset
         self._saved_at = self._clock()
 
@@ -291,13 +292,23 @@ class Batch(Generic[T]):
         return saved
 
     def __iter__(self) -> Iterator[T]:
+        count = 0
         for number, record in enumerate(self._records):
+            count = number + 1
             if number < self.offset:
                 continue
             yield record
-            self.offset = number + 1
+            self.offset = count
             if self._due():
                 self.save()
+        if count < self._found:
+            # Tomorrow's records under the name of today's would all pass for done.
+            session = self._session
+            raise UsageError(
+                f"{self._found} records are done in {session.name}/{session.branch}, and"
+                f" there are only {count}: these are not the same",
+                hint="give other records a session of their own",
+            )
 
     def _due(self) -> bool:
         if self._every is not None and self.offset - self._saved >= self._every:

@@ -94,6 +94,21 @@ def test_a_pace_that_makes_no_sense_is_refused(repo, given):
         gitcp.open(repo).session("pipe").batch(range(3), **given)
 
 
+@pytest.mark.parametrize("count", [0, 2])
+def test_other_records_do_not_pass_for_done(repo, count):
+    """A job that begins anew each night, and was given no session for each."""
+    with gitcp.open(repo).session("pipe").batch(range(3), every=1) as batch:
+        assert list(batch) == [0, 1, 2]
+    with (
+        pytest.raises(gitcp.UsageError, match="3 records are done in pipe/main"),
+        gitcp.open(repo).session("pipe").batch(range(count), every=1) as batch,
+    ):
+        assert list(batch) == []
+    # The same and more of them go on.
+    with gitcp.open(repo).session("pipe").batch(range(5), every=1) as batch:
+        assert list(batch) == [3, 4]
+
+
 def test_the_end_of_a_batch_puts_its_steps_into_git(repo):
     session = gitcp.open(repo).session("pipe")
     with session.batch(range(3), every=1) as batch:
