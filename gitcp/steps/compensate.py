@@ -40,10 +40,15 @@ _TOLD = 500
 
 
 class Compensated(NamedTuple):
-    """What was done: the steps undone, and those that were said to stand."""
+    """What was done: the steps undone, and those that were said to stand.
+
+    `left` are paths that undone steps say they write and that no checkpoint holds, as
+    they are ignored: these are as the step left them.
+    """
 
     undone: tuple[Call, ...]
     kept: tuple[Call, ...]
+    left: tuple[str, ...] = ()
 
 
 def plan(engine: Engine, to: Checkpoint | None) -> list[Call]:
@@ -85,6 +90,7 @@ def compensate(
         )
     undone: list[Call] = []
     kept: list[Call] = []
+    standing: list[str] = []
     for number, call in enumerate(calls):
         if call.name in keep or call.id in keep:
             engine.ledger.append(_about(KEPT, engine, call))
@@ -97,6 +103,8 @@ def compensate(
                 if now is None or now.id != call.id or now.state == UNDONE:
                     continue
                 undo(engine, now, trust=trust)
+                if now.effect == LOCAL:
+                    standing += observed.uncaptured(engine.workspace, engine.place, now)
         except GitcpError as exc:
             left = [show_call(one) for one in calls[number:]]
             raise CompensationError(
@@ -105,7 +113,7 @@ def compensate(
                 hint=exc.hint,
             ) from exc
         undone.append(call)
-    return Compensated(tuple(undone), tuple(kept))
+    return Compensated(tuple(undone), tuple(kept), tuple(dict.fromkeys(standing)))
 
 
 def undo(engine: Engine, call: Call, *, trust: bool) -> None:

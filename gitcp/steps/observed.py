@@ -1,6 +1,7 @@
 """What a step does to files: seen by a checkpoint before it and one after it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from gitcp.errors import CorruptError, NotFoundError
 from gitcp.format import tree
@@ -62,6 +63,34 @@ def taking_back(workspace: Workspace, place: Current, call: Call) -> FilePlan:
     before = find(workspace, place, call.intent.before)
     left = find(workspace, place, result.left)
     return between(left, before, call.intent.writes)
+
+
+def uncaptured(workspace: Workspace, place: Current, call: Call) -> list[str]:
+    """Returns the paths that a step says it writes, and that no checkpoint holds.
+
+    They are ignored, or too large: nothing is known of how they were.
+    """
+    result = call.result
+    if result is None or not result.left:
+        return []
+    left = find(workspace, place, result.left)
+    read = left.objects.tree
+    return [
+        path
+        for path in call.intent.writes
+        if _stands(workspace.top / path)
+        and tree.lookup(left.files_tree, path.strip("/").encode(), read) is None
+    ]
+
+
+def _stands(path: Path) -> bool:
+    """Whether there is a file, or a directory with something in it."""
+    try:
+        return any(path.iterdir())
+    except NotADirectoryError:
+        return True
+    except OSError:
+        return False
 
 
 def between(left: Checkpoint, before: Checkpoint, declared: Sequence[str]) -> FilePlan:

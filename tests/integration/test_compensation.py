@@ -547,3 +547,23 @@ def test_a_step_to_keep_that_is_not_there_stops_before_anything_is_undone(repo):
     # The same again, as after one that was cut off.
     command(repo, 0, "run", "--step", "hall", "--undo", "true", "--", "true")
     command(repo, 0, "undo", "--effects", "--keep", "mail", "--yes")
+
+
+def test_what_no_checkpoint_holds_is_not_said_to_be_taken_back(repo):
+    (repo / ".gitignore").write_text("build/\n")
+    command(repo, 0, "save")
+    (repo / "build").mkdir()
+    act = "echo new > build/out; echo new > seen.txt"
+    words = ("--writes", "build", "--writes", "seen.txt", "--writes", "none", "--")
+    command(
+        repo, 0, "run", "--step", "make", "--effect", "local", *words, "sh", "-c", act
+    )
+    done = command(repo, 0, "undo", "--effects", "--yes")
+    assert done["left"] == ["build"]
+    assert not (repo / "seen.txt").exists()
+    assert (repo / "build" / "out").read_text() == "new\n"
+    command(
+        repo, 0, "run", "--step", "more", "--effect", "local", *words, "sh", "-c", act
+    )
+    said = invoke(repo, "undo", "--effects", "--yes").stderr.decode()
+    assert "build is in no checkpoint, and is as the step left it" in said

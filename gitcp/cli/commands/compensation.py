@@ -52,12 +52,15 @@ def undo_effects(
         found = _document(engine, [document(engine, one) for one in calls])
         found["undone"] = [one.id for one in done.undone]
         found["kept"] = [one.id for one in done.kept]
+        found["left"] = list(done.left)
         out.document(found)
         return
     for call in done.undone:
         out.print(f"undone  {safe(show_call(call))}")
     for call in done.kept:
         out.print(f"kept    {safe(show_call(call))}")
+    for path in done.left:
+        out.warn(f"{safe(path)} is in no checkpoint, and is as the step left it")
 
 
 def _document(engine: Engine, steps: list[dict[str, Any]]) -> dict[str, Any]:
@@ -68,4 +71,5 @@ def _document(engine: Engine, steps: list[dict[str, Any]]) -> dict[str, Any]:
         "steps": steps,
         "undone": [],
         "kept": [],
+        "left": [],
     }
