@@ -1,6 +1,7 @@
 """The command line: the only package that imports click, or prints."""
 
 import gc
+import os
 import sys
 
 TYPE_CHECKING = False
@@ -16,7 +17,24 @@ def entry() -> None:
     """Runs the command line and ends the process with its exit status."""
     # A command is short and makes no cycles worth looking for while it starts.
     gc.set_threshold(100_000, 20, 20)
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        _open_streams()
     sys.exit(main(sys.argv[1:]))
+
+
+def _open_streams() -> None:
+    """Gives a process that was started without one of the three streams an empty one.
+
+    As git does it: a file that is opened must not come to be what others print to.
+    """
+    number = os.open(os.devnull, os.O_RDWR)
+    while number <= 2:  # noqa: PLR2004  stderr
+        os.set_inheritable(number, True)  # noqa: FBT003  it has no name
+        number = os.dup(number)
+    os.close(number)
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def main(arguments: "Sequence[str]") -> int:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gitcp._version import __version__
-from gitcp.cli.emit import Output, color_wanted, safe
+from gitcp.cli.emit import Output, color_wanted, drop_output, safe, writing
 from gitcp.errors import (
     EffectsStandError,
     GitcpError,
@@ -168,7 +168,8 @@ def run(arguments: list[str]) -> int:
         result: Any = _root.main(
             arguments, prog_name="gitcp", standalone_mode=False, obj=out
         )
-        sys.stdout.flush()
+        with writing():
+            sys.stdout.flush()
     except GitcpError as exc:
         _report(out, exc)
         return exc.exit_status
@@ -177,7 +178,8 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as exc:
         error = UsageError(exc.format_message(), hint="add -h for help")
         _report(out, error)
-        return error.exit_status
+        # A client would act on the status: to Claude Code 2 is a veto.
+        return 0 if _is_hook(arguments) else error.exit_status
     except (click.Abort, KeyboardInterrupt):
         click.echo("gitcp: interrupted", err=True)
         return _INTERRUPTED
@@ -186,12 +188,23 @@ def run(arguments: list[str]) -> int:
         if isinstance(exc, SystemExit) and "_GITCP_COMPLETE" in os.environ:
             return exc.code if isinstance(exc.code, int) else _INTERNAL
         # Whoever read this has gone; Python would complain again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return _CLOSED_PIPE
     except Exception as exc:  # noqa: BLE001  the boundary
         _report_bug(out, exc)
         return _INTERNAL
     return result if isinstance(result, int) else 0
+
+
+def _is_hook(arguments: list[str]) -> bool:
+    """Whether a hook was called, perhaps by a line that another version wrote."""
+    left = iter(arguments)
+    for one in left:
+        if one in {"-C", "--color"}:
+            next(left, None)
+        elif not one.startswith("-"):
+            return one in {"hook", "git-hook"}
+    return False
 
 
 def _end_of_options(arguments: list[str]) -> int:

@@ -6,13 +6,14 @@ import os
 import sys
 import time
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 import click
 import msgspec
 
-from gitcp.errors import ConfirmationError, NothingToDoError
+from gitcp.errors import ConfirmationError, NothingToDoError, StorageError
 
 _BIDI = frozenset(
     "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -51,6 +52,12 @@ def color_wanted(choice: str, stream: TextIO) -> bool:
     return os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
+def _say(text: str) -> None:
+    """Prints to stderr; where that is impossible there is nobody to be told."""
+    with suppress(OSError):
+        click.echo(text.encode("utf-8", "backslashreplace"), err=True)
+
+
 def _at_terminal(raw: bytes, stream: TextIO) -> bytes:
     """Returns JSON with what could steer a terminal as escapes, if it goes to one."""
     text = raw.decode("utf-8", "backslashreplace")
@@ -60,6 +67,31 @@ def _at_terminal(raw: bytes, stream: TextIO) -> bytes:
     return "".join(
         char if safe(char) == char else json.dumps(char)[1:-1] for char in text
     ).encode()
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Tells a full disk behind the output from everything else that can go wrong.
+
+    Raises:
+        StorageError: what was printed cannot be written; a closed pipe is no such case.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        # What is still in the buffer would be tried, and complained about, at exit.
+        drop_output()
+        raise StorageError(
+            f"the output cannot be written: {exc.strerror}",
+            hint="the command itself may be done: `gitcp log` shows what was saved",
+        ) from exc
+
+
+def drop_output() -> None:
+    """Sends what is still to be printed to nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class Output:
@@ -79,35 +111,34 @@ class Output:
 
     def print(self, text: str = "") -> None:
         """Prints a line of the result. The caller makes untrusted parts `safe`."""
-        click.echo(text.encode("utf-8", "backslashreplace"), color=self.color)
+        with writing():
+            click.echo(text.encode("utf-8", "backslashreplace"), color=self.color)
 
     def raw(self, data: bytes) -> None:
         """Prints bytes as they are."""
-        sys.stdout.flush()
         if sys.stdout.isatty():
             # A terminal obeys what it is sent; a file or a pipe gets every byte.
             data = safe(self._decoder.decode(data)).encode("utf-8", "backslashreplace")
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        with writing():
+            sys.stdout.flush()
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
 
     def note(self, text: str) -> None:
         """Says something that is not the result, to stderr."""
         if not self.quiet:
-            click.echo(safe(text).encode("utf-8", "backslashreplace"), err=True)
+            _say(safe(text))
 
     def warn(self, text: str) -> None:
         """Says something that a user must not miss, to stderr."""
-        click.echo(
-            safe(f"gitcp: warning: {text}").encode("utf-8", "backslashreplace"),
-            err=True,
-        )
+        _say(safe(f"gitcp: warning: {text}"))
 
     def error(self, message: str, hint: str | None) -> None:
         """Says what went wrong, and the way out."""
         lines = f"gitcp: {safe(message)}"
         if hint:
             lines += f"\n  {safe(hint)}"
-        click.echo(lines.encode("utf-8", "backslashreplace"), err=True)
+        _say(lines)
 
     def document(self, document: Any) -> None:
         """Prints one JSON document."""
@@ -120,7 +151,7 @@ class Output:
     def error_document(self, document: dict[str, Any]) -> None:
         """Prints an error as a JSON document to stderr."""
         raw = _at_terminal(msgspec.json.encode({"error": document}), sys.stderr)
-        click.echo(raw, err=True)
+        _say(raw.decode())
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Asks, unless `yes` was given.
