@@ -34,7 +34,7 @@ ABOUT_STEPS = frozenset(
 )
 KINDS = ABOUT_STEPS | {BACK, LINE, JOINED}
 
-_TRAILER = re.compile(rb"Gitcp-(Ledger|Last|Version): ([!-~]+)")
+_TRAILER = re.compile(rb"Gitcp-(Ledger|Last|Version|Encrypted): ([!-~]+)")
 _SUBJECT = 72
 
 
@@ -203,6 +203,9 @@ def ledger_trailers(commit: Commit) -> Trailers | None:
         for match in map(_TRAILER.fullmatch, last.split(b"\n"))
         if match
     }
+    if b"Encrypted" in found:
+        # It only stands for a page, and cannot be read as one (docs/format.md, 19).
+        return None
     try:
         return Trailers(
             found[b"Ledger"], int(found[b"Last"]), int(found.get(b"Version", "1"))
@@ -220,16 +223,16 @@ def records_of(commit: Commit, where: str) -> tuple[Record, ...]:
     """
     said = ledger_trailers(commit)
     if said is None:
+        if {"Ledger", "Encrypted"} <= pairs(commit).keys():
+            raise CorruptError(
+                f"{where} holds a page that is encrypted: only `gitcp pull` opens it",
+                hint="pull the session from the remote that has it",
+            )
         raise CorruptError(
             f"{where} holds a commit that is not the ledger's",
             hint="run `gitcp verify`",
         )
     if said.version > LEDGER_FORMAT:
-        if "Encrypted" in pairs(commit):
-            raise CorruptError(
-                f"{where} holds a page that is encrypted: only `gitcp pull` opens it",
-                hint="pull the session from the remote that has it",
-            )
         raise FormatTooNewError(
             f"{where} has format {said.version};"
             f" this gitcp knows up to {LEDGER_FORMAT}",

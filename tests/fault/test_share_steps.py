@@ -25,6 +25,7 @@ from tests.fault.harness import (
     users_state,
 )
 from tests.support.clones import clone, make_hub
+from tests.support.crypt import Key, encrypt_to, reads_with
 from tests.support.gitrepo import git, gitcp_environment, run_gitcp
 from tests.support.inprocess import ok
 
@@ -92,13 +93,18 @@ def test_a_pipeline_killed_here_goes_on_on_another_machine(tmp_path):
     assert world.read_text().split() == ["a", "b", "c", "d", "e"]
 
 
-def scene(base: Path) -> Path:
+def scene(base: Path, *, encrypted: bool = False) -> Path:
     """A clone that has a session, and a remote where branch and ledger went on.
 
     Steps were run in the clone, too, so that a pull has to join.
     """
     hub = make_hub(base)
     ann, bob = clone(hub, "ann"), clone(hub, "bob")
+    if encrypted:
+        key = Key(base, "key")
+        for repo in (ann, bob):
+            encrypt_to(repo, key)
+            reads_with(repo, key)
     run = gitcp.open(ann).session("job")
     run.save()
     run.step("first", str.upper, "x")
@@ -124,8 +130,8 @@ def tells_all(repo: Path) -> bool:
     return said in found
 
 
-def sweep(base: Path, step: int) -> None:
-    repo = scene(base)
+def sweep(base: Path, step: int, *, encrypted: bool = False) -> None:
+    repo = scene(base, encrypted=encrypted)
     user = users_state(repo)
     before = tip(repo, LEDGER), tip(repo, BRANCH)
     points = every(calls(fresh(repo), "pull"), step)
@@ -152,6 +158,10 @@ def sweep(base: Path, step: int) -> None:
         assert run_gitcp(copy, "verify").returncode == 0
         assert users_state(copy) == user
         assert run_gitcp(copy, "save").returncode == 0
+        if encrypted:
+            # What was opened is known to be there: nothing is encrypted once more.
+            forms = tip(copy, "refs/gitcp/efx/origin/job")
+            assert forms == tip(base / "hub.git", LEDGER)
         nothing_left(copy)
         shutil.rmtree(copy)
 
@@ -164,6 +174,12 @@ def sweep(base: Path, step: int) -> None:
 @needs_strace
 def test_a_pull_killed_at_sampled_syscalls_is_done_again(tmp_path):
     sweep(tmp_path, 41)
+
+
+@needs_strace
+def test_row59_an_encrypted_pull_killed_at_sampled_syscalls_is_done_again(tmp_path):
+    pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
+    sweep(tmp_path, 89, encrypted=True)
 
 
 @needs_strace

@@ -6,11 +6,15 @@ import json
 import shutil
 from pathlib import Path
 
-from gitcp.format.ledger import ABOUT_STEPS, BACK, KINDS, LINE, document
+import pytest
+
+from gitcp.format.ledger import ABOUT_STEPS, BACK, JOINED, KINDS, LINE, document
 from gitcp.ops.book import Book
 from gitcp.ops.upkeep.verify import verify
 from gitcp.ops.workspace import open_workspace
-from tests.support.gitrepo import git
+from tests.support.clones import clone
+from tests.support.gitrepo import git, git_line, make_repo
+from tests.support.inprocess import invoke, ok
 
 COMPAT = Path(__file__).parents[1] / "compat"
 
@@ -53,3 +57,31 @@ def test_a_redo_log_of_a_ledger_is_read_as_it_was_written(repo):
     again = open_workspace(repo).store
     assert [document(one) for one in again.ledger("work").records()] == expected
     assert verify(again).problems == ()
+
+
+def test_row59_encrypted_forms_of_format_1_are_opened_as_they_were_made(tmp_path):
+    """A remote of two checkpoints and a joined ledger, to the key of docs/format.md."""
+    pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
+    expected = json.loads((COMPAT / "encrypted-1.json").read_text())
+    hub = make_repo(tmp_path / "hub")
+    git(hub, "fetch", "-q", COMPAT / "encrypted-1.bundle", "refs/gitcp/*:refs/gitcp/*")
+    repo = clone(hub, "repo")
+    (tmp_path / "key").write_text(expected["key"])
+    git(repo, "config", "gitcp.identity", str(tmp_path / "key"))
+    ok(repo, "pull")
+    for ref, oid in expected["refs"].items():
+        assert git_line(repo, "rev-parse", ref) == oid
+        assert git_line(hub, "rev-parse", ref) == expected["forms"][ref] != oid
+    workspace = open_workspace(repo)
+    ledger = workspace.store.ledger("Main line")
+    records = ledger.records()
+    assert [document(one) for one in records] == expected["records"]
+    assert JOINED in {one.kind for one in records}
+    large = next(one for one in records if one.size)
+    assert ledger.value(large) == b'"%b"' % (b"x" * 9000)
+    talk = invoke(repo, "messages", "Main line:last", "--format", "jsonl").stdout
+    assert [json.loads(line)["content"] for line in talk.splitlines()] == [
+        "hello",
+        "more",
+    ]
+    assert verify(workspace.store).problems == ()

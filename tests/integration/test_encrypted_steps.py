@@ -468,6 +468,23 @@ def test_row59_a_ledger_is_encrypted_once(team):
     same(ann, bob)
 
 
+@pytest.mark.parametrize("forms_too", [False, True])
+def test_row59_a_ledger_whose_ref_is_gone_is_not_its_forms(team, forms_too):
+    ann, _, _ = team
+    vat(ann).save()
+    stepped(ann, "load", "mail")
+    ok(ann, "push")
+    mine = git_line(ann, "rev-parse", LEDGER)
+    for ref in (LEDGER, FORMS)[: 1 + forms_too]:
+        git(ann, "update-ref", "-d", ref)
+    git(ann, "update-ref", "-d", "refs/gitcp/rfx/origin/vat")
+    (found,) = json.loads(invoke(ann, "verify", "--lost", "--json").stdout)["ledgers"]
+    assert found["commit"] == mine
+    ok(ann, "verify", "--lost", "--repair")
+    assert git_line(ann, "rev-parse", LEDGER) == mine
+    done(ann, "load", "mail")
+
+
 def test_row59_what_is_purged_from_a_ledger_goes_from_its_forms_too(team):
     ann, hub, bob = team
     git(hub, "config", "gitcp.allowPruned", "true")
