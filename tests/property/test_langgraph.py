@@ -1,4 +1,4 @@
-"""A graph on gitcp's saver does what it does on LangGraph's own, whatever is asked of it.
+"""A graph on gitcp's saver does what it does on SQLite's, whatever is asked of it.
 
 Runs, answers, edits and journeys into the past in any order, with a subgraph and tasks
 side by side that ask; each time all that LangGraph then tells of the thread is compared.
@@ -7,6 +7,8 @@ side by side that ask; each time all that LangGraph then tells of the thread is 
 from __future__ import annotations
 
 import operator
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Annotated, Any, TypedDict
@@ -15,8 +17,9 @@ import pytest
 
 pytest.importorskip("langgraph.graph", reason="gitcp[langgraph] is not installed")
 pytest.importorskip("langgraph.checkpoint.conformance", reason="not installed")
+pytest.importorskip("langgraph.checkpoint.sqlite", reason="not installed")
 
-from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Send
 
 from tests.support.gitrepo import make_repo, run_gitcp
@@ -114,10 +117,16 @@ def does(graph: Any, what: str, number: int, where: float, how: str) -> Any:
 
 
 def compare(repo: Path, seed: int) -> None:
+    # Not the one in memory: it keeps the first answer to what is asked once more.
+    with closing(sqlite3.connect(":memory:", check_same_thread=False)) as database:
+        follow(repo, seed, build(SqliteSaver(database)))
+    assert run_gitcp(repo, "verify").returncode == 0
+
+
+def follow(repo: Path, seed: int, wanted: Any) -> None:
     random = Random(seed)
     named = {"workspace": repo} if seed % 2 else {}
     saver = opened(repo, **named)
-    wanted = build(InMemorySaver())
     done: list[str] = []
     for number in range(STEPS):
         what, where = random.choice(OPERATIONS), random.random()
@@ -134,16 +143,15 @@ def compare(repo: Path, seed: int) -> None:
     saver.close()
     # What is read from git alone is the same.
     assert told(build(opened(repo)), at("trip")) == told(wanted, at("trip"))
-    assert run_gitcp(repo, "verify").returncode == 0
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_thread_is_what_it_is_in_langgraphs_own_memory(tmp_path, seed):
+def test_a_thread_is_what_it_is_in_sqlite(tmp_path, seed):
     compare(make_repo(tmp_path / "repo", {"a.txt": b"a\n"}), seed)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_very_many_threads_are_what_they_are_in_langgraphs_own_memory(tmp_path):
+def test_very_many_threads_are_what_they_are_in_sqlite(tmp_path):
     for seed in range(100, 400):
         compare(make_repo(tmp_path / f"{seed}", {"a.txt": b"a\n"}), seed)
