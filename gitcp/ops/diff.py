@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gitcp.format import tree
 from gitcp.format.log import Decision
@@ -16,6 +16,9 @@ from gitcp.git.transaction import transaction
 from gitcp.ops.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import selection
+
+if TYPE_CHECKING:
+    from gitcp.worktree.capture import Snapshot
 
 T = TypeVar("T")
 
@@ -80,9 +83,13 @@ def with_worktree(
                 yield chunk
 
     with workspace.capturing() as capture, transaction(workspace.repository) as opened:
-        snapshot = capture.take(opened)
-        changes = tree.diff(old.files_tree, snapshot.tree, opened.tree)
-        return _compared(changes, paths, _of(old), on_disk)
+
+        def compare(snapshot: "Snapshot") -> FilesDiff:
+            changes = tree.diff(old.files_tree, snapshot.tree, opened.tree)
+            return _compared(changes, paths, _of(old), on_disk)
+
+        _, found = capture.using(opened, compare)
+        return found
 
 
 def _of(checkpoint: Checkpoint) -> ReadBlob:

@@ -104,18 +104,16 @@ def plan_restore(
         trust=trust,
     )
     with workspace.capturing() as capture, transaction(workspace.repository) as opened:
-        snapshot = capture.take(opened)
-        return fill_in(
-            workspace,
-            opened,
-            snapshot,
-            wanted._replace(
-                operation=workspace.repository.operation(),
-                onto=onto,
-                replay=replay,
-                since=_saved_since(workspace, target),
-            ),
+        whole = wanted._replace(
+            operation=workspace.repository.operation(),
+            onto=onto,
+            replay=replay,
+            since=_saved_since(workspace, target),
         )
+        _, plan = capture.using(
+            opened, lambda snapshot: fill_in(workspace, opened, snapshot, whole)
+        )
+        return plan
 
 
 def own(workspace: Workspace, checkpoint: Checkpoint) -> Checkpoint:

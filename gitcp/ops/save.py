@@ -162,15 +162,9 @@ def captured(
 ) -> T:
     """Captures, hands the snapshot to `use`, and remembers it if that went well.
 
-    Where objects that an earlier scan relied on are gone (a branch was deleted and
-    git has pruned), everything is read anew.
+    See `Capture.using`.
     """
-    try:
-        snapshot = capture.take(opened, progress=progress)
-        result = use(snapshot)
-    except CorruptError:
-        snapshot = capture.take(opened, fresh=True, progress=progress)
-        result = use(snapshot)
+    snapshot, result = capture.using(opened, use, progress=progress)
     # Derived (I7): losing it costs time, and what `use` did is done.
     with suppress(StorageError):
         capture.remember(snapshot)

@@ -1,8 +1,7 @@
 """Where the work stands, found out without writing anything into the repository."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitcp.errors import CorruptError
 from gitcp.format import tree
 from gitcp.format.log import Decision
 from gitcp.format.tree import Change
@@ -11,6 +10,9 @@ from gitcp.ops.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import journal
 from gitcp.worktree.journal import Journal
+
+if TYPE_CHECKING:
+    from gitcp.worktree.capture import Snapshot
 
 
 class Status(NamedTuple):
@@ -39,17 +41,12 @@ def status(workspace: Workspace) -> Status:
     # Never published, so nothing that is read here gets into the repository.
     with workspace.capturing() as capture, transaction(workspace.repository) as opened:
 
-        def compare(*, fresh: bool) -> tuple[tuple[Change, ...], int]:
-            snapshot = capture.take(opened, fresh=fresh)
+        def compare(snapshot: "Snapshot") -> tuple[tuple[Change, ...], int]:
             before = tip.files_tree if tip else None
             found = tree.diff(before, snapshot.tree, opened.tree)
             return tuple(found), len(snapshot.skipped)
 
-        try:
-            changes, skipped = compare(fresh=False)
-        except CorruptError:
-            # What an earlier scan relied on may be gone.
-            changes, skipped = compare(fresh=True)
+        _, (changes, skipped) = capture.using(opened, compare)
     return Status(
         current,
         tip,

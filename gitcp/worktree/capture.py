@@ -3,10 +3,10 @@
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from gitcp import durable
-from gitcp.errors import GitFailedError
+from gitcp.errors import CorruptError, GitFailedError
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Skipped
 from gitcp.format.tree import GITLINK, Entry
@@ -19,6 +19,8 @@ from gitcp.worktree.private import PrivateGit
 from gitcp.worktree.read import DELETED, Content, Reader, Trouble
 from gitcp.worktree.scan import Found, Rules, Scan, empty_directories, parents
 from gitcp.worktree.state import ScanState
+
+T = TypeVar("T")
 
 # From here on one walk of a tree is cheaper than a lookup for each path.
 _BULK = 2_000
@@ -115,6 +117,28 @@ class Capture:
                 state = ScanState()
                 found = self._scan(state, builder)
             return builder.build(state, found, progress)
+
+    def using(
+        self,
+        transaction: Transaction,
+        use: Callable[[Snapshot], T],
+        *,
+        progress: Progress | None = None,
+    ) -> tuple[Snapshot, T]:
+        """Captures, and returns the snapshot with what `use` makes of it.
+
+        Where objects that an earlier scan relied on are gone (a branch was deleted or
+        purged, and git has pruned), everything is read anew.
+
+        Raises:
+            StorageError, GitFailedError: as `take` does.
+        """
+        try:
+            snapshot = self.take(transaction, progress=progress)
+            return snapshot, use(snapshot)
+        except CorruptError:
+            snapshot = self.take(transaction, fresh=True, progress=progress)
+            return snapshot, use(snapshot)
 
     def _scan(self, state: ScanState, builder: "_Builder") -> Found:
         previous = builder.lookup(state.tree)

@@ -20,6 +20,9 @@ def repo(tmp_path):
     return make_repo(tmp_path / "p", {"a.txt": b"a\n", ".gitignore": b"*.log\n"})
 
 
+LOUD = "wombat-7351-quokka"
+
+
 def everything(repo):
     """The inflated bytes of every object that is in the repository in any way."""
     listed = run_git(repo, "cat-file", "--batch-all-objects", "--batch", "--unordered")
@@ -148,6 +151,31 @@ def test_a_number_is_replaced_by_a_text_and_the_record_stays_json(repo):
     (message,) = ok(repo, "messages", "--format", "json")
     assert message["pin"].startswith("[purged:")
     assert message["s"].startswith("a [purged:")
+    sound(repo)
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        ["save", "-m", "again"],
+        ["status"],
+        ["diff", "first"],
+        ["restore", "--dry-run", "first"],
+        ["restore", "--yes", "first"],
+        ["switch", "--restore", "--yes", "main/main"],
+        ["fork", "--yes", "first", "other"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_life_goes_on_where_the_work_tree_still_holds_it(repo, then):
+    """What the last scan relied on is gone, directories of unchanged files too."""
+    write_files(repo, {"d/e/conf": f"is {LOUD}".encode()})
+    first = ok(repo, "save")["checkpoint"]["id"]
+    write_files(repo, {"b.txt": b"b"})
+    ok(repo, "save", "-s", "s")
+    ok(repo, "purge", "--value-from-stdin", "--yes", input=LOUD.encode())
+    run_git(repo, "gc", "-q", "--prune=now")
+    ok(repo, *(first if word == "first" else word for word in then))
     sound(repo)
 
 
