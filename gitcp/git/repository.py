@@ -26,6 +26,8 @@ _KNOWN_EXTENSIONS = frozenset(
     {"noop", "objectformat", "preciousobjects", "relativeworktrees", "worktreeconfig"}
 )
 _Config = dict[str, list[str]]
+# What git is asked for of every repository, a line each.
+_FIELDS = 5
 
 
 class Repository:
@@ -171,7 +173,13 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
     fields = os.fsdecode(out).split("\n")[:-1]
     # The way up to the top is told only inside a work tree: empty, "../" or a path.
     up = "" if fields[-1].isalnum() else fields.pop()
-    git_dir, common_dir, bare, inside, object_format = fields[-5:]
+    if len(fields) != _FIELDS:
+        # Where one path ends and the next begins cannot be told.
+        raise UnsupportedRepositoryError(
+            f"the path {os.path.realpath(where)!a} has a line break in it",
+            hint="rename the directory",
+        )
+    git_dir, common_dir, bare, inside, object_format = fields
     repository = Repository(
         git_dir=Path(git_dir), common_dir=Path(common_dir), config=config
     )

@@ -405,6 +405,17 @@ def home(repo: Path, tmp_path: Path) -> Path:
     return make_repo(Path(os.environ["HOME"]))
 
 
+def line_break(repo: Path, tmp_path: Path) -> Path:
+    """What git says of such a path cannot be taken apart."""
+    return make_repo(tmp_path / "two\nlines")
+
+
+def below_line_break(repo: Path, tmp_path: Path) -> Path:
+    top = make_repo(tmp_path / "two\n" / "lines")
+    (top / "sub").mkdir()
+    return top / "sub"
+
+
 Make = Callable[[Path, Path], Path]
 
 
@@ -439,6 +450,8 @@ Make = Callable[[Path, Path], Path]
             "partial",
         ),
         (home, 17, "home"),
+        (line_break, 17, "line break"),
+        (below_line_break, 17, "line break"),
         (not_a_repository, 10, "not in a git repository"),
         (lambda repo, _: repo / "nowhere", 10, "not a directory"),
     ],
@@ -453,6 +466,8 @@ Make = Callable[[Path, Path], Path]
         "partial-clone",
         "promisor-remote",
         "home",
+        "line-break",
+        "below-line-break",
         "no-repository",
         "no-directory",
     ],
