@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+import gitcp
 from tests.support.clones import clone, make_hub, refs, results
 from tests.support.crypt import Key, blob, encrypt_to, forge, reads_with, records
 from tests.support.gitrepo import (
@@ -277,6 +278,9 @@ def test_row59_pushes_of_one_clone_at_once_make_one_form(scene):
         write_files(knows, {"a.py": b"%d" % number})
         ok(knows, "save", "-s", "vat", "--append", "-", input=TALK)
         ok(knows, "save", "-s", f"new-{number}", "--append", "-", input=TALK)
+        session = gitcp.open(knows).session(f"new-{number % 2}")
+        session.step(f"step {number}", str.upper, "x")
+        session.flush()
     started = [
         subprocess.Popen(
             gitcp_argv("push"),
@@ -290,10 +294,13 @@ def test_row59_pushes_of_one_clone_at_once_make_one_form(scene):
     for one in started:
         said, _ = one.communicate(timeout=250)
         assert one.returncode == 0, said
-    there = git(scene.hub, "for-each-ref", "--format=%(objectname)", "refs/gitcp/s")
-    mine = git(knows, "for-each-ref", "--format=%(objectname)", "refs/gitcp/e/origin")
-    assert there == mine
+    for theirs, ours, count in (("s", "e", 8), ("fx", "efx", 2)):
+        listed = ("for-each-ref", "--format=%(objectname)")
+        there = git(scene.hub, *listed, f"refs/gitcp/{theirs}")
+        assert there == git(knows, *listed, f"refs/gitcp/{ours}/origin")
+        assert len(there.split()) == count
     new = scene.place / "new"
     ok(new, "pull")
     below = ("for-each-ref", "--format=%(refname) %(objectname)", "refs/gitcp/s")
+    below = (*below, "refs/gitcp/fx")
     assert git(new, *below) == git(knows, *below)

@@ -526,6 +526,39 @@ def test_row59_what_is_purged_from_a_ledger_goes_from_its_forms_too(team):
         done(repo, "load", "after", "bobs")
 
 
+def test_row59_what_went_on_there_is_purged_by_who_has_it(team):
+    ann, hub, bob = team
+    git(hub, "config", "gitcp.allowPruned", "true")
+    for repo in (ann, bob):
+        git(repo, "config", "gitcp.secrets", "off")
+    value = "hunter2-correct-horse"
+    vat(ann).save()
+    vat(ann).step("leak", lambda: {"key": value})
+    vat(ann).flush()
+    ok(ann, "push")
+    ok(bob, "pull")
+    stepped(bob, "bobs")
+    ok(bob, "push")
+    ok(ann, "purge", "--value-from-stdin", "--yes", input=value.encode())
+    there = refs(hub)
+    fails(ann, 3, "push", "--pruned", "origin", "vat")
+    assert refs(hub) == there
+    before = refs(ann)
+    # It is opened to be judged, and nothing of it stays.
+    assert "what was purged here" in fails(ann, 3, "pull")
+    assert refs(ann) == before
+    assert holders(ann, value.encode()) == []
+    ok(bob, "purge", "--value-from-stdin", "--yes", input=value.encode())
+    assert steps_results(bob, "push", "--pruned") == {"vat": "pruned"}
+    # Each clone has a mark of its own for what is gone, so that there are two lines.
+    assert steps_results(ann, "pull") == {"vat": "joined"}
+    assert steps_results(ann, "push") == {"vat": "fast-forward"}
+    ok(bob, "pull")
+    same(ann, bob)
+    assert states(ann) == {"leak": "done", "bobs": "done"}
+    done(ann, "bobs")
+
+
 def test_row59_a_joined_ledger_can_be_purged_and_pushed(team):
     """The notes have the shape of what they stand for."""
     ann, hub, bob = team
