@@ -301,6 +301,6 @@ def test_row59_pushes_of_one_clone_at_once_make_one_form(scene):
         assert len(there.split()) == count
     new = scene.place / "new"
     ok(new, "pull")
-    below = ("for-each-ref", "--format=%(refname) %(objectname)", "refs/gitcp/s")
-    below = (*below, "refs/gitcp/fx")
+    namespaces = ("refs/gitcp/s", "refs/gitcp/fx")
+    below = ("for-each-ref", "--format=%(refname) %(objectname)", *namespaces)
     assert git(new, *below) == git(knows, *below)
