@@ -19,6 +19,7 @@ _KEPT = frozenset(
     {
         "GIT_ASKPASS",
         "GIT_CEILING_DIRECTORIES",
+        "GIT_CONFIG_COUNT",
         "GIT_CONFIG_GLOBAL",
         "GIT_CONFIG_NOSYSTEM",
         "GIT_CONFIG_SYSTEM",
@@ -34,6 +35,9 @@ _KEPT = frozenset(
         "GIT_SSL_NO_VERIFY",
     }
 )
+# Settings that a user gives by the environment, as containers of a CI do; what `git -c`
+# hands to its hooks has another name.
+_NUMBERED = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
 _ALWAYS = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
@@ -59,7 +63,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name in _KEPT
+        if not name.startswith("GIT_") or name in _KEPT or name.startswith(_NUMBERED)
     }
     return {**kept, **_ALWAYS, **(extra or {})}
 

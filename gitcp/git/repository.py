@@ -240,7 +240,7 @@ def _refusal(where: Path, said: str) -> Exception:
     if "dubious ownership" in said:
         return UnsupportedRepositoryError(
             f"git does not trust the repository at {where}: somebody else owns it",
-            hint=f"if you trust it: git config --global --add safe.directory {where}",
+            hint=f"if you trust it: {_way_out(said)}",
         )
     if any(
         word in said for word in ("extension", "repository version", "repo version")
@@ -253,6 +253,12 @@ def _refusal(where: Path, said: str) -> Exception:
         f"git cannot read the repository at {where}: {said.splitlines()[-1] if said else '?'}",
         hint="`git status` there may tell more",
     )
+
+
+def _way_out(said: str) -> str:
+    """Returns the command that git names, with the path as git wants to be told it."""
+    named = [line.strip() for line in said.splitlines() if "safe.directory" in line]
+    return named[-1] if named else "see safe.directory in `git help config`"
 
 
 def _check_supported(repository: Repository, object_format: str) -> None:

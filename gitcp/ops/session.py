@@ -1,7 +1,6 @@
 """The Python interface: Store, Session, Branch, Batch (exported by `gitcp`)."""
 
 import json
-import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -117,7 +116,8 @@ class Session:
         given = messages if messages is not None else append
         if given is not None:
             data = b"".join(
-                bytes(_json(message, "a message")) + b"\n" for message in given
+                bytes(_json(message, "a message", any_text=True)) + b"\n"
+                for message in given
             )
             records = (NewRecords(data, whole=messages is not None),)
         return save(
@@ -131,7 +131,9 @@ class Session:
                 records=records,
                 decisions=tuple(decisions),
                 position=None if position is None else _json(position, "the position"),
-                metadata=None if metadata is None else _json(metadata, "the metadata"),
+                metadata=None
+                if metadata is None
+                else _json(dict(metadata), "the metadata"),
                 allow_empty=allow_empty,
             ),
         ).checkpoint
@@ -319,29 +321,21 @@ class Batch(Generic[T]):
         )
 
 
-def _finite(value: Any) -> bool:
-    """Whether every number is finite; msgspec would write null for others."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    if isinstance(value, Mapping):
-        return all(map(_finite, value.values()))
-    if isinstance(value, list | tuple | set | frozenset):
-        return all(map(_finite, value))
-    return True
-
-
-def _json(value: Any, what: str) -> msgspec.Raw:
+def _json(value: Any, what: str, *, any_text: bool = False) -> msgspec.Raw:
     try:
+        # Also tells what is no JSON: msgspec writes bytes, dates and sets as text or
+        # lists, and what comes back would be something else than what was saved.
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
         try:
-            raw = msgspec.json.encode(value)
-        except UnicodeEncodeError:
+            return msgspec.Raw(msgspec.json.encode(value))
+        except UnicodeEncodeError as exc:
             # Lone surrogates, as output of programs decoded by Python has them.
-            raw = json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
-        if b"null" in raw and not _finite(value):
+            if any_text:
+                return msgspec.Raw(text.encode())
             raise UsageError(
-                f"{what} holds a number that is not finite", hint="JSON has none"
-            )
-        return msgspec.Raw(raw)
+                f"{what} holds text that is not valid Unicode: {exc.object!a}",
+                hint="a file name can be kept as os.fsencode(name).hex()",
+            ) from exc
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as exc:
         raise UsageError(
             f"{what} is not JSON: {exc}", hint="use dicts, lists, text"

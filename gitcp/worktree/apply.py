@@ -34,6 +34,7 @@ from gitcp.worktree.scan import TEMPORARY
 Stream = Callable[[bytes], Iterator[bytes]]
 
 _CHANGED = "changed meanwhile"
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 _X = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
@@ -161,7 +162,8 @@ def _carry_out(root: Root, step: Step, stream: Stream, token: str) -> str | None
         raise ValueError(f"a step without a result: {step.action}")
     fd = root.make_directory(step.path.rpartition(b"/")[0])
     name = step.path.rpartition(b"/")[2]
-    if step.action == CHMOD:
+    # Through a hard link the mode of another file would change, here or elsewhere.
+    if step.action == CHMOD and not _is_shared(root, step.path):
         _change_mode(root, step.path, step.after)
         return None
     temporary = TEMPORARY + token.encode()
@@ -202,7 +204,7 @@ def _place(directory: int, temporary: bytes, name: bytes, *, replace: bool) -> b
             return False
         except OSError as exc:
             # Some file systems have no hard links.
-            if exc.errno not in {errno.EPERM, errno.ENOTSUP, errno.EMLINK}:
+            if exc.errno not in _NO_LINKS:
                 raise
         else:
             os.unlink(temporary, dir_fd=directory)
@@ -249,6 +251,11 @@ def _with_mode(permissions: int, mode: int) -> int:
     if mode == EXECUTABLE:
         return permissions | (permissions & 0o444) >> 2 | stat.S_IXUSR
     return permissions & ~_X
+
+
+def _is_shared(root: Root, path: bytes) -> bool:
+    found = root.lstat(path)
+    return found is not None and found.st_nlink > 1
 
 
 def _change_mode(root: Root, path: bytes, entry: Entry) -> None:

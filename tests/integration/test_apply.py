@@ -126,6 +126,23 @@ def test_permissions_beyond_the_exec_bit_stay(repo: Path):
     assert (repo / "bin/run").stat().st_mode & 0o777 == 0o750
 
 
+def test_a_hard_link_leads_nowhere(repo: Path, tmp_path: Path):
+    write_files(repo, {"a": b"both", "b": b"other"})
+    one = capture(repo)
+    outside = tmp_path / "outside"
+    outside.write_bytes(b"both")
+    for name in ("a", "b"):
+        (repo / name).unlink()
+        (repo / name).hardlink_to(outside)
+    outside.chmod(0o755)
+    two = capture(repo)
+    assert apply(repo, between(repo, two, one)) == []
+    assert capture(repo).tree == one.tree
+    assert (outside.read_bytes(), outside.stat().st_mode & 0o777) == (b"both", 0o755)
+    apply(repo, between(repo, capture(repo), two))
+    assert capture(repo).tree == two.tree
+
+
 @pytest.mark.parametrize("tracked", [True, False])
 def test_row42_a_linked_directory_leads_nowhere(
     repo: Path, tmp_path: Path, tracked: bool

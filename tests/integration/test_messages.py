@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
+from datetime import UTC
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -166,10 +169,31 @@ def test_python_gets_the_values(repo):
     assert more.messages() == [*messages, {"last": True}]
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("nan"), object(), {1, object()}])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(float("inf"), float("nan"), object(), {1, object()}),
+        # What would come back as text, or as a list.
+        *(b"bytes", {1}, Decimal("1.10"), datetime.datetime(2026, 1, 1, tzinfo=UTC)),
+    ],
+    ids=["inf", "nan", "object", "objects", "bytes", "set", "decimal", "date"],
+)
 def test_python_refuses_what_is_not_json(repo, value):
+    session = gitcp.open(repo).session("py")
     with pytest.raises(gitcp.UsageError):
-        gitcp.open(repo).session("py").save(messages=[{"x": [value, None]}])
+        session.save(messages=[{"x": [value, None]}])
+    with pytest.raises(gitcp.UsageError):
+        session.save(position=[value])
+    assert gitcp.open(repo).sessions() == []
+
+
+def test_a_position_of_no_unicode_is_refused_in_words(repo):
+    session = gitcp.open(repo).session("py")
+    name = os.fsdecode(b"\xff.csv")
+    with pytest.raises(gitcp.UsageError, match="not valid Unicode"):
+        session.save(position={"file": name})
+    with pytest.raises(gitcp.UsageError, match="not valid Unicode"):
+        session.save(metadata={"file": name})
     assert gitcp.open(repo).sessions() == []
 
 

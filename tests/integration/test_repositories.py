@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.clones import make_hub
 from tests.support.gitrepo import (
     Env,
     Executable,
@@ -236,6 +237,33 @@ def test_row36_git_directory_elsewhere(tmp_path):
     git(top, "init", "-q", "--separate-git-dir", tmp_path / "elsewhere.git")
     round_trip(top)
     assert (tmp_path / "elsewhere.git" / "gitcp").is_dir()
+
+
+def test_settings_of_the_environment_are_git_settings(repo):
+    """As a container of a CI trusts a directory, or says where a proxy is."""
+    write_files(repo, {"large": b"12345"})
+    given = {
+        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_KEY_0": "gitcp.maxFileSize",
+        "GIT_CONFIG_VALUE_0": "4",
+        "GIT_CONFIG_KEY_1": "core.excludesFile",
+        "GIT_CONFIG_VALUE_1": "/dev/null",
+    }
+    ok(repo, "save", env=given)
+    assert {"path": "large", "reason": "too-large"} in ok(repo, "show")["skipped"]
+    hub = make_hub(repo.parent)
+    git(repo, "remote", "add", "origin", hub)
+    assert ok(repo, "push", env=given)["branches"][0]["result"] == "created"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
+def test_who_does_not_own_it_is_told_which_directory_to_trust(tmp_path):
+    top = make_repo(tmp_path / "theirs", {"f": b"1"})
+    for path in (top, *top.rglob("*")):
+        os.chown(path, 65534, 65534)
+    said = refused(top, "save", exit=17)
+    assert said.rstrip().endswith(f"git config --global --add safe.directory {top}")
+    assert not (top / ".git" / "gitcp").exists()
 
 
 @pytest.mark.parametrize(
