@@ -60,6 +60,17 @@ def find(repository: Repository, given: str) -> str:
     return given
 
 
+def addresses(repository: Repository, remote: str) -> list[str]:
+    """Returns where a push to a remote goes, if that is elsewhere than a fetch; or it.
+
+    There may be several: git sends to all of them.
+    """
+    section = f"remote.{remote.lower()}"
+    urls = repository.config.get(f"{section}.url", [])
+    given = repository.config.get(f"{section}.pushurl", [])
+    return given or (urls if len(urls) > 1 else [remote])
+
+
 class RefusedError(TransferError):
     """git would not take what came."""
 
@@ -76,10 +87,11 @@ def advertised(
     remote: str,
     prefixes: Sequence[str],
     *,
+    address: str | None = None,
     limits: Limits,
     interactive: bool = False,
 ) -> Advertised:
-    """Asks a remote for its refs below some prefixes.
+    """Asks a remote for its refs below some prefixes, at another `address` if need be.
 
     Raises:
         TransferError: it cannot be reached, or says what is no list of refs.
@@ -87,7 +99,7 @@ def advertised(
     place = repository.top or repository.git_dir
     ended = transport.run(
         [
-            *("ls-remote", "--refs", "--symref", "--", remote),
+            *("ls-remote", "--refs", "--symref", "--", address or remote),
             *(f"{prefix}*" for prefix in prefixes),
         ],
         cwd=place,

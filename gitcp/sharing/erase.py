@@ -17,6 +17,10 @@ _RUN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 _PADDING = ord("=")
 _STRAY = re.compile(rb"\\+(?=\[purged:)")
 _LINE_END = rb"(?:[ \t]*(?:\r?\n|\r|\\+[nr])[ \t]*)+"
+# A tool that highlights what it found colours the first letters of a value, say.
+_STEER = rb"(?:(?:\x1b|\\+u001[bB])\[[0-9;:?]*[A-Za-z])*"
+# Where base64 goes on in the next line.
+_BREAK = rb"(?:(?:[\r\n]|\\+[nr]){1,2}[ \t]*)?"
 _DEEPEST = 6
 _HEX = frozenset("0123456789abcdefABCDEF")
 # The last digits of an escape are no beginning of a value.
@@ -89,6 +93,8 @@ def _forms(value: bytes, marker: str) -> Iterator[_Rule]:
         yield _Rule(re.compile(re.escape(quoted)), narrow)
     for core in cores(value):
         yield _Rule(re.compile(_either(core)), narrow, run=True)
+        for twice in cores(core):
+            yield _Rule(re.compile(_either(twice)), narrow, run=True)
     for encoding in ("utf-16-le", "utf-16-be"):
         wide = value.decode("utf-8", "replace").encode(encoding)
         yield _Rule(re.compile(re.escape(wide)), marker.encode(encoding))
@@ -142,15 +148,15 @@ def cores(value: bytes) -> Sequence[bytes]:
 
 
 def _either(core: bytes) -> bytes:
-    escaped = re.escape(core)
-    return escaped.replace(b"\\+", b"[+-]").replace(b"/", b"[/_]")
+    either = {ord("+"): b"[+-]", ord("/"): b"[/_]"}
+    return _BREAK.join(either.get(one, bytes([one])) for one in core)
 
 
 def _escaped(value: bytes) -> bytes:
     text = value.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
     text = text.replace("\r", "\n").strip("\n")
     inside = _NOT_IN_ESCAPE if text[:1] in _HEX else b""
-    return inside + b"".join(
+    return inside + _STEER.join(
         _backslashes(len(part)) if part.startswith("\\") else _character(part)
         for part in re.findall(r"\\+|[^\\]", text)
     )

@@ -64,7 +64,7 @@ def look(
     """
     scan: Scanner | None = None
     known: Clean | None = None
-    hits: dict[bytes, list[Hit]] = {}
+    hits: dict[tuple[bytes, bool], list[Hit]] = {}
     found: dict[str, tuple[str, list[Place]]] = {}
     named: dict[bytes, str] = {}
     count = 0
@@ -72,20 +72,22 @@ def look(
         if scan is None or known is None:
             scan = scanner()
             known = clean(scan)
+        # There more counts than elsewhere: what was clean by another name may not be.
+        strict = dotenv.is_dotenv(piece.path)
         if piece.oid is None:
             new = scan.scan([piece.text])
-        elif piece.oid in known:
+        elif piece.oid in known and not strict:
             continue
-        elif piece.oid in hits:
-            new = hits[piece.oid]
+        elif (piece.oid, strict) in hits:
+            new = hits[piece.oid, strict]
         else:
             new = scan.scan(repository.objects.stream(piece.oid), piece.path)
             count += 1
             if progress is not None:
                 progress(count)
             if new:
-                hits[piece.oid] = new
-            elif not dotenv.is_dotenv(piece.path):
+                hits[piece.oid, strict] = new
+            elif not strict:
                 known.add(piece.oid)
         for hit in new:
             _, places = found.setdefault(hit.fingerprint, (hit.rule, []))

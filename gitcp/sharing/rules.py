@@ -110,6 +110,7 @@ _DIGIT = re.compile(rb"\d")
 _LONG_RUN = 1_024
 _LONGEST_TOKEN = 2_048
 _WORD = re.compile(rb"[A-Za-z0-9_]")
+_PERCENT = re.compile(rb"%[0-9A-Fa-f]{2}")
 
 _URL = re.compile(
     rb"[a-zA-Z][a-zA-Z0-9+.-]{1,20}://"
@@ -209,7 +210,10 @@ def _tokens_in(data: bytes, start: int, end: int) -> Iterator[Match]:
 
 
 def _inside_word(data: bytes, at: int) -> bool:
-    return at > 0 and _WORD.match(data, at - 1) is not None
+    if at == 0 or _WORD.match(data, at - 1) is None:
+        return False
+    # `%3D` is an equals sign in a URL, and no word.
+    return _PERCENT.match(data, max(at - 3, 0), at) is None
 
 
 def _keys(data: bytes) -> Iterator[Match]:

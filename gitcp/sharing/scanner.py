@@ -5,16 +5,19 @@ import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from gitcp.sharing import dotenv, judge, rules, views
 
 # Raised whenever a rule changes: what was found clean before is looked at again.
-VERSION = 2
+VERSION = 3
 _WINDOW = 4 * 1024 * 1024
 _OVERLAP = 64 * 1024
 _FINGERPRINT = 12
+# A file of credentials in base64, in one of secrets in base64.
+_DEEPEST = 2
 
 Extra = Callable[[bytes], Iterable[rules.Match]]
 
@@ -90,13 +93,25 @@ class Scanner:
             for value, at in dotenv.values(data):
                 yield rules.Match("env-file", value, at), _line(data, at)
         yield from self._text(data, binary=binary)
-        if binary:
-            return
-        for at, _, text in views.encoded(data):
-            for match, _ in self._text(text, binary=False):
-                yield match, _line(data, at)
-        for view in views.unescaped(data):
-            yield from self._text(view, binary=False)
+        if not binary:
+            yield from self._inside(data, _DEEPEST)
+
+    def _inside(self, data: bytes, depth: int) -> Iterator[tuple[rules.Match, int]]:
+        """Yields what a text holds escaped, coloured or encoded; `depth` base64 in base64."""
+        for number, view in enumerate(chain([data], views.unescaped(data))):
+            if number:
+                yield from self._text(view, binary=False)
+            plain = views.uncoloured(view)
+            if plain is not None:
+                yield from self._text(plain, binary=False)
+            # What lies in one line has no escapes: it was seen in the text itself.
+            runs = views.wrapped(view) if number else views.encoded(view)
+            for at, text in runs if depth else ():
+                hidden = chain(
+                    self._text(text, binary=False), self._inside(text, depth - 1)
+                )
+                for match, _ in hidden:
+                    yield match, _line(view, at)
 
     def _text(self, data: bytes, *, binary: bool) -> Iterator[tuple[rules.Match, int]]:
         for needle, value in self._needles.items():

@@ -18,10 +18,23 @@ _ESCAPE = re.compile(
 # A line end that was an escape is no line of the file: lines are counted by `\n`.
 _CONTROL = {b"n": b"\r", b"r": b"\r", b"t": b"\t", b"b": b" ", b"f": b"\r"}
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{32,}={0,2}")
+# As `base64` and mail have it: full lines, all but the last. Undone, `\n` is `\r` here.
+_WRAPPED = re.compile(
+    rb"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{48,128}"
+    rb"(?:[\r\n]{1,2}[ \t]*[A-Za-z0-9+/]{4,128}(?![A-Za-z0-9+/]))+={0,2}"
+)
+_BLANK = b" \t\r\n"
+# What colours a terminal, or moves about in it.
+_STEERS = re.compile(
+    rb"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]{0,300}(?:\x07|\x1b\\))"
+)
 _PROBE = 64
 _PRINTABLE = frozenset(range(32, 127)) | {9, 10, 13}
 _PLAIN = 0.95
 _NUL_PROBE = 8_000
+_PROBE_WIDE = 512
+_FEW = 8
+_WIDE = 0.9
 _MARKS = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 
@@ -35,7 +48,18 @@ def text_of(data: bytes) -> bytes:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data[2:].decode(encoding, "replace").encode("utf-8", "replace")
+    probe = data[:_PROBE_WIDE]
+    for first, (_, encoding) in zip((1, 0), _MARKS, strict=True):
+        # Without a mark, or in the middle of a large file: every other byte is NUL.
+        high, low = probe[first::2], probe[1 - first :: 2]
+        if len(high) >= _FEW and high.count(0) >= _WIDE * len(high) and 0 not in low:
+            return data.decode(encoding, "replace").encode("utf-8", "replace")
     return data
+
+
+def uncoloured(data: bytes) -> bytes | None:
+    """Returns a text without what steers a terminal; None where nothing does."""
+    return _STEERS.sub(b"", data) if b"\x1b" in data else None
 
 
 def unescaped(data: bytes) -> Iterator[bytes]:
@@ -63,15 +87,35 @@ def _undo(match: re.Match[bytes]) -> bytes:
     return text.replace("\n", "\r").encode("utf-8", "replace")
 
 
-def encoded(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yields where base64 of a text lies, its bytes, and the text."""
-    for match in _BASE64.finditer(data):
-        run = match[0]
-        if not _opens_text(run):
-            continue
+def encoded(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yields where base64 of a text lies, and the text."""
+    at = 0
+    for match in _WRAPPED.finditer(data):
+        texts = list(_read(match.start(), match[0].translate(None, _BLANK)))
+        if texts:
+            # By itself a line of it would show the half of something.
+            yield from _within(data, at, match.start())
+            yield from texts
+            at = match.end()
+    yield from _within(data, at, len(data))
+
+
+def wrapped(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yields what `encoded` does, of base64 over several lines only."""
+    for match in _WRAPPED.finditer(data):
+        yield from _read(match.start(), match[0].translate(None, _BLANK))
+
+
+def _within(data: bytes, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    for match in _BASE64.finditer(data, start, end):
+        yield from _read(match.start(), match[0])
+
+
+def _read(at: int, run: bytes) -> Iterator[tuple[int, bytes]]:
+    if _opens_text(run):
         text = _decoded(run)
         if text is not None and _is_text(text):
-            yield match.start(), run, text
+            yield at, text
 
 
 def _opens_text(run: bytes) -> bool:

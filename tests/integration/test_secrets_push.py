@@ -158,6 +158,20 @@ def test_what_was_found_clean_is_not_read_again(shared, monkeypatch):
     assert ok(shared, "scan")["scanned"] == first["scanned"]
 
 
+def test_what_was_clean_by_another_name_is_looked_at_as_an_env_file(shared):
+    """The values are not known from the files here, as it is gone by then."""
+    write_files(shared, {"settings.txt": b"SIGNING_SALT=horse-Battery7staple\n"})
+    ok(shared, "save")
+    (shared / "settings.txt").rename(shared / "prod.env")
+    ok(shared, "save")
+    (shared / "prod.env").unlink()
+    ok(shared, "save")
+    (secret,) = refused(shared)
+    assert [place["path"] for place in secret["places"]] == ["prod.env"]
+    assert ok(shared, "purge", secret["fingerprint"], "--yes")["checkpoints"]
+    ok(shared, "push")
+
+
 def test_a_project_the_remote_never_saw_is_looked_through_whole(shared, tmp_path):
     write_files(shared, {"old.ini": secrets31()["github"][1].encode()})
     run_git(shared, "add", "--all")
@@ -181,3 +195,63 @@ def test_scan_exits_with_24_and_names_what_it_found(shared):
     done = invoke(shared, "scan", "--json")
     assert done.returncode == 24
     assert json.loads(done.stdout)["secrets"][0]["rule"] == "npm-token"
+
+
+@pytest.fixture
+def told(shared):
+    """A project with a secret in its history that its remote has already."""
+    write_files(shared, {"conf.ini": secrets31()["github"][1].encode()})
+    run_git(shared, "add", ".")
+    run_git(shared, "commit", "-qm", "leak")
+    run_git(shared, "rm", "-q", "conf.ini")
+    run_git(shared, "commit", "-qm", "gone")
+    run_git(shared, "push", "-q", "origin", "main")
+    ok(shared, "save")
+    ok(shared, "push")
+    run_git(shared.parent, "init", "--quiet", "--bare", "public.git")
+    return shared
+
+
+def leaves_for(repo, public):
+    """The places of what a push to another address is refused for."""
+    done = invoke(repo, "push", "--json")
+    assert done.returncode == 24, done
+    assert git_line(public, "count-objects") == "0 objects, 0 kilobytes"
+    (secret,) = json.loads(done.stderr.splitlines()[-1])["error"]["secrets"]
+    return [(place["kind"], place["path"]) for place in secret["places"]]
+
+
+def test_what_a_remote_had_by_another_address_is_not_what_this_one_has(told):
+    """`origin/main` still says what the old address had."""
+    public = told.parent / "public.git"
+    run_git(told, "remote", "set-url", "origin", str(public))
+    assert leaves_for(told, public) == [("file", "conf.ini")]
+    run_git(told, "remote", "set-url", "origin", str(told.parent / "r.git"))
+    ok(told, "save", "--allow-empty")
+    ok(told, "push")
+
+
+def test_what_somebody_pushed_to_a_branch_meanwhile_changes_nothing(told, tmp_path):
+    run_git(tmp_path, "clone", "-q", "-b", "main", "r.git", "other")
+    write_files(tmp_path / "other", {"b.txt": b"b\n"})
+    run_git(tmp_path / "other", "add", ".")
+    run_git(tmp_path / "other", "commit", "-qm", "more")
+    run_git(tmp_path / "other", "push", "-q", "origin", "main")
+    ok(told, "save", "-s", "new")
+    ok(told, "push")
+
+
+def test_it_is_the_address_pushed_to_that_counts(told):
+    public = told.parent / "public.git"
+    run_git(told, "remote", "set-url", "--push", "origin", str(public))
+    ok(told, "save", "--allow-empty")
+    assert leaves_for(told, public) == [("file", "conf.ini")]
+    run_git(told, "push", "-q", "origin", "main")
+    assert ok(told, "push")["branches"][0]["result"] == "created"
+    ok(told, "save", "--allow-empty")
+    assert ok(told, "push")["branches"][0]["result"] == "fast-forward"
+    assert ok(told, "push")["branches"][0]["result"] == "up-to-date"
+    tips = [
+        git_line(one, "rev-parse", "refs/gitcp/s/main/main") for one in (told, public)
+    ]
+    assert tips[0] == tips[1]

@@ -153,6 +153,52 @@ def test_a_value_known_for_sure_is_found_however_it_is_written(told):
     assert found(told(CANARY[::-1]), known=[CANARY.encode()]) == []
 
 
+def wrapped(text):
+    """As the program `base64` writes it: 76 letters a line."""
+    words = f"A=1\nGREETING=hello there, this is a line\nTOKEN={text}\nLAST=1\n" * 2
+    return base64.encodebytes(words.encode()).decode()
+
+
+HIDDEN = {
+    "coloured": lambda text: f"token \x1b[31m{text}\x1b[0m",
+    "coloured-json": lambda text: json.dumps({"a": f"token \x1b[1;31m{text}\x1b[0m"}),
+    "coloured-name": lambda text: f"\x1b[36mtoken\x1b[0m=\x1b[33m{text}\x1b[0m",
+    "highlighted": lambda text: f"it: \x1b[01;31m{text[:4]}\x1b[m\x1b[K{text[4:]}",
+    "highlighted-json": lambda text: json.dumps(f"\x1b[31m{text[:4]}\x1b[m{text[4:]}"),
+    "query": lambda text: f"https://example.org/?u=token%3D{text}%26x",
+    "base64-wrapped": wrapped,
+    "base64-wrapped-json": lambda text: json.dumps({"a": json.dumps(wrapped(text))}),
+    "base64-of-json": lambda text: base64.b64encode(
+        json.dumps({"x": json.dumps(f"a\n{text}")}).encode()
+    ).decode(),
+    "base64-twice": lambda text: base64.b64encode(
+        base64.b64encode(f"user:{text}".encode())
+    ).decode(),
+}
+
+
+@pytest.mark.parametrize("told", HIDDEN.values(), ids=HIDDEN)
+def test_a_token_is_found_and_erased_however_tools_write_it(told):
+    value, _ = secrets31()["github"]
+    data = told(value).encode()
+    hits = Scanner(FINGERPRINTS).scan([data])
+    assert [one.value for one in hits] == [value.encode()]
+    left = Eraser([(value.encode(), "0" * 12)]).erased(data)
+    assert b"[purged:" in left
+    assert Scanner(FINGERPRINTS).scan([left]) == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_is_read_without_a_mark_and_far_behind_it(encoding):
+    value, line = secrets31()["db-password"]
+    data = f"one\n{line}\n".encode(encoding)
+    assert [one.value for one in Scanner(FINGERPRINTS).scan([data])] == [value.encode()]
+    large = ("\ufeff" + "a line of text\n" * 200_000 + line).encode(encoding)
+    assert len(large) > 5 << 20
+    (hit,) = Scanner(FINGERPRINTS).scan([large])
+    assert hit.value == value.encode()
+
+
 def test_a_known_value_is_found_in_utf16_and_across_windows():
     known = [CANARY.encode()]
     assert found(f"\ufeff{CANARY}".encode("utf-16-le"), known=known)

@@ -17,7 +17,7 @@ from gitcp.ops.sharing import forms, ledgers
 from gitcp.ops.sharing.scan import scanner_of
 from gitcp.ops.upkeep.gc import journals
 from gitcp.ops.workspace import Workspace
-from gitcp.sharing import memory, outgoing
+from gitcp.sharing import dotenv, memory, outgoing
 from gitcp.sharing.erase import SHORTEST, Eraser
 from gitcp.sharing.purge import Purger
 from gitcp.sharing.purge_steps import clean
@@ -190,7 +190,10 @@ def _values(
     commits = outgoing.commits(repository, tips, remote=outgoing.ANY)
     for piece in outgoing.pieces(repository, commits):
         key = piece.oid or piece.text, piece.path
-        if (piece.oid is not None and piece.oid in clean) or key in looked:
+        # In an `.env` file more counts than in others.
+        strict = dotenv.is_dotenv(piece.path)
+        known = piece.oid is not None and piece.oid in clean and not strict
+        if known or key in looked:
             continue
         looked.add(key)
         for hit in _hits(repository.objects, scan, piece):

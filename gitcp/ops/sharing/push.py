@@ -29,6 +29,7 @@ from gitcp.sharing.validate import Key, branch_key
 
 _TRIES = 30
 _LONGEST_PAUSE = 1.0
+_HEADS = "refs/heads/"
 # Up to so many sessions the remote is asked for theirs only.
 _NAMED = 50
 # What a server says when somebody else was faster, or holds the lock right now.
@@ -162,6 +163,9 @@ class _Push:
         self._limits = limits_of(workspace.settings.sharing)
         self._scanned: set[str] = set()
         self._there_then: dict[str, str] = {}
+        self._addresses = remotes.addresses(workspace.repository, remote)
+        # What the other side has, by what it says of itself at this moment.
+        self._known: frozenset[str] = frozenset()
         self._replaces = pruned or sending.anew
         self._decider = Decider(workspace, remote, sending, pruned=pruned)
 
@@ -187,7 +191,7 @@ class _Push:
             outgoing = Outgoing(
                 self._remote,
                 tuple(one for one in updates.values() if one.new not in self._scanned),
-                tuple(sorted(set(there.values()))),
+                tuple(sorted(self._known)),
             )
             # The one place where what leaves is looked at; nothing has been sent yet.
             self._scan(self._workspace, outgoing)
@@ -264,13 +268,18 @@ class _Push:
         if len(sessions) <= _NAMED:
             below = [f"{layout.SESSIONS}{session}/" for session in sorted(sessions)]
             below += [layout.EFFECTS + session for session in sorted(sessions)]
-        found = remotes.advertised(
-            self._workspace.repository,
-            self._remote,
-            below,
-            limits=self._limits,
-            interactive=self._interactive,
-        ).refs
+        asked = [
+            remotes.advertised(
+                self._workspace.repository,
+                self._remote,
+                [*below, _HEADS],
+                address=address,
+                limits=self._limits,
+                interactive=self._interactive,
+            ).refs
+            for address in self._addresses
+        ]
+        found = asked[0]
         keys = {
             ref: key
             for ref in found
@@ -281,7 +290,34 @@ class _Push:
         keys |= {ref: key for ref, key in steps.items() if ref in found}
         # From here on an encrypted tip is what it stands for, where that is known.
         plain = self._sending.seen({key: found[ref] for ref, key in keys.items()})
-        return {ref: plain[key] for ref, key in keys.items()}
+        there = {ref: plain[key] for ref, key in keys.items()}
+        everywhere = {
+            oid
+            for ref, oid in there.items()
+            if all(other.get(ref) == found[ref] for other in asked)
+        }
+        heads = frozenset.intersection(*map(self._history, asked))
+        self._known = heads | everywhere
+        return there
+
+    def _history(self, advertised: Mapping[str, str]) -> frozenset[str]:
+        """Returns commits of the project that a remote has, by the branches it has.
+
+        A remote-tracking branch alone tells nothing: the address may be another since.
+        """
+        exists = self._workspace.repository.objects.exists
+        tracked = f"refs/remotes/{self._remote}/"
+        seen = self._workspace.repository.refs.list(tracked)
+        found = set()
+        for ref, oid in advertised.items():
+            if not ref.startswith(_HEADS):
+                continue
+            if exists(bytes.fromhex(oid)):
+                found.add(oid)
+            elif before := seen.get(tracked + ref.removeprefix(_HEADS)):
+                # It went on there: what was seen of it is below.
+                found.add(before)
+        return frozenset(found)
 
     def _remember(self, tips: Mapping[Key, str], done: Mapping[Key, Pushed]) -> None:
         """Notes what the remote has now, as a pull would."""

@@ -87,8 +87,6 @@ class Gate:
             [update.new for update in leaving.updates],
             f"the push to {leaving.remote}",
             known=leaving.known,
-            # Of an address nothing is known but what it says of itself.
-            remote=leaving.remote if "://" not in leaving.remote else None,
         )
 
     def look(
