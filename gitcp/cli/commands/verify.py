@@ -24,7 +24,8 @@ from gitcp.ops.workspace import Workspace
 @click.option(
     "--lost",
     is_flag=True,
-    help="List branches whose refs have gone; with --repair, put them back",
+    help="List branches, and ledgers of steps, whose refs have gone; with --repair, put"
+    " them back",
 )
 def verify_command(
     out: Output, branches: tuple[str, ...], mend: bool, lost: bool
