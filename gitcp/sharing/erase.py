@@ -15,6 +15,7 @@ _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _CORE = 10
 _RUN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-")
 _PADDING = ord("=")
+_NEWLINE = ord("\n")
 _STRAY = re.compile(rb"\\+(?=\[purged:)")
 _LINE_END = rb"(?:[ \t]*(?:\r?\n|\r|\\+[nr])[ \t]*)+"
 # A tool that highlights what it found colours the first letters of a value, say.
@@ -65,6 +66,21 @@ class Eraser:
             data = replace(data, rule)
         return data
 
+    def covered(self, data: bytes) -> bytes:
+        """Returns the bytes with as many others in the place of the values.
+
+        For what counts its own lengths; lines stay lines. Of base64 only goes what is the
+        value's for certain: what stands beside it may be a length.
+        """
+        for rule in self._rules:
+            pieces = []
+            at = 0
+            for start, end in _spans(data, rule._replace(run=False)):
+                pieces += [data[at:start], _cover(data[start:end], rule.marker)]
+                at = end
+            data = b"".join([*pieces, data[at:]]) if pieces else data
+        return data
+
     def records(self, data: bytes) -> bytes:
         """Returns lines of JSON without the values; what was JSON stays JSON."""
         if self.erased(data) == data:
@@ -108,19 +124,33 @@ def _without_runs(data: bytes, rule: _Rule) -> bytes:
     """Returns a text without the base64 that holds a value: no rest of it is left."""
     pieces = []
     at = 0
+    for start, end in _spans(data, rule):
+        pieces += [data[at:start], rule.marker]
+        at = end
+    return b"".join([*pieces, data[at:]]) if pieces else data
+
+
+def _spans(data: bytes, rule: _Rule) -> Iterator[tuple[int, int]]:
+    """Yields where a value stands: of base64 where the whole run does."""
+    at = 0
     for match in rule.pattern.finditer(data):
         if match.start() < at:
             continue
         start, end = match.span()
-        while start > at and data[start - 1] in _RUN:
+        while rule.run and start > at and data[start - 1] in _RUN:
             start -= 1
-        while end < len(data) and data[end] in _RUN:
+        while rule.run and end < len(data) and data[end] in _RUN:
             end += 1
-        while end < len(data) and data[end] == _PADDING:
+        while rule.run and end < len(data) and data[end] == _PADDING:
             end += 1
-        pieces += [data[at:start], rule.marker]
+        yield start, end
         at = end
-    return b"".join([*pieces, data[at:]]) if pieces else data
+
+
+def _cover(taken: bytes, marker: bytes) -> bytes:
+    made = marker * (len(taken) // len(marker) + 1)
+    pairs = zip(taken, made, strict=False)
+    return bytes(old if old == _NEWLINE else new for old, new in pairs)
 
 
 def _is_json(line: bytes) -> bool:

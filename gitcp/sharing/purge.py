@@ -1,6 +1,6 @@
 """A checkpoint without what is to go: new blobs, trees, totals and message; same id."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -14,6 +14,7 @@ from gitcp.format.tree import DIRECTORY, FILE, GITLINK, Entry
 from gitcp.git.transaction import Transaction
 from gitcp.names import decode, encode
 from gitcp.sharing.erase import Eraser
+from gitcp.sharing.purge_graph import cover_event
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.origin import Seals
@@ -21,6 +22,14 @@ from gitcp.store.rewrite import AS_IT_IS, Kept
 
 REASON = "purged"
 _LABEL = b"Gitcp-Label: "
+
+
+_How = Callable[[Eraser, bytes], bytes]
+
+
+def _of_log(kind: str) -> _How:
+    """Returns how values go from the segments of a log."""
+    return Eraser.covered if kind == layout.GRAPH else Eraser.records
 
 
 class Purger:
@@ -41,7 +50,7 @@ class Purger:
         self._seals = seals
         self._eraser = eraser
         self._paths = frozenset(paths)
-        self._blobs: dict[tuple[bytes, bool], bytes] = {}
+        self._blobs: dict[tuple[bytes, _How], bytes] = {}
         self._trees: dict[tuple[bytes, bytes], bytes | None] = {}
         self._chains: dict[LogName, list[tuple[bytes, str, int, int]]] = {}
         # Blobs of this transaction can be read once they are stored, and not before.
@@ -111,9 +120,7 @@ class Purger:
 
     # --- files ---------------------------------------------------------------------
 
-    def _entries(
-        self, entries: tree.Tree, prefix: bytes, *, records: bool = False
-    ) -> dict[bytes, Entry]:
+    def _entries(self, entries: tree.Tree, prefix: bytes) -> dict[bytes, Entry]:
         made: dict[bytes, Entry] = {}
         for name, entry in entries.items():
             path = prefix + name
@@ -121,23 +128,23 @@ class Purger:
                 self.gone |= self._all_below(entry)
                 self.files.add(path)
                 continue
-            new = self._entry(entry, path, records=records)
+            new = self._entry(entry, path)
             if new is not None:
                 made[self._name(name)] = new
             if new is not None and new.oid != entry.oid and entry.mode != DIRECTORY:
                 self.files.add(path)
         return made
 
-    def _entry(self, entry: Entry, path: bytes, *, records: bool) -> Entry | None:
+    def _entry(self, entry: Entry, path: bytes) -> Entry | None:
         if entry.mode == GITLINK:
             return entry
         if entry.mode != DIRECTORY:
-            return Entry(entry.mode, self._blob(entry.oid, records=records))
+            return Entry(entry.mode, self._blob(entry.oid, Eraser.erased))
         # Without paths to take out it does not matter where a tree lies.
         key = entry.oid, path if self._below(path) else b""
         if key not in self._trees:
             before = self._objects.tree(entry.oid)
-            after = self._entries(before, path + b"/", records=records)
+            after = self._entries(before, path + b"/")
             if after == before:
                 self._trees[key] = entry.oid
             else:
@@ -160,13 +167,13 @@ class Purger:
     def _name(self, name: bytes) -> bytes:
         return self._eraser.erased(name) if self._eraser is not None else name
 
-    def _blob(self, oid: bytes, *, records: bool) -> bytes:
+    def _blob(self, oid: bytes, how: "_How") -> bytes:
         if self._eraser is None:
             return oid
-        key = oid, records
+        key = oid, how
         if key not in self._blobs:
             data = self._objects.blob(oid)
-            made = self._eraser.records(data) if records else self._eraser.erased(data)
+            made = how(self._eraser, data)
             if made == data:
                 self._blobs[key] = oid
             else:
@@ -187,8 +194,8 @@ class Purger:
 
     def _own(self, name: bytes, entry: Entry) -> Entry:
         # Each entry of the list of empty directories ends with NUL: nothing crosses it.
-        del name
-        return Entry(entry.mode, self._blob(entry.oid, records=False))
+        how = {layout.EVENT: cover_event, layout.WRITES: Eraser.covered}
+        return Entry(entry.mode, self._blob(entry.oid, how.get(name, Eraser.erased)))
 
     def _same(self, inner: tree.Tree) -> bool:
         return all(
@@ -257,7 +264,7 @@ class Purger:
         for path, entry in tree.walk(source, self._objects.tree):
             if path == layout.META:
                 continue
-            made = self._blob(entry.oid, records=True)
+            made = self._blob(entry.oid, _of_log(kind.decode()))
             if made != entry.oid:
                 changes[prefix + path] = Entry(entry.mode, made)
         if not changes:
@@ -297,7 +304,8 @@ class Purger:
                 known[-1] if known else (b"", log.EMPTY_DIGEST, 0, 0)
             )
             data = self._objects.blob(oid)
-            made = self._eraser.records(data) if self._eraser is not None else data
+            how = _of_log(name.log)
+            made = how(self._eraser, data) if self._eraser is not None else data
             known.append(
                 (
                     oid,
