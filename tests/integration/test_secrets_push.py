@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.gitrepo import git as run_git
 from tests.support.gitrepo import git_line, make_repo, write_files
-from tests.support.inprocess import invoke, ok
+from tests.support.inprocess import fails, invoke, ok
 from tests.support.secrets31 import secrets31
 
 CANARY = "k3J9dLq0" + "Xz7Yv3Wn5Bt1"
@@ -255,3 +255,23 @@ def test_it_is_the_address_pushed_to_that_counts(told):
         git_line(one, "rev-parse", "refs/gitcp/s/main/main") for one in (told, public)
     ]
     assert tips[0] == tips[1]
+
+
+def test_of_several_addresses_none_is_left_behind_unsaid(told):
+    """git sends to each; what only one of them has counts for none."""
+    public = told.parent / "public.git"
+    for address in (told.parent / "r.git", public):
+        run_git(told, "config", "--add", "remote.origin.pushurl", str(address))
+    # One has the session, the other has nothing.
+    said = fails(told, 21, "push")
+    assert "several addresses" in said
+    ok(told, "save", "-s", "new")
+    done = invoke(told, "push", "origin", "new", "--json")
+    assert done.returncode == 24, done
+    run_git(told, "push", "-q", str(public), "main", "refs/gitcp/s/main/main")
+    ok(told, "push")
+    tips = [
+        git_line(one, "rev-parse", "refs/gitcp/s/new/main") for one in (told, public)
+    ]
+    assert tips[0] == tips[1]
+    assert ok(told, "push")["branches"][0]["result"] == "up-to-date"

@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from gitcp.errors import NotFoundError
+from gitcp.errors import NotFoundError, TransferError
 from gitcp.format import layout
 from gitcp.git import remote as remotes
 from gitcp.git.remote import Answer, Update
 from gitcp.git.transaction import transaction
 from gitcp.git.transport import Told
-from gitcp.names import check_typed, encode
+from gitcp.names import check_typed, decode, encode
 from gitcp.ops.sharing import ledgers
 from gitcp.ops.sharing.deciding import BEFORE, Decider, Pushed, is_ledger
 from gitcp.ops.sharing.encryption import Sending
@@ -280,6 +280,15 @@ class _Push:
             for address in self._addresses
         ]
         found = asked[0]
+        for sent in tips if len(asked) > 1 else ():
+            ref = ledgers.ref_of(sent)
+            if any(other.get(ref) != found.get(ref) for other in asked):
+                raise TransferError(
+                    f"{self._remote} has several addresses to push to, and they do not"
+                    f" hold the same of {decode(sent[0]) or sent[0]}",
+                    hint="nothing was sent; make a remote of each (`git remote add`), and"
+                    " push to the one that lacks something",
+                )
         keys = {
             ref: key
             for ref in found
