@@ -98,12 +98,16 @@ class Repository:
         )
 
     def start(
-        self, *args: str, environment: Mapping[str, str], feed: bool = False
+        self,
+        *args: str,
+        environment: Mapping[str, str],
+        feed: bool = False,
+        cwd: Path | None = None,
     ) -> process.Process:
-        """Starts git in the work tree; with `feed`, its stdin is a pipe."""
+        """Starts git, in the work tree by default; with `feed`, its stdin is a pipe."""
         return process.start(
             args,
-            cwd=self.top or self.git_dir,
+            cwd=cwd or self.top or self.git_dir,
             env=environment,
             stdin=process.PIPE if feed else process.NOTHING,
         )

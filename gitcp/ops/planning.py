@@ -12,7 +12,7 @@ from gitcp.errors import (
 )
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
-from gitcp.format.tree import GITLINK
+from gitcp.format.tree import GITLINK, ReadTree
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.ops.effects import Behind, arrives, behind
 from gitcp.ops.workspace import Current, Workspace
@@ -21,7 +21,11 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import apply, plan
 from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.files import Root
+from gitcp.worktree.ignored import ignored_at
 from gitcp.worktree.plan import FilePlan, Left, Side
+from gitcp.worktree.scan import IGNORE_FILE, parents
+
+IGNORED = "ignored in the checkpoint"
 
 
 class Plan(NamedTuple):
@@ -207,6 +211,7 @@ def fill_in(
                 hint=f"`gitcp files {wanted.target.id}` lists what it holds",
             )
     steps = make_steps(
+        workspace,
         present,
         target,
         opened,
@@ -221,6 +226,7 @@ def fill_in(
 
 
 def make_steps(
+    workspace: Workspace,
     present: Side,
     target: Side,
     opened: Transaction,
@@ -235,7 +241,7 @@ def make_steps(
         UnsafePathError: the target names a path that must not be written.
     """
     try:
-        return plan.make(
+        made = plan.make(
             present,
             target,
             opened.tree,
@@ -248,6 +254,44 @@ def make_steps(
             f"checkpoint {wanted.target.id} must not be restored: {exc}",
             hint="nothing was changed; `gitcp verify` lists what is wrong with it",
         ) from exc
+    return _spare(workspace, made, wanted, target, opened.tree)
+
+
+def _spare(
+    workspace: Workspace, made: FilePlan, wanted: Plan, target: Side, read: ReadTree
+) -> FilePlan:
+    """Leaves what the checkpoint would not hold in any case: it was ignored then.
+
+    A `.env` that is captured only because an earlier restore took its ignore rule away
+    must not go when the rule comes back.
+    """
+    if not any(step.path.rpartition(b"/")[2] == IGNORE_FILE for step in made.steps):
+        return made
+    made_anew = {step.path for step in made.steps if step.after is not None}
+    in_the_way = {
+        step.path
+        for step in made.steps
+        if step.after is not None and step.action != plan.MAKE_DIR
+    }
+    going = {
+        step.path: step.path + b"/" if step.action == plan.REMOVE_DIR else step.path
+        for step in made.steps
+        if step.after is None
+        and step.path not in made_anew
+        and in_the_way.isdisjoint(parents(step.path))
+    }
+    spared = ignored_at(
+        target.tree,
+        going.values(),
+        read,
+        wanted.target.objects.stream,
+        workspace.repository,
+    )
+    kept = {path for path, name in going.items() if name in spared}
+    steps = tuple(step for step in made.steps if step.path not in kept)
+    # Of a directory with all that is in it one line is enough.
+    tops = [path for path in sorted(kept) if kept.isdisjoint(parents(path))]
+    return FilePlan(steps, (*made.left, *(Left(path, IGNORED) for path in tops)))
 
 
 def check_objects(target: Checkpoint, steps: FilePlan) -> None:

@@ -9,6 +9,7 @@ from gitcp.errors import (
     EffectsStandError,
     NothingToDoError,
     PartialError,
+    StorageError,
     WouldOverwriteError,
 )
 from gitcp.format import tree
@@ -163,7 +164,7 @@ def _finish(
     left: list[Left] = []
     with transaction(workspace.repository) as opened:
         if entry.files:
-            steps = _steps(entry, target, before, opened)
+            steps = _steps(workspace, entry, target, before, opened)
             left = _apply(workspace, entry, steps, steps)
         if entry.files and not entry.paths and not entry.fork:
             # Before the checkpoint: what it says of the ledger includes this.
@@ -191,10 +192,15 @@ def _finish(
 
 
 def _steps(
-    entry: Journal, target: Checkpoint, before: Checkpoint, opened: Transaction
+    workspace: Workspace,
+    entry: Journal,
+    target: Checkpoint,
+    before: Checkpoint,
+    opened: Transaction,
 ) -> FilePlan:
     sparse = frozenset(map(base64.b64decode, entry.sparse))
     return make_steps(
+        workspace,
         side(before),
         side(target),
         opened,
@@ -210,7 +216,14 @@ def _apply(
     with Root(workspace.top) as root:
         apply.clean(root, whole, entry.checkpoint)
         stream = workspace.repository.objects.stream
-        return apply.apply(root, steps, stream, token=entry.checkpoint)
+        try:
+            return apply.apply(root, steps, stream, token=entry.checkpoint)
+        except StorageError as exc:
+            raise StorageError(
+                exc.message,
+                hint=f"{exc.hint}, then `gitcp restore --continue` finishes it;"
+                " `--abort` takes it back",
+            ) from exc
 
 
 def _append(
@@ -333,7 +346,7 @@ def abort(workspace: Workspace) -> Checkpoint:
         left: list[Left] = []
         if entry.files:
             with transaction(workspace.repository) as opened:
-                steps = _steps(entry, target, before, opened)
+                steps = _steps(workspace, entry, target, before, opened)
                 left = _apply(workspace, entry, steps, steps.reversed())
             place = Current(entry.session, entry.branch)
             effects.stayed(workspace.store, place, entry.checkpoint)

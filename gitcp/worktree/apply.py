@@ -53,29 +53,40 @@ def obstacles(root: Root, plan: FilePlan) -> list[Left]:
     for step in plan.steps:
         if step.after is None:
             continue
-        for above in _ancestors(step.path):
-            if above in seen:
-                continue
-            seen.add(above)
-            there = root.lstat(above)
-            if there is None:
-                break
-            if not files.is_directory(there):
-                if above not in removed:
-                    found[above] = Left(above, "not captured and in the way")
-                break
-            if root.lstat(above + b"/.git") is not None:
-                found[above] = Left(above, "a nested repository is in the way")
-                break
-        there = root.lstat(step.path) if step.before is None else None
-        if there is None or _state(root, step) is _Now.AFTER:
-            continue
-        if files.is_directory(there):
-            for inside in _content(root, step.path, removed):
-                found[inside] = Left(inside, "not captured and in the way")
-        elif step.path not in removed:
-            found[step.path] = Left(step.path, "not captured and in the way")
+        try:
+            for left in _in_the_way(root, step, removed, seen):
+                found[left.path] = left
+        except PermissionError:
+            found[step.path] = Left(step.path, "in a directory that cannot be read")
     return sorted(found.values())
+
+
+def _in_the_way(
+    root: Root, step: Step, removed: set[bytes], seen: set[bytes]
+) -> Iterator[Left]:
+    """Yields what is where a step, or a directory on its way, has to be."""
+    for above in _ancestors(step.path):
+        if above in seen:
+            continue
+        seen.add(above)
+        there = root.lstat(above)
+        if there is None:
+            break
+        if not files.is_directory(there):
+            if above not in removed:
+                yield Left(above, "not captured and in the way")
+            break
+        if root.lstat(above + b"/.git") is not None:
+            yield Left(above, "a nested repository is in the way")
+            break
+    there = root.lstat(step.path) if step.before is None else None
+    if there is None or _state(root, step) is _Now.AFTER:
+        return
+    if files.is_directory(there):
+        for inside in _content(root, step.path, removed):
+            yield Left(inside, "not captured and in the way")
+    elif step.path not in removed:
+        yield Left(step.path, "not captured and in the way")
 
 
 def apply(root: Root, plan: FilePlan, stream: Stream, *, token: str) -> list[Left]:
@@ -103,6 +114,10 @@ def apply(root: Root, plan: FilePlan, stream: Stream, *, token: str) -> list[Lef
                 # Somebody moves directories about while we work.
                 root.forget()
                 problem = _CHANGED
+            except OSError as exc:
+                # The temporary file that it names says nothing to anybody.
+                exc.filename = step.path
+                raise
             again = final.get(step.path) if step.after is None else None
             if problem and again and _state(root, again) is _Now.AFTER:
                 problem = None

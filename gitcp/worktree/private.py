@@ -66,10 +66,10 @@ class PrivateGit:
         """Returns the content of the user's own `info/exclude`."""
         return _content(self._repository.common_dir / "info" / "exclude") or b""
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, top: Path | None = None) -> dict[str, str]:
         return {
             "GIT_DIR": str(self.directory),
-            "GIT_WORK_TREE": str(self._top),
+            "GIT_WORK_TREE": str(top or self._top),
         }
 
     def _settings(self) -> list[str]:
@@ -109,8 +109,11 @@ class PrivateGit:
         )
         return [path for path in out.split(b"\0") if path and path[-1:] != b"/"]
 
-    def ignore_checker(self) -> "IgnoreChecker":
-        """Returns a checker of the ignore rules, backed by one git process."""
+    def ignore_checker(self, top: Path | None = None) -> "IgnoreChecker":
+        """Returns a checker of the ignore rules, backed by one git process.
+
+        Those of the work tree, unless `top` has others.
+        """
         return IgnoreChecker(
             self._repository.start(
                 *self._settings(),
@@ -120,8 +123,9 @@ class PrivateGit:
                 "--verbose",
                 "--non-matching",
                 "--no-index",
-                environment=self._environment(),
+                environment=self._environment(top),
                 feed=True,
+                cwd=top,
             )
         )
 

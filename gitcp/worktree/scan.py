@@ -26,7 +26,7 @@ from gitcp.worktree.read import index_stat, is_quiet
 from gitcp.worktree.state import ScanState, Signature
 
 TEMPORARY = b".gitcp-tmp-"
-_IGNORE_FILE = b".gitignore"
+IGNORE_FILE = b".gitignore"
 # What may have become readable, or small enough, without its directory changing.
 _LOOK_AGAIN = frozenset({"too-large", "unreadable", "changed-while-reading"})
 
@@ -204,7 +204,7 @@ class Scan:
     def _ignore_rules_changed(self) -> bool:
         found = self._found
         if self._unseen_rules or any(
-            path.rpartition(b"/")[2] == _IGNORE_FILE for path in found.look | found.gone
+            path.rpartition(b"/")[2] == IGNORE_FILE for path in found.look | found.gone
         ):
             return True
         for path, signature in self._state.ignore_files.items():
@@ -395,8 +395,8 @@ class Scan:
             state.nested[directory] = None
             return []
         prefix = directory + b"/" if directory else b""
-        if any(child.path == _IGNORE_FILE and child.special for child in listed):
-            self._refuse_pipe(prefix + _IGNORE_FILE)
+        if any(child.path == IGNORE_FILE and child.special for child in listed):
+            self._refuse_pipe(prefix + IGNORE_FILE)
         count = 0
         judged: list[_Child] = []
         for child in listed:
@@ -434,7 +434,7 @@ class Scan:
 
     def _note_ignore_file(self, path: bytes) -> None:
         """An ignore file that is not captured is watched: nothing else shows it."""
-        if path.rpartition(b"/")[2] == _IGNORE_FILE:
+        if path.rpartition(b"/")[2] == IGNORE_FILE:
             found = self._stat(path)
             if found is not None:
                 signature = _settled(found)

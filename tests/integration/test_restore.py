@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import time
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from tests.support.gitrepo import (
     commit_all,
     git,
     git_line,
+    gitcp_argv,
+    gitcp_environment,
     make_repo,
     run_gitcp,
     tree_bytes,
@@ -53,6 +57,38 @@ def test_row41_a_rolled_back_gitignore_does_not_delete_what_it_ignored(repo):
     ok(repo, "restore", "-y", "2")
     ok(repo, "undo", "-y")
     assert (repo / "x.dat").read_bytes() == b"precious"
+
+
+def test_row41_a_rule_that_comes_back_spares_what_it_ignores(repo):
+    write_files(repo, {"sub/a": b"1", "old/x.dat": b"captured"})
+    save(repo)
+    rules = {".gitignore": b".env\n/data/\n*.bak\n", "sub/.gitignore": b"*.tmp\n!a\n"}
+    write_files(repo, {**rules, "new": b"2"})
+    (repo / "old/x.dat").unlink()
+    save(repo)
+    ignored = {".env": b"KEY", "data/deep/b": b"4", "sub/c.tmp": b"5", "é.bak": b"6"}
+    write_files(repo, ignored)
+    (repo / "data/empty").mkdir()
+    before = tree_bytes(repo)
+    ok(repo, "restore", "-y", "1")
+    assert not (repo / "new").exists()
+    # Nothing ignores them now, so they are captured; they must not go all the same.
+    write_files(repo, {"sub/later": b"7"})
+    shown = ok(repo, "restore", "--dry-run", "2")
+    reason = "ignored in the checkpoint"
+    assert [one for one in shown["left"] if one["reason"] == reason] == [
+        {"path": path, "reason": reason}
+        for path in (".env", "data", "sub/c.tmp", "é.bak")
+    ]
+    assert ok(repo, "undo", "-y")["plan"] == shown["plan"]
+    assert tree_bytes(repo) == before
+    assert "sub/later" in {step["path"] for step in shown["plan"]}
+    # What was captured there goes, and what the target has comes, in their place too.
+    (repo / "sub").rename(repo / "moved")
+    write_files(repo, {"sub": b"a file"})
+    save(repo)
+    ok(repo, "restore", "-y", "2")
+    assert tree_bytes(repo)[b"sub/a"] == before[b"sub/a"]
 
 
 def blocked(repo: Path, kind: str) -> None:
@@ -415,9 +451,37 @@ def test_a_directory_that_cannot_be_written(repo, monkeypatch):
             done = invoke(repo, "restore", "-y", "1")
     assert done.returncode == 20, done.stderr
     assert b"Traceback" not in done.stderr
+    assert b"permission denied (" in done.stderr
+    assert b"gitcp-tmp" not in done.stderr
+    assert b"`gitcp restore --continue` finishes it" in done.stderr
     fails(repo, 25, "save")
     assert invoke(repo, "restore", "--continue").returncode == 0
     assert tree_bytes(repo) == first
+
+
+@pytest.mark.skipif(
+    not os.geteuid() and shutil.which("setpriv") is None,
+    reason="root may read everything, and there is no setpriv",
+)
+def test_a_directory_that_cannot_be_read_stops_a_restore(repo):
+    """In a process that must ask for permission, which root need not."""
+    save(repo)
+    write_files(repo, {"README.md": b"2"})
+    (repo / "src").chmod(0)
+    argv = [os.fsdecode(arg) for arg in gitcp_argv("restore", "-y", "1")]
+    drop = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"]
+    done = subprocess.run(
+        argv if os.geteuid() else drop + argv,
+        cwd=repo,
+        env=gitcp_environment(),
+        capture_output=True,
+        check=False,
+    )
+    (repo / "src").chmod(0o755)
+    assert done.returncode == 18, done.stderr
+    assert b"src/pkg/main.py" in done.stderr
+    assert (repo / "README.md").read_bytes() == b"2"
+    assert ok(repo, "restore", "-y", "1")["checkpoint"]["restored_from"]
 
 
 def test_a_damaged_target_is_refused_before_the_first_write(repo):

@@ -1,0 +1,51 @@
+"""What the ignore rules of another state of the files say."""
+
+import os
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from gitcp import durable
+from gitcp.format import tree as trees
+from gitcp.format.tree import EXECUTABLE, FILE, ReadTree
+from gitcp.git.repository import Repository
+from gitcp.worktree.private import PrivateGit
+from gitcp.worktree.scan import IGNORE_FILE, parents
+
+
+def ignored_at(
+    tree: bytes | None,
+    paths: Collection[bytes],
+    read: ReadTree,
+    stream: Callable[[bytes], Iterator[bytes]],
+    repository: Repository,
+) -> set[bytes]:
+    """Returns those of the paths that the rules in a tree ignore.
+
+    Of a directory the path ends with a slash. Rules from outside of the tree, as the
+    user's own, are taken as they are now.
+
+    Raises:
+        StorageError: there is no room for the rules.
+        GitFailedError: git failed.
+    """
+    if not paths:
+        return set()
+    private = PrivateGit(repository, repository.top or repository.git_dir)
+    above = {b"", *(directory for path in paths for directory in parents(path))}
+    with durable.storage("looking at the ignore rules of a checkpoint"):
+        private.prepare()
+        with TemporaryDirectory(dir=private.directory, prefix="rules-") as place:
+            for directory in above:
+                name = directory + b"/" + IGNORE_FILE if directory else IGNORE_FILE
+                entry = trees.lookup(tree, name, read)
+                if entry is None or entry.mode not in {FILE, EXECUTABLE}:
+                    continue
+                file = Path(place, os.fsdecode(name))
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(b"".join(stream(entry.oid)))
+            checker = private.ignore_checker(Path(place))
+            try:
+                return checker.ignored(sorted(paths))
+            finally:
+                checker.close()
