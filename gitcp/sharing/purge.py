@@ -112,6 +112,8 @@ class Purger:
             origin=self._seals.again(found, files_tree, new_logs),
         )
         blob = self._opened.add_blob(manifests.encode_manifest(said))
+        # Where nothing that it tells has changed it is the one that it was.
+        self.gone.discard(blob)
         made[layout.CHECKPOINT] = Entry(FILE, blob)
         left[layout.RESERVED] = Entry(DIRECTORY, self._opened.add_tree(made))
         top = self._opened.add_tree(left)

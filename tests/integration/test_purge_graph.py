@@ -106,7 +106,9 @@ def test_a_thread_is_whole_without_the_secret(repo, how):
     if how == "fingerprint":
         (found,) = json.loads(invoke(repo, "scan", "--json").stdout)["secrets"]
         words, given = [found["fingerprint"]], b""
-    assert ok(repo, "purge", *words, "--yes", input=given)["checkpoints"]
+    done = ok(repo, "purge", *words, "--yes", input=given)
+    assert done["checkpoints"]
+    assert done["left"] == []
     assert SECRET.encode() not in everything(repo)
     assert HIDDEN.encode() not in everything(repo)
     assert ok(repo, "verify")["ok"]
@@ -114,9 +116,9 @@ def test_a_thread_is_whole_without_the_secret(repo, how):
     with opened(repo) as saver:
         graph = build(saver)
         assert alike(told(graph), wanted)
-        done = graph.invoke(Command(resume="yes"), at("t"))
-        assert done["notes"][-2:] == ["said yes", "end"]
+        found = graph.invoke(Command(resume="yes"), at("t"))
+        assert found["notes"][-2:] == ["said yes", "end"]
         # The list goes on from the one that was covered.
-        assert alike(done["notes"][:4], wanted[0][0]["notes"])
+        assert alike(found["notes"][:4], wanted[0][0]["notes"])
     assert ok(repo, "verify")["ok"]
     git(repo, "fsck", "--strict", "--no-dangling")
