@@ -192,6 +192,17 @@ def test_a_file_that_the_client_wrote_anew_is_stored_anew(agent, repo, how):
     assert ok(repo, "verify")["ok"]
 
 
+def test_what_changed_in_place_is_stored_though_nothing_was_added(agent, repo):
+    for number in range(3):
+        agent.turn(f"turn {number}", new=str(number))
+    raw = agent.transcript.read_bytes()
+    agent.transcript.write_bytes(raw.replace(b"turn 0", b"TURN 0"))
+    made = agent.hook("SessionEnd", reason="other")
+    assert made is not None
+    assert made.conversation() == agent.transcript.read_bytes() != raw
+    assert agent.hook("SessionEnd", reason="other") is None
+
+
 def test_a_file_that_is_gone_takes_nothing_along(agent, repo):
     agent.turn("one", new="1")
     before = stored(agent)

@@ -107,13 +107,12 @@ def meta(tip: Checkpoint | None, source: str) -> Meta | None:
 
 def _new_in(records: NewRecords, one: Source, tip: Checkpoint | None) -> bytes:
     """Returns what a checkpoint does not hold; all of a file that was written anew."""
-    held = meta(tip, records.source) if records.whole else None
-    if held is None or tip is None or one.path is None:
+    if not records.whole or tip is None or one.path is None:
         return records.data
-    grew = len(records.data) >= held.bytes
-    if grew and _continues(one.path, held, tip, records.source):
-        return records.data[held.bytes :]
-    return records.data
+    name = LogName("conversation", records.source)
+    # All of it was read: what was changed in the middle is news, too.
+    held = logs.begins(tip.log_tree, name, memoryview(records.data), tip.objects)
+    return records.data[held.bytes :] if held is not None else records.data
 
 
 def _records(
