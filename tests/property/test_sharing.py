@@ -6,8 +6,11 @@ it held; every branch is a line; gitcp and git find nothing wrong.
 
 from __future__ import annotations
 
+import json
+import random
 import re
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +24,13 @@ from gitcp.ops.upkeep.verify import verify
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 from tests.support.clones import clone, make_hub
-from tests.support.gitrepo import git, tree_bytes, write_files
+from tests.support.gitrepo import (
+    git,
+    gitcp_argv,
+    gitcp_environment,
+    tree_bytes,
+    write_files,
+)
 from tests.support.inprocess import Done, invoke
 
 SESSIONS = ("main", "s")
@@ -286,3 +295,71 @@ def test_clones_that_share_lose_nothing(told):
 @given(steps)
 def test_clones_that_share_lose_nothing_at_length(told):
     run(told)
+
+
+AT_ONCE = {
+    "save": ["save", "--decision", "wombat-7351", "--allow-empty"],
+    "fork": ["fork", "last", "--no-switch"],
+    "push": ["push"],
+    "pull": ["pull"],
+    "pruned": ["push", "--pruned"],
+    "prune": ["prune", "--keep-last", "2", "-y"],
+    "purge": ["purge", "--value-from-stdin", "-y"],
+    "gc": ["gc"],
+}
+
+
+def started(
+    repo: Path, what: str, told: random.Random, number: int
+) -> subprocess.Popen[bytes]:
+    """One command in a process of its own; a purge is told the word on its input."""
+    more = {
+        "save": ["-s", told.choice(SESSIONS), "-m", f"n{number}"],
+        "fork": [f"f{number}"],
+    }.get(what, [])
+    process = subprocess.Popen(
+        gitcp_argv(*AT_ONCE[what], *more, "--json"),
+        cwd=repo,
+        env=gitcp_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    process.stdin.write(WORDS[0] if what == "purge" else b"")
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(6))
+def test_clones_that_share_at_once_lose_nothing(tmp_path, seed):
+    """Two processes in each clone, all at the same time, and again."""
+    told = random.Random(seed)
+    world = World(tmp_path)
+    saved: list[tuple[Path, str]] = []
+    for turn in range(5):
+        running: list[tuple[Path, str, subprocess.Popen[bytes]]] = []
+        for repo in world.clones * 2:
+            write_files(repo, {"a.py": b"%d %s" % (turn, WORDS[0])})
+            what = told.choice([*AT_ONCE, "save"])
+            process = started(repo, what, told, len(running) + 10 * turn)
+            running.append((repo, what, process))
+        for repo, what, process in running:
+            out, err = process.communicate(timeout=600)
+            assert b"Traceback" not in err, err
+            # 11: another held a lock for too long; 13: there is nothing yet.
+            assert process.returncode in {0, 3, 11, 12, 13}, (what, err)
+            if process.returncode:
+                continue
+            if what == "prune":
+                gone = json.loads(out)["removed"]
+                world.pruned |= {one["id"] for one in gone}
+            elif what == "save":
+                saved.append((repo, json.loads(out)["checkpoint"]["id"]))
+        for repo, ident in saved:
+            assert ident in everything(repo) or ident in world.pruned
+        world.check(*world.clones, world.hub)
+    world.settle()
