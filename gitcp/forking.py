@@ -5,22 +5,23 @@ thread of the parent does not run there, and a descriptor shares the parent's fi
 """
 
 import os
-import weakref
 from collections.abc import Callable
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
-_alive: set[weakref.WeakMethod[Callable[[], None]]] = set()
+T = TypeVar("T")
+
+_alive: WeakKeyDictionary[Any, Callable[[Any], None]] = WeakKeyDictionary()
 
 
-def in_child(anew: Callable[[], None]) -> None:
-    """Has a method called in every process forked from this one, while its object lives."""
-    _alive.add(weakref.WeakMethod(anew, _alive.discard))
+def in_child(what: T, anew: Callable[[T], None]) -> None:
+    """Calls `anew` with `what` in every process forked from this one, while it lives."""
+    _alive[what] = anew
 
 
 def _forked() -> None:
-    for one in list(_alive):
-        anew = one()
-        if anew is not None:
-            anew()
+    for what, anew in list(_alive.items()):
+        anew(what)
 
 
 os.register_at_fork(after_in_child=_forked)

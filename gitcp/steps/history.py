@@ -26,7 +26,7 @@ class History:
         self._place = place
         self._counts: Counter[tuple[str, str]] = Counter()
         self._start_anew()
-        forking.in_child(self._start_anew)
+        forking.in_child(self, History._start_anew)
 
     def _start_anew(self) -> None:
         # What it knows may be half changed in a child, which reads the ledger again.

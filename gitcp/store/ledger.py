@@ -50,7 +50,7 @@ class Ledger:
         self._clock = clock
         self._log = RedoLog(repository, layout.ledger_log(session))
         self._reset()
-        forking.in_child(self._start_anew)
+        forking.in_child(self, Ledger._start_anew)
 
     def _start_anew(self) -> None:
         # In a child. A lock of the parent is on its descriptor as well.

@@ -60,7 +60,7 @@ class Janitor:
         self._repository = repository
         self._anew = anew
         self._start_anew()
-        forking.in_child(self._start_anew)
+        forking.in_child(self, Janitor._start_anew)
         _janitors.add(self)
 
     def _start_anew(self) -> None:

@@ -68,7 +68,7 @@ class GitcpSessionStore:
         self._store = store_at(path)
         self._seen = records.Seen()
         self._start_anew()
-        forking.in_child(self._start_anew)
+        forking.in_child(self, GitcpSessionStore._start_anew)
 
     def __repr__(self) -> str:
         return f"<GitcpSessionStore {str(self._store.repository.git_dir)!r}>"

@@ -50,7 +50,7 @@ class Engine:
         # One pack holds many checkpoints, written without deltas.
         self.janitor = Janitor(self.repository, anew=True)
         self._reset()
-        forking.in_child(self._start_anew)
+        forking.in_child(self, Engine._start_anew)
 
     def _start_anew(self) -> None:
         for thread in self._threads.values():

@@ -39,7 +39,7 @@ class Follower:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._start_anew()
-        forking.in_child(self._start_anew)
+        forking.in_child(self, Follower._start_anew)
 
     def _start_anew(self) -> None:
         self._mutex = threading.Lock()
