@@ -46,6 +46,8 @@ def large(base: Path, tree: Path, gitcp: str, rounds: int) -> None:
     base.mkdir()
     hub, ann, bob = base / "hub.git", base / "ann", base / "bob"
     run(["git", "clone", "-q", "--bare", tree, hub], base)
+    # Where the tree came in many packs, a gc beside the first push would be measured.
+    run(["git", "config", "receive.autogc", "false"], hub)
     run(["git", "clone", "-q", hub, ann], base)
     run(["git", "clone", "-q", "--no-checkout", hub, bob], base)
     branch = run(["git", "symbolic-ref", "--short", "HEAD"], ann).strip()
