@@ -37,6 +37,8 @@ from gitcp.git.transaction import (
 _OID = 20
 _LOOK = 0.002
 _FANOUT = 8 + 256 * 4
+# What git says where the pack that it was writing is gone.
+_UNFINISHED = "unable to rename temporary file"
 
 
 class Reclaimed(NamedTuple):
@@ -133,7 +135,9 @@ def _unless_taken(directory: Path, names: list[str]) -> Iterator[None]:
     try:
         yield
     except (FileNotFoundError, GitFailedError) as exc:
-        if all((directory / f"{name}.pack").exists() for name in names):
+        there = all((directory / f"{name}.pack").exists() for name in names)
+        # `git gc --prune=now` removes unfinished packs as well, those of living processes.
+        if there and _UNFINISHED not in str(exc):
             raise
         raise BusyError(
             "git has taken a pack of gitcp's meanwhile",

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gitcp.errors import GitFailedError
+from gitcp.git import process
 from tests.fault.harness import fsck, nothing_left, users_state
 from tests.support.gitrepo import commit_all, git, git_line, make_repo
 from tests.support.inprocess import fails, invoke, ok
@@ -75,6 +79,30 @@ def test_a_directory_of_refs_that_git_takes_away_meanwhile_is_no_failure(
         assert seqs(repo) == [4]
         ok(repo, "doctor")
         ok(repo, "du")
+    sound(repo)
+
+
+def test_a_pack_that_gits_gc_took_before_it_was_whole_is_a_reason_to_try_again(
+    repo, monkeypatch
+):
+    """`git gc --prune=now` removes what another process is writing."""
+    for number in range(3):
+        save(repo, number)
+    ok(repo, "prune", "--keep-last", "1", "--yes")
+    run = process.run
+
+    def taken(args: Sequence[str], **how: Any) -> bytes:
+        if "pack-objects" in args:
+            raise GitFailedError(
+                "git pack-objects failed: fatal: unable to rename temporary file to"
+                " 'x.pack': No such file or directory"
+            )
+        return run(args, **how)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(process, "run", taken)
+        fails(repo, 11, "gc")
+    ok(repo, "gc")
     sound(repo)
 
 
