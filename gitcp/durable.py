@@ -42,6 +42,15 @@ def storage(doing: str) -> Iterator[None]:
         raise StorageError(f"{doing} failed: {cause}{where}", hint=hint) from exc
 
 
+def sync_file(path: Path) -> None:
+    """Makes the content of a file durable that another process wrote."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def sync_directory(directory: Path) -> None:
     """Makes the names in a directory durable."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

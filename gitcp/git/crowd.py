@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 
+from gitcp import durable
 from gitcp.errors import GitFailedError
 from gitcp.format import layout
 from gitcp.git.repository import Repository
@@ -18,7 +19,10 @@ def pack_refs(repository: Repository) -> bool:
         return False
     # Only gitcp's own; git before 2.43 knows all or none.
     for which in (("--include", "refs/gitcp/*"), ("--all",)):
-        with suppress(GitFailedError):
+        with suppress(GitFailedError, OSError):
             repository.git("pack-refs", *which)
+            # git before 2.36 does not sync the file, and none its name.
+            durable.sync_file(repository.common_dir / "packed-refs")
+            durable.sync_directory(repository.common_dir)
             return True
     return False

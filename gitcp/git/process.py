@@ -45,7 +45,9 @@ _ALWAYS = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "LC_ALL": "C",
 }
-# No hook, monitor or background job of the user's runs on gitcp's account.
+# No hook, monitor or background job of the user's runs on gitcp's account. By default git
+# does not sync refs (and before 2.36 it cannot): what packs or deletes some would leave
+# an empty file of packed refs after a power cut, and the user's branches are in it too.
 SAFE = (
     "-c",
     "core.hooksPath=/dev/null",
@@ -55,6 +57,8 @@ SAFE = (
     "gc.auto=0",
     "-c",
     "maintenance.auto=false",
+    "-c",
+    "core.fsync=reference",
 )
 
 

@@ -207,9 +207,19 @@ class Refs:
                 raise
             finally:
                 staged.unlink()
-            # pack-refs may have been here already, and made it durable.
-            with suppress(FileNotFoundError):
-                durable.sync_directory(path.parent)
+            self._sync(path, packed=new is not None)
+
+    def _sync(self, path: Path, *, packed: bool) -> None:
+        """Makes what a ref is now durable; it may have been `packed` meanwhile."""
+        with suppress(FileNotFoundError):
+            durable.sync_directory(path.parent)
+        if not packed or path.exists():
+            return
+        # The user's pack-refs has removed the file, and syncs neither the one that it
+        # has written instead nor its name.
+        with suppress(FileNotFoundError):
+            durable.sync_file(self._common / "packed-refs")
+        durable.sync_directory(self._common)
 
     def lock(self, name: str, staged: Path) -> Path:
         """Takes git's lock of a ref, as a link to `staged`, and returns its path.

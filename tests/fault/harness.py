@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -152,9 +153,16 @@ def users_state(repo: Path) -> dict[str, bytes]:
 
 
 def tip(repo: Path, ref: str = REF) -> str | None:
-    """The commit a ref names, by git's own reading."""
-    out = git(repo, "rev-parse", "--verify", "--quiet", ref, check=False)
-    return out.decode().strip() or None
+    """The commit a ref names, by git's own reading; None only where git says so."""
+    done = subprocess.run(
+        ["git", "rev-parse", "--verify", "--quiet", ref],
+        cwd=repo,
+        capture_output=True,
+        check=False,
+    )
+    # 1 is "no such ref". Where git fails for another reason no ref is missing.
+    assert done.returncode in {0, 1}, done.stderr
+    return done.stdout.decode().strip() or None
 
 
 def line(repo: Path, ref: str = REF) -> list[str]:
@@ -319,7 +327,26 @@ def mounted(where: Path, *options: str | Path) -> Iterator[Path]:
     try:
         yield where
     finally:
-        subprocess.run(["umount", "-l", where], check=False)
+        unmount(where)
+
+
+def unmount(where: Path, *, patience: float = 60) -> None:
+    """Unmounts, and waits for processes that still have the disk as their directory.
+
+    A lazy unmount would leave the file system alive with them, and mounting the same
+    device again would then show that one, not what the disk holds.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        done = subprocess.run(
+            ["umount", where], capture_output=True, check=False, text=True
+        )
+        if done.returncode == 0 or "not mounted" in done.stderr:
+            return
+        if time.monotonic() > deadline:
+            subprocess.run(["umount", "-l", where], check=False)
+            raise AssertionError(f"in use to the end: {done.stderr.strip()}")
+        time.sleep(0.05)
 
 
 def fresh(source: Path) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import shutil
@@ -57,120 +56,6 @@ def scene(tmp_path: Path) -> Path:
     saved(repo)
     rework(repo)
     return repo
-
-
-# --- 4, 5: power loss ---------------------------------------------------------------
-
-_SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN and XFS_IOC_GOINGDOWN
-_WITHOUT_LOG_FLUSH = 2
-
-# Saves as fast as it can and prints each tip once it is acknowledged.
-_SAVER = """
-import os, sys
-if sys.argv[2] == "unsynced":
-    os.fsync = lambda fd: None
-import gitcp
-session = gitcp.open(".").session("main")
-for number in range(int(sys.argv[1])):
-    with open("file", "w") as file:
-        file.write(str(number) * 2000)
-    print(session.save(messages=[{"n": number}]).commit, flush=True)
-"""
-
-
-def make_filesystem(kind: str, image: Path) -> None:
-    tool = shutil.which(f"mkfs.{kind}")
-    if tool is None:
-        pytest.skip(f"there is no mkfs.{kind}")
-    with image.open("wb") as file:
-        file.truncate((320 if kind == "xfs" else 48) << 20)
-    quiet = ["-q", "-F"] if kind == "ext4" else ["-q", "-f"]
-    subprocess.run([tool, *quiet, image], check=True, capture_output=True)
-
-
-def lose_power(where: Path) -> None:
-    fd = os.open(where, os.O_RDONLY)
-    try:
-        word = _WITHOUT_LOG_FLUSH.to_bytes(4, "little")
-        fcntl.ioctl(fd, _SHUTDOWN, word)
-    except OSError as exc:
-        if exc.errno in {errno.ENOTTY, errno.EOPNOTSUPP, errno.EPERM}:
-            pytest.skip(f"the file system cannot be shut down: {exc}")
-        raise
-    finally:
-        os.close(fd)
-
-
-def power_loss(tmp_path: Path, kind: str, options: str, mode: str, saves: int) -> None:
-    """Saves, cuts the power right after the last acknowledgement, and looks."""
-    image = tmp_path / "image"
-    make_filesystem(kind, image)
-    at = ("-o", f"loop,{options}" if options else "loop", image)
-    with mounted(tmp_path / "disk", *at) as disk:
-        repo = make_repo(disk / "repo", {"file": b"0\n"})
-        os.sync()
-        user = users_state(repo)
-        done = subprocess.run(
-            [sys.executable, "-c", _SAVER, str(saves), mode],
-            cwd=repo,
-            env=gitcp_environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        acked = done.stdout.split()
-        assert len(acked) == saves
-        lose_power(disk)
-    with mounted(tmp_path / "disk", *at) as disk:
-        repo = disk / "repo"
-        assert line(repo) == acked[::-1]
-        empty = [p for p in (repo / ".git").rglob("*") if _empty_data(p)]
-        assert not empty
-        check(repo, user, acked)
-
-
-_EMPTY_BY_DESIGN = {"owner", "packs", "store.lock", "worktree.lock"}
-
-
-def _empty_data(path: Path) -> bool:
-    # Empty by design; derived; and only a hint for consolidation.
-    if path.suffix == ".keep" or path.name in _EMPTY_BY_DESIGN:
-        return False
-    if not path.is_file() or "scan" in path.parts:
-        return False
-    return path.stat().st_size == 0
-
-
-FILESYSTEMS = [("ext4", ""), ("ext4", "data=writeback,noauto_da_alloc"), ("xfs", "")]
-
-
-@needs_root
-@pytest.mark.parametrize(("kind", "options"), FILESYSTEMS)
-def test_row04_power_loss_right_after_the_acknowledgement(tmp_path, kind, options):
-    for saves in (1, 5):
-        (tmp_path / str(saves)).mkdir()
-        power_loss(tmp_path / str(saves), kind, options, "synced", saves)
-
-
-@needs_root
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize(("kind", "options"), FILESYSTEMS)
-def test_row04_power_loss_fifty_times(tmp_path, kind, options):
-    for number in range(50):
-        where = tmp_path / str(number)
-        where.mkdir()
-        power_loss(where, kind, options, "synced", 1 + number % 25)
-        shutil.rmtree(where)
-
-
-@needs_root
-@pytest.mark.parametrize(("kind", "options"), FILESYSTEMS)
-def test_row05_power_loss_is_seen_where_nothing_is_synced(tmp_path, kind, options):
-    """The negative control: the same check fails once fsync does nothing."""
-    with pytest.raises(AssertionError):
-        power_loss(tmp_path, kind, options, "unsynced", 5)
 
 
 # --- 6: write order -------------------------------------------------------------------
@@ -265,12 +150,20 @@ def test_row06_restore_makes_nothing_visible_before_it_is_durable(scene):
     assert order.moves >= 10
 
 
+_UNSYNCED = """
+import os
+os.fsync = lambda fd: None
+import gitcp
+gitcp.open(".").session("main").save(messages=[{"n": 1}])
+"""
+
+
 @needs_strace
 def test_row06_the_order_checker_sees_a_missing_sync(tmp_path):
     repo = make_scene(tmp_path / "scene")
     log = repo.with_name("order.strace")
     # EBADF stands for an fsync that never came: the call is not "= 0" in the trace.
-    driver = [sys.executable, "-c", _SAVER, "1", "unsynced"]
+    driver = [sys.executable, "-c", _UNSYNCED]
     subprocess.run(
         ["strace", "-qq", "-y", "-o", log, "-e", f"trace={_TRACED}", *driver],
         cwd=repo,

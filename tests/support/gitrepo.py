@@ -24,6 +24,9 @@ IDENTITY = (
     "commit.gpgSign=false",
     "-c",
     "gc.auto=0",
+    # Since git 2.47 a commit leaves a process behind, even with nothing to collect.
+    "-c",
+    "maintenance.auto=false",
 )
 
 

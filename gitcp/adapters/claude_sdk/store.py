@@ -289,9 +289,7 @@ class GitcpSessionStore:
                 return
             try:
                 # git rewrites packed-refs, under its own locks.
-                repository.git(
-                    "-c", "core.fsync=reference", "update-ref", "-d", ref, oid
-                )
+                repository.git("update-ref", "-d", ref, oid)
             except GitFailedError as exc:
                 failure = exc
         assert failure is not None
