@@ -29,7 +29,7 @@ from gitcp.ops.workspace import Current, Workspace, files_of
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
 from gitcp.store.store import Saved
-from gitcp.worktree import apply, journal, plan
+from gitcp.worktree import apply, journal, leftovers, plan
 from gitcp.worktree.capture import Capture, Snapshot
 from gitcp.worktree.files import Root
 from gitcp.worktree.journal import Journal
@@ -213,11 +213,13 @@ def _steps(
 def _apply(
     workspace: Workspace, entry: Journal, whole: FilePlan, steps: FilePlan
 ) -> list[Left]:
+    stream = workspace.repository.objects.stream
     with Root(workspace.top) as root:
-        apply.clean(root, whole, entry.checkpoint)
-        stream = workspace.repository.objects.stream
         try:
-            return apply.apply(root, steps, stream, token=entry.checkpoint)
+            left = leftovers.settle(root, whole, stream, entry.checkpoint)
+            known = {item.path for item in left}
+            found = apply.apply(root, steps, stream, token=entry.checkpoint)
+            return left + [item for item in found if item.path not in known]
         except StorageError as exc:
             raise StorageError(
                 exc.message,

@@ -7,16 +7,15 @@ symbolic links.
 """
 
 import errno
-import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum, auto
 
 from gitcp import durable
-from gitcp.format.tree import DIRECTORY, EXECUTABLE, LINK, Entry
-from gitcp.worktree import files
+from gitcp.format.tree import EXECUTABLE, LINK, Entry
+from gitcp.worktree import files, replace
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import (
     CHMOD,
@@ -28,13 +27,8 @@ from gitcp.worktree.plan import (
     Left,
     Step,
 )
-from gitcp.worktree.read import tree_mode
-from gitcp.worktree.scan import TEMPORARY
+from gitcp.worktree.replace import CHANGED, Seen, Stream
 
-Stream = Callable[[bytes], Iterator[bytes]]
-
-_CHANGED = "changed meanwhile"
-_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
 _X = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 
 
@@ -103,17 +97,17 @@ def apply(root: Root, plan: FilePlan, stream: Stream, *, token: str) -> list[Lef
     # A path that changes its kind has two steps.
     final = {step.path: step for step in plan.steps if step.after is not None}
     with durable.storage("restoring files"):
-        for number, step in enumerate(plan.steps):
+        for step in plan.steps:
             if step.action != last:
                 # Directories kept open may be about to go, or to be replaced.
                 root.forget()
                 last = step.action
             try:
-                problem = _carry_out(root, step, stream, f"{token}-{number}")
+                problem = _carry_out(root, step, stream, token)
             except (NotADirectoryError, FileNotFoundError):
                 # Somebody moves directories about while we work.
                 root.forget()
-                problem = _CHANGED
+                problem = CHANGED
             except OSError as exc:
                 # The temporary file that it names says nothing to anybody.
                 exc.filename = step.path
@@ -138,94 +132,42 @@ def conflicts(root: Root, plan: FilePlan) -> list[Left]:
     """Returns the paths that hold neither what a plan starts from nor what it makes."""
     root.forget()
     return [
-        Left(step.path, _CHANGED)
+        Left(step.path, CHANGED)
         for step in plan.steps
         if step.action not in {MAKE_DIR, REMOVE_DIR}
         and _state(root, step) is _Now.OTHER
     ]
 
 
-def clean(root: Root, plan: FilePlan, token: str) -> None:
-    """Removes temporary files that a killed run of this plan left."""
-    mark = TEMPORARY + token.encode()
-    with durable.storage("clearing away temporary files"):
-        for directory in {step.path.rpartition(b"/")[0] for step in plan.steps}:
-            with suppress(FileNotFoundError, NotADirectoryError):
-                fd = root.directory(directory)
-                for name in os.listdir(fd):
-                    if os.fsencode(name).startswith(mark):
-                        os.unlink(name, dir_fd=fd)
-        root.forget()
-
-
 def _carry_out(root: Root, step: Step, stream: Stream, token: str) -> str | None:
-    now = _state(root, step)
+    seen = _look(root, step)
+    now = _compare(seen, step)
     if now is _Now.AFTER:
         return None
     if step.action == REMOVE_DIR:
         return _remove_directory(root, step.path)
     if now is _Now.OTHER:
-        return _CHANGED
+        return CHANGED
     if step.action == MAKE_DIR:
         root.make_directory(step.path)
         return None
-    if step.action == DELETE:
-        fd, name = root.parent(step.path)
-        os.unlink(name, dir_fd=fd)
-        return None
     if step.after is None:
-        raise ValueError(f"a step without a result: {step.action}")
+        fd, name = root.parent(step.path)
+        return replace.remove(fd, name, seen, token)
     fd = root.make_directory(step.path.rpartition(b"/")[0])
     name = step.path.rpartition(b"/")[2]
     # Through a hard link the mode of another file would change, here or elsewhere.
-    if step.action == CHMOD and not _is_shared(root, step.path):
+    if step.action == CHMOD and seen.stat is not None and seen.stat.st_nlink == 1:
         _change_mode(root, step.path, step.after)
         return None
-    temporary = TEMPORARY + token.encode()
-    try:
-        if step.action == LINK_TO:
-            os.symlink(b"".join(stream(step.after.oid)), temporary, dir_fd=fd)
-        else:
-            _write(fd, temporary, name, step.after, stream)
-        # As late as can be: what a user did meanwhile must not be lost.
-        if _state(root, step) is not _Now.BEFORE:
-            os.unlink(temporary, dir_fd=fd)
-            return _CHANGED
-        if not _place(fd, temporary, name, replace=step.before is not None):
-            return _CHANGED
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary, dir_fd=fd)
-        raise
-    return None
-
-
-def _place(directory: int, temporary: bytes, name: bytes, *, replace: bool) -> bool:
-    """Gives a complete file its name; False if something took the name meanwhile.
-
-    A link, unlike a rename, fails where there is something.
-    """
-    if not replace:
-        try:
-            os.link(
-                temporary,
-                name,
-                src_dir_fd=directory,
-                dst_dir_fd=directory,
-                follow_symlinks=False,
-            )
-        except FileExistsError:
-            os.unlink(temporary, dir_fd=directory)
-            return False
-        except OSError as exc:
-            # Some file systems have no hard links.
-            if exc.errno not in _NO_LINKS:
-                raise
-        else:
-            os.unlink(temporary, dir_fd=directory)
-            return True
-    os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-    return True
+    temporary = replace.temporary_name(token, name)
+    if step.action == LINK_TO:
+        os.symlink(b"".join(stream(step.after.oid)), temporary, dir_fd=fd)
+    else:
+        _write(fd, temporary, step.after, stream, seen.stat)
+    if step.before is None:
+        return replace.place(fd, temporary, name)
+    return replace.swap(fd, temporary, step, seen, token)
 
 
 def _sync(root: Root, plan: FilePlan) -> None:
@@ -240,8 +182,13 @@ def _sync(root: Root, plan: FilePlan) -> None:
 
 
 def _write(
-    directory: int, temporary: bytes, name: bytes, entry: Entry, stream: Stream
+    directory: int,
+    temporary: bytes,
+    entry: Entry,
+    stream: Stream,
+    old: os.stat_result | None,
 ) -> None:
+    """Writes a complete file; permissions beyond the exec bit are those of `old`."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(temporary, flags, 0o666, dir_fd=directory)
     try:
@@ -249,14 +196,15 @@ def _write(
             view = memoryview(chunk)
             while view:
                 view = view[os.write(fd, view) :]
-        try:
-            old = os.stat(name, dir_fd=directory, follow_symlinks=False)
-            keep = old.st_mode & 0o777 if files.is_regular(old) else None
-        except FileNotFoundError:
-            keep = None
-        base = keep if keep is not None else stat.S_IMODE(os.fstat(fd).st_mode)
-        os.fchmod(fd, _with_mode(base, entry.mode))
+        keep = (
+            stat.S_IMODE(os.fstat(fd).st_mode) if old is None else old.st_mode & 0o777
+        )
+        os.fchmod(fd, _with_mode(keep, entry.mode))
         os.fsync(fd)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=directory)
+        raise
     finally:
         os.close(fd)
 
@@ -266,11 +214,6 @@ def _with_mode(permissions: int, mode: int) -> int:
     if mode == EXECUTABLE:
         return permissions | (permissions & 0o444) >> 2 | stat.S_IXUSR
     return permissions & ~_X
-
-
-def _is_shared(root: Root, path: bytes) -> bool:
-    found = root.lstat(path)
-    return found is not None and found.st_nlink > 1
 
 
 def _change_mode(root: Root, path: bytes, entry: Entry) -> None:
@@ -290,7 +233,7 @@ def _remove_directory(root: Root, path: bytes) -> str | None:
     except FileNotFoundError:
         return None
     except NotADirectoryError:
-        return _CHANGED
+        return CHANGED
     except OSError as exc:
         if exc.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY}:
             return None
@@ -298,39 +241,22 @@ def _remove_directory(root: Root, path: bytes) -> str | None:
     return None
 
 
-def _state(root: Root, step: Step) -> _Now:
-    """Returns whether a path is as it was before a step, or as it is to be after."""
-    found = root.lstat(step.path)
-    if found is None:
-        present = None
-    elif files.is_directory(found):
-        present = Entry(DIRECTORY, b"")
-    elif files.is_link(found):
-        target = root.readlink(step.path)
-        head = f"blob {len(target)}\0".encode()
-        oid = hashlib.sha1(head + target, usedforsecurity=False).digest()
-        present = Entry(LINK, oid)
-    elif files.is_regular(found):
-        try:
-            present = _hashed(root, step.path, found)
-        except PermissionError:
-            return _Now.OTHER
-    else:
-        return _Now.OTHER
-    if present == step.after:
+def _look(root: Root, step: Step) -> Seen:
+    expected = step.before or step.after
+    return replace.look(
+        root, step.path, link=expected is not None and expected.mode == LINK
+    )
+
+
+def _compare(seen: Seen, step: Step) -> _Now:
+    """Returns whether what was seen is what a step starts from, or what it makes."""
+    if seen.entry == step.after:
         return _Now.AFTER
-    return _Now.BEFORE if present == step.before else _Now.OTHER
+    return _Now.BEFORE if seen.entry == step.before else _Now.OTHER
 
 
-def _hashed(root: Root, path: bytes, found: os.stat_result) -> Entry:
-    digest = hashlib.sha1(f"blob {found.st_size}\0".encode(), usedforsecurity=False)
-    fd = root.open(path)
-    try:
-        for chunk in files.chunks(fd):
-            digest.update(chunk)
-    finally:
-        os.close(fd)
-    return Entry(tree_mode(found), digest.digest())
+def _state(root: Root, step: Step) -> _Now:
+    return _compare(_look(root, step), step)
 
 
 def _ancestors(path: bytes) -> Iterator[bytes]:

@@ -130,8 +130,16 @@ class Root:
         Raises:
             OSError: ELOOP for a link; what the system says otherwise.
         """
-        fd, name = self.parent(path)
-        return os.open(name, _FILE, dir_fd=fd)
+        return open_file(*self.parent(path))
+
+
+def open_file(directory: int, name: bytes) -> int:
+    """Opens a file of a directory for reading and returns a descriptor.
+
+    Raises:
+        OSError: ELOOP for a link; what the system says otherwise.
+    """
+    return os.open(name, _FILE, dir_fd=directory)
 
 
 def _enter(fd: int, name: bytes) -> int:

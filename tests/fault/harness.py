@@ -45,6 +45,7 @@ CHANGING = (
     "symlinkat",
     "rename",
     "renameat",
+    "renameat2",
     "unlink",
     "unlinkat",
     "rmdir",

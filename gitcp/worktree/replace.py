@@ -1,0 +1,298 @@
+"""Taking a name from a file without losing what was written to that file meanwhile.
+
+A file is read while it has its name. Then it gets a temporary name, by exchange or by
+rename, and is compared once more: by its stat where that is proof, by its content
+where it is not. Only a file that still holds what a checkpoint holds is removed. Any
+other gets its name back.
+"""
+
+import errno
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import count
+from typing import NamedTuple
+
+from gitcp.format.checkpoint import show_path
+from gitcp.format.tree import DIRECTORY, LINK, Entry
+from gitcp.worktree import files, renames
+from gitcp.worktree.files import Root
+from gitcp.worktree.plan import Step
+from gitcp.worktree.read import tree_mode
+from gitcp.worktree.scan import TEMPORARY
+
+Stream = Callable[[bytes], Iterator[bytes]]
+
+CHANGED = "changed meanwhile"
+OTHER = Entry(0, b"")
+# Ends the name of an old file where names cannot be exchanged.
+OLD = b".old"
+_CHUNK = 1024 * 1024
+# Not readable, or replaced by a link or a device since the stat.
+_UNREADABLE = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO})
+# How far apart two time stamps have to be for a change in between to show in them:
+# where stamps are fine, and where they may be those of a disk with steps of 2 seconds.
+_FINE_NS, _COARSE_NS = 20_000_000, 4_500_000_000
+_MILLISECOND_NS = 1_000_000
+_DIGEST = 12
+
+
+class Seen(NamedTuple):
+    """What a path held: the entry, and for a file the stat from before it was read.
+
+    `entry` is None for nothing and OTHER for what no checkpoint can hold; `at` is the
+    monotonic time of the stat in nanoseconds.
+    """
+
+    entry: Entry | None
+    stat: os.stat_result | None = None
+    at: int = 0
+
+
+def look(root: Root, path: bytes, *, link: bool = False) -> Seen:
+    """Returns what a path holds; `link` says that a symbolic link is expected."""
+    try:
+        fd, name = root.parent(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return Seen(None)
+    return look_at(fd, name, link=link)
+
+
+def look_at(directory: int, name: bytes, *, link: bool = False) -> Seen:
+    """Returns what a name in a directory holds.
+
+    Raises:
+        PermissionError: names of the directory cannot be looked up.
+    """
+    if link:
+        with suppress(OSError):
+            return Seen(_link(os.readlink(name, dir_fd=directory)))
+    at = time.monotonic_ns()
+    try:
+        found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if files.is_directory(found):
+            return Seen(Entry(DIRECTORY, b""))
+        if files.is_link(found):
+            return Seen(_link(os.readlink(name, dir_fd=directory)))
+    except FileNotFoundError:
+        return Seen(None)
+    if not files.is_regular(found):
+        return Seen(OTHER)
+    try:
+        return Seen(_hashed(directory, name, found), found, at)
+    except FileNotFoundError:
+        return Seen(None)
+    except OSError as exc:
+        if exc.errno in _UNREADABLE:
+            return Seen(OTHER)
+        raise
+
+
+def _link(target: bytes) -> Entry:
+    head = f"blob {len(target)}\0".encode()
+    return Entry(LINK, hashlib.sha1(head + target, usedforsecurity=False).digest())
+
+
+def _hashed(directory: int, name: bytes, found: os.stat_result) -> Entry:
+    """Reads as many bytes as the stat says; a file that grew has another stat by now."""
+    digest = hashlib.sha1(f"blob {found.st_size}\0".encode(), usedforsecurity=False)
+    fd = files.open_file(directory, name)
+    try:
+        left = found.st_size
+        while left and (chunk := os.read(fd, min(left, _CHUNK))):
+            digest.update(chunk)
+            left -= len(chunk)
+    finally:
+        os.close(fd)
+    return Entry(tree_mode(found), digest.digest())
+
+
+def temporary_name(token: str, name: bytes) -> bytes:
+    """Returns the name under which a file waits to take, or has lost, a name.
+
+    It tells the name it belongs to: a killed run is put right from the listing alone.
+    """
+    digest = hashlib.sha1(name, usedforsecurity=False).hexdigest()
+    return TEMPORARY + f"{token}-{digest[:_DIGEST]}".encode()
+
+
+def remove(directory: int, name: bytes, seen: Seen, token: str) -> str | None:
+    """Removes a file or link that holds what was seen; else says why it stays."""
+    if _is_late(seen) and not _same_stat(directory, name, seen):
+        seen = _again(directory, name, seen)
+        if seen.entry is None:
+            return CHANGED
+    aside = temporary_name(token, name)
+    os.rename(name, aside, src_dir_fd=directory, dst_dir_fd=directory)
+    return _finish(
+        directory, aside, seen, lambda: put_back(directory, aside, name, token)
+    )
+
+
+def _finish(
+    directory: int, aside: bytes, seen: Seen, undo: Callable[[], str]
+) -> str | None:
+    """Removes a file that has lost its name, or takes that back and says why."""
+    try:
+        unchanged = _unchanged(directory, aside, seen)
+    except OSError:
+        undo()
+        raise
+    if not unchanged:
+        return undo()
+    os.unlink(aside, dir_fd=directory)
+    return None
+
+
+def place(directory: int, temporary: bytes, name: bytes) -> str | None:
+    """Gives a complete file a name that is free; else removes it and says why."""
+    try:
+        renames.move(directory, temporary, name)
+    except FileExistsError:
+        os.unlink(temporary, dir_fd=directory)
+        return CHANGED
+    except OSError:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=directory)
+        raise
+    return None
+
+
+def swap(
+    directory: int, temporary: bytes, step: Step, seen: Seen, token: str
+) -> str | None:
+    """Puts a complete file in the place of what was seen; else says why not."""
+    name = step.path.rpartition(b"/")[2]
+    try:
+        if not _same_stat(directory, name, seen):
+            seen = _again(directory, name, seen)
+            if seen.entry is None:
+                os.unlink(temporary, dir_fd=directory)
+                return CHANGED
+        exchanged = renames.exchange(directory, temporary, name)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=directory)
+        raise
+    if not exchanged:
+        return _swap_by_hand(directory, temporary, name, seen, token)
+    return _finish(
+        directory,
+        temporary,
+        seen,
+        lambda: _swap_back(directory, temporary, step, token),
+    )
+
+
+def _swap_back(directory: int, temporary: bytes, step: Step, token: str) -> str:
+    """Gives an edited file its name back; the new content may be edited by now, too."""
+    name = step.path.rpartition(b"/")[2]
+    try:
+        renames.exchange(directory, temporary, name)
+    except FileNotFoundError:
+        return put_back(directory, temporary, name, token)
+    if look_at(directory, temporary).entry == step.after:
+        os.unlink(temporary, dir_fd=directory)
+        return CHANGED
+    return beside(directory, temporary, name, token)
+
+
+def _swap_by_hand(
+    directory: int, temporary: bytes, name: bytes, seen: Seen, token: str
+) -> str | None:
+    """Replaces without an exchange: for a moment there is nothing at the name."""
+    aside = temporary + OLD
+    os.rename(name, aside, src_dir_fd=directory, dst_dir_fd=directory)
+
+    def undo() -> str:
+        os.unlink(temporary, dir_fd=directory)
+        return put_back(directory, aside, name, token)
+
+    if not _unchanged(directory, aside, seen):
+        return undo()
+    problem = place(directory, temporary, name)
+    if problem is None:
+        return _finish(
+            directory, aside, seen, lambda: beside(directory, aside, name, token)
+        )
+    os.unlink(aside, dir_fd=directory)
+    return problem
+
+
+def put_back(directory: int, aside: bytes, name: bytes, token: str) -> str:
+    """Gives a file its name back, or one beside it; returns the reason to report."""
+    try:
+        renames.move(directory, aside, name)
+    except FileExistsError:
+        return beside(directory, aside, name, token)
+    return CHANGED
+
+
+def beside(directory: int, aside: bytes, name: bytes, token: str) -> str:
+    """Gives a file that has lost its name one beside it; returns the reason to report."""
+    for number in count():
+        end = f".kept-{token}{f'-{number}' if number else ''}".encode()
+        # The longest name of most file systems has 255 bytes.
+        kept = name[: 255 - len(end)] + end
+        with suppress(FileExistsError):
+            renames.move(directory, aside, kept)
+            return f"{CHANGED}; what it held is now in {show_path(kept)}"
+    raise AssertionError
+
+
+def _is_late(seen: Seen) -> bool:
+    """Whether reading took so long that looking again before the rename pays."""
+    return seen.stat is not None and seen.stat.st_size > _CHUNK
+
+
+def _same_stat(directory: int, name: bytes, seen: Seen) -> bool:
+    """Whether a name still has the stat it had; a link has to be read instead."""
+    if seen.stat is None:
+        return False
+    try:
+        now = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return _alike(now, seen.stat) and now.st_ctime_ns == seen.stat.st_ctime_ns
+
+
+def _again(directory: int, name: bytes, seen: Seen) -> Seen:
+    """Looks again; without an entry if the name holds something else by now."""
+    is_link = seen.entry is not None and seen.entry.mode == LINK
+    now = look_at(directory, name, link=is_link)
+    return now if now.entry == seen.entry else Seen(None)
+
+
+def _alike(one: os.stat_result, two: os.stat_result) -> bool:
+    return (
+        one.st_ino == two.st_ino
+        and one.st_dev == two.st_dev
+        and one.st_mode == two.st_mode
+        and one.st_size == two.st_size
+        and one.st_mtime_ns == two.st_mtime_ns
+    )
+
+
+def _unchanged(directory: int, aside: bytes, seen: Seen) -> bool:
+    """Whether a file that has lost its name still holds what was seen.
+
+    The rename stamped it with the file system's own time. If the file had been quiet
+    for longer than a step of that clock when it was read, an edit since shows in its
+    stat. If not, it is read again.
+    """
+    if seen.stat is None:
+        return look_at(directory, aside, link=True).entry == seen.entry
+    now = os.stat(aside, dir_fd=directory, follow_symlinks=False)
+    if _alike(now, seen.stat):
+        passed = time.monotonic_ns() - seen.at
+        quiet = now.st_ctime_ns - passed - seen.stat.st_ctime_ns
+        fine = now.st_ctime_ns % _MILLISECOND_NS
+        if quiet > (_FINE_NS if fine else _COARSE_NS):
+            return True
+    again = look_at(directory, aside)
+    if again.entry != seen.entry or again.stat is None:
+        return False
+    # Somebody may still write to it through an open descriptor.
+    return _same_stat(directory, aside, again)
