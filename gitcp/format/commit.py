@@ -50,18 +50,17 @@ def encode_commit(
     tree: bytes,
     parent: bytes | None,
     epoch: int,
-    note: str | None,
     trailers: Trailers,
     extra: tuple[tuple[str, str], ...] = (),
 ) -> bytes:
     """Returns the raw commit object. `epoch` is in seconds and clamped.
 
     `extra` are more trailers, names without `Gitcp-`, values printable ASCII.
+    The message holds no text that a person wrote: `git show :/TEXT` searches the
+    messages of all refs, and has to find the user's own commits, not checkpoints.
     """
     when = clamp(epoch)
     who = b"%b %d +0000" % (WHO, when)
-    # A commit cannot hold NUL; the exact note is in checkpoint.json.
-    text = (note or "").replace("\0", "\N{REPLACEMENT CHARACTER}").strip()
     lines = [
         f"Gitcp-Checkpoint: {trailers.id}",
         f"Gitcp-Session: {trailers.session}",
@@ -78,8 +77,8 @@ def encode_commit(
     if parent is not None:
         head.append(b"parent " + parent.hex().encode())
     head += [b"author " + who, b"committer " + who]
-    message = f"{text or trailers.trigger}\n\n" + "\n".join(lines) + "\n"
-    return b"\n".join(head) + b"\n\n" + message.encode()
+    message = f"gitcp {trailers.id}\n\n" + "\n".join(lines) + "\n"
+    return b"\n".join(head) + b"\n\n" + message.encode("ascii")
 
 
 def parse_commit(raw: bytes) -> Commit:

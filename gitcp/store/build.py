@@ -100,7 +100,6 @@ class Build:
             root,
             parent,
             int(self._now),
-            draft.note,
             Trailers(
                 manifest.id,
                 encode(draft.session),

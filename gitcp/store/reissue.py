@@ -72,7 +72,6 @@ def reissue(
         top,
         place.parent,
         source.raw.epoch,
-        manifest.note,
         Trailers(
             manifest.id,
             encode(place.session),

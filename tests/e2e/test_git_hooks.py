@@ -58,6 +58,16 @@ def test_a_commit_makes_a_checkpoint_at_it(hooked):
     assert texts(found) == ["because"]
 
 
+def test_a_search_for_a_commit_by_its_text_finds_the_commit(hooked):
+    earlier = {"GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z"}
+    head = commit(hooked, b"fix the rates", env=earlier)
+    ok(hooked, "save", "-m", "fix the rates", "--allow-empty")
+    assert len(checkpoints(hooked)) == 2
+    assert git_line(hooked, "rev-parse", ":/fix the rates") == head
+    git(hooked, "checkout", "-q", ":/fix the rates")
+    assert not (hooked / ".gitcp").exists()
+
+
 def test_all_that_led_to_a_commit_is_behind_it(hooked):
     commit(hooked, b"before")
     for number in range(3):

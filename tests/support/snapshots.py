@@ -53,7 +53,7 @@ def publish(found: Repository, opened: Transaction, snapshot: Snapshot) -> None:
     old = None if tip is None else found.objects.commit(bytes.fromhex(tip)).tree
     opened.complete(tree, (old,))
     trailers = Trailers(id="0" * 12, session="s", branch="b", seq=1, trigger="t")
-    raw = encode_commit(tree, None, 0, None, trailers)
+    raw = encode_commit(tree, None, 0, trailers)
     new = opened.add_commit(raw)
     if tip != new.hex():
         opened.publish(REF, expect=tip, new=new)

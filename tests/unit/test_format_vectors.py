@@ -295,27 +295,35 @@ def trailers(**given: object) -> Trailers:
     return Trailers(**fields | given)
 
 
+def with_note(raw: bytes, note: str) -> bytes:
+    """Returns the commit as gitcp 0.1.0 wrote it: the message began with the note."""
+    subject = b"\n\ngitcp 0123456789ab\n"
+    assert subject in raw
+    text = note.replace("\0", "\N{REPLACEMENT CHARACTER}").strip() or "manual"
+    return raw.replace(subject, b"\n\n" + text.encode() + b"\n", 1)
+
+
 @pytest.mark.parametrize("note", HOSTILE_NOTES)
 @pytest.mark.parametrize("parent", [None, OID])
-def test_a_note_cannot_pass_for_trailers(note, parent):
-    raw = encode_commit(OID, parent, 1_700_000_000, note, trailers())
+def test_a_note_in_an_old_message_cannot_pass_for_trailers(note, parent):
+    raw = with_note(encode_commit(OID, parent, 1_700_000_000, trailers()), note)
     found = parse_commit(raw)
     assert (found.tree, found.parents) == (OID, (parent,) if parent else ())
     assert trailers_of(found) == trailers()
 
 
-@given(texts, texts.filter(bool), texts.filter(bool))
-def test_trailers_come_back(note, label, trigger):
-    said = trailers(label=label, trigger=trigger)
-    found = trailers_of(parse_commit(encode_commit(OID, None, 0, note, said)))
-    assert found == said._replace(label=encode(label), trigger=encode(trigger))
+@given(texts.filter(bool), texts.filter(bool))
+def test_trailers_come_back(label, trigger):
+    wanted = trailers(label=label, trigger=trigger)
+    found = trailers_of(parse_commit(encode_commit(OID, None, 0, wanted)))
+    assert found == wanted._replace(label=encode(label), trigger=encode(trigger))
 
 
 @pytest.mark.parametrize("epoch", [-5, 0, 2**32, 2**40])
 def test_times_are_clamped(tmp_path, epoch):
     repo = make_repo(tmp_path / "r")
     empty = git(repo, "mktree").decode().strip()
-    raw = encode_commit(bytes.fromhex(empty), None, epoch, "x", trailers())
+    raw = encode_commit(bytes.fromhex(empty), None, epoch, trailers())
     git(repo, "hash-object", "-t", "commit", "-w", "--stdin", input=raw)
     stamp = int(re.search(rb"> (\d+) \+0000", raw)[1])  # type: ignore[index]
     assert stamp == max(0, min(epoch, 2**32 - 1))
@@ -333,7 +341,7 @@ def test_times_are_clamped(tmp_path, epoch):
     ],
 )
 def test_any_other_commit_is_no_checkpoint(old, new):
-    raw = encode_commit(OID, None, 0, "note", trailers())
+    raw = encode_commit(OID, None, 0, trailers())
     assert old in raw
     assert trailers_of(parse_commit(raw.replace(old, new))) is None
 
@@ -528,9 +536,7 @@ def test_git_accepts_our_packs(tmp_path):
     assert writer.add_stream(len(large), iter([large])) == oids[-1]
     names = {b"f%d" % at: Entry(FILE, oid) for at, oid in enumerate([*oids, streamed])}
     root = writer.add(TREE, tree.encode(names))
-    commit = writer.add(
-        "commit", encode_commit(root, None, 0, "n", trailers(base=None))
-    )
+    commit = writer.add("commit", encode_commit(root, None, 0, trailers(base=None)))
     assert len(writer) == len(contents) + 3
     closed = writer.close()
     assert closed is not None
@@ -586,23 +592,27 @@ def test_the_seal_of_the_document():
 # --- pruning ----------------------------------------------------------------------
 
 
-def test_the_commit_after_a_pruning_is_that_of_the_document():
-    block = VECTORS.partition("```\ntree ")[2].partition("```")[0]
-    expected = f"tree {block}".encode()
+def test_the_commits_after_a_pruning_are_those_of_the_document():
+    now, old = (
+        f"tree {rest.partition('```')[0]}".encode()
+        for rest in VECTORS.split("```\ntree ")[1:3]
+    )
     said = Trailers("3c" * 6, "main", "main", 3, "manual")
     empty = bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
-    before = encode_commit(empty, OID, 1_000_000_003, "third", said)
-    message = with_pruned(parse_commit(before).message, "2b" * 6)
-    made = relink(before, tree=empty, parent=None, message=message)
-    assert made == expected
-    assert object_id("commit", made).hex() in VECTORS
-    assert trailers_of(parse_commit(made)) == said._replace(pruned="2b" * 6)
+    before = encode_commit(empty, OID, 1_000_000_003, said)
+    noted = before.replace(b"\n\ngitcp 3c3c3c3c3c3c\n", b"\n\nthird\n")
+    for raw, expected in ((before, now), (noted, old)):
+        message = with_pruned(parse_commit(raw).message, "2b" * 6)
+        made = relink(raw, tree=empty, parent=None, message=message)
+        assert made == expected
+        assert object_id("commit", made).hex() in VECTORS
+        assert trailers_of(parse_commit(made)) == said._replace(pruned="2b" * 6)
 
 
 def test_a_pruning_is_said_once_and_a_note_cannot_say_it():
-    said = Trailers("3c" * 6, "main", "main", 3, "manual")
+    said = Trailers("0123456789ab", "main", "main", 3, "manual")
     note = "a note\n\nGitcp-Pruned: ffffffffffff"
-    raw = encode_commit(OID, OID, 0, note, said)
+    raw = with_note(encode_commit(OID, OID, 0, said), note)
     assert trailers_of(parse_commit(raw)) == said
     once = with_pruned(parse_commit(raw).message, "2b" * 6)
     assert with_pruned(once, "4d" * 6) == once

@@ -126,7 +126,6 @@ class Builder:
             top,
             parent,
             int(now),
-            manifest.note,
             Trailers(
                 manifest.id,
                 encode(self._session),
