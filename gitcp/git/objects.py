@@ -98,7 +98,10 @@ class Objects:
         try:
             kind, size = odb.read_header(self._id(raw=oid))
         except self._errors as exc:
-            raise _damaged(oid, exc) from exc
+            copy = self._sound_copy(oid, exc)
+            if copy is None:
+                raise _damaged(oid, exc) from exc
+            return copy[0], len(copy[1])
         return _KINDS[kind], size
 
     def read(self, oid: bytes, kind: str) -> bytes:
@@ -115,8 +118,11 @@ class Objects:
             try:
                 number, data = odb.read(self._id(raw=oid))
             except self._errors as exc:
-                raise _damaged(oid, exc) from exc
-            answer = _KINDS[number], data
+                answer = self._sound_copy(oid, exc)
+                if answer is None:
+                    raise _damaged(oid, exc) from exc
+            else:
+                answer = _KINDS[number], data
         found, data = answer
         if found != kind:
             raise CorruptError(
@@ -124,6 +130,19 @@ class Objects:
                 hint="run `gitcp verify` and `git fsck`",
             )
         return data
+
+    def _sound_copy(self, oid: bytes, cause: Exception) -> tuple[str, bytes] | None:
+        """Returns what git finds of an object that libgit2 found damaged.
+
+        libgit2 gives up at the first pack that has it; git looks into every one.
+        """
+        if isinstance(cause, KeyError):
+            return None
+        asked = _Asked(self._directory.parent)
+        try:
+            return asked.read(oid)
+        finally:
+            asked.close()
 
     def blob(self, oid: bytes) -> bytes:
         """Returns the content of a blob that fits in memory."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import zlib
@@ -22,6 +23,18 @@ from tests.support.gitrepo import (
 from tests.support.inprocess import fails, invoke, ok
 
 CORRUPT = 15
+
+
+def damage_in_pack(repo: Path, oid: str) -> None:
+    """Flips a bit in the middle of an object in gitcp's pack."""
+    for index in (repo / ".git/objects/pack").glob("*.idx"):
+        listed = git(repo, "verify-pack", "-v", str(index)).decode()
+        for line in listed.splitlines():
+            if line.startswith(oid):
+                size, at = int(line.split()[3]), int(line.split()[4])
+                flip(index.with_suffix(".pack"), at + size // 2 + 1)
+                return
+    raise LookupError(oid)
 
 
 def save(repo: Path, *args: str) -> dict:
@@ -198,6 +211,35 @@ def test_repair_replaces_a_damaged_object(repo):
     flip(loose(repo, oid), -3)
     assert verify(repo, "--repair")[0] == 0
     assert verify(repo)[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["blob", "tree", "commit"])
+def test_repair_reports_what_the_next_command_finds(repo, kind):
+    # The damaged copy stays in its pack, and is the first that libgit2 comes to.
+    kept = random.Random(1).randbytes(20_000)
+    (repo / "b").write_bytes(kept)
+    first = save(repo)
+    (repo / "b").write_bytes(b"other")
+    save(repo)
+    oid = {
+        "blob": git_line(repo, "rev-parse", f"{first['commit']}:b"),
+        "tree": git_line(repo, "rev-parse", f"{first['commit']}^{{tree}}"),
+        "commit": first["commit"],
+    }[kind]
+    whole = git(repo, "cat-file", kind, oid)
+    damage_in_pack(repo, oid)
+    assert verify(repo)[0] == CORRUPT
+    if kind == "blob":
+        (repo / "b").write_bytes(kept)
+    else:
+        # `git hash-object` writes nothing that a pack seems to have.
+        path = loose(repo, oid)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(zlib.compress(f"{kind} {len(whole)}\0".encode() + whole))
+    done = invoke(repo, "verify", "--repair", "--json")
+    assert (done.returncode, json.loads(done.stdout)["problems"]) == (0, [])
+    assert verify(repo)[0] == 0
+    assert run_gitcp(repo, "cat", "1", "b").stdout == kept
 
 
 def test_repair_says_what_it_cannot_do(repo):
