@@ -298,3 +298,16 @@ def test_a_stranger_who_says_that_it_was_purged_replaces_nothing(repo, tmp_path)
     (branch,) = ok(repo, "pull")["branches"]
     assert branch["result"] == "forked"
     assert git_line(repo, "rev-parse", "refs/gitcp/s/main/main") == mine
+
+
+@pytest.mark.parametrize("target", ["x" * 3000, "gone", "a.txt"])
+def test_a_link_is_purged_wherever_it_leads(repo, target):
+    (repo / "link").symlink_to(target)
+    write_files(repo, {"a.txt": b"stays"})
+    ok(repo, "save")
+    done = invoke(repo, "purge", "-y", "link")
+    assert done.returncode == 0, done.stderr
+    assert b"still in the work tree: link" in done.stderr
+    assert b"a.txt" in invoke(repo, "files", "last").stdout.split()
+    assert b"link" not in invoke(repo, "files", "last").stdout.split()
+    assert (repo / "link").is_symlink()

@@ -1,5 +1,7 @@
 """Taking a secret, or a path, out of all checkpoints; ids and numbers stay."""
 
+import os
+import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
@@ -24,7 +26,7 @@ from gitcp.sharing.purge_steps import clean
 from gitcp.sharing.scanner import Hit, Scanner
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.rewrite import rewrite
-from gitcp.worktree.files import Root
+from gitcp.worktree.files import Root, chunks
 
 _ROUNDS = 5
 _LARGEST_FILE = 200 << 20
@@ -304,23 +306,34 @@ def _in_work_tree(
     paths: Iterable[bytes],
     files: Iterable[bytes],
 ) -> Iterable[str]:
-    gone = {path for path in paths if (workspace.top / _text(path)).exists()}
-    with Root(workspace.top):
-        for path in sorted({*files, *paths}):
-            place = workspace.top / _text(path)
-            holds = path in gone
-            if eraser is not None and not holds:
-                with suppress(OSError):
-                    small = place.is_file() and place.stat().st_size < _LARGEST_FILE
-                    holds = small and eraser.holds(place.read_bytes())
+    unwanted = set(paths)
+    with Root(workspace.top) as root:
+        for path in sorted({*files, *unwanted}):
+            holds = False
+            # A name that cannot be looked at, as one below a link, holds nothing here.
+            with suppress(OSError):
+                held = root.lstat(path)
+                holds = held is not None and (
+                    path in unwanted
+                    or (eraser is not None and eraser.holds(_bytes(root, path, held)))
+                )
             if holds:
                 yield (
                     f"the work tree: {show_path(path)}; the next save captures it again"
                 )
 
 
-def _text(path: bytes) -> str:
-    return path.decode("utf-8", "surrogateescape")
+def _bytes(root: Root, path: bytes, held: os.stat_result) -> bytes:
+    """Returns what a file holds or a link says; nothing of what else there is."""
+    if stat.S_ISLNK(held.st_mode):
+        return root.readlink(path)
+    if not stat.S_ISREG(held.st_mode) or held.st_size >= _LARGEST_FILE:
+        return b""
+    fd = root.open(path)
+    try:
+        return b"".join(chunks(fd))
+    finally:
+        os.close(fd)
 
 
 def _still_there(workspace: Workspace, gone: set[bytes]) -> Iterable[str]:
