@@ -31,11 +31,11 @@ SEL is `[SESSION[/BRANCH]:]WHAT`. Without SESSION it is the current session and 
 this work tree: those last saved to, forked to or switched to in it. Without SEL it is
 `last`. WHAT is one of:
 
-* a number, `1` is the oldest checkpoint of the branch
+* a number, as `1` or `#1`; `1` is the oldest checkpoint of the branch
 * `last`
 * `~N`, N before the last
 * the id of a checkpoint, or its first digits (4 or more)
-* a label
+* a label; `label=NAME` is the label NAME even where NAME reads as something else
 * a git commit, as an id, its beginning, or `HEAD~2`: the checkpoint made at it, also if it
   was amended, rebased or squashed since
 * the id of a message or prompt in the conversation: the state *before* it

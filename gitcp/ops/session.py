@@ -14,6 +14,7 @@ from gitcp.format.log import Decision
 from gitcp.ops import fork as forking
 from gitcp.ops import planning
 from gitcp.ops import restore as restoring
+from gitcp.ops.labels import check_label
 from gitcp.ops.planning import Plan
 from gitcp.ops.restore import Restored
 from gitcp.ops.save import Request, save
@@ -106,10 +107,13 @@ class Session:
         anything that is JSON. A position of None leaves the last one standing.
 
         Raises:
-            UsageError: something is not JSON, or both kinds of messages are given.
+            UsageError: something is not JSON, both kinds of messages are given, or the
+                label reads as a number, an id or a time.
             BusyError: another process is saving or restoring in this work tree.
             StorageError: the disk refused; nothing was saved.
         """
+        if label is not None:
+            check_label(label)
         if messages is not None and append is not None:
             raise UsageError("give messages or append, not both", hint="drop one")
         records: tuple[NewRecords, ...] = ()

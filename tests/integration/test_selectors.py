@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.errors import AmbiguousError
+import gitcp
+from gitcp.errors import AmbiguousError, UsageError
 from tests.support.gitrepo import commit_all, git_line, write_files
 from tests.support.inprocess import fails, invoke, ok
 
@@ -102,7 +103,7 @@ def test_a_label_in_two_sessions_is_ambiguous_from_a_third(repo, history):
 def test_an_ambiguous_prefix_lists_the_candidates(repo):
     # Ids are random: enough of them share their first four digits with a commit made on.
     head = git_line(repo, "rev-parse", "HEAD")
-    saved = save(repo, "--label", head[:5])
+    saved = save(repo)
     assert chosen(repo, head[:5]) == ("main", "main", 1)
     from gitcp.ops import select
     from gitcp.ops.workspace import open_workspace
@@ -185,9 +186,56 @@ def test_row52_names_nobody_means(repo, name):
     assert {path.name for path in (repo / ".git/refs/gitcp/s").rglob("*")} == before
 
 
-def test_a_label_that_could_not_be_selected_is_refused(repo):
-    for label in ("last", "~1"):
-        fails(repo, 2, "save", "--label", label)
+NO_LABELS = ["last", "last~2", "~1", "1", "47", "#3", "0123456789", "dead", "CAFE42",
+             "0" * 40, "HEAD", "HEAD~2", "@", "@{yesterday}", "now", "Yesterday 12:00",
+             "2 hours ago", "last week", "a.month.ago", "friday", "2026-11-22", "12:30",
+             "label=x"]  # fmt: skip
+
+
+def test_a_label_that_reads_as_something_else_is_refused(repo):
+    save(repo)
+    session = gitcp.open(repo).session("main")
+    for label in NO_LABELS:
+        fails(repo, 2, "save", "--allow-empty", "--label", label)
+        with pytest.raises(UsageError):
+            session.save(label=label, allow_empty=True)
+    assert chosen(repo, "last") == ("main", "main", 1)
+
+
+LABELS = ["v1", "v1.0: final/x", "1st", "second attempt", "bad", "3 days left", "x#1"]
+
+
+def test_a_label_that_was_taken_selects_its_checkpoint(repo):
+    for number, label in enumerate(LABELS, 1):
+        save(repo, "--label", label, "--allow-empty")
+        assert chosen(repo, label) == ("main", "main", number)
+    for number, label in enumerate(LABELS, 1):
+        assert chosen(repo, f"label={label}") == ("main", "main", number)
+
+
+def test_an_older_label_that_reads_as_something_else_is_selected_as_one(
+    repo, monkeypatch
+):
+    from gitcp.cli.commands import save as command
+
+    save(repo)
+    monkeypatch.setattr(command, "check_label", lambda label: label)
+    labels = ["1", "last", "~1", "dead"]
+    for label in labels:
+        save(repo, "--label", label, "--allow-empty")
+    save(repo, "-s", "other")
+    for number, label in enumerate(labels, 2):
+        assert chosen(repo, f"label={label}") == ("main", "main", number)
+        assert chosen(repo, f"main/main:label={label}") == ("main", "main", number)
+    fails(repo, 13, "show", "label=2")
+
+
+def test_a_number_may_have_a_hash_sign(repo):
+    save(repo)
+    save(repo, "--allow-empty")
+    assert chosen(repo, "#1") == ("main", "main", 1)
+    assert chosen(repo, "main/main:#2") == ("main", "main", 2)
+    fails(repo, 13, "show", "#12345")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from gitcp.errors import GitcpError, NotFoundError
 from gitcp.format.checkpoint import show_path
 from gitcp.ops import planning, restore
 from gitcp.ops.agents import bindings, transcripts
-from gitcp.ops.select import before_message
+from gitcp.ops.said import before_message
 from gitcp.ops.session import Session
 from gitcp.ops.workspace import Current, Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint

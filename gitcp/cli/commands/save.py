@@ -15,8 +15,8 @@ from gitcp.errors import UsageError
 from gitcp.format import jsontext
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
-from gitcp.names import check_typed
 from gitcp.ops import messages
+from gitcp.ops.labels import check_label
 from gitcp.ops.messages import Incoming
 from gitcp.ops.save import Request, save
 from gitcp.ops.select import split
@@ -146,15 +146,6 @@ def json_value(text: str, what: str) -> msgspec.Raw:
         ) from exc
 
 
-def _check_label(label: str) -> None:
-    check_typed(label, "label")
-    if label == "last" or label.startswith("~"):
-        raise UsageError(
-            f"the label {label!a} could not be selected: it means something else",
-            hint="choose another word",
-        )
-
-
 @command("save", cls=_Ordered)
 @click.option("-m", "note", metavar="NOTE", help="What this state is")
 @click.option("--label", metavar="NAME", help="A name to find it by")
@@ -188,7 +179,7 @@ def _check_label(label: str) -> None:
 def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
     """Make a checkpoint of files, conversation and decisions."""
     if given["label"] is not None:
-        _check_label(given["label"])
+        check_label(given["label"])
     workspace = open_workspace(out.directory)
     ctx.with_resource(workspace.repository.objects.few_reads())
     current = workspace.current()

@@ -5,9 +5,10 @@ import msgspec
 from gitcp.agents.client import Client, Event
 from gitcp.errors import GitcpError
 from gitcp.format.layout import LogName
-from gitcp.ops import fork, select
+from gitcp.ops import fork
 from gitcp.ops.agents import bindings, transcripts
 from gitcp.ops.agents.bindings import Binding
+from gitcp.ops.said import before_message
 from gitcp.ops.workspace import MAIN, Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
@@ -111,7 +112,7 @@ def _related(
     tip, first = found
     start = tip
     if first is not None:
-        start = select.before_message(workspace.store, tip, first) or tip
+        start = before_message(workspace.store, tip, first) or tip
     name = _free(workspace, start.session, event.session)
     fork.fork_only(workspace.store, start, name)
     return bindings.keep(
