@@ -29,13 +29,17 @@ _MEANINGS = (
 )
 
 
+def check_typed_label(label: str) -> str:
+    """Returns a label that a person gave, as `check_label` and `check_typed` do."""
+    return check_label(check_typed(label, "label"))
+
+
 def check_label(label: str) -> str:
     """Returns a label if a selector of the same text finds it.
 
     Raises:
         UsageError: a selector would take it for something else.
     """
-    check_typed(label, "label")
     for pattern, meaning in _MEANINGS:
         if pattern.fullmatch(label):
             raise UsageError(

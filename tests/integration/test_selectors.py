@@ -219,7 +219,7 @@ def test_an_older_label_that_reads_as_something_else_is_selected_as_one(
     from gitcp.cli.commands import save as command
 
     save(repo)
-    monkeypatch.setattr(command, "check_label", lambda label: label)
+    monkeypatch.setattr(command, "check_typed_label", lambda label: label)
     labels = ["1", "last", "~1", "dead"]
     for label in labels:
         save(repo, "--label", label, "--allow-empty")

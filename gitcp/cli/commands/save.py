@@ -16,7 +16,7 @@ from gitcp.format import jsontext
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
 from gitcp.ops import messages
-from gitcp.ops.labels import check_label
+from gitcp.ops.labels import check_typed_label
 from gitcp.ops.messages import Incoming
 from gitcp.ops.save import Request, save
 from gitcp.ops.select import split
@@ -179,7 +179,7 @@ def json_value(text: str, what: str) -> msgspec.Raw:
 def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
     """Make a checkpoint of files, conversation and decisions."""
     if given["label"] is not None:
-        check_label(given["label"])
+        check_typed_label(given["label"])
     workspace = open_workspace(out.directory)
     ctx.with_resource(workspace.repository.objects.few_reads())
     current = workspace.current()
