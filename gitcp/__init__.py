@@ -93,6 +93,9 @@ if TYPE_CHECKING:
     from gitcp.format.log import (
         Decision as Decision,
     )
+    from gitcp.notices import (
+        GitcpWarning as GitcpWarning,
+    )
     from gitcp.ops.book import (
         Call as Call,
     )
@@ -155,6 +158,7 @@ _EXPORTS = {
     "FormatTooNewError": "gitcp.errors",
     "GitFailedError": "gitcp.errors",
     "GitcpError": "gitcp.errors",
+    "GitcpWarning": "gitcp.notices",
     "NotARepositoryError": "gitcp.errors",
     "NotFoundError": "gitcp.errors",
     "NothingToDoError": "gitcp.errors",

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from gitcp import notices
 from gitcp._version import __version__
 from gitcp.cli.emit import Output, color_wanted, drop_output, safe, writing
 from gitcp.errors import (
@@ -165,9 +166,10 @@ def run(arguments: list[str]) -> int:
     # Known before click has parsed anything, for errors in the usage itself.
     out.json = "--json" in arguments[: _end_of_options(arguments)]
     try:
-        result: Any = _root.main(
-            arguments, prog_name="gitcp", standalone_mode=False, obj=out
-        )
+        with notices.listening(out.warn):
+            result: Any = _root.main(
+                arguments, prog_name="gitcp", standalone_mode=False, obj=out
+            )
         with writing():
             sys.stdout.flush()
     except GitcpError as exc:

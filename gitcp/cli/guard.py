@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
+from gitcp import notices
 from gitcp.errors import GitcpError
 
 _DISABLE = "GITCP_DISABLE"
@@ -26,9 +27,11 @@ def guarded(what: str, work: Callable[[float], None], *, directory: str) -> None
     if os.environ.get(_DISABLE, "0") not in ("", "0"):
         return
     started = time.monotonic()
+    noted: list[str] = []
     with _silenced():
         try:
-            work(started)
+            with notices.listening(noted.append):
+                work(started)
         except GitcpError as exc:
             _log(directory, what, started, f"{exc.code}: {exc.message}")
         except BaseException as exc:  # noqa: BLE001  nothing may reach the caller
@@ -36,6 +39,8 @@ def guarded(what: str, work: Callable[[float], None], *, directory: str) -> None
 
             told = "".join(traceback.format_exception(exc))
             _log(directory, what, started, f"gave up: {told}")
+        for text in noted:
+            _log(directory, what, started, f"warning: {text}")
 
 
 def _log(directory: str, what: str, started: float, text: str) -> None:

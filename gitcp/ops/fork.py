@@ -73,11 +73,10 @@ def branches(
     """
     for component, oid in refs.items():
         try:
-            tip = store.checkpoint(oid)
+            tip = store.sound(component, oid)
             if tip is None:
                 continue
-            session, branch = store.names(component, oid)
-            _ = tip.manifest
+            session, branch = store.names(component, tip.commit)
         except (CorruptError, FormatTooNewError) as exc:
             if unreadable is None:
                 raise

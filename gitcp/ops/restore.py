@@ -397,9 +397,8 @@ def _find(workspace: Workspace, start: Checkpoint, ident: str) -> Checkpoint | N
     for checkpoint in workspace.store.line(start):
         if checkpoint.id == ident:
             return checkpoint
-    for oid in workspace.store.refs().values():
-        tip = workspace.store.checkpoint(oid)
-        for checkpoint in workspace.store.line(tip) if tip else ():
+    for _, tip in workspace.store.tips():
+        for checkpoint in workspace.store.line(tip):
             if checkpoint.id == ident:
                 return checkpoint
     return None

@@ -264,13 +264,11 @@ def _anywhere(store: Store, what: str) -> Checkpoint | None:
     if what == "last":
         return None
     found: dict[str, Checkpoint] = {}
-    for oid in store.refs().values():
-        tip = store.checkpoint(oid)
-        if tip is not None:
-            matches = list(_matching(store, tip, what))
-            if matches:
-                one = _only(matches, what)
-                found.setdefault(one.id, one)
+    for _, tip in store.tips():
+        matches = list(_matching(store, tip, what))
+        if matches:
+            one = _only(matches, what)
+            found.setdefault(one.id, one)
     if len(found) > 1:
         raise _ambiguous(list(found.values()), what)
     return next(iter(found.values()), None)
@@ -281,10 +279,9 @@ def _said_anywhere(store: Store, ident: str) -> Checkpoint | None:
     if len(ident) < _MESSAGE_ID:
         return None
     found: dict[str, Checkpoint] = {}
-    for oid in store.refs().values():
+    for _, tip in store.tips():
         with suppress(CorruptError, FormatTooNewError):
-            tip = store.checkpoint(oid)
-            one = before_message(store, tip, ident) if tip is not None else None
+            one = before_message(store, tip, ident)
             if one is not None:
                 found.setdefault(one.id, one)
     if len(found) > 1:

@@ -2,9 +2,12 @@
 
 import secrets
 from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
+from gitcp import notices
+from gitcp.errors import CorruptError
 from gitcp.format import checkpoint as manifests
 from gitcp.format import layout, log, tree
 from gitcp.format.checkpoint import (
@@ -59,6 +62,7 @@ class Build:
         self._metas: dict[LogName, log.Meta] = {}
         self._rewritten = 0
         self._effects, self._ledger = self._ledger_then()
+        self._head = _head(repository)
 
     def run(self) -> tuple[bytes, int] | None:
         """Returns the new commit's oid and segments rewritten; None if no change."""
@@ -84,7 +88,7 @@ class Build:
             return None
         parent = before.oid if before else None
         if parent is None:
-            anchor = self._repository.anchor()
+            anchor = self._repository.anchor() if self._head.tree else None
             parent = bytes.fromhex(anchor) if anchor else None
         manifest = self._manifest(files, logs_of, log_tree)
         root = self._root(files, log_tree, manifest)
@@ -93,8 +97,8 @@ class Build:
         bases += draft.bases
         if draft.logs_from is not None:
             bases.append(draft.logs_from.raw.tree)
-        if head is not None:
-            bases.append(self._repository.objects.commit(bytes.fromhex(head)).tree)
+        if self._head.tree is not None:
+            bases.append(self._head.tree)
         self._transaction.complete(root, tuple(bases))
         raw = encode_commit(
             root,
@@ -227,7 +231,7 @@ class Build:
     ) -> Manifest:
         draft, before = self._draft, self._before
         carried = logs_of.manifest if logs_of else None
-        head, branch = self._repository.head()
+        head, branch = self._head.commit, self._head.branch
         operation = self._repository.operation()
         tasks = [entry.text for entry in draft.decisions if entry.kind == "task"]
         ident = draft.id or secrets.token_hex(6)
@@ -323,6 +327,32 @@ class Build:
         root = dict(self._transaction.tree(files.tree)) if files.tree else {}
         root[layout.RESERVED] = Entry(DIRECTORY, self._transaction.add_tree(own))
         return self._transaction.add_tree(root)
+
+
+class _Head(NamedTuple):
+    """The user's HEAD; where its commit or tree is damaged, only its branch."""
+
+    commit: str | None
+    tree: bytes | None
+    branch: str | None
+
+
+def _head(repository: Repository) -> _Head:
+    head, branch = repository.head()
+    if head is None:
+        return _Head(None, None, branch)
+    objects = repository.objects
+    try:
+        root = objects.commit(bytes.fromhex(head)).tree
+        objects.tree(root)
+    except CorruptError as exc:
+        # A damaged project is when checkpoints are needed most.
+        notices.tell(
+            f"HEAD is damaged ({exc.message}): checkpoints are made without the commit"
+            " that they are based on; `git fsck` says more"
+        )
+        return _Head(None, None, branch)
+    return _Head(head, root, branch)
 
 
 def _files_of(before: Checkpoint | None) -> FilesState:

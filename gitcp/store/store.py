@@ -2,22 +2,30 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from gitcp import durable
-from gitcp.errors import BranchMovedError, CorruptError, NotFoundError, StorageError
+from gitcp import durable, notices
+from gitcp.errors import (
+    BranchMovedError,
+    CorruptError,
+    FormatTooNewError,
+    NotFoundError,
+    StorageError,
+)
 from gitcp.format import layout
 from gitcp.format.checkpoint import timestamp
 from gitcp.format.commit import trailers_of
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
-from gitcp.names import decode
+from gitcp.names import decode, encode
 from gitcp.store.build import Build
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
 from gitcp.store.ledger import Ledger
 from gitcp.store.origin import Seals
+from gitcp.store.salvage import Salvage
 from gitcp.store.settling import Janitor
 
 _RETRIES = 50
@@ -43,6 +51,7 @@ class Store:
         self.seals = Seals(repository)
         self.janitor = Janitor(repository)
         self._clock = clock
+        self.salvage = Salvage(repository, self.checkpoint)
         self._ledgers: WeakValueDictionary[str, Ledger] = WeakValueDictionary()
 
     def time(self) -> float:
@@ -83,20 +92,77 @@ class Store:
     def tip(self, session: str, branch: str) -> Checkpoint | None:
         """Returns the newest checkpoint of a branch, or None if there is no branch.
 
+        Where that one is damaged it is the newest sound one, which is told.
+
         Raises:
-            CorruptError: the ref does not point to a checkpoint.
+            CorruptError: the ref does not point to a checkpoint, or none is sound.
         """
-        ref = layout.branch_ref(session, branch)
-        oid = self.repository.refs.read(ref)
-        if oid is None:
-            return None
-        found = self.checkpoint(oid)
-        if found is None:
+        return self.standing((encode(session), encode(branch))).checkpoint
+
+    def standing(self, key: tuple[str, str], *, thorough: bool = False) -> "Standing":
+        """Returns where a branch is, by encoded session and branch.
+
+        With `thorough` all that its tip holds is looked at, contents of files apart.
+
+        Raises:
+            CorruptError: as `tip` does.
+        """
+        ref = f"{layout.SESSIONS}{key[0]}/{key[1]}"
+        while True:
+            oid = self.repository.refs.read(ref)
+            if oid is None:
+                return Standing(None, None)
+            try:
+                found = self.checkpoint(oid)
+                if found is not None:
+                    if thorough:
+                        self.salvage.check_sound(found)
+                    with suppress(FormatTooNewError):
+                        _ = found.manifest
+                    return Standing(oid, found)
+            except CorruptError as exc:
+                if self.repository.refs.read(ref) != oid:
+                    # A pruning moved the branch, and what it left has gone.
+                    continue
+                found = self.salvage.instead_of(key, oid, exc)
+                if found is None:
+                    raise
+                return Standing(oid, found, exc)
             raise CorruptError(
                 f"{ref} points to {oid}, which is no checkpoint",
                 hint=f"look at it with `git show {oid}`;"
                 f" `git update-ref -d {ref}` removes the branch",
             )
+
+    def tips(self) -> Iterator[tuple[tuple[str, str], Checkpoint]]:
+        """Yields the newest checkpoint of each branch, by encoded session and branch.
+
+        Of a damaged branch it is the newest sound one; one without any is left out.
+        """
+        for key, oid in self.refs().items():
+            with suppress(CorruptError):
+                found = self.sound(key, oid)
+                if found is not None:
+                    yield key, found
+
+    def sound(self, key: tuple[str, str], oid: str) -> Checkpoint | None:
+        """Returns the checkpoint that a branch's ref names, or the newest sound one.
+
+        None where the ref names another commit.
+
+        Raises:
+            CorruptError: none of the branch is sound.
+            FormatTooNewError: a newer gitcp wrote it.
+        """
+        try:
+            found = self.checkpoint(oid)
+            if found is not None:
+                _ = found.manifest
+        except CorruptError as exc:
+            instead = self.salvage.instead_of(key, oid, exc)
+            if instead is None:
+                raise
+            return instead
         return found
 
     def line(self, start: Checkpoint) -> Iterator[Checkpoint]:
@@ -128,7 +194,15 @@ class Store:
             if not now or one in now:
                 break
             return next((left for left in now if _is_before(left, one)), None)
-        raise missing
+        said = one.trailers
+        below = self.salvage.newest((said.session, said.branch), below=one.seq)
+        if below is None:
+            raise missing
+        notices.tell(
+            f"what lies between {below.id} (#{below.seq}) and {one.id} (#{one.seq}) is"
+            f" damaged: {missing.message}. `gitcp verify` says more"
+        )
+        return below
 
     def _line_now(self, one: Checkpoint) -> Iterator[Checkpoint]:
         said = one.trailers
@@ -157,7 +231,10 @@ class Store:
 
         def among(tips: Iterable[str]) -> Checkpoint | None:
             for oid in tips:
-                tip = self.checkpoint(oid)
+                tip = None
+                # One damaged branch must not hide the others.
+                with suppress(CorruptError):
+                    tip = self.checkpoint(oid)
                 for one in self.line(tip) if tip else ():
                     if one.oid in seen:
                         break
@@ -168,6 +245,8 @@ class Store:
 
         first = [refs.pop(own)] if own in refs else []
         found = among(first) or among(refs.values())
+        if found is None:
+            found = among(tip.commit for _, tip in self.tips())
         if found is None:
             found = among(self.repository.refs.list("refs/gitcp/").values())
         if found is None:
@@ -234,8 +313,14 @@ class Store:
             BranchMovedError, BusyError, StorageError: as `append` does.
         """
         ref = layout.branch_ref(session, branch)
+        thorough = False
         for _ in range(_RETRIES):
-            tip = self.tip(session, branch)
+            standing = self.standing(
+                (encode(session), encode(branch)), thorough=thorough
+            )
+            tip, damage = standing.checkpoint, standing.damage
+            if damage is not None and not self.salvage.is_certain(damage):
+                raise damage
             draft = make(tip)
             if draft is None:
                 return None
@@ -244,22 +329,20 @@ class Store:
                     f"the branch {draft.branch!r} of {draft.session!r} exists",
                     hint="choose another name, or `gitcp switch` to it",
                 )
-            with durable.storage("writing the checkpoint"):
-                built = Build(
-                    self.repository,
-                    transaction,
-                    draft,
-                    tip,
-                    self._clock(),
-                    self.seals,
-                    self.reached,
-                ).run()
+            try:
+                built = self._build(transaction, draft, tip)
+            except CorruptError:
+                # The tip's own commit is whole; what it holds may not be.
+                if thorough or tip is None:
+                    raise
+                thorough = True
+                continue
             if built is None:
                 assert tip is not None
                 return Saved(tip, created=False)
             oid, rewritten = built
             try:
-                transaction.publish(ref, expect=tip.commit if tip else None, new=oid)
+                transaction.publish(ref, expect=standing.ref, new=oid)
             except BranchMovedError:
                 continue
             except StorageError as exc:
@@ -275,6 +358,31 @@ class Store:
         raise BranchMovedError(
             f"{session}/{branch} kept moving", hint="run the command again"
         )
+
+    def _build(
+        self, transaction: Transaction, draft: Draft, tip: Checkpoint | None
+    ) -> tuple[bytes, int] | None:
+        with durable.storage("writing the checkpoint"):
+            return Build(
+                self.repository,
+                transaction,
+                draft,
+                tip,
+                self._clock(),
+                self.seals,
+                self.reached,
+            ).run()
+
+
+class Standing(NamedTuple):
+    """Where the ref of a branch is, and its newest sound checkpoint.
+
+    `damage` says what is wrong with the commit that the ref names.
+    """
+
+    ref: str | None
+    checkpoint: Checkpoint | None
+    damage: CorruptError | None = None
 
 
 def require_tip(store: Store, session: str, branch: str) -> Checkpoint:

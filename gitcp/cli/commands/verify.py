@@ -6,10 +6,12 @@ from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
 from gitcp.errors import CorruptError, UsageError
+from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
 from gitcp.names import check_typed
+from gitcp.ops.upkeep.check import Problem
 from gitcp.ops.upkeep.repair import repair
-from gitcp.ops.upkeep.verify import Problem, Report, verify
+from gitcp.ops.upkeep.verify import Report, verify
 from gitcp.ops.workspace import Workspace
 
 
@@ -55,6 +57,7 @@ def verify_command(
                 "ok": report.ok,
                 "problems": [_document(one) for one in report.problems],
                 "repaired": [_document(one) for one in report.repaired],
+                "moved": [one._asdict() for one in report.moved],
             }
         )
     else:
@@ -120,6 +123,7 @@ def _document(problem: Problem) -> dict[str, str | None]:
         **documents.path_fields(problem.path),
         "problem": problem.problem,
         "object": problem.oid.hex() if problem.oid else None,
+        "kind": problem.about,
     }
 
 
@@ -138,6 +142,15 @@ def _show(out: Output, report: Report, *, mend: bool) -> None:
         out.note(
             "`git fsck` may still name the damaged file; `git repack -a -d` replaces it"
         )
+    for one in report.moved:
+        name = out.style(safe(one.ref.removeprefix(layout.SESSIONS)), fg="cyan")
+        if one.now is None:
+            out.print(
+                f"  {name}: no sound checkpoint is left of it; its ref is removed"
+            )
+        else:
+            out.print(f"  {name}: is at its newest sound checkpoint, {one.now[:12]}")
+        out.note(f"  lost: all after it, up to the commit {one.was[:12]}")
     if report.ok:
         out.print(f"{count} checked, {out.style('all sound', fg='green')}")
         return

@@ -13,8 +13,9 @@ from gitcp.git.transaction import Transaction
 from gitcp.git.transport import Limits
 from gitcp.ops.settings import Sharing
 from gitcp.ops.sharing.ledgers import NO_BRANCH, key_of, pages_of
+from gitcp.ops.upkeep.check import Problem
 from gitcp.ops.upkeep.ledgers import faults
-from gitcp.ops.upkeep.verify import Problem, verify_new
+from gitcp.ops.upkeep.verify import verify_new
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.quarantine import Bounds, Quarantine
 from gitcp.sharing.validate import Fault, Incoming, Judge, Key, joined, take_stock

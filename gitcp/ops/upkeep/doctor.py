@@ -14,12 +14,14 @@ from gitcp.git.transaction import sweep
 from gitcp.git.versions import OLDEST_GIT, git_version, libgit2_version
 from gitcp.githooks import join
 from gitcp.ops.upkeep.du import pack_sizes
+from gitcp.ops.upkeep.verify import head_damage
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.worktree import journal
 from gitcp.worktree import state as states
 
 _LOW = 200 * 1024 * 1024
 _MIB = 1024 * 1024
+_SHOWN = 5
 _WHOLE = re.compile(r"\+?refs/\*:refs/\*")
 
 
@@ -47,6 +49,8 @@ def doctor(directory: Path) -> Iterator[Check]:
         _left_over,
         _ref_locks,
         _restore,
+        _head,
+        _branches,
         _mirrors,
         _git_hooks,
         _scan,
@@ -122,6 +126,44 @@ def _restore(workspace: Workspace) -> Check:
         ok=False,
         detail="a restore was interrupted in this work tree",
         hint="`gitcp restore --continue` finishes it, `--abort` takes it back",
+    )
+
+
+def _head(workspace: Workspace) -> Check:
+    damage = head_damage(workspace.repository)
+    if damage is None:
+        return Check("head", ok=True, detail="can be read")
+    return Check(
+        "head",
+        ok=False,
+        detail=damage,
+        hint="checkpoints are made without their base; `git checkout --detach` a commit"
+        " that is whole, or repair this one",
+    )
+
+
+def _branches(workspace: Workspace) -> Check:
+    """Looks at the newest checkpoint of each branch, as every command does."""
+    wrong = [f"{name}: names no commit" for name in workspace.repository.refs.damaged()]
+    store = workspace.store
+    refs = store.refs()
+    for key, oid in refs.items():
+        try:
+            found = store.checkpoint(oid)
+            if found is not None:
+                _ = found.manifest
+        except GitcpError as exc:
+            wrong.append(f"{'/'.join(key)}: {exc.message}")
+    if not wrong:
+        count = f"{len(refs):,}" if refs else "none yet"
+        return Check("branches", ok=True, detail=count)
+    return Check(
+        "branches",
+        ok=False,
+        detail="; ".join(wrong[:_SHOWN]) + (" …" if len(wrong) > _SHOWN else ""),
+        hint="`gitcp verify --repair` puts back what has a good copy, and else puts a"
+        " branch onto its newest sound checkpoint; `gitcp verify --lost` looks for the"
+        " rest",
     )
 
 

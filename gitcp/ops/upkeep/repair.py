@@ -6,13 +6,14 @@ import shutil
 import stat
 from collections.abc import Iterator, Sequence
 
-from gitcp import durable
-from gitcp.errors import GitFailedError
-from gitcp.format import safety
+from gitcp import durable, notices
+from gitcp.errors import CorruptError, GitFailedError
+from gitcp.format import layout, safety
 from gitcp.git.objects import BLOB, IN_MEMORY, object_id
 from gitcp.git.repository import discover
 from gitcp.git.transaction import Transaction, transaction
-from gitcp.ops.upkeep.verify import Problem, Progress, Report, verify
+from gitcp.ops.upkeep.check import Problem
+from gitcp.ops.upkeep.verify import Moved, Progress, Report, verify
 from gitcp.ops.workspace import Workspace
 from gitcp.store.store import Store
 from gitcp.worktree import state as states
@@ -51,15 +52,55 @@ def repair(
             opened.store()
             _put_aside(workspace, done)
         # Packs are looked up anew only by a repository opened anew.
+        with notices.listening(lambda _: None):
+            # It is the work of this command to say where the branches go.
+            moved = _move(Store(discover(workspace.top)), workspace)
         again = Store(discover(workspace.top))
         after = verify(again, only, progress=progress)
     still = {(one.checkpoint, one.path, one.oid) for one in after.problems}
+    # A branch that had to leave a checkpoint behind does not repair it.
+    still |= {(None, one.ref.encode(), bytes.fromhex(one.was)) for one in moved}
     gone = [
         one
         for one in before.problems
         if (one.checkpoint, one.path, one.oid) not in still
     ]
-    return Report(after.checked, after.problems, tuple(gone))
+    return Report(after.checked, after.problems, tuple(gone), tuple(moved))
+
+
+def _move(store: Store, workspace: Workspace) -> list[Moved]:
+    """Puts branches whose tips are damaged onto their newest sound checkpoints.
+
+    What the refs were is noted, in case the lost commits turn up.
+    """
+    moved = []
+    for key, oid in store.refs().items():
+        ref = f"{layout.SESSIONS}{key[0]}/{key[1]}"
+        try:
+            standing = store.standing(key)
+            damage, sound = standing.damage, standing.checkpoint
+        except CorruptError as exc:
+            damage, sound = exc, None
+        if damage is None or not store.salvage.is_certain(damage):
+            continue
+        now = sound.commit if sound else None
+        _note(workspace, f"{store.now()} {ref} {oid} {now or '-'}\n")
+        # git refuses a ref that a save has moved meanwhile.
+        if now is not None:
+            workspace.repository.git("update-ref", ref, now, oid)
+        else:
+            workspace.repository.git("update-ref", "-d", ref, oid)
+        moved.append(Moved(ref, oid, now))
+    return moved
+
+
+def _note(workspace: Workspace, line: str) -> None:
+    aside = workspace.repository.store_dir / "damaged"
+    with durable.storage("noting which branches are moved"):
+        durable.make_directories(aside, private=True)
+        path = aside / "refs"
+        before = path.read_bytes() if path.exists() else b""
+        durable.replace(path, before + line.encode())
 
 
 def _clear_scan(workspace: Workspace) -> None:

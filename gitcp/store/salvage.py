@@ -1,0 +1,172 @@
+"""Finding what is left of a branch whose newest checkpoints are damaged.
+
+Commits say themselves which branch they are of, so nothing has to be written down
+beforehand: every commit in the repository is looked at. That takes seconds in a large
+repository, and happens only where something is damaged.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from gitcp import notices
+from gitcp.errors import CorruptError, FormatTooNewError, GitFailedError
+from gitcp.format import layout
+from gitcp.format.commit import purged
+from gitcp.git.repository import Repository
+from gitcp.names import decode
+from gitcp.store import logs
+from gitcp.store.checkpoint import Checkpoint
+
+# Encoded session and branch.
+Key = tuple[str, str]
+Read = Callable[[bytes], Checkpoint | None]
+
+
+def every_commit(repository: Repository) -> Iterator[bytes]:
+    """Yields the oid of each commit that is here, whether or not a ref reaches it.
+
+    Raises:
+        GitFailedError: git cannot list the objects.
+    """
+    listed = repository.git(
+        "cat-file",
+        "--batch-all-objects",
+        "--unordered",
+        "--batch-check=%(objecttype) %(objectname)",
+    )
+    for line in listed.splitlines():
+        kind, _, oid = line.partition(b" ")
+        if kind == b"commit":
+            yield bytes.fromhex(oid.decode("ascii"))
+
+
+class Salvage:
+    """What is left of damaged branches of one repository; looked for once."""
+
+    def __init__(self, repository: Repository, read: Read) -> None:
+        self._repository = repository
+        self._read = read
+
+    @cached_property
+    def _found(self) -> dict[Key, list[Checkpoint]]:
+        """Every checkpoint that can be read, by branch, the newest first."""
+        found: dict[Key, list[Checkpoint]] = {}
+        replaced: set[str] = set()
+        for oid in every_commit(self._repository):
+            try:
+                one = self._read(oid)
+            except CorruptError:
+                continue
+            if one is not None:
+                replaced |= set(purged(one.raw))
+                said = one.trailers
+                found.setdefault((said.session, said.branch), []).append(one)
+        for key, ones in found.items():
+            left = [one for one in ones if one.commit not in replaced]
+            # Of two commits of one checkpoint the younger form is the one with fewer
+            # before it: a pruning made it.
+            left.sort(key=lambda one: (-one.seq, self._depth(one, ones), one.commit))
+            found[key] = left
+        return found
+
+    @staticmethod
+    def _depth(one: Checkpoint, ones: list[Checkpoint]) -> int:
+        known = {each.oid: each for each in ones}
+        depth = 0
+        current: Checkpoint | None = one
+        while current is not None and depth <= len(ones):
+            depth += 1
+            current = known.get(current.raw.parents[0]) if current.raw.parents else None
+        return depth
+
+    def newest(self, key: Key, *, below: int | None = None) -> Checkpoint | None:
+        """Returns the newest sound checkpoint of a branch, if there is one.
+
+        Sound means that all it holds by itself is here. With `below`, only smaller
+        numbers count.
+        """
+        try:
+            candidates = self._found.get(key, [])
+        except GitFailedError:
+            return None
+        for one in candidates:
+            if (below is None or one.seq < below) and self._is_sound(one):
+                return one
+        return None
+
+    def _is_sound(self, one: Checkpoint) -> bool:
+        try:
+            self.check_sound(one)
+        except CorruptError:
+            return False
+        return True
+
+    def check_sound(self, found: Checkpoint) -> None:
+        """Looks at all that a checkpoint holds by itself, contents of files apart.
+
+        Raises:
+            CorruptError: some of it is missing or damaged.
+        """
+        # Nothing is wrong with one that a newer gitcp reads.
+        with suppress(FormatTooNewError):
+            _ = found.manifest, found.empty_dirs
+            found.skipped()
+            root = found.log_tree
+            for name in found.objects.tree(root) if root else ():
+                for _, source in logs.sources(root, name.decode(), found.objects):
+                    logs.meta_of(source, found.objects)
+        try:
+            self._repository.git(
+                "rev-list", "--objects", "--no-walk", "--quiet", found.commit
+            )
+        except GitFailedError as exc:
+            raise CorruptError(
+                f"checkpoint {found.id} is not whole: {exc.message}",
+                hint="run `gitcp verify`",
+            ) from exc
+
+    def instead_of(self, key: Key, oid: str, cause: CorruptError) -> Checkpoint | None:
+        """Returns what stands for a damaged newest checkpoint, and says so."""
+        found = self.newest(key)
+        if found is not None and found.commit != oid:
+            where = "/".join(decode(part) or part for part in key)
+            notices.tell(
+                f"the newest checkpoint of {where} is damaged ({cause.message});"
+                f" the newest sound one is #{found.seq} {found.id}."
+                " `gitcp verify --repair` looks for a good copy, and else puts the"
+                " branch there"
+            )
+            return found
+        return None
+
+    def is_certain(self, cause: CorruptError) -> bool:
+        """Whether damage is more than a file that this process may not read."""
+        if isinstance(cause.__cause__, OSError):
+            return False
+        objects = self._repository.common_dir / "objects"
+        return all(
+            os.access(file, os.R_OK)
+            for place in _places(objects)
+            for file in (place, place / "pack", *(place / "pack").glob("pack-*"))
+            if file.exists() or file == place
+        )
+
+
+def _places(objects: Path) -> Iterator[Path]:
+    """Yields the directories in which git looks for objects."""
+    yield objects
+    try:
+        lines = (objects / "info" / "alternates").read_text("utf-8", "surrogateescape")
+    except OSError:
+        return
+    for line in lines.splitlines():
+        if line and not line.startswith("#"):
+            yield objects / line
+
+
+def ref_of(key: Key) -> str:
+    """Returns the ref of a branch."""
+    return f"{layout.SESSIONS}{key[0]}/{key[1]}"
