@@ -108,7 +108,7 @@ def test_a_save_onto_a_damaged_tip_goes_on_from_the_newest_sound_one(
     made = json.loads(done.stdout)["checkpoint"]
     assert made["seq"] == 4
     assert git_line(repo, "rev-parse", f"{REF}^") == history[2]["commit"]
-    assert invoke(repo, "verify").returncode == 0
+    assert invoke(repo, "verify", "main").returncode == 0
     ok(repo, "restore", "-y", "1")
     assert (repo / "a").read_bytes() == b"1"
 
