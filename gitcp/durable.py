@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
 from gitcp.errors import BusyError, StorageError
 
@@ -72,11 +72,17 @@ def make_directories(directory: Path, *, private: bool = False) -> None:
     sync_directory(directory.parent)
 
 
-def replace(path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Replaces a file's content in one step; with `sync`, durably."""
+def replace(
+    path: Path, data: bytes, *, sync: bool = True, keep_mode: bool = False
+) -> None:
+    """Replaces a file's content in one step; with `sync`, durably.
+
+    With `keep_mode` the new file has the old one's permissions before it has content:
+    what only its owner may read is never readable by others, not even for a moment.
+    """
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
+        with _opened(temporary, path if keep_mode else None) as file:
             file.write(data)
             if sync:
                 file.flush()
@@ -87,6 +93,21 @@ def replace(path: Path, data: bytes, *, sync: bool = True) -> None:
         raise
     if sync:
         sync_directory(path.parent)
+
+
+def _opened(temporary: Path, like: Path | None) -> IO[bytes]:
+    """Opens a file for writing, with the permissions of another if that one is there."""
+    mode = None
+    if like is not None:
+        with suppress(FileNotFoundError):
+            mode = like.stat().st_mode & 0o7777
+    if mode is None:
+        return temporary.open("wb")
+    # What a killed process left may have any permissions.
+    temporary.unlink(missing_ok=True)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    os.fchmod(fd, mode)
+    return os.fdopen(fd, "wb")
 
 
 def remove(path: Path) -> None:

@@ -223,6 +223,7 @@ class ClaudeCode(HooksInJson):
             copies.append((history / kept.session, history / new))
         return WriteBack(
             new,
+            config,
             tuple(files),
             ("claude", "--resume", new),
             kept.directory,

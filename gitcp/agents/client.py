@@ -75,29 +75,42 @@ class Place(NamedTuple):
 class Kept(NamedTuple):
     """A conversation that comes back: the bytes, and the files beside it by name.
 
-    `session` is the client's id it had, `directory` where the client is to go on; `top`
-    is the work tree it belonged to, which may be another.
+    `session` is the client's id it had, `directory` where the client is to go on. What
+    is `foreign` was made elsewhere: only known fields of it may reach the client.
     """
 
     session: str | None
     content: bytes
     beside: Mapping[str, bytes]
     directory: Path
+    foreign: bool = False
 
 
 class WriteBack(NamedTuple):
     """What makes a conversation resume: files to write, and the command.
 
-    `session` is the new id; `copies` are directories to copy where they exist;
-    `directory` is where the command has to be run, `first` a command to be run before it.
+    `session` is the new id; `root` is the client's own folder: nothing is written
+    outside of it, and nothing in it is replaced. `copies` are directories to copy where
+    they exist; `directory` is where the command has to be run, `first` a command to be
+    run before it. `grown` is a list that the client keeps and that has to grow.
     """
 
     session: str
+    root: Path
     files: tuple[tuple[Path, bytes], ...]
     command: tuple[str, ...]
     directory: Path
     copies: tuple[tuple[Path, Path], ...] = ()
     first: tuple[str, ...] = ()
+    grown: "Grown | None" = None
+
+
+class Grown(NamedTuple):
+    """A client's list with one more entry: what it was (None: not there), what it is."""
+
+    path: Path
+    before: bytes | None
+    after: bytes
 
 
 class Client(Protocol):

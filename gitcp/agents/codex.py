@@ -221,6 +221,7 @@ class Codex(HooksInJson):
                 files.append((folder / beside, data))
         return WriteBack(
             new,
+            _home(place),
             tuple(files),
             ("codex", "resume", new),
             kept.directory,

@@ -22,6 +22,7 @@ from gitcp.agents import client as words
 from gitcp.agents import records
 from gitcp.agents.client import (
     Event,
+    Grown,
     HooksInJson,
     Kept,
     Place,
@@ -157,14 +158,21 @@ class Gemini(HooksInJson):
         )
         root = os.path.realpath(kept.directory)
         home = place.home / ".gemini"
-        slug, registry = _project(home / "projects.json", root)
+        slug, grown = _project(home / "projects.json", root)
         stamp = time.strftime("%Y-%m-%dT%H-%M", time.gmtime())
         chats = home / "tmp" / slug / "chats"
         files = [(chats / f"session-{stamp}-{new[:8]}.jsonl", written)]
-        if registry is not None:
-            files.append((home / "projects.json", registry))
-            files.append((home / "tmp" / slug / ".project_root", root.encode()))
-        return WriteBack(new, tuple(files), ("gemini", "--resume", new), kept.directory)
+        mark = home / "tmp" / slug / ".project_root"
+        if grown is not None and not mark.exists():
+            files.append((mark, os.fsencode(root)))
+        return WriteBack(
+            new,
+            home,
+            tuple(files),
+            ("gemini", "--resume", new),
+            kept.directory,
+            grown=grown,
+        )
 
     # --- settings -------------------------------------------------------------------
 
@@ -187,17 +195,17 @@ class Gemini(HooksInJson):
 CLIENT = Gemini()
 
 
-def _project(registry: Path, root: str) -> tuple[str, bytes | None]:
+def _project(registry: Path, root: str) -> tuple[str, Grown | None]:
     """Returns the client's name for a project, and its registry if that must grow."""
     try:
-        raw = registry.read_bytes()
+        raw: bytes | None = registry.read_bytes()
     except FileNotFoundError:
-        raw = b"{}"
+        raw = None
     except OSError:
         return _slug(registry, root, ()), None
     try:
-        known: dict[str, Any] = json.loads(raw)
-        names = msgspec.json.decode(raw, type=_Projects).projects
+        known: dict[str, Any] = json.loads(raw or b"{}")
+        names = msgspec.json.decode(raw or b"{}", type=_Projects).projects
     except (ValueError, *_UNREADABLE):
         # Not understood, so not ours to write anew: it may name other projects.
         return _slug(registry, root, ()), None
@@ -205,7 +213,8 @@ def _project(registry: Path, root: str) -> tuple[str, bytes | None]:
         return names[root], None
     slug = _slug(registry, root, names.values())
     known["projects"] = {**names, root: slug}
-    return slug, json.dumps(known, indent=2, ensure_ascii=False).encode()
+    after = json.dumps(known, indent=2, ensure_ascii=False).encode()
+    return slug, Grown(registry, raw, after)
 
 
 def _slug(registry: Path, root: str, used: Collection[str]) -> str:

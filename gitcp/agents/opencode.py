@@ -6,9 +6,6 @@ session. `opencode import` takes the same back, in one document, under new ids.
 """
 
 import hashlib
-import re
-import secrets
-import string
 import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
@@ -30,10 +27,7 @@ _HOOKS: Final = {
 _SESSION: Final = "session.json"
 _MARK = b"Made by `gitcp install opencode`"
 _SEAL = b"// as installed: "
-_BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
-# As a whole string of the JSON, and not within the text of another.
-_ID = re.compile(rb'(?<!\\)"((ses|msg|prt)_([0-9a-f]{12}))[0-9A-Za-z]{14}"')
 
 _FILES: Final = {"project": Path(".opencode/plugin/gitcp.js")}
 
@@ -147,35 +141,31 @@ class OpenCode:
         return None
 
     def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
-        """Returns a document for `opencode import`, with ids of its own.
-
-        The part of an id that says when it was made stays: messages are sorted by it.
-        """
+        """Returns a document for `opencode import`, with ids of its own."""
         content = whole_lines(kept.content)
         described = kept.beside.get(_SESSION)
         if described is None or not self.speaks(content):
             return None
-        messages = b",\n".join(line for line in content.split(b"\n") if line)
-        renamed: dict[bytes, bytes] = {}
+        # Only a restore wants it, and every hook would wait for it.
+        from gitcp.agents import opencode_document  # noqa: PLC0415
 
-        def rename(match: re.Match[bytes]) -> bytes:
-            old = match[0]
-            if old not in renamed:
-                tail = "".join(secrets.choice(_BASE62) for _ in range(14))
-                renamed[old] = b'"' + match[1] + tail.encode() + b'"'
-            return renamed[old]
-
-        document = b'{"info":' + described + b',"messages":[\n' + messages + b"\n]}\n"
-        written = _ID.sub(rename, document)
-        new = msgspec.json.decode(written, type=_Document).info.id
+        made = (
+            opencode_document.foreign(content, described, kept.directory)
+            if kept.foreign
+            else opencode_document.own(content, described)
+        )
+        if made is None:
+            return None
         own = place.environment.get("XDG_DATA_HOME")
         data = Path(own) if own else place.home / ".local" / "share"
+        root = data / "opencode" / "gitcp"
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-        path = data / "opencode" / "gitcp" / f"{stamp}-{new}.json"
+        path = root / f"{stamp}-{made.session}.json"
         return WriteBack(
-            new,
-            ((path, written),),
-            ("opencode", "--session", new),
+            made.session,
+            root,
+            ((path, made.content),),
+            ("opencode", "--session", made.session),
             kept.directory,
             first=("opencode", "import", str(path)),
         )
@@ -242,10 +232,6 @@ def _check_ours(text: bytes) -> None:
 
 def _digest(made: bytes) -> bytes:
     return hashlib.sha256(made).hexdigest().encode()
-
-
-class _Document(msgspec.Struct):
-    info: _Session
 
 
 def _parent(described: str | None) -> str | None:

@@ -44,6 +44,11 @@ quiet_option = click.option(
     help="Print results and errors only",
 )
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask")
+trust_option = click.option(
+    "--trust",
+    is_flag=True,
+    help="Bring what a pulled checkpoint may not bring unasked",
+)
 
 
 def command(name: str, **settings: Any) -> Callable[[F], click.Command]:

@@ -64,6 +64,13 @@ def whence(out: Output, found: Checkpoint) -> list[str]:
     ]
 
 
+def whose(found: Checkpoint) -> str:
+    """Returns whose a conversation is that was made elsewhere, for a sentence."""
+    author = None if found.origin.here else found.manifest.author
+    by = f"by {one_line(author, 60)} (as it says), " if author else ""
+    return f"{by}from {one_line(found.origin.logs or 'here', 60)}"
+
+
 def changed(found: Checkpoint) -> str:
     """Returns the counts of changed files, `+2 ~1 -1`; empty where nothing changed."""
     files = found.manifest.files

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
@@ -13,6 +13,7 @@ from gitcp.cli.render import (
     prompt_plan,
     step_line,
     whence,
+    whose,
 )
 from gitcp.errors import GitcpError, PartialError
 from gitcp.format.checkpoint import show_path
@@ -54,6 +55,22 @@ def document(
 
 _SINCE = 5
 _HELD = frozenset({EXECUTED, OUTSIDE})
+
+
+class Handed(NamedTuple):
+    """What became of a conversation: how to resume it, if it went to its client.
+
+    `foreign` is the checkpoint that has it, if it was made elsewhere; `held` says that
+    it was kept back for that.
+    """
+
+    resumption: Resumption | None = None
+    foreign: Checkpoint | None = None
+    held: bool = False
+
+    def shown(self, here: str) -> str | None:
+        """Returns the command that resumes it, for a shell in a directory."""
+        return self.resumption.shown(here) if self.resumption else None
 
 
 def not_captured(target: Checkpoint) -> list[Left]:
@@ -134,29 +151,47 @@ def carry_out(
     out.confirm(question, yes=yes)
     # Whoever was asked has seen it; a script has to say it.
     done = ops.restore(workspace, wanted if yes else wanted._replace(replay=True))
-    with written_back(workspace, done.checkpoint, wanted.conversation) as resumption:
-        report(out, wanted.target, done, resumption, wanted.behind)
+    with written_back(
+        workspace,
+        done.checkpoint,
+        wanted.conversation,
+        source=wanted.target,
+        trust=wanted.trust,
+    ) as handed:
+        report(out, wanted.target, done, handed, wanted.behind)
     return done
 
 
 @contextmanager
 def written_back(
-    workspace: Workspace, made: Checkpoint, conversation: bool = True
-) -> Iterator[Resumption | None]:
+    workspace: Workspace,
+    made: Checkpoint,
+    conversation: bool = True,
+    *,
+    source: Checkpoint | None = None,
+    trust: bool = False,
+) -> Iterator[Handed]:
     """Writes the conversation back for its client, lets the caller report, then fails.
 
-    The restore is done by then: that it was is told in any case.
+    `made` has the conversation of `source`, which is told as where it comes from. One
+    that was made elsewhere is written only with `trust`. The restore is done by then:
+    that it was is told in any case.
 
     Raises:
         PartialError: the conversation could not be written.
     """
-    resumption, failure = None, None
-    if conversation:
+    handed, failure = Handed(), None
+    if conversation and resume.can_resume(made):
+        foreign = resume.is_foreign(made)
+        handed = Handed(
+            foreign=(source or made) if foreign else None, held=foreign and not trust
+        )
         try:
-            resumption = resume.write_back(workspace, made)
+            if not handed.held:
+                handed = handed._replace(resumption=resume.write_back(workspace, made))
         except GitcpError as exc:
             failure = exc
-    yield resumption
+    yield handed
     if failure is not None:
         raise PartialError(
             f"the conversation could not be handed back: {failure.message}",
@@ -165,24 +200,35 @@ def written_back(
         )
 
 
-def resume_line(out: Output, resumption: Resumption | None) -> None:
-    """Prints how to go on with the conversation."""
-    if resumption is not None:
-        out.print("  the conversation goes on with:")
-        out.print(f"    {safe(resumption.shown(out.directory))}")
+def resume_line(out: Output, handed: Handed) -> None:
+    """Prints how to go on with the conversation, and whose it is."""
+    if handed.held and handed.foreign is not None:
+        out.note(
+            f"  the conversation is {whose(handed.foreign)}: it was not written to where"
+            " its client would find it; the same command with --trust does that"
+        )
+    if handed.resumption is None:
+        return
+    if handed.foreign is not None:
+        out.print(
+            f"  the conversation is {whose(handed.foreign)}; what would approve or run"
+            " something was taken out of it"
+        )
+    out.print("  the conversation goes on with:")
+    out.print(f"    {safe(handed.resumption.shown(out.directory))}")
 
 
 def report(
     out: Output,
     target: Checkpoint | None,
     done: Restored,
-    resumption: Resumption | None,
+    handed: Handed,
     behind: Behind = Behind(),  # noqa: B008  a value
 ) -> None:
     """Says what a restore did; `target` is None where one that was cut off was ended."""
     left = [*done.left, *(not_captured(target) if target else [])]
     if out.json:
-        shown = resumption.shown(out.directory) if resumption else None
+        shown = handed.shown(out.directory)
         out.document(
             document(done.checkpoint, done.saved, done.plan, left, shown, behind)
         )
@@ -196,7 +242,7 @@ def report(
         out.print(
             f"  what was there is {name_of(out, done.saved)}; `gitcp undo` goes back"
         )
-    resume_line(out, resumption)
+    resume_line(out, handed)
     say_left(out, left)
 
 

@@ -127,7 +127,9 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
         return store.append(opened, draft).checkpoint
 
 
-def plan_fork(workspace: Workspace, start: Checkpoint, name: str) -> Plan:
+def plan_fork(
+    workspace: Workspace, start: Checkpoint, name: str, *, trust: bool = False
+) -> Plan:
     """Returns what making a branch and going there would do to the files.
 
     Raises:
@@ -139,6 +141,7 @@ def plan_fork(workspace: Workspace, start: Checkpoint, name: str) -> Plan:
         start,
         note=f"forked from {start.branch} #{start.seq}",
         fork=(start.session, name),
+        trust=trust,
     )
 
 
@@ -151,7 +154,12 @@ def fork_here(workspace: Workspace, start: Checkpoint, name: str) -> Checkpoint:
 
 
 def fork_into_worktree(
-    workspace: Workspace, start: Checkpoint, name: str, directory: Path
+    workspace: Workspace,
+    start: Checkpoint,
+    name: str,
+    directory: Path,
+    *,
+    trust: bool = False,
 ) -> Checkpoint:
     """Makes a branch in a new git worktree that holds the checkpoint's files.
 
@@ -181,7 +189,7 @@ def fork_into_worktree(
             hint="git needs a commit to make a worktree on; commit, save, fork",
         )
     # All that can be wrong is found before there is anything to take back.
-    steps = extract.plan_whole(start)
+    steps = extract.plan_whole(start, trust=trust)
     workspace.repository.git(
         "worktree", "add", "--detach", "--no-checkout", os.fspath(directory), commit
     )

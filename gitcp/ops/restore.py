@@ -116,6 +116,7 @@ def _restore(workspace: Workspace, capture: Capture, wanted: Plan) -> Restored:
         note=wanted.note,
         fork=wanted.fork,
         withhold=wanted.withhold,
+        trust=wanted.trust,
     )
     journal.write(workspace.directory, entry)
     return _finish(workspace, entry, before if saved.created else None)

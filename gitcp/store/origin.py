@@ -34,11 +34,13 @@ class Origin(NamedTuple):
     """Where files and logs of a checkpoint come from: None stands for here.
 
     A text is the remote they were pulled from, or `elsewhere`. A checkpoint that was
-    made here may go on with a conversation, or fork files, that were not.
+    made here may go on with a conversation, or fork files, that were not. `here` says
+    that the checkpoint itself was made in this repository: then so was its author's name.
     """
 
     files: str | None
     logs: str | None
+    here: bool = True
 
     @property
     def foreign(self) -> bool:
@@ -87,7 +89,8 @@ class Seals:
         where = self._remotes.get(
             (found.trailers.session, found.trailers.branch), ELSEWHERE
         )
-        return Origin(where, where if found.log_tree is not None else None)
+        logs = where if found.log_tree is not None else None
+        return Origin(where, logs, here=False)
 
     def again(
         self, found: "Checkpoint", files: bytes | None, logs: bytes | None

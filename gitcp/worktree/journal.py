@@ -16,7 +16,8 @@ class Journal(msgspec.Struct, frozen=True):
     `checkpoint` is the id that the checkpoint of this restore will have: if the branch
     holds it, only the journal is left to remove. `paths` (empty for all)
     and `sparse` (left out by a sparse checkout) are base64. `withhold` leaves out what
-    a stranger's checkpoint may not bring unasked.
+    a stranger's checkpoint may not bring unasked; `trust` hands a conversation that was
+    made elsewhere to its client.
     """
 
     checkpoint: str
@@ -31,6 +32,7 @@ class Journal(msgspec.Struct, frozen=True):
     note: str | None
     fork: tuple[str, str] | None = None
     withhold: bool = False
+    trust: bool = False
 
 
 def write(directory: Path, journal: Journal) -> None:

@@ -161,7 +161,13 @@ def test_two_users_with_agents_hand_work_to_each_other(users, hub, tmp_path):
     # He goes on with it in a work tree of its own, on a fork, and pushes it back.
     aside = tmp_path / "bob-aside"
     forked = bob.gitcp(
-        "fork", f"{session}:last", "rounded", "--worktree", str(aside), "--yes"
+        "fork",
+        f"{session}:last",
+        "rounded",
+        "--worktree",
+        str(aside),
+        "--yes",
+        "--trust",
     )
     assert (aside / "invoice.py").read_bytes() == (
         ann.clone / "invoice.py"
@@ -184,7 +190,13 @@ def test_two_users_with_agents_hand_work_to_each_other(users, hub, tmp_path):
     assert git_line(ann.clone, "rev-parse", f"refs/gitcp/s/{session}/main") == before
     hers = tmp_path / "ann-aside"
     again = ann.gitcp(
-        "fork", f"{session}/rounded:last", "tested", "--worktree", str(hers), "--yes"
+        "fork",
+        f"{session}/rounded:last",
+        "tested",
+        "--worktree",
+        str(hers),
+        "--yes",
+        "--trust",
     )
     ann.claude.ask("write a test", cwd=hers, resume=resume(again))
     prior = bob.heard("round it")
@@ -192,7 +204,7 @@ def test_two_users_with_agents_hand_work_to_each_other(users, hub, tmp_path):
 
     # Then both go on with the same branch at once.
     ann.claude.ask("name the rate", cwd=ann.clone, resume=own)
-    switched = bob.gitcp("switch", session, "--restore", "--yes")
+    switched = bob.gitcp("switch", session, "--restore", "--yes", "--trust")
     bob.claude.ask("write a test", cwd=bob.clone, resume=resume(switched))
     assert bob.heard("write a test")[: len(ann.heard("add VAT"))] == ann.heard(
         "add VAT"

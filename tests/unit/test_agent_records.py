@@ -106,11 +106,13 @@ def test_a_registry_that_is_not_understood_is_not_written_anew(tmp_path, registr
     kept = Kept("s", chat, {}, tmp_path / "shop")
     written = GEMINI.write_back(kept, Place(None, tmp_path, {}))
     assert written is not None
-    assert home / "projects.json" not in dict(written.files)
+    assert written.grown is None
     (home / "projects.json").write_bytes(b'{"projects":{"/other":"shop"},"more":1}')
     written = GEMINI.write_back(kept, Place(None, tmp_path, {}))
     assert written is not None
-    made = json.loads(dict(written.files)[home / "projects.json"])
+    assert written.grown is not None
+    assert written.grown.path == home / "projects.json"
+    made = json.loads(written.grown.after)
     assert made["projects"]["/other"] == "shop"
     assert made["more"] == 1
     assert len(set(made["projects"].values())) == 2

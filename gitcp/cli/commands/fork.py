@@ -6,15 +6,14 @@ import click
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command, yes_option
+from gitcp.cli.options import command, trust_option, yes_option
 from gitcp.cli.render import headline
-from gitcp.cli.restoring import carry_out, resume_line, written_back
+from gitcp.cli.restoring import Handed, carry_out, resume_line, written_back
 from gitcp.errors import UsageError
 from gitcp.names import check_typed
 from gitcp.ops import fork as ops
-from gitcp.ops.agents.resume import Resumption
 from gitcp.ops.select import select
-from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.ops.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
 
 
@@ -22,12 +21,14 @@ from gitcp.store.checkpoint import Checkpoint
 @click.argument("arguments", metavar="[SEL] NAME", nargs=-1, required=True)
 @click.option("--worktree", metavar="DIR", help="Into a new git worktree")
 @click.option("--no-switch", is_flag=True, help="Only make the branch")
+@trust_option
 @yes_option
 def fork_command(
     out: Output,
     arguments: tuple[str, ...],
     worktree: str | None,
     no_switch: bool,
+    trust: bool,
     yes: bool,
 ) -> None:
     """Start a new, named branch at a checkpoint."""
@@ -39,44 +40,35 @@ def fork_command(
     start = select(workspace, arguments[0] if len(arguments) > 1 else None)
     if worktree is not None:
         directory = Path(out.directory, worktree)
-        made = ops.fork_into_worktree(workspace, start, name, directory)
-        other = open_workspace(directory)
-        _say(out, other, made, f"its files are in {safe(worktree)}")
+        made = ops.fork_into_worktree(workspace, start, name, directory, trust=trust)
+        with written_back(
+            open_workspace(directory), made, source=start, trust=trust
+        ) as handed:
+            _print(out, made, f"its files are in {safe(worktree)}", handed)
         return
     if no_switch:
-        _say(out, None, ops.fork_only(workspace.store, start, name))
+        _print(out, ops.fork_only(workspace.store, start, name), None, Handed())
         return
-    wanted = ops.plan_fork(workspace, start, name)
+    wanted = ops.plan_fork(workspace, start, name, trust=trust)
     if ops.at_present(wanted):
-        _say(out, workspace, ops.fork_here(workspace, start, name))
+        made = ops.fork_here(workspace, start, name)
+        with written_back(workspace, made, source=start, trust=trust) as handed:
+            _print(out, made, None, handed)
         return
     carry_out(out, workspace, wanted, yes=yes)
 
 
-def _say(
-    out: Output, workspace: Workspace | None, made: Checkpoint, more: str | None = None
-) -> None:
-    """Tells of a fork; the conversation goes on in the work tree that is given."""
-    if workspace is None:
-        _print(out, made, more, None)
-        return
-    with written_back(workspace, made) as resumption:
-        _print(out, made, more, resumption)
-
-
-def _print(
-    out: Output, made: Checkpoint, more: str | None, resumption: Resumption | None
-) -> None:
+def _print(out: Output, made: Checkpoint, more: str | None, handed: Handed) -> None:
     if out.json:
         out.document(
             {
                 "schema": "gitcp.fork/1",
                 "checkpoint": documents.checkpoint(made),
-                "resume": resumption.shown(out.directory) if resumption else None,
+                "resume": handed.shown(out.directory),
             }
         )
         return
     out.print(f"Forked {headline(out, made)}")
     if more:
         out.print(f"  {more}")
-    resume_line(out, resumption)
+    resume_line(out, handed)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command, path_inside, reader, yes_option
+from gitcp.cli.options import command, path_inside, reader, trust_option, yes_option
 from gitcp.cli.render import (
     count,
     headline,
@@ -43,11 +43,7 @@ from gitcp.worktree.plan import FilePlan
 @click.option("--dry-run", is_flag=True, help="Show what would be done")
 @click.option("--to", "directory", metavar="DIR", help="Write into an empty directory")
 @click.option("--agent", metavar="NAME", help="Whose conversation it has to be")
-@click.option(
-    "--trust",
-    is_flag=True,
-    help="Bring what a pulled checkpoint may not bring unasked",
-)
+@trust_option
 @click.option("--continue", "go_on", is_flag=True, help="Finish an interrupted restore")
 @click.option("--abort", is_flag=True, help="Take an interrupted restore back")
 @click.option(
@@ -79,7 +75,8 @@ def restore_command(
     resumes it is printed.
 
     A checkpoint that was pulled does not bring files that tools execute by themselves
-    or links that lead outside, unless --trust is given.
+    or links that lead outside, and its conversation does not go where a client would
+    find it, unless --trust is given.
     """
     looks = dry_run or directory is not None
     workspace = reader(out) if looks else open_workspace(out.directory)
@@ -147,9 +144,10 @@ def _end_interrupted(out: Output, workspace: Workspace, *, go_on: bool) -> None:
     entry = journal.read(workspace.directory)
     if go_on:
         done = ops.resume(workspace)
-        said = entry is not None and entry.conversation
-        with written_back(workspace, done.checkpoint, said) as resumption:
-            report(out, None, done, resumption)
+        wanted = entry is not None and entry.conversation
+        trust = entry is not None and entry.trust
+        with written_back(workspace, done.checkpoint, wanted, trust=trust) as handed:
+            report(out, None, done, handed)
         return
     back = ops.abort(workspace)
     if out.json:

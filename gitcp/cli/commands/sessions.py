@@ -6,7 +6,7 @@ import click
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line
-from gitcp.cli.options import command, left_out, reader, yes_option
+from gitcp.cli.options import command, left_out, reader, trust_option, yes_option
 from gitcp.cli.render import headline
 from gitcp.cli.restoring import carry_out
 from gitcp.errors import NotFoundError
@@ -105,8 +105,11 @@ def branches_command(out: Output, name: str | None) -> int:
 @command("switch")
 @click.argument("where", metavar="SESSION[/BRANCH]")
 @click.option("--restore", "bring", is_flag=True, help="Bring its files, too")
+@trust_option
 @yes_option
-def switch_command(out: Output, where: str, bring: bool, yes: bool) -> None:
+def switch_command(
+    out: Output, where: str, bring: bool, trust: bool, yes: bool
+) -> None:
     """Make a branch the current one; the files stay.
 
     They change only with --restore.
@@ -119,7 +122,9 @@ def switch_command(out: Output, where: str, bring: bool, yes: bool) -> None:
     workspace.refuse_if_interrupted()
     if bring:
         target = require_tip(workspace.store, session, branch)
-        wanted = planning.plan_restore(workspace, target, onto=Current(session, branch))
+        wanted = planning.plan_restore(
+            workspace, target, onto=Current(session, branch), trust=trust
+        )
         carry_out(out, workspace, wanted, yes=yes)
         return
     tip = fork.switch(workspace, session, branch)

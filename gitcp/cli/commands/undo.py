@@ -3,7 +3,7 @@
 import click
 
 from gitcp.cli.emit import Output
-from gitcp.cli.options import command, yes_option
+from gitcp.cli.options import command, trust_option, yes_option
 from gitcp.cli.restoring import carry_out
 from gitcp.errors import UsageError
 from gitcp.ops import planning
@@ -13,12 +13,13 @@ from gitcp.ops.workspace import open_workspace
 
 
 @command("rollback")
+@trust_option
 @yes_option
-def rollback_command(out: Output, yes: bool) -> None:
+def rollback_command(out: Output, trust: bool, yes: bool) -> None:
     """Go back to the last checkpoint (`restore last`)."""
     workspace = open_workspace(out.directory)
     workspace.refuse_if_interrupted()
-    wanted = planning.plan_restore(workspace, select(workspace, "last"))
+    wanted = planning.plan_restore(workspace, select(workspace, "last"), trust=trust)
     carry_out(out, workspace, wanted, yes=yes)
 
 
@@ -31,9 +32,7 @@ def rollback_command(out: Output, yes: bool) -> None:
     metavar="NAME",
     help="With --effects: leave a step as it is",
 )
-@click.option(
-    "--trust", is_flag=True, help="With --effects: act upon what was pulled, too"
-)
+@click.option("--trust", is_flag=True, help="Act upon what was pulled, too")
 @click.option("--dry-run", is_flag=True, help="Show what would be done")
 @yes_option
 def undo_command(
@@ -61,13 +60,16 @@ def undo_command(
             out, workspace, to, keep=keep, trust=trust, yes=yes, dry_run=dry_run
         )
         return
-    if to is not None or keep or trust:
+    if to is not None or keep:
         raise UsageError(
-            "--to, --keep and --trust go with --effects",
+            "--to and --keep go with --effects",
             hint="`gitcp restore SEL` goes back to a checkpoint",
         )
     replaced = ops.last_replaced(workspace)
     wanted = planning.plan_restore(
-        workspace, replaced, note=f"undid a restore: back to {replaced.id}"
+        workspace,
+        replaced,
+        note=f"undid a restore: back to {replaced.id}",
+        trust=trust,
     )
     carry_out(out, workspace, wanted, yes=yes, dry_run=dry_run)

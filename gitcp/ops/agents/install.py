@@ -62,7 +62,7 @@ def install(agent: str, place: Place, scope: str | None) -> Done:
         made = directories or _make_directories(path.parent)
         before = None if base is None else base64.b64encode(base).decode()
         _keep(place, _Record(str(path), before, _digest(wanted), made))
-        _replace(path, wanted)
+        durable.replace(path, wanted, keep_mode=True)
     return Done(agent, scope or SCOPES[0], str(path), changed=True, notes=notes)
 
 
@@ -134,7 +134,7 @@ def _take_out(client: Client, place: Place, path: Path) -> bool:
                 with suppress(OSError):
                     Path(directory).rmdir()
         else:
-            _replace(path, after)
+            durable.replace(path, after, keep_mode=True)
         if record is not None:
             durable.remove(_record_path(place, path))
     return True
@@ -193,13 +193,6 @@ def _content(path: Path) -> bytes | None:
         raise UsageError(
             f"{path} cannot be read: {exc.strerror}", hint="check whose it is"
         ) from exc
-
-
-def _replace(path: Path, data: bytes) -> None:
-    mode = path.stat().st_mode & 0o7777 if path.exists() else None
-    durable.replace(path, data)
-    if mode is not None:
-        path.chmod(mode)
 
 
 def _make_directories(directory: Path) -> tuple[str, ...]:

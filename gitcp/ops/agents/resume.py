@@ -2,18 +2,16 @@
 
 import os
 import shlex
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from gitcp.agents import registry
 from gitcp.agents.client import Kept, Place
-from gitcp.durable import make_directories, storage, sync_directory
 from gitcp.errors import UsageError
 from gitcp.format.layout import LogName
 from gitcp.names import decode
-from gitcp.ops.agents import bindings
+from gitcp.ops.agents import bindings, placing
 from gitcp.ops.agents.bindings import Binding
 from gitcp.ops.workspace import Workspace
 from gitcp.store import logs
@@ -63,38 +61,48 @@ def check_agent(target: Checkpoint, agent: str | None) -> None:
         )
 
 
+def is_foreign(made: Checkpoint) -> bool:
+    """Whether any of a checkpoint's conversation was made elsewhere."""
+    return made.manifest.conversation is not None and made.origin.logs is not None
+
+
+def can_resume(made: Checkpoint) -> bool:
+    """Whether a checkpoint has a conversation of a client that gitcp knows."""
+    held = made.manifest.conversation
+    return held is not None and registry.known(held.kind)
+
+
 def write_back(workspace: Workspace, made: Checkpoint) -> Resumption | None:
     """Writes a checkpoint's conversation as a new one of its client.
 
     `made` is the newest checkpoint of the branch that goes on: what is said in the new
     conversation grows it. None where there is nothing that a client could resume.
+    The caller has asked whether a conversation that was made elsewhere may go there.
 
     Raises:
         StorageError: a file could not be written.
         CorruptError: the conversation is damaged.
     """
-    said = made.manifest.conversation
-    if said is None or not registry.known(said.kind):
+    held = made.manifest.conversation
+    if held is None or not registry.known(held.kind):
         return None
-    client = registry.client(said.kind)
+    client = registry.client(held.kind)
     content = made.conversation()
+    foreign = is_foreign(made)
+    recorded = None if foreign else client.directory(content)
     written = client.write_back(
         Kept(
-            said.agent_session,
+            None if foreign else held.agent_session,
             content,
-            _beside(made, said.source),
-            _directory(workspace, client.directory(content)),
+            _beside(made, held.source),
+            _directory(workspace, recorded),
+            foreign,
         ),
         place(workspace.top),
     )
     if written is None:
         return None
-    with storage("writing the conversation back"):
-        for path, data in written.files:
-            _write(path, data)
-        for source, target in written.copies:
-            if source.is_dir() and not target.exists():
-                shutil.copytree(source, target)
+    placing.place(written)
     bindings.take_over(
         workspace,
         Binding(
@@ -102,7 +110,7 @@ def write_back(workspace: Workspace, made: Checkpoint) -> Resumption | None:
             written.session,
             made.session,
             made.branch,
-            source=said.source,
+            source=held.source,
         ),
         made.manifest.replaced or made.id,
     )
@@ -137,20 +145,3 @@ def _beside(made: Checkpoint, source: str) -> dict[str, bytes]:
                 made.log_tree, LogName("conversation", name), made.objects
             )
     return found
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Writes a new file that only its owner may read, as the clients do."""
-    make_directories(path.parent, private=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    try:
-        with os.fdopen(os.open(temporary, flags, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.rename(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
