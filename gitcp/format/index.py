@@ -7,13 +7,15 @@ Source: git's Documentation/gitformat-index.
 
 import hashlib
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 _HEAD = struct.Struct(">4sII")
 _ENTRY = struct.Struct(">10I20sH")
 _NAME_MASK = 0xFFF
 _EXTENDED = 0x4000
+# Of the second flags, which version 3 has: not checked out.
+_SKIPPED = 0x4000
 _U32 = 0xFFFFFFFF
 
 
@@ -47,6 +49,19 @@ def encode(entries: Iterable[IndexEntry]) -> bytes:
     for path, oid, stat in ordered:
         head = _ENTRY.pack(*stat, oid, min(len(path), _NAME_MASK))
         # One to eight NULs, so that each entry ends on a multiple of eight.
+        pad = 8 - (len(head) + len(path)) % 8
+        pieces.append(head + path + b"\0" * pad)
+    body = b"".join(pieces)
+    return body + hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def encode_skipped(entries: Mapping[bytes, tuple[int, bytes]]) -> bytes:
+    """Returns an index, of version 3, of paths that are not checked out: mode and oid."""
+    pieces = [_HEAD.pack(b"DIRC", 3, len(entries))]
+    for path, (mode, oid) in sorted(entries.items()):
+        stat = Stat(0, 0, 0, 0, 0, 0, mode, 0, 0, 0)
+        flags = _EXTENDED | min(len(path), _NAME_MASK)
+        head = _ENTRY.pack(*stat, oid, flags) + _SKIPPED.to_bytes(2)
         pad = 8 - (len(head) + len(path)) % 8
         pieces.append(head + path + b"\0" * pad)
     body = b"".join(pieces)

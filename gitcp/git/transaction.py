@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gitcp import durable
+from gitcp.errors import CorruptError
 from gitcp.format import tree as trees
 from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects, object_id
 from gitcp.git.pack import PackWriter
@@ -88,13 +89,20 @@ class Transaction:
         """Stores what `root` needs and no base holds at the same path (I4).
 
         An object that lies in the repository may belong to nothing and be pruned at any
-        moment; only what a ref reaches can be relied on.
+        moment; only what a ref reaches can be relied on. A damaged tree of a base holds
+        nothing.
 
         Raises:
             CorruptError: something that `root` needs is nowhere.
         """
-        known = [self.objects.tree(base) for base in bases if base is not None]
-        self._complete(root, known)
+        self._complete(root, self._readable(base for base in bases if base is not None))
+
+    def _readable(self, oids: Iterable[bytes]) -> list[trees.Tree]:
+        found = []
+        for oid in oids:
+            with suppress(CorruptError):
+                found.append(self.objects.tree(oid))
+        return found
 
     def _complete(self, root: bytes, bases: list[trees.Tree]) -> None:
         tree = self.tree(root)
@@ -105,11 +113,11 @@ class Transaction:
             if entry in others or entry.mode == trees.GITLINK:
                 continue
             if entry.mode == trees.DIRECTORY:
-                below = [
-                    self.objects.tree(other.oid)
+                below = self._readable(
+                    other.oid
                     for other in others
                     if other and other.mode == trees.DIRECTORY
-                ]
+                )
                 self._complete(entry.oid, below)
             elif entry.oid not in self and not any(
                 other and other.oid == entry.oid for other in others

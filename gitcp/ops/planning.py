@@ -22,8 +22,8 @@ from gitcp.worktree import apply, plan
 from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.files import Root
 from gitcp.worktree.ignored import ignored_at
+from gitcp.worktree.names import IGNORE_FILE, parents
 from gitcp.worktree.plan import FilePlan, Left, Side
-from gitcp.worktree.scan import IGNORE_FILE, parents
 
 IGNORED = "ignored in the checkpoint"
 

@@ -1,7 +1,7 @@
 """From the work tree to a tree object: only what changed is read (design, part 4)."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import NamedTuple, TypeVar
 
@@ -14,11 +14,15 @@ from gitcp.git.process import Process, finish
 from gitcp.git.repository import Repository, nested_head
 from gitcp.git.transaction import Transaction
 from gitcp.worktree import state as states
+from gitcp.worktree.clock import Clock
 from gitcp.worktree.files import Root
+from gitcp.worktree.listing import Found, Place, Previous
+from gitcp.worktree.names import parents
 from gitcp.worktree.private import PrivateGit
 from gitcp.worktree.read import DELETED, Content, Reader, Trouble
-from gitcp.worktree.scan import Found, Rules, Scan, empty_directories, parents
+from gitcp.worktree.scan import Rules, Scan, empty_directories
 from gitcp.worktree.state import ScanState
+from gitcp.worktree.tracked import is_leaf
 
 T = TypeVar("T")
 
@@ -59,6 +63,7 @@ class Capture:
         self._private = PrivateGit(repository, self._top)
         self._comparison: Process | None = None
         self._state: ScanState | None = None
+        self._clock: Clock | None = None
 
     def begin(self) -> None:
         """Starts comparing in the background.
@@ -68,7 +73,10 @@ class Capture:
         """
         with durable.storage("preparing to scan"):
             self._private.prepare()
-        self._state = states.load(self._private.directory)
+            clock = self._clock = Clock(self._private.directory / "clock")
+        state = self._state = states.load(self._private.directory)
+        if state.clock is not None and clock.went_back(state.clock):
+            self._state = ScanState()
         if self._state.index:
             self._comparison = self._private.start_diff_files()
 
@@ -97,6 +105,9 @@ class Capture:
         if self._state is None:
             self.begin()
         state, self._state = self._state, None
+        clock = self._clock
+        if clock is None:
+            raise ValueError("a capture that was not begun")
         # What an earlier capture kept open may be gone, or be something else.
         self._root.forget()
         if fresh or state is None:
@@ -107,15 +118,17 @@ class Capture:
             stack.enter_context(durable.storage("reading the project's files"))
             if state.tree is not None:
                 transaction.objects.pin(state.root)
-            builder = _Builder(self._repository, self._root, self._rules, transaction)
+            builder = _Builder(
+                self._repository, self._root, self._rules, transaction, clock
+            )
             try:
-                found = self._scan(state, builder)
+                found = self._scan(state, builder, clock)
             except GitFailedError:
                 if not state.index:
                     raise
                 # The private index may be damaged; without it nothing depends on it.
                 state = ScanState()
-                found = self._scan(state, builder)
+                found = self._scan(state, builder, clock)
             return builder.build(state, found, progress)
 
     def using(
@@ -140,17 +153,16 @@ class Capture:
             snapshot = self.take(transaction, fresh=True, progress=progress)
             return snapshot, use(snapshot)
 
-    def _scan(self, state: ScanState, builder: "_Builder") -> Found:
-        previous = builder.lookup(state.tree)
-        scan = Scan(
+    def _scan(self, state: ScanState, builder: "_Builder", clock: Clock) -> Found:
+        place = Place(
             self._repository,
             self._top,
             self._root,
-            self._rules,
-            state=state,
-            previous=previous,
+            clock,
+            self._private,
+            builder.previous(state.tree),
         )
-        return scan.run(self._differing)
+        return Scan(place, self._rules, state).run(self._differing)
 
     def _differing(self) -> list[bytes]:
         process, self._comparison = self._comparison, None
@@ -158,25 +170,52 @@ class Capture:
 
     def remember(self, snapshot: Snapshot) -> None:
         """Keeps what was learnt; only once a ref holds what was captured."""
+        if self._clock is None:
+            raise ValueError("a capture that was not begun")
         with durable.storage("keeping the scan state"):
-            states.save(self._private.directory, snapshot.state)
+            states.save(self._private.directory, snapshot.state, self._clock)
 
 
 class _Builder:
     """Reads what a scan found and makes the tree."""
 
     def __init__(
-        self, repository: Repository, root: Root, rules: Rules, transaction: Transaction
+        self,
+        repository: Repository,
+        root: Root,
+        rules: Rules,
+        transaction: Transaction,
+        clock: Clock,
     ) -> None:
         self._repository = repository
         self._top = repository.top or repository.git_dir
         self._root = root
         self._rules = rules
         self._transaction = transaction
-        self._head_tree: bytes | None = None
-        head, _ = repository.head()
-        if head is not None:
-            self._head_tree = transaction.objects.commit(bytes.fromhex(head)).tree
+        self._clock = clock
+        self._head_tree = self._readable_head()
+
+    def _readable_head(self) -> bytes | None:
+        """Returns HEAD's tree; none where it is damaged: then nothing is known of it."""
+        head, _ = self._repository.head()
+        if head is None:
+            return None
+        try:
+            return self._transaction.objects.commit(bytes.fromhex(head)).tree
+        except CorruptError:
+            return None
+
+    def previous(self, tree: bytes | None) -> Previous:
+        """Returns what a scan has to know of the tree that it starts from."""
+        entry = self.lookup(tree)
+
+        def names(directory: bytes) -> Iterable[bytes]:
+            found = entry(directory)
+            if found is None or found.mode != trees.DIRECTORY:
+                return ()
+            return self._transaction.tree(found.oid)
+
+        return Previous(entry, names)
 
     def lookup(self, tree: bytes | None) -> Callable[[bytes], Entry | None]:
         """Returns a function from paths to entries of a tree."""
@@ -187,7 +226,7 @@ class _Builder:
     ) -> Snapshot:
         """Reads, and returns the snapshot with the state that belongs to it."""
         previous = self.lookup(state.tree)
-        head = self._bulk_lookup(len(found.look))
+        head = self._head_lookup(len(found.look))
 
         def known(path: bytes, entry: Entry) -> bool:
             for other in (previous(path), head(path)):
@@ -197,6 +236,7 @@ class _Builder:
 
         reader = Reader(
             self._root,
+            self._clock,
             limit=self._rules.limit,
             known=known,
             store=self._transaction.add_blob,
@@ -207,11 +247,16 @@ class _Builder:
             changes[path] = None
             if path in state.overlay or state.index:
                 state.overlay[path] = (b"", DELETED)
+        dropped = set(changes)
+
+        def before(path: bytes) -> Entry | None:
+            return previous(path) if dropped.isdisjoint(parents(path)) else None
+
         for done, path in enumerate(sorted(found.look)):
             if progress is not None:
                 progress(done, len(found.look))
-            self._enter(path, reader.read(path), previous(path), state, changes)
-        self._enter_nested(state, changes, previous, head)
+            self._enter(path, reader.read(path), before(path), state, changes)
+        self._enter_nested(state, changes, before, head)
         tree = trees.edit(
             state.tree, changes, self._transaction.tree, self._transaction.add_tree
         )
@@ -238,11 +283,26 @@ class _Builder:
             state,
         )
 
-    def _bulk_lookup(self, count: int) -> Callable[[bytes], Entry | None]:
-        if count < _BULK:
-            return self.lookup(self._head_tree)
-        whole = dict(trees.walk(self._head_tree, self._transaction.tree))
-        return whole.get
+    def _head_lookup(self, count: int) -> Callable[[bytes], Entry | None]:
+        """Returns a function from paths to HEAD's entries, for about `count` of them.
+
+        HEAD only saves work. Where its trees are damaged, nothing is known of it.
+        """
+        find: Callable[[bytes], Entry | None] = self.lookup(self._head_tree)
+        if count >= _BULK:
+            try:
+                whole = dict(trees.walk(self._head_tree, self._transaction.tree))
+            except CorruptError:
+                whole = {}
+            find = whole.get
+
+        def look(path: bytes) -> Entry | None:
+            try:
+                return find(path)
+            except CorruptError:
+                return None
+
+        return look
 
     def _unwanted(self, state: ScanState, found: Found) -> set[bytes]:
         """Returns what was captured before and does not belong any more."""
@@ -282,7 +342,10 @@ class _Builder:
         head: Callable[[bytes], Entry | None],
     ) -> None:
         """Records HEADs of nested repositories, and what a sparse checkout omits."""
+        occupied = self._occupied(state, changes, previous)
         for path in state.nested:
+            if path in occupied:
+                continue
             oid = nested_head(self._top / os.fsdecode(path))
             state.nested[path] = oid
             wanted = Entry(GITLINK, oid) if oid is not None else None
@@ -303,3 +366,23 @@ class _Builder:
                 or not dropped.isdisjoint(parents(path))
             ):
                 changes[path] = Entry(mode, oid)
+
+    @staticmethod
+    def _occupied(
+        state: ScanState,
+        changes: dict[bytes, Entry | None],
+        previous: Callable[[bytes], Entry | None],
+    ) -> set[bytes]:
+        """Returns the nested repositories in which this one has files of its own.
+
+        They are directories in the tree, and no gitlinks.
+        """
+        found: set[bytes] = set()
+        for path in {*state.forced, *state.sparse} if state.nested else ():
+            above = state.nested.keys() & set(parents(path))
+            if not above or above <= found:
+                continue
+            entry = changes[path] if path in changes else previous(path)
+            if path in state.sparse or is_leaf(entry):
+                found |= above
+        return found

@@ -9,8 +9,8 @@ from gitcp import durable
 from gitcp.format import tree as trees
 from gitcp.format.tree import EXECUTABLE, FILE, ReadTree
 from gitcp.git.repository import Repository
+from gitcp.worktree.names import IGNORE_FILE, parents
 from gitcp.worktree.private import PrivateGit
-from gitcp.worktree.scan import IGNORE_FILE, parents
 
 
 def ignored_at(

@@ -5,12 +5,13 @@ user's rules, while the user's index, configuration and attributes stay out of i
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
 from gitcp.errors import GitFailedError
+from gitcp.format import index as indexes
 from gitcp.git.process import Process
 from gitcp.git.repository import Repository
 
@@ -109,11 +110,23 @@ class PrivateGit:
         )
         return [path for path in out.split(b"\0") if path and path[-1:] != b"/"]
 
-    def ignore_checker(self, top: Path | None = None) -> "IgnoreChecker":
+    def ignore_checker(
+        self,
+        top: Path | None = None,
+        sparse: Mapping[bytes, tuple[int, bytes]] | None = None,
+    ) -> "IgnoreChecker":
         """Returns a checker of the ignore rules, backed by one git process.
 
-        Those of the work tree, unless `top` has others.
+        Those of the work tree, unless `top` has others. `sparse` are the ignore files
+        that only the user's index has: mode and oid by path.
         """
+        environment = self._environment(top)
+        if sparse:
+            index = self.directory / "rules"
+            durable.replace(index, indexes.encode_skipped(sparse), sync=False)
+            environment["GIT_INDEX_FILE"] = str(index)
+            objects = self._repository.common_dir / "objects"
+            environment["GIT_OBJECT_DIRECTORY"] = str(objects)
         return IgnoreChecker(
             self._repository.start(
                 *self._settings(),
@@ -122,8 +135,9 @@ class PrivateGit:
                 "--stdin",
                 "--verbose",
                 "--non-matching",
-                "--no-index",
-                environment=self._environment(top),
+                # With an index git does not judge what that has: here, ignore files.
+                *([] if sparse else ["--no-index"]),
+                environment=environment,
                 feed=True,
                 cwd=top,
             )

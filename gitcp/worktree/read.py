@@ -1,15 +1,14 @@
 """Reading one file so that its bytes belong together, or saying that they do not.
 
-A stat before and after a read does not see every change: time stamps move in steps
-of the kernel's tick. Reading only what has been quiet for two ticks does.
+A stat before and after a read does not see every change: time stamps move in steps.
+It is proof once the disk's clock has moved on. Where that takes seconds, the file is
+read twice, and again by the next capture.
 """
 
 import errno
 import hashlib
 import os
 import stat
-import sys
-import time
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
@@ -17,12 +16,10 @@ from typing import NamedTuple
 from gitcp.format.index import Stat, trim
 from gitcp.format.tree import EXECUTABLE, FILE, LINK, Entry
 from gitcp.worktree import files
+from gitcp.worktree.clock import Clock
 from gitcp.worktree.files import Root
 
 IN_MEMORY = 8 * 1024 * 1024
-# Two steps of the clock that stamps files: 4 or 10 ms each on Linux.
-_COARSE = 5 if sys.platform == "linux" else time.CLOCK_REALTIME
-QUIET_NS = max(8_000_000, int(2e9 * time.clock_getres(_COARSE)))
 _TRIES = 5
 _BILLION = 1_000_000_000
 
@@ -38,7 +35,10 @@ class Trouble(Enum):
 
 
 class Content(NamedTuple):
-    """What a path holds: its entry, the stat that goes with it, whether it settled."""
+    """What a path holds: its entry, the stat that goes with it, whether it settled.
+
+    The stat is one that no file has where the true one would not show a change.
+    """
 
     entry: Entry
     stat: Stat
@@ -76,11 +76,6 @@ _NO_STAT = Stat(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 DELETED = _NO_STAT
 
 
-def is_quiet(found: os.stat_result) -> bool:
-    """Whether a change from now on will show in the time stamps."""
-    return abs(time.time_ns() - found.st_ctime_ns) >= QUIET_NS
-
-
 def unsettled(mode: int) -> Stat:
     """Returns stat data that no file has, so that the path is read again next time."""
     return _NO_STAT._replace(mode=mode)
@@ -92,6 +87,7 @@ class Reader:
     def __init__(
         self,
         root: Root,
+        clock: Clock,
         *,
         limit: int,
         known: Callable[[bytes, Entry], bool],
@@ -99,6 +95,7 @@ class Reader:
         store_stream: StoreStream,
     ) -> None:
         self._root = root
+        self._clock = clock
         self._limit = limit
         self._known = known
         self._store = store
@@ -115,11 +112,10 @@ class Reader:
             if found is None:
                 return Trouble.GONE
             if files.is_link(found):
-                quiet = is_quiet(found)
+                sure = self._clock.shows_changes(found)
                 target = self._root.readlink(path)
-                content = self._keep(path, LINK, target, found, settled=quiet)
                 # A link is never torn; one that is new is only read again next time.
-                return content._replace(settled=True)
+                return self._keep(path, LINK, target, found, sure=sure)
             if files.is_directory(found):
                 return Trouble.GONE
             if not files.is_regular(found):
@@ -153,33 +149,36 @@ class Reader:
                 return Trouble.SPECIAL
             if before.st_size > self._limit:
                 return Trouble.TOO_LARGE
-            quiet = is_quiet(before)
-            if not quiet and not last:
-                time.sleep(QUIET_NS / _BILLION)
+            sure = self._clock.shows_changes(before)
+            if not sure and not last and self._clock.wait(before):
                 continue
             os.lseek(fd, 0, os.SEEK_SET)
             if before.st_size > IN_MEMORY:
-                content = self._large(path, fd, before, keep_unsettled=last)
+                content = self._large(path, fd, before, sure=sure, last=last)
             else:
-                content = self._small(path, fd, before, quiet=quiet, last=last)
+                content = self._small(path, fd, before, sure=sure, last=last)
             if content is not None:
                 return content
-            if not last:
-                time.sleep(QUIET_NS / _BILLION)
+            self._clock.wait(before)
         return Trouble.UNSETTLED
 
     def _small(
-        self, path: bytes, fd: int, before: os.stat_result, *, quiet: bool, last: bool
+        self, path: bytes, fd: int, before: os.stat_result, *, sure: bool, last: bool
     ) -> Content | None:
-        data = b"".join(files.chunks(fd))
+        first = data = b"".join(files.chunks(fd))
+        if not sure:
+            os.lseek(fd, 0, os.SEEK_SET)
+            data = b"".join(files.chunks(fd))
         after = os.fstat(fd)
-        settled = quiet and len(data) == after.st_size and _same(before, after)
+        same = _same(before, after) and first == data
+        settled = same and len(data) == after.st_size
         if not settled and not last:
             return None
-        return self._keep(path, tree_mode(after), data, after, settled=settled)
+        content = self._keep(path, tree_mode(after), data, after, sure=sure and settled)
+        return content._replace(settled=settled)
 
     def _large(
-        self, path: bytes, fd: int, before: os.stat_result, *, keep_unsettled: bool
+        self, path: bytes, fd: int, before: os.stat_result, *, sure: bool, last: bool
     ) -> Content | None:
         """Reads twice, so that content which is known already is not compressed."""
         size = before.st_size
@@ -188,16 +187,17 @@ class Reader:
             digest.update(chunk)
         settled = _same(before, os.fstat(fd))
         entry = Entry(tree_mode(before), digest.digest())
+        stat_data = index_stat(before) if sure else unsettled(entry.mode)
         if settled and self._known(path, entry):
-            return Content(entry, index_stat(before), settled=True)
-        if not settled and not keep_unsettled:
+            return Content(entry, stat_data, settled=True)
+        if not settled and not last:
             return None
         os.lseek(fd, 0, os.SEEK_SET)
         oid = self._store_stream(size, _first(size, files.chunks(fd)))
         settled = settled and oid == entry.oid and _same(before, os.fstat(fd))
         if settled:
-            return Content(entry, index_stat(before), settled=True)
-        if oid is None or not keep_unsettled:
+            return Content(entry, stat_data, settled=True)
+        if oid is None or not last:
             return None
         return Content(Entry(entry.mode, oid), unsettled(entry.mode), settled=False)
 
@@ -208,7 +208,7 @@ class Reader:
         data: bytes,
         found: os.stat_result,
         *,
-        settled: bool,
+        sure: bool,
     ) -> Content:
         head = f"blob {len(data)}\0".encode()
         oid = hashlib.sha1(head + data, usedforsecurity=False).digest()
@@ -216,7 +216,7 @@ class Reader:
         if not self._known(path, entry):
             self._store(data)
         return Content(
-            entry, index_stat(found) if settled else unsettled(mode), settled
+            entry, index_stat(found) if sure else unsettled(mode), settled=True
         )
 
 

@@ -7,9 +7,10 @@ import msgspec
 
 from gitcp import durable
 from gitcp.format import index as indexes
-from gitcp.format.index import IndexEntry, Stat
+from gitcp.format.index import IndexEntry, Stat, trim
+from gitcp.worktree.clock import Clock, Reading
 
-_VERSION = 1
+_VERSION = 2
 # Beyond this many remembered paths, writing the index is the cheaper way.
 _FOLD_AT = 1_000
 _CHECKSUM = 20
@@ -28,9 +29,11 @@ class ScanState(msgspec.Struct):
     `overlay` has the paths captured since the index was written; `nested` the
     repositories inside, with the HEAD recorded (None where there is none);
     `ignore_files` the `.gitignore` files that are not captured themselves; `forced`
-    what is tracked though ignored; `sparse` what a sparse checkout leaves out; `hidden`
-    what is forced but was not there; `began` the second in which the scan began, and
-    `stored` the checksum of the file it came from (neither is in the file).
+    what is tracked though no listing leads to it: ignored, or in a nested repository;
+    `sparse` what a sparse checkout leaves out; `hidden` what is forced but was not
+    there; `listings` digests of what directories list, where that can change without
+    their stat; `clock` what the clocks said when the file was written; `stored` the
+    checksum of the file it came from (not in the file).
     """
 
     version: int = _VERSION
@@ -47,7 +50,8 @@ class ScanState(msgspec.Struct):
     forced: list[bytes] = []
     sparse: dict[bytes, tuple[int, bytes]] = {}
     hidden: list[bytes] = []
-    began: int = 0
+    listings: dict[bytes, bytes] = {}
+    clock: Reading | None = None
     stored: bytes = b""
 
 
@@ -55,10 +59,7 @@ def load(directory: Path) -> ScanState:
     """Returns the state left by the last capture, or an empty one if it is unusable."""
     try:
         raw = (directory / "state").read_bytes()
-        if (
-            hashlib.sha1(raw[_CHECKSUM:], usedforsecurity=False).digest()
-            != (raw[:_CHECKSUM])
-        ):
+        if _digest(raw[_CHECKSUM:]) != raw[:_CHECKSUM]:
             return ScanState()
         state = msgspec.msgpack.decode(raw[_CHECKSUM:], type=ScanState)
     except (OSError, msgspec.MsgspecError):
@@ -68,22 +69,27 @@ def load(directory: Path) -> ScanState:
     return state if usable else ScanState()
 
 
-def save(directory: Path, state: ScanState) -> None:
+def save(directory: Path, state: ScanState, clock: Clock) -> None:
     """Stores the state, folding the overlay into the index when it has grown large."""
     if not state.index:
         # What an earlier state knew is not to be mixed with this one.
         (directory / "index").unlink(missing_ok=True)
     if len(state.overlay) > _FOLD_AT:
-        _fold(directory, state)
-    stored, state.stored, state.began = state.stored, b"", 0
+        _fold(directory, state, clock)
+    stored, state.stored = state.stored, b""
     raw = msgspec.msgpack.encode(state)
-    digest = hashlib.sha1(raw, usedforsecurity=False).digest()
-    if digest == stored:
+    if _digest(raw) == stored:
         return
-    durable.replace(directory / "state", digest + raw, sync=False)
+    state.clock = clock.reading
+    raw = msgspec.msgpack.encode(state)
+    durable.replace(directory / "state", _digest(raw) + raw, sync=False)
 
 
-def _fold(directory: Path, state: ScanState) -> None:
+def _digest(raw: bytes) -> bytes:
+    return hashlib.sha1(raw, usedforsecurity=False).digest()
+
+
+def _fold(directory: Path, state: ScanState, clock: Clock) -> None:
     try:
         entries = {
             entry.path: entry
@@ -96,7 +102,9 @@ def _fold(directory: Path, state: ScanState) -> None:
         entries.pop(path, None)
         # Most builds of git compare whole seconds. A file that was changed in the
         # second in which it was last seen could change again unnoticed.
-        if stat.ctime >= state.began or stat.mtime >= state.began:
+        here = stat.device == trim(clock.device)
+        second = clock.second if here else clock.second_elsewhere
+        if stat.ctime >= second or stat.mtime >= second:
             kept[path] = oid, stat
         elif stat.mode:
             entries[path] = IndexEntry(path, oid, stat)

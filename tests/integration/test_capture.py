@@ -17,7 +17,7 @@ import pytest
 from gitcp.format import index as indexes
 from gitcp.git.repository import discover
 from gitcp.git.transaction import transaction
-from gitcp.worktree import read, state
+from gitcp.worktree import clock, state
 from gitcp.worktree.capture import Capture
 from gitcp.worktree.files import Root
 from gitcp.worktree.scan import Rules
@@ -344,17 +344,48 @@ def test_row33_nested_repositories_come_and_go(repo: Path):
 
 
 def test_row33_a_captured_directory_becomes_a_repository(repo: Path, git: GitRunner):
-    write_files(repo, {"src/pkg/a.log": b""})
+    write_files(repo, {"src/pkg/a.log": b"", "src/pkg/new.py": b"not tracked"})
     git("add", "-f", "src/pkg/a.log")
-    check(repo)
-    git("-C", repo / "src/pkg", "init", "-q")
+    whole = captured(repo, check(repo))
+    inner = repo / "src/pkg"
+    git("-C", inner, "init", "-q")
     snapshot = check(repo)
     assert skipped(snapshot) == {b"src/pkg": "nested-repository"}
-    assert not any(path.startswith(b"src/pkg/") for path in captured(repo, snapshot))
+    own = {path: entry for path, entry in whole.items() if path != b"src/pkg/new.py"}
+    assert captured(repo, snapshot) == own
     write_files(repo, {"src/pkg/main.py": b"changed inside"})
-    check(repo)
-    shutil.rmtree(repo / "src/pkg/.git")
+    snapshot = check(repo)
+    changed = captured(repo, snapshot)
+    assert {path for path in own if own[path] != changed[path]} == {b"src/pkg/main.py"}
+    (inner / "main.py").unlink()
+    assert captured(repo, check(repo)).keys() == own.keys() - {b"src/pkg/main.py"}
+    write_files(repo, {"src/pkg/main.py": b"back again"})
+    assert captured(repo, check(repo)).keys() == own.keys()
+    git("add", "src/pkg/new.py")
+    assert captured(repo, check(repo)).keys() == whole.keys()
+    # A repository of its own with a commit: its HEAD has no place beside these files.
+    git("-C", inner, "commit", "-q", "--allow-empty", "-m", "inner")
+    assert captured(repo, check(repo)).keys() == whole.keys()
+    git("rm", "-rq", "--cached", "src/pkg")
+    head = (0o160000, git_line(inner, "rev-parse", "HEAD"))
+    assert captured(repo, check(repo))[b"src/pkg"] == head
+    git("reset", "-q")
+    (inner / "a.log").unlink()
+    shutil.rmtree(inner / ".git")
     assert captured(repo, check(repo)) == on_disk(repo)
+
+
+def test_many_repositories_in_tracked_directories(repo: Path, git: GitRunner):
+    names = [f"m{number}/[x]*?" for number in range(5)]
+    write_files(repo, {f"{name}/f": name.encode() for name in names})
+    commit_all(repo)
+    for name in names:
+        git("-C", repo / name, "init", "-q")
+    assert captured(repo, check(repo)) == on_disk_but_git(repo)
+
+
+def on_disk_but_git(repo: Path):
+    return {path: e for path, e in on_disk(repo).items() if b"/.git/" not in path}
 
 
 def test_row33_submodules(repo: Path, git: GitRunner, tmp_path: Path):
@@ -394,6 +425,88 @@ def test_row34_a_sparse_checkout_loses_nothing(repo: Path, git: GitRunner):
     snapshot = check(repo)
     assert captured(repo, snapshot) == on_disk(repo)
     assert snapshot.sparse == frozenset()
+
+
+@pytest.mark.parametrize("top", [False, True])
+def test_ignore_files_that_only_the_index_holds_count(
+    repo: Path, git: GitRunner, top: bool
+):
+    rules = b".env\n/node_modules/\n!keep.env\n"
+    if top:
+        (repo / ".gitignore").write_bytes(rules)
+        write_files(repo, {"lib/a": b"1"})
+    else:
+        write_files(repo, {"lib/.gitignore": rules, "lib/a": b"1"})
+    commit_all(repo)
+    check(repo)
+    if top:
+        git("sparse-checkout", "set", "--no-cone", "/src/")
+        place = ""
+    else:
+        git("sparse-checkout", "set", "--cone", "src")
+        place = "lib/"
+    unwanted = {f"{place}.env": b"SECRET", f"{place}node_modules/m": b""}
+    write_files(repo, {**unwanted, f"{place}new": b"", f"{place}keep.env": b""})
+    status = git("status", "--porcelain", "-uall").splitlines()
+    assert not set(status) & {b"?? " + os.fsencode(name) for name in unwanted}
+    paths = captured(repo, check(repo)).keys()
+    assert not paths & set(map(os.fsencode, unwanted))
+    assert {os.fsencode(place) + name for name in (b"new", b"keep.env")} <= paths
+    # The rules change in the index alone.
+    blob = git("hash-object", "-w", "--stdin", input=b"new\n").decode().strip()
+    entry = f"100644,{blob},{place}.gitignore"
+    git("update-index", "--cacheinfo", entry)
+    git("update-index", "--skip-worktree", f"{place}.gitignore")
+    paths = captured(repo, check(repo)).keys()
+    assert os.fsencode(place) + b"new" not in paths
+    assert os.fsencode(place) + b".env" in paths
+
+
+def test_a_repository_where_a_sparse_checkout_left_files_out(
+    repo: Path, git: GitRunner
+):
+    write_files(repo, {"docs/r.md": b"r"})
+    commit_all(repo)
+    git("sparse-checkout", "set", "--no-cone", "/src/")
+    first = captured(repo, check(repo))
+    make_repo(repo / "docs", {"inner": b""})
+    for _ in range(3):
+        snapshot = check(repo)
+        assert captured(repo, snapshot) == first
+        assert skipped(snapshot) == {b"docs": "nested-repository"}
+
+
+def test_settings_that_ignore_rules_depend_on(repo: Path, git: GitRunner):
+    write_files(repo, {"x": b"", ".gitignore": b"X\n"})
+    git("config", "core.ignoreCase", "true")
+    assert b"x" not in captured(repo, check(repo))
+    git("config", "core.ignoreCase", "false")
+    assert b"x" in captured(repo, check(repo))
+
+
+def test_names_like_those_of_temporary_files(repo: Path):
+    write_files(repo, {".gitcp-tmp-mine": b"1", "d/.gitcp-tmp-x-0": b"2"})
+    ours = {f"d/.gitcp-tmp-0123456789ab-{end}": b"" for end in ("0", "abc123", "7.old")}
+    write_files(repo, ours)
+    snapshot = check(repo)
+    assert skipped(snapshot) == {os.fsencode(path): "reserved-name" for path in ours}
+    paths = captured(repo, snapshot).keys()
+    assert {b".gitcp-tmp-mine", b"d/.gitcp-tmp-x-0"} <= paths
+    assert not paths & set(map(os.fsencode, ours))
+
+
+@pytest.mark.parametrize("what", ["HEAD", "HEAD^{tree}", "HEAD:src/pkg"])
+@pytest.mark.parametrize("many", [False, True])
+def test_a_damaged_head_is_no_obstacle(
+    repo: Path, git: GitRunner, monkeypatch, what: str, many: bool
+):
+    monkeypatch.setattr("gitcp.worktree.capture._BULK", 0 if many else 1_000)
+    oid = git("rev-parse", what).decode().strip()
+    damaged = repo / ".git/objects" / oid[:2] / oid[2:]
+    damaged.chmod(0o644)
+    damaged.write_bytes(b"")
+    write_files(repo, {"src/pkg/main.py": b"changed"})
+    assert captured(repo, check(repo)) == on_disk(repo)
 
 
 def test_row27_bytes_are_as_they_lie_on_disk(
@@ -529,7 +642,7 @@ def test_a_rewrite_between_reading_and_folding_is_seen(repo: Path, monkeypatch):
 @pytest.mark.parametrize("how", ["delete", "truncate", "flip", "garbage"])
 def test_damaged_scan_state_costs_only_time(repo: Path, monkeypatch, how, name):
     monkeypatch.setattr(state, "_FOLD_AT", 0)
-    monkeypatch.setattr(read, "QUIET_NS", 8_000_000)
+    monkeypatch.setattr(clock, "QUIET_NS", 8_000_000)
     for file in repo.rglob("*"):
         if ".git" not in file.parts and file.is_file():
             os.utime(file, (1, 1))

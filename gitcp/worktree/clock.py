@@ -1,0 +1,174 @@
+"""Which stat data will show the next change of a file, by the clock of its disk.
+
+Time stamps move in steps: of a tick of the kernel's clock, or of up to two seconds, as
+on FAT. A change within one step leaves no trace. So a stamp is proof only if the clock
+that made it has moved on, and that clock is the disk's: gitcp writes to a file of its
+own there and looks at the stamp. No step has to be known for that. A disk that holds
+nothing of gitcp's, as one that is mounted below the work tree, is judged by the local
+clock and by the step that its stamps have in common.
+
+Nothing is proof after a clock was set back: a stamp can come a second time.
+"""
+
+import math
+import os
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp import durable
+
+_BILLION = 1_000_000_000
+# Two ticks of the clock that stamps files: 4 or 10 ms each on Linux.
+_COARSE_CLOCK = 5 if sys.platform == "linux" else time.CLOCK_REALTIME
+QUIET_NS = max(8_000_000, int(2e9 * time.clock_getres(_COARSE_CLOCK)))
+_LONGEST_STEP = 2 * _BILLION
+# A server's clock drifts against the local one; that is not setting it back.
+_DRIFT_NS = 3 * _BILLION
+_NOISE_NS = 1_000_000
+
+
+class Reading(NamedTuple):
+    """What clocks said at one moment, in nanoseconds.
+
+    `local` and `disk` are ahead of the time since `boot` (an id); `now` is the disk's.
+    """
+
+    boot: bytes
+    local: int
+    disk: int
+    now: int
+
+
+class Clock:
+    """The clock of the disk that holds `mark`, a file of gitcp's own."""
+
+    def __init__(self, mark: Path) -> None:
+        self._mark = mark
+        self._device = 0
+        self._modified = 0
+        self._changed = 0
+        # By device: the step that all stamps seen have in common.
+        self._steps: dict[int, int] = {}
+        # Those whose clock does not move on within a tick.
+        self._slow: set[int] = set()
+        self.look()
+        since_boot = _since_boot()
+        self.reading = Reading(
+            _boot_id(), time.time_ns() - since_boot, self.now - since_boot, self.now
+        )
+        # Git compares whole seconds. From these on a change may not show in them: here,
+        # and on disks whose clock is not known.
+        self.second = self.now // _BILLION
+        self.second_elsewhere = (time.time_ns() - _LONGEST_STEP - QUIET_NS) // _BILLION
+
+    @property
+    def now(self) -> int:
+        """The stamp that the disk gives at present, in nanoseconds."""
+        return self._changed if self._stamps_changes() else self._modified
+
+    @property
+    def device(self) -> int:
+        """The disk's number, as a stat has it."""
+        return self._device
+
+    def look(self) -> None:
+        """Reads the clock."""
+        fd = _open(self._mark)
+        try:
+            os.pwrite(fd, b"0", 0)
+            found = os.fstat(fd)
+        finally:
+            os.close(fd)
+        self._device = found.st_dev
+        self._modified, self._changed = found.st_mtime_ns, found.st_ctime_ns
+
+    def _stamps_changes(self) -> bool:
+        """Whether the time of the last change is kept, not only that of content."""
+        return abs(self._changed - self._modified) <= _LONGEST_STEP
+
+    def shows_changes(self, found: os.stat_result) -> bool:
+        """Whether a change from now on will show in the time stamps."""
+        if found.st_dev == self._device:
+            return self._stamp(found) < self.now
+        stamp = self._stamp(found)
+        age = time.time_ns() - stamp
+        return age >= 2 * self._step(found) + QUIET_NS
+
+    def _stamp(self, found: os.stat_result) -> int:
+        if found.st_dev == self._device:
+            if self._stamps_changes():
+                return found.st_ctime_ns
+            return found.st_mtime_ns
+        # The later one, unless somebody chose it.
+        if found.st_mtime_ns > time.time_ns():
+            return found.st_ctime_ns
+        return max(found.st_ctime_ns, found.st_mtime_ns)
+
+    def _step(self, found: os.stat_result) -> int:
+        known = self._steps.get(found.st_dev, 0)
+        step = math.gcd(known, found.st_ctime_ns)
+        self._steps[found.st_dev] = step
+        return min(step, _LONGEST_STEP) or _LONGEST_STEP
+
+    def wait(self, found: os.stat_result) -> bool:
+        """Waits where stat data will be proof in a moment; False if it would take long.
+
+        The stat has to be taken again afterwards.
+        """
+        device = found.st_dev
+        if device in self._slow:
+            return False
+        if device != self._device:
+            time.sleep(QUIET_NS / _BILLION)
+            if self._step(found) > QUIET_NS or self._stamp(found) > time.time_ns():
+                self._slow.add(device)
+            return True
+        self.look()
+        if self.shows_changes(found):
+            return True
+        if self._stamp(found) > self.now + QUIET_NS:
+            return False
+        before = self.now
+        time.sleep(QUIET_NS / _BILLION)
+        self.look()
+        if self.now == before:
+            self._slow.add(device)
+        return True
+
+    def went_back(self, before: Reading) -> bool:
+        """Whether a clock was set back since an earlier reading."""
+        now = self.reading
+        if now.now < before.now:
+            return True
+        return now.boot == before.boot != b"" and (
+            now.local < before.local - _NOISE_NS or now.disk < before.disk - _DRIFT_NS
+        )
+
+
+def _open(mark: Path) -> int:
+    flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(mark, flags)
+    except OSError:
+        durable.replace(mark, b"0", sync=False)
+        return os.open(mark, flags)
+
+
+def _since_boot() -> int:
+    # Only Linux has a clock that goes on while the machine sleeps, by this name.
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return time.clock_gettime_ns(clock)
+
+
+def _boot_id() -> bytes:
+    """Returns what names this run of the machine; nothing where that is not known."""
+    try:
+        fd = os.open("/proc/sys/kernel/random/boot_id", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.read(fd, 64).strip()
+    finally:
+        os.close(fd)

@@ -1,0 +1,374 @@
+"""Listing directories: names are what the disk lists, whatever else it answers to.
+
+A disk that folds case or Unicode forms has one file under many names. Only a listing
+tells which is its own: where a stat succeeds, the name may be another file's.
+"""
+
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from gitcp.errors import UnsafePathError
+from gitcp.format import tree as trees
+from gitcp.git.repository import Repository
+from gitcp.worktree.clock import Clock
+from gitcp.worktree.files import Root, is_directory
+from gitcp.worktree.names import IGNORE_FILE, folded, no_place
+from gitcp.worktree.private import IgnoreChecker, PrivateGit
+from gitcp.worktree.state import ScanState, Signature
+
+Known = Callable[[bytes], bool]
+# A signature that nothing has.
+UNSETTLED = (0, 0, 0)
+
+
+class Previous(NamedTuple):
+    """The tree that the last capture made: an entry by path, names by directory."""
+
+    entry: Callable[[bytes], trees.Entry | None]
+    names: Callable[[bytes], Iterable[bytes]]
+
+
+class Place(NamedTuple):
+    """Where a scan takes place, and what it goes by."""
+
+    repository: Repository
+    top: Path
+    root: Root
+    clock: Clock
+    private: PrivateGit
+    previous: Previous
+
+    def stat(self, path: bytes) -> os.stat_result | None:
+        """Returns the stat of a path itself; None where nothing can be seen."""
+        try:
+            return self.root.lstat(path)
+        except PermissionError:
+            return None
+
+    def is_there(self, path: bytes) -> bool:
+        """Whether there is something other than a directory."""
+        found = self.stat(path)
+        return found is not None and not is_directory(found)
+
+    def settled(self, found: os.stat_result) -> Signature:
+        """Returns the signature, or one that nothing has if it may hide a change."""
+        return signature(found) if self.clock.shows_changes(found) else UNSETTLED
+
+
+class Found(msgspec.Struct):
+    """What a scan found.
+
+    `look` are the paths to read; `gone` those to take out, with all below them;
+    `wanted`, after a whole scan, everything that belongs to the snapshot.
+    """
+
+    look: set[bytes] = msgspec.field(default_factory=set)
+    gone: set[bytes] = msgspec.field(default_factory=set)
+    wanted: set[bytes] | None = None
+
+
+class _Child(NamedTuple):
+    path: bytes
+    directory: bool
+    special: bool
+
+
+class Listing:
+    """Lists directories of one scan, and brings `state` and `found` up to date."""
+
+    def __init__(self, place: Place, state: ScanState, found: Found) -> None:
+        self._place = place
+        self._root = place.root
+        self._state = state
+        self._found = found
+        self._checker: IgnoreChecker | None = None
+        self._names: dict[bytes, frozenset[bytes]] = {}
+        self._device = os.fstat(place.root.fd).st_dev
+        # Whether names here have no case.
+        self.folds = place.repository.flag("core.ignorecase") or self._top_folds()
+        # Whether an ignore file that is not captured changed.
+        self.unseen_rules = False
+        # Whether nothing counts that was learnt before.
+        self.everything = False
+
+    def close(self) -> None:
+        """Ends the process that knows the ignore rules; another one reads them again."""
+        checker, self._checker = self._checker, None
+        if checker is not None:
+            checker.close()
+
+    # --- names ----------------------------------------------------------------
+
+    def _top_folds(self) -> bool:
+        try:
+            os.stat(b".GIT", dir_fd=self._root.fd, follow_symlinks=False)
+        except OSError:
+            return False
+        return b".GIT" not in self._names_in(b"")
+
+    def _names_in(self, directory: bytes) -> frozenset[bytes]:
+        names = self._names.get(directory)
+        if names is None:
+            try:
+                listed = os.listdir(self._root.directory(directory))
+            except (FileNotFoundError, NotADirectoryError, PermissionError):
+                listed = []
+            names = self._names[directory] = frozenset(map(os.fsencode, listed))
+        return names
+
+    def _may_fold(self, path: bytes, found: os.stat_result) -> bool:
+        return self.folds or found.st_dev != self._device or not path.isascii()
+
+    def is_alias(self, path: bytes, found: os.stat_result) -> bool:
+        """Whether a path that has this stat is listed under another name only."""
+        return self._is_unlisted(path) or (
+            self._may_fold(path, found) and not self._is_listed(path)
+        )
+
+    def _is_unlisted(self, path: bytes) -> bool:
+        """Whether a listing of this scan shows that a path is not there."""
+        if not self._names:
+            return False
+        above = b""
+        for name in path.split(b"/"):
+            names = self._names.get(above)
+            if names is not None and name not in names:
+                return True
+            above = above + b"/" + name if above else name
+        return False
+
+    def _is_listed(self, path: bytes) -> bool:
+        above = b""
+        for name in path.split(b"/"):
+            if name not in self._names_in(above):
+                return False
+            above = above + b"/" + name if above else name
+        return True
+
+    def spelling(self, path: bytes) -> bytes:
+        """Returns a path as the disk lists it; unchanged where it is not there."""
+        found = self._place.stat(path)
+        if found is None or not self._may_fold(path, found):
+            return path
+        above = b""
+        for name in path.split(b"/"):
+            names = self._names_in(above)
+            if name not in names:
+                key = folded(name)
+                alike = [other for other in names if folded(other) == key]
+                if len(alike) != 1:
+                    return path
+                name = alike[0]  # noqa: PLW2901  as the disk spells it
+            above = above + b"/" + name if above else name
+        return above
+
+    def renamed_within(self, directory: bytes) -> bool:
+        """Whether names changed in a way that the directory's stat need not show."""
+        if not self.folds:
+            return False
+        names = self._names_in(directory)
+        return _digest(names) != self._state.listings.get(directory)
+
+    def drop_aliases(self) -> None:
+        """Forgets directories and skipped paths that are listed under other names."""
+        state = self._state
+        for path in [*state.dirs, *state.nested, *state.skipped]:
+            if path and (self.folds or not path.isascii()) and self._is_unlisted(path):
+                self.forget(path)
+
+    # --- directories ----------------------------------------------------------
+
+    def walk(self, start: Iterable[bytes], known: Known) -> None:
+        """Lists directories, level by level, down into those that are new."""
+        state = self._state
+        level = sorted(set(start))
+        for directory in level:
+            for path in [
+                path for path in state.skipped if path.rpartition(b"/")[0] == directory
+            ]:
+                del state.skipped[path]
+        while level:
+            children: list[_Child] = []
+            for directory in level:
+                children += self._children(directory, known)
+            ignored = self._ignored([child.path for child in children])
+            level = []
+            for child in children:
+                if child.path in ignored:
+                    self.note_ignore_file(child.path)
+                    continue
+                above = child.path.rpartition(b"/")[0]
+                if above in state.dirs:
+                    *known_as, count = state.dirs[above]
+                    state.dirs[above] = (*known_as, count + 1)  # type: ignore[assignment]
+                if child.directory:
+                    if self._place.stat(child.path + b"/.git") is not None:
+                        state.nested[child.path] = None
+                    else:
+                        level.append(child.path)
+                elif child.special:
+                    state.skipped[child.path] = "special-file"
+                else:
+                    self._found.look.add(child.path)
+
+    def _children(self, directory: bytes, known: Known) -> list[_Child]:
+        """Notes a directory and returns those of its children that must be judged."""
+        if directory and self._is_unlisted(directory):
+            self.forget(directory)
+            return []
+        try:
+            fd = self._root.directory(directory)
+            found = os.fstat(fd)
+            # Before the listing: a name may still come within this step of the clock.
+            known_as = self._place.settled(found)
+            listed = [
+                _Child(
+                    os.fsencode(child.name),
+                    child.is_dir(follow_symlinks=False),
+                    not child.is_symlink() and not child.is_file(follow_symlinks=False),
+                )
+                for child in os.scandir(fd)
+            ]
+        except (FileNotFoundError, NotADirectoryError):
+            # Its parent's listing shows what is there instead.
+            self.forget(directory)
+            return []
+        except PermissionError:
+            self.forget(directory)
+            self._state.skipped[directory] = "unreadable"
+            self._found.gone.add(directory)
+            return []
+        names = self._names[directory] = frozenset(child.path for child in listed)
+        if directory and b".git" in names:
+            self.forget(directory)
+            self._found.gone.add(directory)
+            self._state.nested[directory] = None
+            return []
+        self._drop_unlisted(directory, names, found)
+        return self._note(directory, listed, known, known_as)
+
+    def _note(
+        self,
+        directory: bytes,
+        listed: Iterable[_Child],
+        known: Known,
+        known_as: Signature,
+    ) -> "list[_Child]":
+        state = self._state
+        prefix = directory + b"/" if directory else b""
+        count = 0
+        judged: list[_Child] = []
+        for child in listed:
+            path = prefix + child.path
+            if child.path == b".git":
+                continue
+            if child.path == IGNORE_FILE and child.special:
+                self._refuse_pipe(path)
+            reason = no_place(path)
+            if reason is not None:
+                state.skipped[path] = reason
+            elif child.directory and (path in state.dirs or path in state.nested):
+                pass
+            elif child.directory or not known(path):
+                judged.append(child._replace(path=path))
+                continue
+            count += 1
+        state.dirs[directory] = (*known_as, count)
+        if self.folds:
+            state.listings[directory] = _digest(self._names[directory])
+        return judged
+
+    def _drop_unlisted(
+        self, directory: bytes, names: frozenset[bytes], found: os.stat_result
+    ) -> None:
+        """Takes out what the last tree has, and the disk lists under another name.
+
+        Other names that are gone are found by git's comparison.
+        """
+        # A name that stands for another one resembles it: both are ASCII or neither is,
+        # but where the disk folds case.
+        if self.everything or not (
+            self.folds
+            or found.st_dev != self._device
+            or any(not name.isascii() for name in names)
+        ):
+            return
+        prefix = directory + b"/" if directory else b""
+        for name in self._place.previous.names(directory):
+            path = prefix + name
+            if (
+                name not in names
+                and self._may_fold(path, found)
+                and self._place.stat(path) is not None
+            ):
+                self._found.gone.add(path)
+                self.forget(path)
+
+    def _refuse_pipe(self, path: bytes) -> None:
+        """Raises where an ignore file is a pipe, which git would wait at for ever."""
+        found = self._place.stat(path)
+        if found is not None and stat.S_ISFIFO(found.st_mode):
+            raise UnsafePathError(
+                f"{os.fsdecode(path)} is a named pipe, and git would wait at it",
+                hint="remove it, then save again",
+            )
+
+    def _ignored(self, paths: list[bytes]) -> set[bytes]:
+        if not paths:
+            return set()
+        if self._checker is None:
+            self._checker = self._place.private.ignore_checker(
+                sparse=sparse_rules(self._state)
+            )
+        return self._checker.ignored(paths)
+
+    def note_ignore_file(self, path: bytes) -> None:
+        """Watches an ignore file that is not captured: nothing else shows it."""
+        if path.rpartition(b"/")[2] == IGNORE_FILE:
+            found = self._place.stat(path)
+            if found is not None:
+                now = self._place.settled(found)
+                known = self._state.ignore_files.get(path)
+                self.unseen_rules |= known != now or now == UNSETTLED
+                self._state.ignore_files[path] = now
+
+    def forget(self, directory: bytes) -> None:
+        """Forgets what was learnt of a directory and of everything below it."""
+        prefix = directory + b"/"
+        state = self._state
+        parts: tuple[dict[bytes, object], ...] = (
+            state.dirs,  # type: ignore[assignment]
+            state.skipped,
+            state.nested,
+            state.listings,
+        )
+        for part in parts:
+            for path in [
+                path for path in part if path == directory or path.startswith(prefix)
+            ]:
+                del part[path]
+
+
+def sparse_rules(state: ScanState) -> dict[bytes, tuple[int, bytes]]:
+    """Returns the ignore files that only the user's index holds: mode and oid."""
+    return {
+        path: entry
+        for path, entry in state.sparse.items()
+        if path.rpartition(b"/")[2] == IGNORE_FILE
+    }
+
+
+def signature(found: os.stat_result) -> Signature:
+    """Returns what changes when a directory or an ignore file does."""
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _digest(names: Iterable[bytes]) -> bytes:
+    joined = b"\0".join(sorted(names))
+    return hashlib.sha1(joined, usedforsecurity=False).digest()

@@ -1,0 +1,40 @@
+"""Which names mean something to a scan, and which have no place in a snapshot."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from gitcp.format.layout import RESERVED
+from gitcp.format.safety import path_problem
+
+TEMPORARY = b".gitcp-tmp-"
+IGNORE_FILE = b".gitignore"
+# As a restore makes them: the token of its journal, then a number or a digest.
+_MADE_HERE = re.compile(rb"\.gitcp-tmp-[0-9a-f]{12}-[0-9a-f]{1,12}(\.old)?")
+
+
+def is_temporary(name: bytes) -> bool:
+    """Whether a restore of gitcp's gives such a name to a file for a moment."""
+    return name.startswith(TEMPORARY) and _MADE_HERE.fullmatch(name) is not None
+
+
+def no_place(path: bytes) -> str | None:
+    """Returns why a path has no place in a snapshot, None if it has one."""
+    if path.partition(b"/")[0] == RESERVED or is_temporary(path.rpartition(b"/")[2]):
+        return "reserved-name"
+    return "unsafe-path" if path_problem(path) else None
+
+
+def parents(path: bytes) -> Iterator[bytes]:
+    """Yields the directories above a path, from the top."""
+    at = path.find(b"/")
+    while at >= 0:
+        yield path[:at]
+        at = path.find(b"/", at + 1)
+
+
+def folded(name: bytes) -> str:
+    """Returns what two names have in common that a disk may take for one."""
+    text = name.decode("utf-8", "surrogateescape")
+    text = unicodedata.normalize("NFD", text).casefold()
+    return unicodedata.normalize("NFD", text)

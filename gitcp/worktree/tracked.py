@@ -1,0 +1,168 @@
+"""What the user's index says about files that no listing leads to.
+
+Git tracks files though they are ignored, or lie in a directory that has become a
+repository of its own, or are left out by a sparse checkout.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+
+from gitcp.format import tree as trees
+from gitcp.worktree.listing import UNSETTLED, Found, Listing, Place
+from gitcp.worktree.names import no_place, parents
+from gitcp.worktree.state import ScanState, Signature
+
+# Paths for one command line.
+_AT_ONCE = 200
+
+
+class Tracked:
+    """Brings `forced`, `sparse` and `hidden` of a state up to date."""
+
+    def __init__(
+        self, place: Place, state: ScanState, found: Found, listing: Listing
+    ) -> None:
+        self._place = place
+        self._state = state
+        self._found = found
+        self._listing = listing
+        self._git = place.repository.git
+        self._is_sparse = place.repository.flag("core.sparsecheckout")
+        self._forced_before = set(state.forced)
+        self._sparse_before = set(state.sparse)
+        self._nested_before = set(state.nested)
+        self._index: Signature | None = None
+        self._index_changed = True
+
+    def look(self) -> None:
+        """Looks at the user's index; ignore files that only it has count from now on."""
+        state = self._state
+        try:
+            found = os.stat(self._place.repository.git_dir / "index")
+            self._index = self._place.settled(found)
+        except FileNotFoundError:
+            self._index = None
+        self._index_changed = (
+            self._index != state.user_index or self._index == UNSETTLED
+        )
+        if self._index_changed or not self._is_sparse:
+            self.learn_sparse()
+
+    def learn_sparse(self) -> None:
+        """Notes what a sparse checkout leaves out."""
+        state = self._state
+        state.sparse = {}
+        if not self._is_sparse or self._index is None:
+            return
+        for line in self._git("ls-files", "-z", "-t", "-s").split(b"\0"):
+            if line.startswith(b"S "):
+                head, _, path = line[2:].partition(b"\t")
+                mode, oid, _ = head.split(b" ")
+                if no_place(path) is None and self._place.stat(path) is None:
+                    state.sparse[path] = int(mode, 8), bytes.fromhex(oid.decode())
+
+    def learn(self, *, whole: bool) -> None:
+        """Notes what is tracked though no listing leads to it."""
+        state = self._state
+        found = self._found
+        came_or_went = not found.look.isdisjoint(state.sparse) or (
+            bool(found.gone) and self._is_sparse
+        )
+        new = state.nested.keys() - self._nested_before
+        if not (whole or came_or_went or new or self._index_changed):
+            return
+        state.user_index = self._index
+        if came_or_went:
+            self.learn_sparse()
+        state.forced = sorted(self._forced()) if self._index is not None else []
+        # What a sparse checkout brought back has no stat to compare with yet.
+        found.look |= self._sparse_before - state.sparse.keys()
+        found.gone -= state.sparse.keys()
+        forced = set(state.forced)
+        found.look |= forced - self._forced_before
+        found.gone |= self._forced_before - forced
+
+    def _forced(self) -> Iterator[bytes]:
+        listed = self._git(
+            "ls-files", "-z", "--cached", "--ignored", "--exclude-standard"
+        )
+        inside = self._inside(sorted(self._state.nested))
+        for path in {*listed.split(b"\0"), *inside}:
+            if path and path not in self._state.sparse:
+                yield self._listing.spelling(path)
+
+    def _inside(self, nested: list[bytes]) -> Iterator[bytes]:
+        """Yields what this repository tracks below others."""
+        for at in range(0, len(nested), _AT_ONCE):
+            some = nested[at : at + _AT_ONCE]
+            listed = self._git(
+                "--literal-pathspecs", "ls-files", "-z", "--cached", "--", *some
+            )
+            # Of a submodule that is the submodule itself.
+            yield from set(listed.split(b"\0")).difference(some)
+
+    def learn_hidden(self, *, everything: bool) -> None:
+        """Looks for such files that were away: no listing shows them when they come.
+
+        Deleted ones are looked for each time, others when a place opens or closes.
+        """
+        state = self._state
+        found = self._found
+        forced = set(state.forced)
+        again = forced if everything else forced.intersection(state.hidden)
+        previous = self._place.previous.entry
+        found.look |= {
+            path
+            for path in again
+            if not is_leaf(previous(path)) or not found.gone.isdisjoint(parents(path))
+        }
+        away = (found.look | found.gone) & forced
+        state.hidden = sorted(path for path in away if not self._place.is_there(path))
+        self._respell(again)
+
+    def _respell(self, paths: Iterable[bytes]) -> None:
+        """Gives files that came back the name that the disk lists."""
+        found = self._found
+        for path in paths:
+            name = self._listing.spelling(path)
+            if name != path:
+                self._state.forced = sorted({*self._state.forced, name} - {path})
+                found.look.discard(path)
+                found.look.add(name)
+
+    def drop_what_is_closed(self) -> None:
+        """Takes out what lies in nested repositories and other places never entered.
+
+        Git may list such paths: `gitcp.include` names them. What this repository
+        tracks is its own, in a nested repository too.
+        """
+        found = self._found
+        state = self._state
+        shut = closed(state)
+        own = {*state.forced, *state.sparse}
+
+        def is_open(path: bytes) -> bool:
+            if no_place(path) is not None:
+                return False
+            if shut.isdisjoint(parents(path)):
+                return True
+            return (
+                path in own and shut.intersection(parents(path)) <= state.nested.keys()
+            )
+
+        found.look = {path for path in found.look if is_open(path)}
+        if found.wanted is not None:
+            found.wanted = {path for path in found.wanted if is_open(path)}
+            found.gone -= found.wanted
+
+
+def closed(state: ScanState) -> set[bytes]:
+    """Returns the directories that are not entered."""
+    skipped = state.skipped.items()
+    unreadable = {path for path, why in skipped if why == "unreadable"}
+    return unreadable | state.nested.keys()
+
+
+def is_leaf(entry: trees.Entry | None) -> bool:
+    """Whether an entry of a tree is a file or a link."""
+    return entry is not None and entry.mode not in {trees.DIRECTORY, trees.GITLINK}
