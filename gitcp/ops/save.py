@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from gitcp import notices
 from gitcp.errors import CorruptError, GitcpError, StorageError
 from gitcp.format.log import Decision
 from gitcp.git.consolidate import consolidate
@@ -13,7 +14,7 @@ from gitcp.git.crowd import pack_refs
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import check_text
 from gitcp.ops.githooks import rewrites
-from gitcp.ops.workspace import Workspace, check_decisions, files_of
+from gitcp.ops.workspace import Current, Workspace, check_decisions, files_of
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, NewRecords
 from gitcp.store.store import Saved
@@ -95,7 +96,8 @@ def append(
     workspace: Workspace, opened: Transaction, snapshot: Snapshot, request: Request
 ) -> Saved:
     """Makes a checkpoint of a snapshot; the caller holds the work tree's lock."""
-    current = workspace.current()
+    noted = workspace.noted()
+    current = noted or workspace.current()
     session = request.session or current.session
     branch = request.branch or (
         current.branch if session == current.session else "main"
@@ -126,7 +128,33 @@ def append(
         workspace.clear_pending()
     rewrites.forget(workspace.directory, rewritten)
     workspace.make_current(session, branch)
+    if saved.created and saved.checkpoint.seq == 1 and noted is not None:
+        was_here = noted == Current(session, branch)
+        _tell_if_lost(workspace, session, branch, was_here=was_here)
     return saved
+
+
+def _tell_if_lost(
+    workspace: Workspace, session: str, branch: str, *, was_here: bool
+) -> None:
+    """Says so where a branch that begins has a lost line of its name.
+
+    To look takes time in a large repository, so it is done where something points to it:
+    this work tree was on the branch, or there is no other branch though there was one.
+    """
+    if not was_here and len(workspace.store.refs()) > 1:
+        return
+    from gitcp.ops.upkeep.lost import lost  # noqa: PLC0415  hardly ever
+
+    # The save is done: it must not fail for this.
+    with suppress(GitcpError):
+        for one in lost(workspace):
+            if not was_here or (one.session, one.branch) == (session, branch):
+                notices.tell(
+                    f"{one.session}/{one.branch} has lost its ref: nothing leads to its"
+                    f" checkpoints up to #{one.tip.seq} {one.tip.id}."
+                    " `gitcp verify --lost --repair` puts them back"
+                )
 
 
 def _unsaved(

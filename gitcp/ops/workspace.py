@@ -59,11 +59,15 @@ class Workspace:
 
         The default is `main/main`, in a linked worktree the worktree's name.
         """
+        return self.noted() or Current(self.repository.worktree_name or MAIN, MAIN)
+
+    def noted(self) -> Current | None:
+        """Returns what was last saved, forked or switched to here; None before that."""
         try:
             raw = (self.directory / "current.json").read_bytes()
             return msgspec.json.decode(raw, type=Current)
         except (OSError, msgspec.MsgspecError):
-            return Current(self.repository.worktree_name or MAIN, MAIN)
+            return None
 
     def make_current(self, session: str, branch: str) -> None:
         """Makes a branch the current one of this work tree."""

@@ -56,7 +56,7 @@ class Forest:
         # Sessions that are threads of LangGraph, by component (docs/format.md, 15). What
         # may go of them only LangGraph's own index can tell.
         self.threads = {
-            line.key[0] for line in self.lines if any(map(_is_event, line.checkpoints))
+            line.key[0] for line in self.lines if any(map(is_event, line.checkpoints))
         }
 
     def _line(self, commit: str) -> Iterator[Checkpoint]:
@@ -168,7 +168,8 @@ class Forest:
         return Judged(line, tuple(stay), tuple(go))
 
 
-def _is_event(found: Checkpoint) -> bool:
+def is_event(found: Checkpoint) -> bool:
+    """Whether a checkpoint belongs to a thread of LangGraph."""
     return (
         found.trailers.trigger in {"graph", "graph-writes"}
         and trailer(found.raw, "Graph") is not None

@@ -1,5 +1,6 @@
 """Branches of checkpoints: tips, walks, and the one way to append (I1 to I4)."""
 
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -314,6 +315,8 @@ class Store:
         """
         ref = layout.branch_ref(session, branch)
         thorough = False
+        # One id for all attempts: what a failed one leaves is known by it.
+        ident = ""
         for _ in range(_RETRIES):
             standing = self.standing(
                 (encode(session), encode(branch)), thorough=thorough
@@ -324,6 +327,8 @@ class Store:
             draft = make(tip)
             if draft is None:
                 return None
+            ident = draft.id or ident or secrets.token_hex(6)
+            draft = draft._replace(id=ident)
             if draft.fork_of is not None and tip is not None:
                 raise BranchMovedError(
                     f"the branch {draft.branch!r} of {draft.session!r} exists",

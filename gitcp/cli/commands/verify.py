@@ -69,8 +69,7 @@ def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
     from gitcp.ops.upkeep.lost import lost, lost_ledgers, put_back
 
     found, steps = lost(workspace), lost_ledgers(workspace)
-    if mend:
-        put_back(workspace, [*found, *steps])
+    names = put_back(workspace, [*found, *steps]) if mend else {}
     if out.json:
         out.document(
             {
@@ -83,6 +82,8 @@ def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
                         "checkpoint": one.tip.id,
                         "commit": one.tip.commit,
                         "seq": one.tip.seq,
+                        "taken": one.is_taken,
+                        "as": names.get(one.tip.id),
                     }
                     for one in found
                 ],
@@ -95,18 +96,24 @@ def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
     else:
         for one in found:
             name = out.style(safe(f"{one.session}/{one.branch}"), fg="cyan")
-            out.print(f"  {name}  #{one.tip.seq} {one.tip.id}")
+            line = f"  {name}  #{one.tip.seq} {one.tip.id}"
+            back = names.get(one.tip.id, one.branch)
+            if back != one.branch:
+                line += f"  as {safe(f'{one.session}/{back}')}"
+            elif one.is_taken:
+                line += "  (the branch has other checkpoints by now)"
+            out.print(line)
         for ledger in steps:
             name = out.style(safe(ledger.session), fg="cyan")
             out.print(f"  {name} (steps)  {ledger.last} records")
         if not (found or steps):
-            out.print("no branch has lost its ref")
+            out.print("no branch has lost its ref, or checkpoints")
         elif mend:
             out.note("put back")
         else:
             out.note(
                 "nothing refers to them: `gitcp verify --lost --repair` puts them back,"
-                " `gitcp gc` removes them for good"
+                " `gitcp gc --drop-lost` removes them for good"
             )
     return CorruptError.exit_status if (found or steps) and not mend else 0
 

@@ -8,6 +8,7 @@ from gitcp.git.reclaim import drop_unreachable, git_directories, store_locked
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import sweep
 from gitcp.ops.upkeep.du import pack_sizes
+from gitcp.ops.upkeep.lost import Lost, kept
 from gitcp.ops.workspace import Workspace
 from gitcp.worktree import journal
 
@@ -15,7 +16,8 @@ from gitcp.worktree import journal
 class Cleaned(NamedTuple):
     """What was done: packs and their bytes before and after, left-overs removed.
 
-    `dropped` counts objects that nothing reached any more.
+    `dropped` counts objects that nothing reached any more. `lost` are lines of
+    checkpoints that no ref reaches, and that were kept, or removed if that was asked for.
     """
 
     packs_before: int
@@ -24,13 +26,14 @@ class Cleaned(NamedTuple):
     bytes_after: int
     swept: int
     dropped: int
+    lost: tuple[Lost, ...] = ()
 
 
-def gc(workspace: Workspace) -> Cleaned:
+def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
     """Merges gitcp's packs into one and gives back what pruned checkpoints took.
 
-    No checkpoint goes, and nothing that git reaches. The caller holds no work tree's
-    lock.
+    No checkpoint goes, and nothing that git reaches; with `drop_lost` those go that no
+    ref reaches. The caller holds no work tree's lock.
 
     Raises:
         BusyError: somebody was at work all the time.
@@ -40,12 +43,16 @@ def gc(workspace: Workspace) -> Cleaned:
     before = pack_sizes(workspace)
     swept = sweep(workspace.repository)
     timeout = workspace.settings.lock_timeout
+    found: list[Lost] = []
+
+    def roots() -> Iterator[str]:
+        found[:] = kept(workspace)
+        yield from journals(workspace.repository)
+        if not drop_lost:
+            yield from (one.tip.commit for one in found)
+
     with store_locked(workspace.repository, timeout=timeout):
-        done = drop_unreachable(
-            workspace.repository,
-            roots=lambda: journals(workspace.repository),
-            timeout=timeout,
-        )
+        done = drop_unreachable(workspace.repository, roots=roots, timeout=timeout)
     pack_refs(workspace.repository)
     after = pack_sizes(workspace)
     return Cleaned(
@@ -55,6 +62,7 @@ def gc(workspace: Workspace) -> Cleaned:
         sum(after.values()),
         swept,
         done.objects,
+        tuple(found),
     )
 
 

@@ -1,35 +1,45 @@
-"""Branches and ledgers whose refs have gone while what they held is still here.
+"""Lines of checkpoints, and ledgers, that no ref reaches while they are still here.
 
 A mirror fetch with pruning deletes refs, and so does a slip of the hand; a power cut may
 leave an empty file. Commits say themselves what they are of, so nothing has to be written
 down beforehand. What `gc` has removed is gone for good.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from gitcp.errors import CorruptError, GitFailedError
+from gitcp.errors import CorruptError, FormatTooNewError, GitFailedError
 from gitcp.format import layout
 from gitcp.format.commit import purged
 from gitcp.format.ledger import ledger_trailers
 from gitcp.git.transaction import STAGED_REF, transaction
 from gitcp.names import decode
 from gitcp.ops.workspace import Workspace
-from gitcp.sharing.adopt import move
+from gitcp.sharing.adopt import fork, move
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.pages import ledgers
+from gitcp.store.retention import is_event
+from gitcp.store.salvage import every_commit
 
 # Encoded session and branch.
 Key = tuple[str, str]
 
+_SUFFIX = "lost"
+# How long a save may have tried again, in seconds.
+_MADE_AGAIN = 60
+
 
 class Lost(NamedTuple):
-    """A branch without a ref; `tip` is the newest checkpoint of it that is here."""
+    """A line of checkpoints that no ref reaches; `tip` is the newest that is whole.
+
+    `is_taken` says that a branch of its name exists, which has other checkpoints.
+    """
 
     session: str
     branch: str
     ref: str
     tip: Checkpoint
+    is_taken: bool = False
 
 
 class LostLedger(NamedTuple):
@@ -51,9 +61,10 @@ def lost_ledgers(workspace: Workspace) -> list[LostLedger]:
     here = {component for component, _ in ledgers(workspace.repository)}
     found: dict[str, dict[str, int]] = {}
     below: set[str] = set()
-    for oid in _commits(workspace):
+    for raw in every_commit(workspace.repository):
+        oid = raw.hex()
         try:
-            commit = objects.commit(bytes.fromhex(oid))
+            commit = objects.commit(raw)
         except CorruptError:
             continue
         said = ledger_trailers(commit)
@@ -73,89 +84,152 @@ def lost_ledgers(workspace: Workspace) -> list[LostLedger]:
 
 
 def lost(workspace: Workspace) -> list[Lost]:
-    """Returns the branches that no ref is left of, and that could be put back.
+    """Returns the lines of checkpoints that end in nothing, and could be put back.
+
+    Not those that a pruning or purge has replaced, nor what a save left that was made
+    again on a newer tip.
 
     Raises:
         GitFailedError: git cannot list the objects.
     """
-    store = workspace.store
-    refs = store.refs()
-    found: dict[Key, dict[bytes, Checkpoint]] = {}
-    replaced: set[str] = set()
-    for one in _checkpoints(workspace):
-        replaced |= set(purged(one.raw))
-        key = one.trailers.session, one.trailers.branch
-        if key not in refs:
-            found.setdefault(key, {})[one.oid] = one
-    tips: list[tuple[Key, Checkpoint]] = []
-    for key, ones in found.items():
-        followed = {parent for one in ones.values() for parent in one.raw.parents}
-        ends = [
-            one
-            for oid, one in ones.items()
-            if oid not in followed and one.commit not in replaced
-        ]
-        # Of two forms of one line the shorter was pruned on purpose.
-        ends.sort(key=lambda one: (-one.seq, len(list(_known(one, ones)))))
-        whole = next((one for one in ends if _is_whole(workspace, one.commit)), None)
+    refs = workspace.store.refs()
+    known = {one.oid: one for one in _checkpoints(workspace)}
+    found: dict[str, tuple[Key, Checkpoint]] = {}
+    for end in _ends(known, workspace.repository.refs.list("refs/").values()):
+        key = _key(end)
+        if key in refs and is_event(end):
+            # Of a thread of LangGraph single checkpoints go on purpose.
+            continue
+        whole = next(
+            (one for one in _own(end, known) if _is_whole(workspace, one.commit)),
+            None,
+        )
         if whole is not None:
-            tips.append((key, whole))
-    unreached = _unreached(workspace, [tip.commit for _, tip in tips])
+            found.setdefault(whole.id, (key, whole))
+    unreached = _unreached(workspace, [tip.commit for _, tip in found.values()])
     return [
         Lost(
             decode(key[0]) or key[0],
             decode(key[1]) or key[1],
             f"{layout.SESSIONS}{key[0]}/{key[1]}",
             tip,
+            key in refs,
         )
-        for key, tip in sorted(tips, key=lambda pair: pair[0])
+        for key, tip in sorted(found.values(), key=_by_place)
         if tip.commit in unreached
     ]
 
 
-def put_back(workspace: Workspace, found: Iterable[Lost | LostLedger]) -> None:
+def _key(one: Checkpoint) -> Key:
+    return one.trailers.session, one.trailers.branch
+
+
+def _by_place(found: tuple[Key, Checkpoint]) -> tuple[Key, int]:
+    key, tip = found
+    return key, -tip.seq
+
+
+def _ends(known: Mapping[bytes, Checkpoint], tips: Iterable[str]) -> list[Checkpoint]:
+    """Returns the checkpoints with which lost lines end.
+
+    What tells them is ids, not commits: pruning gives a checkpoint another commit. Of
+    several commits of one checkpoint the first is the one with the fewest before it.
+    """
+    live = _live(known, map(bytes.fromhex, tips))
+    superseded = {known[oid].id for oid in live}
+    replaced: set[str] = set()
+    for one in known.values():
+        replaced |= purged(one.raw)
+        superseded.add(one.trailers.pruned or "")
+        for parent in one.raw.parents:
+            before = known.get(parent)
+            if before is not None and _key(before) == _key(one):
+                superseded.add(before.id)
+    ends = [
+        one
+        for one in known.values()
+        if one.id not in superseded and one.commit not in replaced
+    ]
+    ends = [one for one in ends if not _was_made_again(one, known)]
+    ends.sort(key=lambda one: (-one.seq, sum(1 for _ in _own(one, known))))
+    return ends
+
+
+def _live(known: Mapping[bytes, Checkpoint], tips: Iterable[bytes]) -> set[bytes]:
+    live: set[bytes] = set()
+    waiting = [tip for tip in tips if tip in known]
+    while waiting:
+        oid = waiting.pop()
+        if oid not in live:
+            live.add(oid)
+            waiting += [one for one in known[oid].raw.parents if one in known]
+    return live
+
+
+def _own(tip: Checkpoint, known: Mapping[bytes, Checkpoint]) -> Iterator[Checkpoint]:
+    """Yields a checkpoint and those before it on its own branch."""
+    one: Checkpoint | None = tip
+    while one is not None and _key(one) == _key(tip):
+        yield one
+        one = known.get(one.raw.parents[0]) if one.raw.parents else None
+
+
+def _was_made_again(one: Checkpoint, known: Mapping[bytes, Checkpoint]) -> bool:
+    """Whether a save found the branch moved, and made the same under another id.
+
+    Older versions did so; the second attempt has the same id now.
+    """
+    try:
+        return any(
+            other.id != one.id
+            and _key(other) == _key(one)
+            and other.seq > one.seq
+            and other.trailers.trigger == one.trailers.trigger
+            and abs(other.raw.epoch - one.raw.epoch) <= _MADE_AGAIN
+            and (other.files_tree, other.log_tree, other.note)
+            == (one.files_tree, one.log_tree, one.note)
+            for other in known.values()
+        )
+    except (CorruptError, FormatTooNewError):
+        return False
+
+
+def put_back(
+    workspace: Workspace, found: Iterable[Lost | LostLedger]
+) -> dict[str, str]:
     """Makes the refs again; one that has come back meanwhile stays as it is.
 
+    A line whose name is taken becomes a fork, `BRANCH~lost`. Returns the names that the
+    lines have now, by the ids of their newest checkpoints.
+
     Raises:
-        BranchMovedError: one has.
+        BranchMovedError: a ref has come back.
         StorageError: the disk refused.
     """
+    names: dict[str, str] = {}
     with transaction(workspace.repository) as opened:
         refs = workspace.repository.refs
         for one in found:
-            commit = one.tip.commit if isinstance(one, Lost) else one.commit
             refs.drop_damaged(one.ref, opened.scratch / STAGED_REF)
-            move(workspace.repository, opened, one.ref, None, commit)
+            if isinstance(one, LostLedger):
+                move(workspace.repository, opened, one.ref, None, one.commit)
+            elif refs.read(one.ref) is None:
+                move(workspace.repository, opened, one.ref, None, one.tip.commit)
+                names[one.tip.id] = one.branch
+            else:
+                made = fork(workspace.store, opened, one.tip, _SUFFIX)
+                names[one.tip.id] = made.name
+    return names
 
 
 def _checkpoints(workspace: Workspace) -> Iterator[Checkpoint]:
-    for oid in _commits(workspace):
+    for oid in every_commit(workspace.repository):
         try:
             one = workspace.store.checkpoint(oid)
         except CorruptError:
             continue
         if one is not None:
             yield one
-
-
-def _commits(workspace: Workspace) -> Iterator[str]:
-    listed = workspace.repository.git(
-        "cat-file",
-        "--batch-all-objects",
-        "--unordered",
-        "--batch-check=%(objecttype) %(objectname)",
-    )
-    for line in listed.splitlines():
-        kind, _, oid = line.partition(b" ")
-        if kind == b"commit":
-            yield oid.decode("ascii")
-
-
-def _known(tip: Checkpoint, ones: dict[bytes, Checkpoint]) -> Iterator[Checkpoint]:
-    one: Checkpoint | None = tip
-    while one is not None:
-        yield one
-        one = ones.get(one.raw.parents[0]) if one.raw.parents else None
 
 
 def _is_whole(workspace: Workspace, commit: str) -> bool:
@@ -180,3 +254,14 @@ def _unreached(workspace: Workspace, commits: list[str]) -> set[str]:
         data="".join(f"{oid}\n" for oid in commits).encode(),
     )
     return set(told.decode("ascii").split())
+
+
+def kept(workspace: Workspace) -> list[Lost]:
+    """Returns the lost lines that giving disk space back does not remove unasked.
+
+    Threads of LangGraph are deleted on purpose, by LangGraph.
+
+    Raises:
+        GitFailedError: git cannot list the objects.
+    """
+    return [one for one in lost(workspace) if not is_event(one.tip)]

@@ -1,6 +1,6 @@
 """Pruning: old checkpoints go, ids and numbers of the others stay."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from gitcp.git.transaction import transaction
 from gitcp.names import decode, encode
 from gitcp.ops.upkeep import du
 from gitcp.ops.upkeep.gc import journals
+from gitcp.ops.upkeep.lost import kept
 from gitcp.ops.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.retention import Forest, Judged, Key, Rules, sizes
@@ -234,4 +235,9 @@ def keep_to_limit(workspace: Workspace, tip: Checkpoint) -> None:
         and packed_objects(repository) <= _LARGE
     ):
         with store_locked(repository, timeout=0):
-            drop_unreachable(repository, roots=lambda: journals(repository), timeout=0)
+            drop_unreachable(repository, roots=lambda: _roots(workspace), timeout=0)
+
+
+def _roots(workspace: Workspace) -> Iterator[str]:
+    yield from journals(workspace.repository)
+    yield from (one.tip.commit for one in kept(workspace))
