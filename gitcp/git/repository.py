@@ -60,6 +60,32 @@ class Repository:
         return self.git_dir / "gitcp"
 
     @property
+    def own_directories(self) -> frozenset[tuple[int, int]]:
+        """Device and inode of the git directories: no files of the project are below.
+
+        They may lie in the work tree under any name.
+        """
+        found = map(os.stat, {self.git_dir, self.common_dir})
+        return frozenset((one.st_dev, one.st_ino) for one in found)
+
+    @cached_property
+    def own_paths(self) -> frozenset[bytes]:
+        """Where the git directories lie in the work tree, other than at `.git`."""
+        if self.top is None:
+            return frozenset()
+        plain = self.top / ".git"
+        if self.git_dir == self.common_dir == plain and not plain.is_symlink():
+            return frozenset()
+        top = os.fsencode(self.top) + b"/"
+        found = {
+            os.fsencode(os.path.realpath(path))
+            for path in (self.git_dir, self.common_dir)
+        }
+        return frozenset(
+            path.removeprefix(top) for path in found if path.startswith(top)
+        ) - {b".git"}
+
+    @property
     def worktree_name(self) -> str | None:
         """The name of a linked worktree; None in the main one."""
         return None if self.git_dir == self.common_dir else self.git_dir.name

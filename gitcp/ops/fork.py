@@ -20,7 +20,6 @@ from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, same_files
 from gitcp.store.store import Store, require_tip
-from gitcp.worktree.files import Root
 
 
 class BranchInfo(NamedTuple):
@@ -202,7 +201,7 @@ def fork_into_worktree(
     # The index as after a checkout, so that git status there tells the truth.
     other.repository.git("read-tree", "HEAD")
     other.make_current(made.session, made.branch)
-    with Root(other.top) as root:
+    with other.root() as root:
         extract.write_whole(root, made, steps)
     return made
 

@@ -20,7 +20,6 @@ from gitcp.sharing.executed import withheld_from
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import apply, plan
 from gitcp.worktree.capture import Snapshot
-from gitcp.worktree.files import Root
 from gitcp.worktree.ignored import ignored_at
 from gitcp.worktree.names import IGNORE_FILE, parents
 from gitcp.worktree.plan import FilePlan, Left, Side
@@ -220,8 +219,8 @@ def fill_in(
         withhold=wanted.withhold,
     )
     check_objects(wanted.target, steps)
-    with Root(workspace.top) as root:
-        obstacles = apply.obstacles(root, steps)
+    with workspace.root() as root:
+        obstacles = apply.obstacles(root, steps, tracked=snapshot.tracked)
     return wanted._replace(steps=steps, obstacles=tuple(obstacles))
 
 
@@ -247,6 +246,7 @@ def make_steps(
             opened.tree,
             selects=plan.selection(wanted.paths),
             sparse=sparse,
+            own=workspace.repository.own_paths,
             withheld=withheld_from(wanted.target.objects) if withhold else None,
         )
     except ValueError as exc:

@@ -215,7 +215,7 @@ def _apply(
     workspace: Workspace, entry: Journal, whole: FilePlan, steps: FilePlan
 ) -> list[Left]:
     stream = workspace.repository.objects.stream
-    with Root(workspace.top) as root:
+    with workspace.root() as root:
         try:
             left = leftovers.settle(root, whole, stream, entry.checkpoint)
             known = {item.path for item in left}
@@ -241,7 +241,7 @@ def _append(
 ) -> Saved:
     """Compares what is there with the plan, then appends the `restore` checkpoint."""
     known = {item.path for item in left}
-    with Root(workspace.top) as root:
+    with workspace.root() as root:
         left += _unlike(root, opened, snapshot, steps, known)
     return workspace.store.append(
         opened,

@@ -21,6 +21,7 @@ from gitcp.worktree import journal
 
 if TYPE_CHECKING:
     from gitcp.worktree.capture import Capture, Snapshot
+    from gitcp.worktree.files import Root
 
 MAIN = "main"
 
@@ -149,12 +150,17 @@ class Workspace:
             with self.locked():
                 journal.refuse_if_open(self.directory)
 
+    def root(self) -> "Root":
+        """Returns the work tree to read and write, without the git directories in it."""
+        from gitcp.worktree.files import Root  # noqa: PLC0415
+
+        return Root(self.top, self.repository.own_directories)
+
     @contextmanager
     def capturing(self, include: tuple[str, ...] = ()) -> "Iterator[Capture]":
         """Opens the work tree for capture; git's comparison starts at once."""
         # Commands that only look do without all this.
         from gitcp.worktree.capture import Capture  # noqa: PLC0415
-        from gitcp.worktree.files import Root  # noqa: PLC0415
         from gitcp.worktree.scan import Rules  # noqa: PLC0415
 
         rules = Rules(
@@ -162,7 +168,7 @@ class Workspace:
             self.settings.include + include,
             self.settings.exclude,
         )
-        with Root(self.top) as root:
+        with self.root() as root:
             capture = Capture(self.repository, root, rules)
             try:
                 capture.begin()

@@ -212,13 +212,13 @@ def _files(engine: Engine, call: Call) -> Callable[[], None]:
     def work() -> None:
         with workspace.locked():
             journal.refuse_if_open(workspace.directory)
-            with Root(workspace.top) as root:
+            with workspace.root() as root:
                 look(root)
                 stream = workspace.repository.objects.stream
                 token = secrets.token_hex(6)
                 _refuse(call, apply.apply(root, back, stream, token=token))
 
-    with Root(workspace.top) as root:
+    with workspace.root() as root:
         look(root)
     return work
 

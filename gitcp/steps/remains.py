@@ -20,7 +20,6 @@ from gitcp.ops.book import DONE, Call, Live, show_call
 from gitcp.ops.workspace import Current, Workspace
 from gitcp.steps import answers, observed
 from gitcp.worktree import apply, journal, plan
-from gitcp.worktree.files import Root
 
 # How much later than its last sign of life a run may have written: it gives one every
 # half a second, where the machine lets it.
@@ -114,7 +113,7 @@ def put_back(
     back = observed.between(left, before, call.intent.writes)
     with workspace.locked():
         journal.refuse_if_open(workspace.directory)
-        with Root(workspace.top) as root:
+        with workspace.root() as root:
             found = apply.conflicts(root, back)
             if not found:
                 stream = workspace.repository.objects.stream

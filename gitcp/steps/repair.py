@@ -10,7 +10,6 @@ from gitcp.ops.book import DONE, OPEN, STUCK, Call, show_call
 from gitcp.steps import compensate, observed
 from gitcp.steps.engine import Engine
 from gitcp.worktree import apply
-from gitcp.worktree.files import Root
 
 
 class Affected(NamedTuple):
@@ -92,7 +91,7 @@ def _changed_files(engine: Engine, steps: Sequence[Call]) -> list[str]:
     """Returns the files that somebody changed since the newest of the steps wrote them."""
     refused: list[str] = []
     seen: set[bytes] = set()
-    with Root(engine.workspace.top) as root:
+    with engine.workspace.root() as root:
         for step in reversed(steps):
             if step.effect != LOCAL or step.state != DONE:
                 continue

@@ -9,7 +9,7 @@ symbolic links.
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import Enum, auto
 
@@ -38,8 +38,13 @@ class _Now(Enum):
     OTHER = auto()
 
 
-def obstacles(root: Root, plan: FilePlan) -> list[Left]:
-    """Returns what no checkpoint holds and the plan would have to overwrite."""
+def obstacles(
+    root: Root, plan: FilePlan, *, tracked: frozenset[bytes] = frozenset()
+) -> list[Left]:
+    """Returns what no checkpoint holds and the plan would have to overwrite.
+
+    `tracked` are paths that are this repository's though they lie in another one.
+    """
     removed = {step.path for step in plan.steps if step.action in {DELETE, REMOVE_DIR}}
     root.forget()
     found: dict[bytes, Left] = {}
@@ -48,7 +53,9 @@ def obstacles(root: Root, plan: FilePlan) -> list[Left]:
         if step.after is None:
             continue
         try:
-            for left in _in_the_way(root, step, removed, seen):
+            mine = step.before is not None or step.path in tracked
+            above = () if mine else _ancestors(step.path)
+            for left in _in_the_way(root, step, above, removed, seen):
                 found[left.path] = left
         except PermissionError:
             found[step.path] = Left(step.path, "in a directory that cannot be read")
@@ -56,10 +63,14 @@ def obstacles(root: Root, plan: FilePlan) -> list[Left]:
 
 
 def _in_the_way(
-    root: Root, step: Step, removed: set[bytes], seen: set[bytes]
+    root: Root,
+    step: Step,
+    on_the_way: Iterable[bytes],
+    removed: set[bytes],
+    seen: set[bytes],
 ) -> Iterator[Left]:
     """Yields what is where a step, or a directory on its way, has to be."""
-    for above in _ancestors(step.path):
+    for above in on_the_way:
         if above in seen:
             continue
         seen.add(above)

@@ -39,12 +39,17 @@ Progress = Callable[[int, int], None]
 
 
 class Snapshot(NamedTuple):
-    """The work tree as captured; `tree` is None where there is no file at all."""
+    """The work tree as captured; `tree` is None where there is no file at all.
+
+    `tracked` are paths of this repository though no listing leads to them: ignored, or
+    in a nested repository.
+    """
 
     tree: bytes | None
     empty: tuple[bytes, ...]
     skipped: tuple[Skipped, ...]
     sparse: frozenset[bytes]
+    tracked: frozenset[bytes]
     state: ScanState
 
 
@@ -280,6 +285,7 @@ class _Builder:
             ),
             tuple(sorted(skipped)),
             frozenset(state.sparse),
+            frozenset(state.forced),
             state,
         )
 

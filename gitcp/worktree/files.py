@@ -19,9 +19,18 @@ _OPEN_AT_MOST = 200
 
 
 class Root:
-    """A directory whose content is reached by paths relative to it, as bytes."""
+    """A directory whose content is reached by paths relative to it, as bytes.
 
-    def __init__(self, top: str | bytes | os.PathLike[str]) -> None:
+    `closed` are directories below that are not entered, whatever their names: device
+    and inode of each.
+    """
+
+    def __init__(
+        self,
+        top: str | bytes | os.PathLike[str],
+        closed: frozenset[tuple[int, int]] = frozenset(),
+    ) -> None:
+        self._closed = closed
         self.fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._open: list[tuple[bytes, int]] = []
 
@@ -53,7 +62,7 @@ class Root:
 
         Raises:
             NotADirectoryError: a component is a link or no directory (ELOOP is
-                turned into this).
+                turned into this), or one that is closed.
             OSError: it cannot be opened.
         """
         names = path.split(b"/") if path else []
@@ -68,7 +77,7 @@ class Root:
             os.close(self._open.pop()[1])
         fd = self._open[-1][1] if self._open else self.fd
         for name in names[keep:]:
-            below = _enter(fd, name)
+            below = self._enter(fd, name)
             if len(self._open) == _OPEN_AT_MOST:
                 # A very deep tree: keep only the end of the way.
                 return self._deep(below, names[len(self._open) + 1 :], path)
@@ -79,13 +88,22 @@ class Root:
     def _deep(self, fd: int, names: list[bytes], path: bytes) -> int:
         for name in names:
             try:
-                below = _enter(fd, name)
+                below = self._enter(fd, name)
             finally:
                 os.close(fd)
             fd = below
         # One extra slot that the next call closes.
         self._open.append((b"/" + path, fd))
         return fd
+
+    def _enter(self, fd: int, name: bytes) -> int:
+        below = _enter(fd, name)
+        if self._closed:
+            found = os.fstat(below)
+            if (found.st_dev, found.st_ino) in self._closed:
+                os.close(below)
+                raise NotADirectoryError(errno.ENOTDIR, "not to be entered", name)
+        return below
 
     def make_directory(self, path: bytes) -> int:
         """Returns a descriptor of a directory, making what is missing on the way.

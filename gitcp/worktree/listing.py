@@ -89,6 +89,7 @@ class Listing:
         self._found = found
         self._checker: IgnoreChecker | None = None
         self._names: dict[bytes, frozenset[bytes]] = {}
+        self._git = place.repository.own_paths
         self._device = os.fstat(place.root.fd).st_dev
         # Whether names here have no case.
         self.folds = place.repository.flag("core.ignorecase") or self._top_folds()
@@ -266,7 +267,7 @@ class Listing:
         judged: list[_Child] = []
         for child in listed:
             path = prefix + child.path
-            if child.path == b".git":
+            if child.path == b".git" or path in self._git:
                 continue
             if child.path == IGNORE_FILE and child.special:
                 self._refuse_pipe(path)

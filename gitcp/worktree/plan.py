@@ -10,6 +10,7 @@ from gitcp.format import tree as trees
 from gitcp.format.safety import path_problem
 from gitcp.format.tree import DIRECTORY, GITLINK, LINK, Entry, ReadTree
 
+GIT_DIRECTORY = "part of a git directory"
 WRITE, DELETE, CHMOD = "write", "delete", "chmod"
 LINK_TO, MAKE_DIR, REMOVE_DIR = "link", "mkdir", "rmdir"
 
@@ -86,14 +87,22 @@ def make(
     *,
     selects: Selects = everything,
     sparse: Iterable[bytes] = (),
+    own: frozenset[bytes] = frozenset(),
     withheld: Withheld | None = None,
 ) -> FilePlan:
     """Returns the steps from one state of the files to another.
+
+    `sparse` is what a sparse checkout leaves out, `own` where git directories of this
+    repository are: neither they nor what is below them changes.
 
     Raises:
         ValueError: the target names a path that must not be written; its text says
             which and why.
     """
+
+    def is_own(path: bytes) -> bool:
+        return bool(own) and (path in own or not own.isdisjoint(_above(path)))
+
     steps: list[Step] = []
     left: list[Left] = []
     outside = frozenset(sparse)
@@ -116,6 +125,9 @@ def make(
             new = None if new is None or new.mode == GITLINK else new
         if old == new:
             continue
+        if is_own(path):
+            left.append(Left(path, GIT_DIRECTORY))
+            continue
         held = withheld(path, old, new) if withheld is not None else None
         if held is not None:
             left.append(Left(path, held))
@@ -126,7 +138,12 @@ def make(
         elif old is None:
             needed.update(_above(path))
     steps += _directory_steps(
-        present, target, read, selects, touched=touched, needed=needed
+        present,
+        target,
+        read,
+        lambda path: selects(path) and not is_own(path),
+        touched=touched,
+        needed=needed,
     )
     return FilePlan(tuple(_in_order(steps)), tuple(left))
 

@@ -141,8 +141,10 @@ class Tracked:
         shut = closed(state)
         own = {*state.forced, *state.sparse}
 
+        git = self._place.repository.own_paths
+
         def is_open(path: bytes) -> bool:
-            if no_place(path) is not None:
+            if no_place(path) is not None or not git.isdisjoint((path, *parents(path))):
                 return False
             if shut.isdisjoint(parents(path)):
                 return True

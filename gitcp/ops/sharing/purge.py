@@ -307,7 +307,7 @@ def _in_work_tree(
     files: Iterable[bytes],
 ) -> Iterable[str]:
     unwanted = set(paths)
-    with Root(workspace.top) as root:
+    with workspace.root() as root:
         for path in sorted({*files, *unwanted}):
             holds = False
             # A name that cannot be looked at, as one below a link, holds nothing here.

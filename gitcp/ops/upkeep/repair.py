@@ -40,7 +40,7 @@ def repair(
         before = verify(workspace.store, only, progress=progress)
         if before.ok:
             return before
-        with transaction(workspace.repository) as opened, Root(workspace.top) as root:
+        with transaction(workspace.repository) as opened, workspace.root() as root:
             done: set[bytes] = set()
             for problem in before.problems:
                 if problem.oid is None or problem.oid in done:
