@@ -4,15 +4,19 @@ import errno
 import fcntl
 import os
 import random
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import TypeVar
 
 from gitcp.errors import BusyError, StorageError
 
 T = TypeVar("T")
+
+_PRIVATE = 0o600
+_OTHERS = 0o066
 
 _CAUSES = {
     errno.ENOSPC: ("the disk is full", "free some space and run the command again"),
@@ -21,6 +25,7 @@ _CAUSES = {
     errno.EIO: ("the disk reported an input/output error", "check the disk"),
     errno.EACCES: ("permission denied", "check who owns the directory"),
     errno.EPERM: ("operation not permitted", "check who owns the directory"),
+    errno.ELOOP: ("a symbolic link is in the way", "remove the link"),
     errno.EMFILE: ("too many open files", "raise `ulimit -n`"),
 }
 
@@ -65,24 +70,72 @@ def make_directories(directory: Path, *, private: bool = False) -> None:
     if directory.is_dir():
         return
     make_directories(directory.parent, private=private)
-    try:
+    # One that another process has made meanwhile need not be durable yet.
+    with suppress(FileExistsError):
         directory.mkdir(mode=0o700 if private else 0o777)
-    except FileExistsError:
-        return
     sync_directory(directory.parent)
 
 
+def open_own(path: Path, flags: int) -> int:
+    """Opens a file of gitcp's own, makes it where it is missing; returns the descriptor.
+
+    It is for its owner, and for whom its directory is open to: in a repository that a
+    group shares that is the group, whatever the umask. A symbolic link is not followed.
+    """
+    flags |= os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    fd = os.open(path, flags, _PRIVATE)
+    try:
+        others = path.parent.stat().st_mode & _OTHERS
+        if others:
+            status = os.fstat(fd)
+            mode = _PRIVATE | others
+            if status.st_uid == os.geteuid() and status.st_mode & 0o777 != mode:
+                os.fchmod(fd, mode)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def append(path: Path, data: bytes) -> None:
+    """Adds to a file of gitcp's own in one write, so that two writers do not mix."""
+    fd = open_own(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        os.write(fd, data)
+    finally:
+        os.close(fd)
+
+
+def usual_mode(path: Path) -> int:
+    """Returns the permissions of a file of the user's; of a new one if it is missing."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
 def replace(
-    path: Path, data: bytes, *, sync: bool = True, keep_mode: bool = False
+    path: Path, data: bytes, *, sync: bool = True, mode: int | None = None
 ) -> None:
     """Replaces a file's content in one step; with `sync`, durably.
 
-    With `keep_mode` the new file has the old one's permissions before it has content:
-    what only its owner may read is never readable by others, not even for a moment.
+    A file of gitcp's own gets the permissions that `open_own` gives it. Any other is told
+    its `mode`: what only its owner may read is never readable by others, not even for a
+    moment.
     """
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        with _opened(temporary, path if keep_mode else None) as file:
+        flags = os.O_WRONLY | os.O_TRUNC
+        if mode is None:
+            fd = open_own(temporary, flags)
+        else:
+            # What a killed process left may have any permissions.
+            temporary.unlink(missing_ok=True)
+            fd = os.open(temporary, flags | os.O_CREAT | os.O_EXCL, mode & _PRIVATE)
+            os.fchmod(fd, mode)
+        with open(fd, "wb") as file:
             file.write(data)
             if sync:
                 file.flush()
@@ -93,21 +146,6 @@ def replace(
         raise
     if sync:
         sync_directory(path.parent)
-
-
-def _opened(temporary: Path, like: Path | None) -> IO[bytes]:
-    """Opens a file for writing, with the permissions of another if that one is there."""
-    mode = None
-    if like is not None:
-        with suppress(FileNotFoundError):
-            mode = like.stat().st_mode & 0o7777
-    if mode is None:
-        return temporary.open("wb")
-    # What a killed process left may have any permissions.
-    temporary.unlink(missing_ok=True)
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    os.fchmod(fd, mode)
-    return os.fdopen(fd, "wb")
 
 
 def remove(path: Path) -> None:
@@ -124,8 +162,10 @@ def try_lock(path: Path, *, create: bool = True) -> int | None:
 
     The kernel lets go of it when the process ends, however it ends.
     """
-    flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-    fd = os.open(path, flags, 0o600)
+    if create:
+        fd = open_own(path, os.O_RDWR)
+    else:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Somebody may have removed the file between opening and locking it.

@@ -107,12 +107,10 @@ class PackWriter:
         os.fsync(file.fileno())
         file.close()
         index_path = self._path.with_name("idx.tmp")
-        with index_path.open("xb") as index:
+        with open(_new(index_path), "wb") as index:
             index.write(self._index(checksum))
             index.flush()
             os.fsync(index.fileno())
-        os.chmod(self._path, 0o444)
-        os.chmod(index_path, 0o444)
         name = hashlib.sha1(b"".join(sorted(self._entries)), usedforsecurity=False)
         # The content, not only the ids, makes the name: a pack of the same objects
         # may already stand, and replacing a file under readers is not safe.
@@ -126,7 +124,7 @@ class PackWriter:
 
     def _open(self) -> BinaryIO:
         if self._file is None:
-            self._file = self._path.open("x+b", buffering=_BUFFER)
+            self._file = os.fdopen(_new(self._path), "w+b", _BUFFER)
             self._file.write(b"\0" * 12)
             self._at = 12
         return self._file
@@ -169,6 +167,11 @@ class PackWriter:
             ]
         )
         return body + hashlib.sha1(body, usedforsecurity=False).digest()
+
+
+def _new(path: Path) -> int:
+    """Makes a file that may be read only, as far as the umask allows: as git does."""
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
 
 
 def entry(kind: str, data: bytes) -> bytes:

@@ -37,7 +37,7 @@ def _join(repository: Repository) -> int | None:
     path = repository.store_dir / READERS
     while True:
         try:
-            held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            held = durable.open_own(path, os.O_RDWR)
         except OSError:
             return None
         try:

@@ -56,7 +56,7 @@ def store_locked(repository: Repository, *, timeout: float) -> Iterator[None]:
         BusyError: another process kept it.
     """
     with durable.storage("preparing"):
-        durable.make_directories(repository.store_dir, private=True)
+        repository.make_directory(repository.store_dir)
     with durable.locked(
         repository.store_dir / "store.lock", what="the store", timeout=timeout
     ):

@@ -60,6 +60,7 @@ class RedoLog:
 
     def __init__(self, repository: Repository, name: str) -> None:
         self.path = directory(repository) / f"{name}{SUFFIX}"
+        self._repository = repository
         self._fd = -1
         self._owner = 0
         self.generation = 0
@@ -119,14 +120,14 @@ class RedoLog:
         return self._take()
 
     def _open(self) -> int:
-        durable.make_directories(self.path.parent, private=True)
+        self._repository.make_directory(self.path.parent)
         try:
-            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            return durable.open_own(self.path, os.O_RDWR)
         except OSError as exc:
             if exc.errno not in {errno.EROFS, errno.EACCES} or not self.exists():
                 raise
             # Whoever only looks can do without writing.
-            return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
     def exists(self) -> bool:
         """Whether there is a file; looking makes none."""

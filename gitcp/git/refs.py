@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gitcp import durable
 from gitcp.errors import BranchMovedError, BusyError, CorruptError
+from gitcp.git.access import PRIVATE, Access
 
 _SYMBOLIC = "ref: "
 _OID_LENGTH = 40
@@ -46,9 +47,12 @@ def _same_file(staged: Path, lock: Path) -> bool:
 class Refs:
     """The refs of a repository, as 40 hex digits; those of all worktrees but HEAD."""
 
-    def __init__(self, git_dir: Path, common_dir: Path) -> None:
+    def __init__(
+        self, git_dir: Path, common_dir: Path, access: Access = PRIVATE
+    ) -> None:
         self._git_dir = git_dir
         self._common = common_dir
+        self._access = access
         self.lock_timeout = 10.0
 
     def symbolic(self, name: str) -> str | None:
@@ -189,6 +193,7 @@ class Refs:
                 file.write(f"{new or _ZERO}\n".encode())
                 file.flush()
                 os.fsync(file.fileno())
+            self._access.adjust(staged)
             lock = self.lock(name, staged)
             try:
                 found = self.read(name)
@@ -233,7 +238,7 @@ class Refs:
         def take() -> bool | None:
             try:
                 # pack-refs removes directories that have become empty.
-                durable.make_directories(path.parent)
+                self._access.make_directories(path.parent)
                 os.link(staged, lock)
             except FileExistsError:
                 self._break_stale(lock, staged.parent.parent)

@@ -10,7 +10,7 @@ from gitcp.errors import (
     NotARepositoryError,
     UnsupportedRepositoryError,
 )
-from gitcp.git import process
+from gitcp.git import access, area, process
 from gitcp.git.objects import Objects
 from gitcp.git.refs import Refs
 
@@ -42,7 +42,8 @@ class Repository:
         self.common_dir = common_dir
         self.config = config
         self.top: Path | None = None
-        self.refs = Refs(git_dir, common_dir)
+        self.access = access.parse(self.setting("core.sharedrepository"))
+        self.refs = Refs(git_dir, common_dir, self.access)
 
     @cached_property
     def objects(self) -> Objects:
@@ -52,12 +53,37 @@ class Repository:
     @property
     def store_dir(self) -> Path:
         """What all worktrees share: locks, pack list, transactions."""
-        return self.common_dir / "gitcp"
+        return self.common_dir / area.NAME
 
     @property
     def worktree_dir(self) -> Path:
         """What belongs to this worktree: scan state, journal, current session."""
-        return self.git_dir / "gitcp"
+        return self.git_dir / area.NAME
+
+    def make_directory(self, directory: Path) -> None:
+        """Makes a directory of gitcp's own, in `store_dir` or `worktree_dir`, durably.
+
+        Raises:
+            UnsupportedRepositoryError: one on the way is a link, or another user's.
+            OSError: the disk refused.
+        """
+        inside = directory.is_relative_to(self.store_dir)
+        top = self.store_dir if inside else self.worktree_dir
+        area.make(top, directory, self.access)
+
+    def open_up(self) -> None:
+        """Opens to the group what was written before the repository was shared."""
+        if not self.access.shared:
+            return
+        # In this order: the store's own directory tells, so it is opened last.
+        if area.is_closed(self.store_dir, self.access):
+            area.open_up(self.common_dir / "refs" / "gitcp", self.access)
+            packs = self.common_dir / "objects" / "pack"
+            for path in packs.iterdir():
+                area.open_one(path, self.access)
+            area.open_up(self.store_dir, self.access)
+        if area.is_closed(self.worktree_dir, self.access):
+            area.open_up(self.worktree_dir, self.access)
 
     @property
     def own_directories(self) -> frozenset[tuple[int, int]]:
@@ -214,6 +240,8 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
         git_dir=Path(git_dir), common_dir=Path(common_dir), config=config
     )
     _check_supported(repository, object_format)
+    for top in {repository.store_dir, repository.worktree_dir}:
+        area.check(top, repository.access)
     if not worktree:
         return repository
     if bare == "true":
@@ -325,9 +353,14 @@ def _check_supported(repository: Repository, object_format: str) -> None:
 def _check_place(top: Path) -> None:
     real = Path(os.path.realpath(top))
     home = os.environ.get("HOME")
-    if real == Path("/") or (home and real == Path(os.path.realpath(home))):
-        raise UnsupportedRepositoryError(
-            f"{top} is {'the root' if real == Path('/') else 'your home'} directory,"
-            " not a project",
-            hint="run gitcp in the repository of a project",
-        )
+    if real == Path("/"):
+        what = "is the root directory"
+    elif home and Path(os.path.realpath(home)).is_relative_to(real):
+        same = real == Path(os.path.realpath(home))
+        what = "is your home directory" if same else "contains your home directory"
+    else:
+        return
+    raise UnsupportedRepositoryError(
+        f"{top} {what}, and is not a project",
+        hint="run gitcp in the repository of a project",
+    )

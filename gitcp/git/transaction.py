@@ -167,6 +167,7 @@ class Transaction:
                 for number, name in enumerate(sorted(set(refs))):
                     staged = self._directory / f"{STAGED_REF}-{number}"
                     staged.touch(mode=0o666, exist_ok=False)
+                    self.repository.access.adjust(staged)
                     held[name] = staged, self.repository.refs.lock(name, staged)
                 moved = {}
                 for name, new in decide().items():
@@ -214,15 +215,16 @@ class Transaction:
 
     def adopt(self, pack: Path, index: Path, name: str) -> None:
         """Moves a complete pack into the repository, under a `.keep` until the end."""
+        access = self.repository.access
         for path in (pack, index):
+            access.adjust(path)
             with path.open("rb") as file:
                 os.fsync(file.fileno())
         target = self.repository.common_dir / "objects" / "pack"
-        durable.make_directories(target)
+        access.make_directories(target)
         while True:
             # Only consolidation reads this list: it need not survive a power cut.
-            with (self.repository.store_dir / PACKS).open("ab") as names:
-                names.write(f"{name}\n".encode())
+            durable.append(self.repository.store_dir / PACKS, f"{name}\n".encode())
             # A second link to `owner`: whose it is must be known after a power cut too.
             keep = target / f"{name}.keep"
             try:
@@ -262,7 +264,8 @@ def transaction(repository: Repository) -> Iterator[Transaction]:
     """
     root = repository.store_dir / TRANSACTIONS
     with durable.storage("preparing to save"):
-        durable.make_directories(root, private=True)
+        repository.make_directory(root)
+        repository.open_up()
         sweep(repository)
         # A sweep of another process may take a directory before its owner is locked.
         owner = None
@@ -270,6 +273,7 @@ def transaction(repository: Repository) -> Iterator[Transaction]:
         while owner is None:
             directory = root / secrets.token_hex(8)
             directory.mkdir(mode=0o700)
+            repository.access.adjust(directory)
             with suppress(FileNotFoundError):
                 owner = durable.try_lock(directory / OWNER)
     opened = Transaction(repository, directory)

@@ -116,7 +116,7 @@ def install(repository: Repository, runner: bytes) -> Report:
         place = places.find(repository, said)
         made = not place.directory.is_dir()
     with durable.storage("joining git's hooks"):
-        durable.make_directories(repository.store_dir, private=True)
+        repository.make_directory(repository.store_dir)
         # First of all, so that whatever follows can be taken back.
         kept = before or State(
             str(place.directory), said.path, place.original, said.local, made
@@ -417,9 +417,8 @@ def _configure_back(repository: Repository, before: State) -> None:
     config = repository.common_dir / "config"
     raw = config.read_bytes()
     if before.before and hashlib.sha256(raw).hexdigest() == before.after:
-        mode = stat.S_IMODE(config.stat().st_mode)
-        durable.replace(config, b64decode(before.before))
-        config.chmod(mode)
+        mode = durable.usual_mode(config)
+        durable.replace(config, b64decode(before.before), mode=mode)
         return
     # It was edited since: only this one setting goes back.
     if before.local is None:

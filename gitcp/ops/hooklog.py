@@ -27,7 +27,7 @@ def write(
     """
     with suppress(GitcpError, OSError):
         repository = discover(directory)
-        durable.make_directories(repository.store_dir, private=True)
+        repository.make_directory(repository.store_dir)
         path = Path(repository.store_dir) / NAME
         with suppress(FileNotFoundError):
             if path.stat().st_size > _LIMIT:
@@ -36,8 +36,4 @@ def write(
         now = datetime.datetime.fromtimestamp(time.time(), datetime.UTC)
         lines = text.rstrip("\n").replace("\n", "\n    ")
         entry = f"{now:%Y-%m-%dT%H:%M:%SZ} {what} {took:.3f}s {lines}\n"
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            os.write(file, entry.encode("utf-8", "backslashreplace"))
-        finally:
-            os.close(file)
+        durable.append(path, entry.encode("utf-8", "backslashreplace"))

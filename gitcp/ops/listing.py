@@ -88,7 +88,7 @@ def _kept(store: Store) -> dict[str, Listed]:
 def _keep(store: Store, found: dict[str, Listed]) -> None:
     # Derived: whoever cannot keep it reads the commits again.
     with suppress(StorageError), durable.storage("keeping the list of sessions"):
-        durable.make_directories(store.repository.store_dir, private=True)
+        store.repository.make_directory(store.repository.store_dir)
         durable.replace(
             store.repository.store_dir / _NAME, msgspec.json.encode(found), sync=False
         )

@@ -75,7 +75,7 @@ class Workspace:
         if self.current() == Current(session, branch) and self._has("current.json"):
             return
         with durable.storage("noting the current session"):
-            durable.make_directories(self.directory, private=True)
+            self.repository.make_directory(self.directory)
             durable.replace(
                 self.directory / "current.json",
                 msgspec.json.encode(Current(session, branch)),
@@ -130,7 +130,7 @@ class Workspace:
             BusyError: another save or restore kept it.
         """
         with durable.storage("preparing"):
-            durable.make_directories(self.directory, private=True)
+            self.repository.make_directory(self.directory)
         with durable.locked(
             self.directory / "worktree.lock",
             what=f"the work tree {self.top}",

@@ -1,15 +1,12 @@
 """What the scanner keeps in the repository: its key, and what it found clean."""
 
-import os
-import secrets
-
 from gitcp import durable
 from gitcp.git.repository import Repository
+from gitcp.git.secret import Secret
 from gitcp.sharing.scanner import Fingerprints
 
 DIRECTORY = "secrets"
 _KEY = "key"
-_KEY_BYTES = 32
 _CLEAN = "clean"
 _OID = 20
 _MOST = 2_000_000
@@ -24,34 +21,9 @@ def fingerprints(repository: Repository) -> Fingerprints:
     Raises:
         StorageError: the disk refused.
     """
-    directory = repository.store_dir / DIRECTORY
-    path = directory / _KEY
+    secret = Secret(repository, DIRECTORY, _KEY)
     with durable.storage("keeping the scanner's key"):
-        try:
-            key = path.read_bytes()
-        except FileNotFoundError:
-            key = b""
-        if len(key) != _KEY_BYTES:
-            durable.make_directories(directory, private=True)
-            fresh = path.with_name(f"{_KEY}.{secrets.token_hex(4)}")
-            with fresh.open("xb") as file:
-                os.fchmod(file.fileno(), 0o600)
-                file.write(secrets.token_bytes(_KEY_BYTES))
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                if key:
-                    fresh.replace(path)
-                else:
-                    # Of two that make one at once, the first wins.
-                    os.link(fresh, path)
-            except FileExistsError:
-                pass
-            finally:
-                fresh.unlink(missing_ok=True)
-            durable.sync_directory(directory)
-            key = path.read_bytes()
-    return Fingerprints(key)
+        return Fingerprints(secret.read() or secret.make())
 
 
 class Clean:
@@ -61,6 +33,7 @@ class Clean:
     """
 
     def __init__(self, repository: Repository, identity: str) -> None:
+        self._repository = repository
         self._path = repository.store_dir / DIRECTORY / _CLEAN
         self._head = f"{identity}\n".encode()
         self._stands = False
@@ -95,10 +68,9 @@ class Clean:
         if not self._new:
             return
         with durable.storage("remembering what was scanned"):
-            durable.make_directories(self._path.parent, private=True)
+            self._repository.make_directory(self._path.parent)
             if self._stands:
-                with self._path.open("ab", buffering=0) as file:
-                    file.write(b"".join(self._new))
+                durable.append(self._path, b"".join(self._new))
             else:
                 durable.replace(
                     self._path, self._head + b"".join(sorted(self._oids)), sync=False

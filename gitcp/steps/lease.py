@@ -75,7 +75,7 @@ def held(
     """
     path = _place(repository, session, branch, slot)
     with durable.storage("preparing the step"):
-        durable.make_directories(path.parent, private=True)
+        repository.make_directory(path.parent)
         fd = durable.until(lambda: durable.try_lock(path), timeout=timeout)
     if fd is None:
         raise BusyError(

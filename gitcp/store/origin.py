@@ -5,7 +5,6 @@ bears no such seal was made elsewhere (docs/format.md, 5).
 """
 
 import hashlib
-import os
 import secrets
 from contextlib import suppress
 from functools import cached_property
@@ -19,14 +18,13 @@ from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Sealed
 from gitcp.git.objects import TREE, object_id
 from gitcp.git.repository import Repository
+from gitcp.git.secret import SIZE, Secret
 from gitcp.names import decode, encode
 
 if TYPE_CHECKING:
     from gitcp.store.checkpoint import Checkpoint
 
 ELSEWHERE = "elsewhere"
-_KEY = "key"
-_KEY_SIZE = 32
 _DOMAIN = "gitcp origin 1"
 
 
@@ -61,6 +59,7 @@ class Seals:
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
+        self._secret = Secret(repository, "key")
         self._key: bytes | None = None
 
     def make(
@@ -136,36 +135,16 @@ class Seals:
                 found.setdefault((parts[1], parts[2]), name)
         return found
 
-    def _path(self) -> Path:
-        return self._repository.store_dir / _KEY
-
     def _read(self) -> bytes | None:
         if self._key is None:
             with suppress(OSError):
-                raw = self._path().read_bytes()
-                self._key = raw if len(raw) == _KEY_SIZE else None
+                self._key = self._secret.read()
         return self._key
 
     def _new(self, scratch: Path) -> bytes:
-        staged = scratch / _KEY
         with durable.storage("making this repository's key"):
-            fd = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(fd, "wb") as file:
-                file.write(secrets.token_bytes(_KEY_SIZE))
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                self._path().hardlink_to(staged)
-            except FileExistsError:
-                if self._read() is None:
-                    # It is cut short: what it sealed is nobody's any more.
-                    staged.replace(self._path())
-            finally:
-                staged.unlink(missing_ok=True)
-            durable.sync_directory(self._path().parent)
-        key = self._read()
-        assert key is not None
-        return key
+            self._key = self._secret.make(scratch)
+        return self._key
 
 
 def _seal(
@@ -180,4 +159,4 @@ def _seal(
         encode(origin.logs) if origin.logs else "",
     ]
     data = "\n".join(parts).encode()
-    return hashlib.blake2b(data, key=key, digest_size=_KEY_SIZE).hexdigest()
+    return hashlib.blake2b(data, key=key, digest_size=SIZE).hexdigest()

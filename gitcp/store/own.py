@@ -6,13 +6,11 @@ they would have somebody run or write is not done unasked (docs/format.md, 12a).
 
 import hashlib
 import hmac
-import os
-import secrets
-from contextlib import suppress
 
 from gitcp import durable
 from gitcp.format.ledger import Record, sealed_text, undo_text
 from gitcp.git.repository import Repository
+from gitcp.git.secret import Secret
 
 DIRECTORY = "fx"
 _SEAL = "seal"
@@ -23,7 +21,7 @@ class Signet:
     """Seals the records that are written here, and knows its own seal again."""
 
     def __init__(self, repository: Repository) -> None:
-        self._path = repository.store_dir / DIRECTORY / _SEAL
+        self._key = Secret(repository, DIRECTORY, _SEAL)
         self._secret: bytes | None = None
 
     def seal(self, record: Record) -> str:
@@ -56,27 +54,8 @@ class Signet:
         return hmac.new(self._secret, text, hashlib.sha256).hexdigest()
 
     def _read(self, *, create: bool) -> bytes | None:
-        path = self._path
         with durable.storage("reading the seal"):
-            with suppress(FileNotFoundError):
-                return path.read_bytes() or None
-            if not create:
-                return None
-            durable.make_directories(path.parent, private=True)
-            made = path.with_name(f"{_SEAL}.{secrets.token_hex(4)}")
-            try:
-                with made.open("xb") as file:
-                    os.fchmod(file.fileno(), 0o600)
-                    file.write(secrets.token_bytes(32))
-                    file.flush()
-                    os.fsync(file.fileno())
-                # Not renamed: whoever was first has the one that counts.
-                with suppress(FileExistsError):
-                    os.link(made, path)
-                durable.sync_directory(path.parent)
-            finally:
-                made.unlink(missing_ok=True)
-            return path.read_bytes() or None
+            return self._key.read() or (self._key.make() if create else None)
 
 
 def _same(given: str, expected: str) -> bool:

@@ -52,16 +52,23 @@ class PrivateGit:
     def prepare(self) -> None:
         """Makes the directory where it is missing; brings its excludes up to date."""
         for name in ("objects", "refs", "info"):
-            durable.make_directories(self.directory / name, private=True)
+            self._repository.make_directory(self.directory / name)
         wanted = {
             "HEAD": b"ref: refs/heads/none\n",
-            "config": _CONFIG,
+            "config": _CONFIG + self._sharing(),
             "info/attributes": _ATTRIBUTES,
             "info/exclude": self.user_excludes(),
         }
         for name, content in wanted.items():
             if _content(self.directory / name) != content:
                 durable.replace(self.directory / name, content, sync=False)
+
+    def _sharing(self) -> bytes:
+        """Returns the lines that make git share its own files here as in the repository."""
+        value = self._repository.setting("core.sharedrepository")
+        if not self._repository.access.shared or value is None:
+            return b""
+        return f"[core]\n\tsharedRepository = {value.strip()}\n".encode()
 
     def user_excludes(self) -> bytes:
         """Returns the content of the user's own `info/exclude`."""

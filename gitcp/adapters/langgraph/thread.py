@@ -157,7 +157,7 @@ class Thread:
         if len(self.index) - self._remembered < _WORTH:
             return
         with suppress(OSError):
-            self._cache.parent.mkdir(mode=0o700, exist_ok=True)
+            self.repository.make_directory(self._cache.parent)
             durable.replace(self._cache, self.index.dump(), sync=False)
             self._remembered = len(self.index)
 

@@ -69,7 +69,7 @@ def keep(workspace: Workspace, binding: Binding) -> Binding:
     made = msgspec.structs.replace(binding, seen=time.time())
     path = _path(workspace, binding.agent, binding.agent_session)
     with durable.storage("noting the agent's session"):
-        durable.make_directories(path.parent, private=True)
+        workspace.repository.make_directory(path.parent)
         durable.replace(path, msgspec.json.encode(made))
     return made
 

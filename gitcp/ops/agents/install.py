@@ -62,7 +62,7 @@ def install(agent: str, place: Place, scope: str | None) -> Done:
         made = directories or _make_directories(path.parent)
         before = None if base is None else base64.b64encode(base).decode()
         _keep(place, _Record(str(path), before, _digest(wanted), made))
-        durable.replace(path, wanted, keep_mode=True)
+        durable.replace(path, wanted, mode=durable.usual_mode(path))
     return Done(agent, scope or SCOPES[0], str(path), changed=True, notes=notes)
 
 
@@ -134,7 +134,7 @@ def _take_out(client: Client, place: Place, path: Path) -> bool:
                 with suppress(OSError):
                     Path(directory).rmdir()
         else:
-            durable.replace(path, after, keep_mode=True)
+            durable.replace(path, after, mode=durable.usual_mode(path))
         if record is not None:
             durable.remove(_record_path(place, path))
     return True
@@ -227,8 +227,7 @@ def _before(record: _Record) -> bytes | None:
 def _keep(place: Place, record: _Record) -> None:
     path = _record_path(place, Path(record.path))
     durable.make_directories(path.parent, private=True)
-    durable.replace(path, msgspec.json.encode(record))
-    path.chmod(0o600)
+    durable.replace(path, msgspec.json.encode(record), mode=0o600)
 
 
 def _digest(data: bytes) -> str:

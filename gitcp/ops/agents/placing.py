@@ -93,4 +93,5 @@ def _grow(index: Grown) -> None:
     if present is None:
         _write_new(index.path, index.after)
     else:
-        durable.replace(index.path, index.after, keep_mode=True)
+        mode = durable.usual_mode(index.path)
+        durable.replace(index.path, index.after, mode=mode)

@@ -50,7 +50,8 @@ def install(what: str, place: Place, scope: str | None) -> Done:
             continue
         with durable.storage(f"writing {one.path}"):
             made = present.mark.made if present.mark else _make(one.path.parent)
-            durable.replace(one.path, skill.marked(one.content, made))
+            mode = durable.usual_mode(one.path)
+            durable.replace(one.path, skill.marked(one.content, made), mode=mode)
         changed = True
     if left:
         raise PartialError(

@@ -94,7 +94,7 @@ def post_commit(workspace: Workspace, *, rewrite_follows: bool = True) -> str:
         return "there is no commit"
     if repository.operation() == "rebase":
         return "a rebase is under way: one checkpoint follows at its end"
-    rewrites.add(workspace.directory, _squashed(workspace, head))
+    rewrites.add(repository, _squashed(workspace, head))
     if rewrite_follows and _amended(repository, head):
         return "an amended commit: post-rewrite comes next"
     return _checkpoint(workspace, "commit", head)
@@ -103,7 +103,7 @@ def post_commit(workspace: Workspace, *, rewrite_follows: bool = True) -> str:
 def post_rewrite(workspace: Workspace, kind: str, entries: Iterable[Rewrite]) -> str:
     """Notes which commits took whose place, and makes a checkpoint that knows it."""
     repository = workspace.repository
-    rewrites.add(workspace.directory, entries)
+    rewrites.add(repository, entries)
     head, _ = repository.head()
     if head is None:
         return "there is no commit"
@@ -160,7 +160,7 @@ def name_checkpoint(workspace: Workspace, message: Path) -> str:
         os.path.abspath(message),
     )
     with durable.storage("noting the id of the next checkpoint"):
-        durable.make_directories(workspace.directory, private=True)
+        workspace.repository.make_directory(workspace.directory)
         durable.replace(workspace.directory / _NEXT, ident.encode(), sync=False)
     return f"named {ident}"
 

@@ -1,11 +1,11 @@
 """Commits that were rewritten, from the hook that hears of it to the next checkpoint."""
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gitcp import durable
 from gitcp.format.log import Rewrite, decode_rewrites, encode_rewrite
+from gitcp.git.repository import Repository
 
 # A rebase of more commits than that keeps the link of the last ones.
 AT_MOST = 10_000
@@ -21,7 +21,7 @@ def waiting(directory: Path) -> tuple[Rewrite, ...]:
     return tuple(decode_rewrites(raw))
 
 
-def add(directory: Path, entries: Iterable[Rewrite]) -> None:
+def add(repository: Repository, entries: Iterable[Rewrite]) -> None:
     """Keeps what was rewritten for the next checkpoint.
 
     Raises:
@@ -30,19 +30,15 @@ def add(directory: Path, entries: Iterable[Rewrite]) -> None:
     new = [entry for entry in entries if entry.old != entry.new]
     if not new:
         return
+    directory = repository.worktree_dir
     before = waiting(directory)
     with durable.storage("keeping which commits were rewritten"):
-        durable.make_directories(directory, private=True)
+        repository.make_directory(directory)
         if len(before) + len(new) > AT_MOST:
             _write(directory, (*before, *new)[-AT_MOST:])
             return
         # In one write, so that hooks of two commands do not lose each other's.
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        file = os.open(directory / _NAME, flags, 0o600)
-        try:
-            os.write(file, b"".join(map(encode_rewrite, new)))
-        finally:
-            os.close(file)
+        durable.append(directory / _NAME, b"".join(map(encode_rewrite, new)))
 
 
 def forget(directory: Path, saved: Sequence[Rewrite]) -> None:

@@ -118,7 +118,7 @@ def _put_aside(workspace: Workspace, oids: set[bytes]) -> None:
         path = workspace.repository.common_dir / "objects" / name[:2] / name[2:]
         if path.is_file():
             with durable.storage("putting damaged objects aside"):
-                durable.make_directories(aside, private=True)
+                workspace.repository.make_directory(aside)
                 path.replace(aside / name)
 
 

@@ -1,0 +1,132 @@
+"""gitcp's own directories in a git directory: made, and believed only where they are ours.
+
+A project may come with directories that look like these. So none of them may be a
+symbolic link, and none may belong to another user, unless the repository is shared.
+"""
+
+import os
+import re
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from gitcp import durable
+from gitcp.errors import UnsupportedRepositoryError
+from gitcp.git.access import Access
+
+NAME = "gitcp"
+_PRIVATE = 0o700
+
+
+def check(top: Path, access: Access) -> None:
+    """Looks at the directory `gitcp` of a git directory; it may be missing.
+
+    Raises:
+        UnsupportedRepositoryError: it is a link or has one, or is another user's.
+    """
+    try:
+        status = os.lstat(top)
+    except FileNotFoundError:
+        return
+    _check_one(top, status, access)
+    try:
+        with os.scandir(top) as entries:
+            link = next((one.path for one in entries if one.is_symlink()), None)
+    except PermissionError as exc:
+        raise UnsupportedRepositoryError(
+            f"{top} is closed to you: it was made before the repository was shared",
+            hint="its owner opens it with `gitcp save` or any other command that writes",
+        ) from exc
+    if link is not None:
+        raise _is_a_link(link)
+
+
+def make(top: Path, directory: Path, access: Access) -> None:
+    """Makes a directory of gitcp's own, `top` or one below it, durably.
+
+    Raises:
+        UnsupportedRepositoryError: one on the way is a link, or another user's.
+        OSError: the disk refused.
+    """
+    path = top
+    for part in ("", *directory.relative_to(top).parts):
+        path = path / part
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            _make_one(path, access)
+            continue
+        _check_one(path, status, access)
+
+
+def _make_one(path: Path, access: Access) -> None:
+    # One that another process has made meanwhile need not be durable yet.
+    try:
+        path.mkdir(mode=_PRIVATE)
+        access.adjust(path)
+    except FileExistsError:
+        _check_one(path, os.lstat(path), access)
+    durable.sync_directory(path.parent)
+
+
+def _check_one(path: Path, status: os.stat_result, access: Access) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise _is_a_link(path)
+    if not stat.S_ISDIR(status.st_mode):
+        raise UnsupportedRepositoryError(
+            f"{path} is not a directory",
+            hint="move it away: gitcp makes a directory of this name",
+        )
+    if status.st_uid != os.geteuid() and not access.shared:
+        raise UnsupportedRepositoryError(
+            f"{path} belongs to another user (uid {status.st_uid}), and the repository"
+            " is not shared",
+            hint="run gitcp as that user; or `chown` it; or, for a repository that a"
+            " group uses, `git config core.sharedRepository group`",
+        )
+
+
+def _is_a_link(path: str | Path) -> UnsupportedRepositoryError:
+    return UnsupportedRepositoryError(
+        f"{path} is a symbolic link, and would make gitcp write elsewhere",
+        hint="remove the link",
+    )
+
+
+def is_closed(top: Path, access: Access) -> bool:
+    """Whether a directory of ours was made before the repository was shared."""
+    try:
+        return _to_be_opened(top, access)
+    except FileNotFoundError:
+        return False
+
+
+def open_up(top: Path, access: Access) -> None:
+    """Opens to the group what was written below `top` before the repository was shared.
+
+    What belongs to others stays as it is: they open it themselves. Keys stay closed.
+    """
+    for where, _, files in os.walk(top, topdown=False):
+        for name in files:
+            if not is_secret(name):
+                open_one(Path(where, name), access)
+        open_one(Path(where), access)
+
+
+def _to_be_opened(top: Path, access: Access) -> bool:
+    status = os.lstat(top)
+    mine = status.st_uid == os.geteuid()
+    return mine and access.mode(status.st_mode) != stat.S_IMODE(status.st_mode)
+
+
+def open_one(path: Path, access: Access) -> None:
+    """Opens a file or directory to the group, if it is ours."""
+    # It may have gone: others are at work meanwhile.
+    with suppress(FileNotFoundError):
+        if _to_be_opened(path, access):
+            access.adjust(path)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a file of this name is a user's key, which no other user may read."""
+    return re.split("[-.]", name, maxsplit=1)[0] in {"key", "seal"}

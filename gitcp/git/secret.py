@@ -1,0 +1,96 @@
+"""Keys of one user in a repository: made once, never sent, read by nobody else.
+
+In a repository that a group shares each member has his own: whoever owns `key` goes on
+with it, anyone else has `key-<uid>`. The directory belongs to the group, so a key is
+believed only where its owner alone can have written it.
+"""
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from gitcp import durable
+from gitcp.git.repository import Repository
+
+SIZE = 32
+
+
+class Secret:
+    """A key of 32 random bytes below `.git/gitcp`."""
+
+    def __init__(self, repository: Repository, *where: str) -> None:
+        self._repository = repository
+        self._first = repository.store_dir.joinpath(*where)
+
+    @property
+    def path(self) -> Path:
+        """Where this user's key lies."""
+        own = self._first.with_name(f"{self._first.name}-{os.geteuid()}")
+        if self._repository.access.shared:
+            return self._first if _is_mine(self._first) else own
+        # The repository may have been shared once.
+        return own if not self._first.exists() and own.exists() else self._first
+
+    def read(self) -> bytes | None:
+        """Returns the key; None where there is none, or none that can be believed.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        path = self.path
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        with open(fd, "rb") as file:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                return None
+            if self._repository.access.shared and not _only_mine(status):
+                return None
+            raw = file.read(SIZE + 1)
+        return raw if len(raw) == SIZE else None
+
+    def make(self, scratch: Path | None = None) -> bytes:
+        """Returns the key, and makes it first where there is none.
+
+        It is written to `scratch` first, or beside its place. Of two that make one at
+        once, the first wins.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        path = self.path
+        self._repository.make_directory(path.parent)
+        staged = (scratch or path.parent) / f"{path.name}.{secrets.token_hex(4)}"
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with open(os.open(staged, flags, 0o600), "wb") as file:
+                file.write(secrets.token_bytes(SIZE))
+                file.flush()
+                os.fsync(file.fileno())
+            try:
+                os.link(staged, path)
+            except FileExistsError:
+                if self.read() is None:
+                    # It is cut short: what it sealed is nobody's any more.
+                    staged.replace(path)
+        finally:
+            staged.unlink(missing_ok=True)
+        durable.sync_directory(path.parent)
+        key = self.read()
+        if key is None:
+            raise FileNotFoundError(f"the key {path} was removed meanwhile")
+        return key
+
+
+def _is_mine(path: Path) -> bool:
+    with suppress(OSError):
+        return os.lstat(path).st_uid == os.geteuid()
+    return False
+
+
+def _only_mine(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o077
