@@ -305,5 +305,8 @@ def _checked() -> list[str]:
         "core.deltaBaseCacheLimit": "32m",
         "core.protectHFS": "true",
         "core.protectNTFS": "true",
+        # Our own objects are an alternate of the quarantine, and git would offer the
+        # tip of each of our sessions. `near` names the few that help.
+        "core.alternateRefsPrefixes": "refs/gitcp/none/",
     }
     return [word for item in values.items() for word in ("-c", "=".join(item))]

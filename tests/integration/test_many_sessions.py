@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import pytest
 
 from gitcp.git import crowd
 from gitcp.git.repository import discover
 from gitcp.ops import listing
+from tests.support.clones import clone, make_hub, results, save
 from tests.support.gitrepo import git, git_line
+from tests.support.hooks import program
 from tests.support.inprocess import invoke, ok
 
 
@@ -88,3 +93,22 @@ def test_what_is_kept_is_not_read_again(many, monkeypatch):
 
     monkeypatch.setattr(fork, "branches", refuse)
     assert names(many) == first
+
+
+def test_a_pull_offers_the_remote_no_tip_of_other_sessions(tmp_path, monkeypatch):
+    hub = make_hub(tmp_path)
+    ann, bob = clone(hub, "ann"), clone(hub, "bob")
+    for number in range(20):
+        ok(ann, "save", "-s", f"s{number}", "--allow-empty")
+    save(bob, "-s", "fresh")
+    ok(bob, "push")
+    trace = tmp_path / "trace"
+    program(
+        tmp_path / "bin" / "git",
+        f'GIT_TRACE_PACKET={trace} exec {shutil.which("git")} "$@"',
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert results(ann, "pull") == {"fresh/main": ("created", "main")}
+    sent = trace.read_text("utf-8", "replace")
+    assert "fetch> want" in sent
+    assert sent.count("fetch> have") < 16
