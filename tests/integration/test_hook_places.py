@@ -12,8 +12,10 @@ import pytest
 from gitcp.errors import UnsupportedRepositoryError
 from gitcp.git.repository import discover
 from gitcp.ops.githooks import events
+from gitcp.ops.githooks import install as installer
 from tests.support import hooks
 from tests.support.gitrepo import commit_all, git, git_line, make_repo, write_files
+from tests.support.inprocess import ok
 
 
 @pytest.fixture
@@ -376,3 +378,32 @@ def test_another_repositorys_hooks_are_left_alone(tmp_path, repo, saw):
         "--allow-empty", "-m", "x")  # fmt: skip
     assert git(other, "for-each-ref", "refs/gitcp") == b""
     assert git(repo, "for-each-ref", "refs/gitcp") == b""
+
+
+def test_installing_keeps_checkpoints_out_of_the_users_own_fetches(repo, monkeypatch):
+    # The setting exists from git 2.55 on; which git runs here does not matter to it.
+    monkeypatch.setattr(installer, "git_version", lambda _: ((2, 55), "2.55.0"))
+    git(repo, "remote", "add", "origin", "../hub.git")
+    git(repo, "remote", "add", "own", "../own.git")
+    key = "remote.{}.negotiationRestrict"
+    git(repo, "config", key.format("own"), "refs/heads/main")
+    before = (repo / ".git" / "config").read_bytes()
+    done = ok(repo, "install", "git-hooks")["done"][0]
+    assert any("git fetch` from origin offers" in note for note in done["notes"])
+    assert git(repo, "config", "--get-all", key.format("origin")).split() == [
+        b"refs/heads/*",
+        b"refs/tags/*",
+        b"refs/remotes/origin/*",
+    ]
+    assert git_line(repo, "config", key.format("own")) == "refs/heads/main"
+    assert not ok(repo, "install", "git-hooks")["done"][0]["changed"]
+    ok(repo, "uninstall", "git-hooks")
+    assert (repo / ".git" / "config").read_bytes() == before
+
+
+def test_an_older_git_gets_no_setting_that_it_does_not_know(repo, monkeypatch):
+    monkeypatch.setattr(installer, "git_version", lambda _: ((2, 54), "2.54.0"))
+    git(repo, "remote", "add", "origin", "../hub.git")
+    before = (repo / ".git" / "config").read_bytes()
+    ok(repo, "install", "git-hooks")
+    assert (repo / ".git" / "config").read_bytes() == before

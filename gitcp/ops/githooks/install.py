@@ -5,7 +5,8 @@ from contextlib import suppress
 from gitcp.agents.client import Place
 from gitcp.errors import GitcpError, NotARepositoryError, UsageError
 from gitcp.git.repository import Repository, discover
-from gitcp.githooks import join
+from gitcp.git.versions import git_version
+from gitcp.githooks import join, negotiation
 from gitcp.ops.githooks import events
 from gitcp.ops.installing import Done
 
@@ -26,17 +27,26 @@ def install(what: str, place: Place, scope: str | None) -> Done:
             f" {report.directory}, which leads on to them"
         )
         notes = (note,)
-    return Done(
-        what, None, str(report.directory), changed=bool(report.changed), notes=notes
-    )
+    restricted: list[str] = []
+    if git_version(repository.common_dir)[0] >= negotiation.SINCE:
+        restricted = negotiation.restrict(repository)
+    if restricted:
+        note = (
+            f"`git fetch` from {', '.join(restricted)} offers branches and tags, and no"
+            " checkpoints (remote.NAME.negotiationRestrict); uninstall takes it back"
+        )
+        notes = (*notes, note)
+    changed = bool(report.changed or restricted)
+    return Done(what, None, str(report.directory), changed=changed, notes=notes)
 
 
 def uninstall(what: str, place: Place, scope: str | None) -> list[Done]:
     """Takes gitcp out of the repository's hooks, which are then as they were."""
     repository = _repository(place, scope)
     report = events.uninstall(repository)
+    released = negotiation.release(repository)
     if report is None:
-        return [Done(what, None, str(repository.common_dir), changed=False)]
+        return [Done(what, None, str(repository.common_dir), changed=bool(released))]
     return [Done(what, None, str(report.directory), changed=True)]
 
 
