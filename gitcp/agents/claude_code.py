@@ -125,6 +125,12 @@ class ClaudeCode(HooksInJson):
             subagent=subagent,
         )
 
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what shows a text to the user and to the agent."""
+        return (
+            words.context(hook, text) if _HOOKS.get(hook) in words.BEGINNINGS else None
+        )
+
     def settled(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the transcript holds what the event promised."""
         if event.results:

@@ -125,6 +125,12 @@ class Codex(HooksInJson):
             subagent=subagent,
         )
 
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what shows a text to the user and to the agent."""
+        return (
+            words.context(hook, text) if _HOOKS.get(hook) in words.BEGINNINGS else None
+        )
+
     def settled(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the rollout holds the last words of the turn."""
         if event.what not in {words.TURN_END, words.SUBAGENT_STOP}:

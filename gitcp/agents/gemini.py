@@ -106,6 +106,12 @@ class Gemini(HooksInJson):
             project=environment.get("GEMINI_PROJECT_DIR"),
         )
 
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what shows a text to the user and to the agent."""
+        return (
+            words.context(hook, text) if _HOOKS.get(hook) in words.BEGINNINGS else None
+        )
+
     def settled(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the chat holds the last words of the turn."""
         wanted = (event.said or "").strip()

@@ -138,6 +138,17 @@ class Workspace:
         ):
             yield
 
+    def is_interrupted(self) -> bool:
+        """Whether a restore was interrupted here; one that is under way was not."""
+        if not journal.is_open(self.directory):
+            return False
+        with suppress(FileNotFoundError):
+            held = durable.try_lock(self.directory / "worktree.lock", create=False)
+            if held is None:
+                return False
+            durable.unlock(held)
+        return journal.is_open(self.directory)
+
     def refuse_if_interrupted(self) -> None:
         """Raises if a restore was cut off here; waits for one that is under way.
 
