@@ -426,8 +426,9 @@ def test_a_gitcp_that_hangs_costs_a_command_its_limit_once(repo, tmp_path):
         ["ps", "-A", "-o", "args="], capture_output=True, check=True
     ).stdout.decode("utf-8", "replace")
     assert f"sleep {mark}" not in left
-    # The next command asks again, once the limit has passed.
-    (repo / ".git/gitcp/hung").write_text("0\n")
+    # The next command asks again.
+    git(repo, "config", "gitcp.hookTimeout", "200s")
+    git(repo, "config", "gitcp.commitTrailer", "false")
     hooks.start(repo / ".git/hooks/gitcp-hook", hooks.gitcp_program(tmp_path))
     hooks.change(repo, b"four")
     git(repo, "commit", "-q", "-a", "-m", "four")
