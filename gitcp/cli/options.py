@@ -75,7 +75,7 @@ def reader(out: Output) -> "Workspace":
     from gitcp.git.readers import reading
     from gitcp.ops.workspace import open_workspace
 
-    workspace = open_workspace(out.directory)
+    workspace = open_workspace(out.directory, bare=out.directory != ".")
     context = click.get_current_context()
     context.with_resource(reading(workspace.repository))
     context.with_resource(workspace.repository.objects.few_reads())

@@ -50,6 +50,9 @@ class _OutOfTimeError(Exception):
 
 def doubts(workspace: Workspace, seconds: float) -> Doubts:
     """Looks for checkpoints that may be wrong, for some seconds at most."""
+    if workspace.bare:
+        # Files were never captured or restored there.
+        return Doubts((), complete=True)
     look = _Look(workspace, time.monotonic() + seconds)
     found: list[Problem] = []
     try:
