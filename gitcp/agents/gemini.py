@@ -154,15 +154,26 @@ class Gemini(HooksInJson):
         return None
 
     def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
-        """Returns a copy of the chat with another id in its headers."""
+        """Returns a copy of the chat with another id in its headers.
+
+        One that was made elsewhere is rebuilt.
+        """
         content = whole_lines(kept.content)
         if not self.speaks(content):
             return None
         new = str(uuid.uuid4())
-        written = b"\n".join(
-            _renamed(line, kept.session, new) for line in content.split(b"\n")
-        )
         root = os.path.realpath(kept.directory)
+        if kept.foreign:
+            # Only a restore wants it, and every hook would wait for it.
+            from gitcp.agents import gemini_foreign  # noqa: PLC0415
+
+            written = gemini_foreign.rebuilt(content, new, root)
+            if not self.speaks(written):
+                return None
+        else:
+            written = b"\n".join(
+                _renamed(line, kept.session, new) for line in content.split(b"\n")
+            )
         home = place.home / ".gemini"
         slug, grown = _project(home / "projects.json", root)
         stamp = time.strftime("%Y-%m-%dT%H-%M", time.gmtime())

@@ -1,10 +1,11 @@
 """A restore at the terminal: what it would do, whether to do it, what was done."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gitcp.cli import documents
+from gitcp.cli.asking import ask_about_withheld
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.render import (
     count,
@@ -25,7 +26,7 @@ from gitcp.ops.effects import Behind
 from gitcp.ops.planning import Plan
 from gitcp.ops.restore import Restored
 from gitcp.ops.workspace import Workspace
-from gitcp.sharing.executed import EXECUTED, OUTSIDE
+from gitcp.sharing.withheld import HELD
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import FilePlan, Left
 
@@ -54,7 +55,6 @@ def document(
 
 
 _SINCE = 5
-_HELD = frozenset({EXECUTED, OUTSIDE})
 
 
 class Handed(NamedTuple):
@@ -88,7 +88,7 @@ def _describe(out: Output, wanted: Plan) -> list[str]:
         what.append(f"conversation of {count(said.messages if said else 0, 'message')}")
     lines.append(f"  {', '.join(what)}")
     lines += [step_line(out, step) for step in wanted.steps.steps]
-    held = [left for left in wanted.steps.left if left.reason in _HELD]
+    held = [left for left in wanted.steps.left if left.reason in HELD]
     if held:
         lines.append(
             f"  {count(len(held), 'path')} not brought from elsewhere unasked"
@@ -98,7 +98,7 @@ def _describe(out: Output, wanted: Plan) -> list[str]:
             f"  {'held':<6} {safe(show_path(left.path))} ({left.reason})"
             for left in held
         ]
-    others = [left for left in wanted.steps.left if left.reason not in _HELD]
+    others = [left for left in wanted.steps.left if left.reason not in HELD]
     for left in (*others, *not_captured(wanted.target)):
         lines.append(
             f"  {'left':<6} {safe(show_path(left.path))} ({safe(left.reason)})"
@@ -149,6 +149,8 @@ def carry_out(
             f" called again. To run it again, fork instead. {question}"
         )
     out.confirm(question, yes=yes)
+    if not yes:
+        wanted = ask_about_withheld(workspace, wanted)
     # Whoever was asked has seen it; a script has to say it.
     done = ops.restore(workspace, wanted if yes else wanted._replace(replay=True))
     with written_back(
@@ -159,6 +161,7 @@ def carry_out(
         trust=wanted.trust,
     ) as handed:
         report(out, wanted.target, done, handed, wanted.behind)
+    refuse_withheld(done.left)
     return done
 
 
@@ -246,9 +249,29 @@ def report(
     say_left(out, left)
 
 
+def refuse_withheld(left: Sequence[Left]) -> None:
+    """Ends a command that has left out what a stranger's checkpoint may not bring.
+
+    Raises:
+        PartialError: it has.
+    """
+    held = [item for item in left if item.reason in HELD]
+    if held:
+        raise PartialError(
+            f"{count(len(held), 'path')} of a checkpoint that was made elsewhere"
+            f" {'was' if len(held) == 1 else 'were'} left out",
+            left=[f"{show_path(item.path)}: {item.reason}" for item in held],
+            hint="look at them with `gitcp diff`; the same command with --trust brings"
+            " them",
+        )
+
+
 def say_left(out: Output, left: list[Left]) -> None:
-    """Says which paths stayed as they were, and why."""
+    """Says which paths stayed as they were, and why.
+
+    Not those that `refuse_withheld` is going to name.
+    """
     for item in left:
+        if item.reason in HELD:
+            continue
         out.note(f"  left: {show_path(item.path)} ({item.reason})")
-    if any(item.reason in _HELD for item in left):
-        out.note("  look at these; the same command with --trust brings them")

@@ -16,13 +16,14 @@ from gitcp.format.tree import GITLINK, ReadTree
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.ops.effects import Behind, arrives, behind
 from gitcp.ops.workspace import Current, Workspace
-from gitcp.sharing.executed import withheld_from
+from gitcp.sharing.configured import configured
+from gitcp.sharing.withheld import Bounds, withheld_from
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import apply, plan
 from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.ignored import ignored_at
 from gitcp.worktree.names import IGNORE_FILE, parents
-from gitcp.worktree.plan import FilePlan, Left, Side
+from gitcp.worktree.plan import FilePlan, Left, Side, Withheld
 
 IGNORED = "ignored in the checkpoint"
 
@@ -34,7 +35,8 @@ class Plan(NamedTuple):
     checkpoints of other sessions that were made after the target: what they saved may
     be in these files too. `fork` names the new branch,
     `onto` the existing one, that goes on from here instead of the current one. `trust`
-    lets a pulled checkpoint bring everything.
+    lets a pulled checkpoint bring everything, `brought` these paths of those that the
+    user may be asked about.
     `behind` are the steps done since; where one of them reached outside, `replay` has to
     say that its recorded result will be given instead of running it again.
     """
@@ -53,6 +55,7 @@ class Plan(NamedTuple):
     behind: Behind = Behind()
     replay: bool = False
     trust: bool = False
+    brought: frozenset[bytes] = frozenset()
 
     @property
     def withhold(self) -> bool:
@@ -216,12 +219,29 @@ def fill_in(
         opened,
         wanted,
         snapshot.sparse,
-        withhold=wanted.withhold,
+        withheld=_withheld(workspace, wanted),
     )
     check_objects(wanted.target, steps)
     with workspace.root() as root:
         obstacles = apply.obstacles(root, steps, tracked=snapshot.tracked)
     return wanted._replace(steps=steps, obstacles=tuple(obstacles))
+
+
+def bounds_of(workspace: Workspace) -> Bounds:
+    """Returns what a stranger's checkpoint is compared with."""
+    repository = workspace.repository
+    commit, _ = repository.head()
+    head = None
+    if commit is not None:
+        head = repository.objects.commit(bytes.fromhex(commit)).tree
+    return Bounds(head, configured(repository, workspace.top))
+
+
+def _withheld(workspace: Workspace, wanted: Plan) -> Withheld | None:
+    if not wanted.withhold:
+        return None
+    bounds = bounds_of(workspace)
+    return withheld_from(wanted.target.objects, bounds, wanted.brought)
 
 
 def make_steps(
@@ -232,9 +252,9 @@ def make_steps(
     wanted: Plan,
     sparse: frozenset[bytes] = frozenset(),
     *,
-    withhold: bool,
+    withheld: Withheld | None,
 ) -> FilePlan:
-    """Returns the steps between two states.
+    """Returns the steps between two states, without those that are withheld.
 
     Raises:
         UnsafePathError: the target names a path that must not be written.
@@ -247,7 +267,7 @@ def make_steps(
             selects=plan.selection(wanted.paths),
             sparse=sparse,
             own=workspace.repository.own_paths,
-            withheld=withheld_from(wanted.target.objects) if withhold else None,
+            withheld=withheld,
         )
     except ValueError as exc:
         raise UnsafePathError(

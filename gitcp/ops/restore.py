@@ -19,6 +19,7 @@ from gitcp.ops import effects
 from gitcp.ops.book import show_call
 from gitcp.ops.planning import (
     Plan,
+    bounds_of,
     fill_in,
     make_steps,
     side,
@@ -26,6 +27,7 @@ from gitcp.ops.planning import (
 )
 from gitcp.ops.save import Request, append, captured
 from gitcp.ops.workspace import Current, Workspace, files_of
+from gitcp.sharing.withheld import HELD, exactly, withheld_from
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
 from gitcp.store.store import Saved
@@ -33,7 +35,7 @@ from gitcp.worktree import apply, journal, leftovers, plan
 from gitcp.worktree.capture import Capture, Snapshot
 from gitcp.worktree.files import Root
 from gitcp.worktree.journal import Journal
-from gitcp.worktree.plan import FilePlan, Left
+from gitcp.worktree.plan import FilePlan, Left, Withheld
 
 _SHOWN = 5
 
@@ -87,16 +89,20 @@ def _check_logs(wanted: Plan) -> None:
 def _restore(workspace: Workspace, capture: Capture, wanted: Plan) -> Restored:
     with transaction(workspace.repository) as opened:
 
-        def save_present(snapshot: Snapshot) -> tuple[Saved, frozenset[bytes]]:
+        def save_present(
+            snapshot: Snapshot,
+        ) -> tuple[Saved, tuple[frozenset[bytes], tuple[Left, ...]]]:
             made = fill_in(workspace, opened, snapshot, wanted)
             _refuse_obstacles(made)
             _refuse_effects(made)
             request = Request(
                 trigger="before-restore", note=f"before restoring {wanted.target.id}"
             )
-            return append(workspace, opened, snapshot, request), snapshot.sparse
+            held = tuple(left for left in made.steps.left if left.reason in HELD)
+            saved = append(workspace, opened, snapshot, request)
+            return saved, (snapshot.sparse, held)
 
-        saved, sparse = captured(capture, opened, save_present)
+        saved, (sparse, held) = captured(capture, opened, save_present)
     before = saved.checkpoint
     # A tip that cannot be read has to stop the restore before the first write.
     _ = before.manifest
@@ -117,6 +123,9 @@ def _restore(workspace: Workspace, capture: Capture, wanted: Plan) -> Restored:
         fork=wanted.fork,
         withhold=wanted.withhold,
         trust=wanted.trust,
+        held=tuple(
+            (base64.b64encode(left.path).decode(), left.reason) for left in held
+        ),
     )
     journal.write(workspace.directory, entry)
     return _finish(workspace, entry, before if saved.created else None)
@@ -207,8 +216,20 @@ def _steps(
         opened,
         _wanted(entry, target),
         sparse,
-        withhold=entry.withhold,
+        withheld=_withheld(workspace, entry, target),
     )
+
+
+def _withheld(
+    workspace: Workspace, entry: Journal, target: Checkpoint
+) -> Withheld | None:
+    """Returns what the restore leaves out: what it left out when it began."""
+    if not entry.withhold:
+        return None
+    if entry.held is None:
+        # An older gitcp began it.
+        return withheld_from(target.objects, bounds_of(workspace))
+    return exactly({base64.b64decode(path): why for path, why in entry.held})
 
 
 def _apply(

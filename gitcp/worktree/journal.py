@@ -17,7 +17,8 @@ class Journal(msgspec.Struct, frozen=True):
     holds it, only the journal is left to remove. `paths` (empty for all)
     and `sparse` (left out by a sparse checkout) are base64. `withhold` leaves out what
     a stranger's checkpoint may not bring unasked; `trust` hands a conversation that was
-    made elsewhere to its client.
+    made elsewhere to its client. `held` are the paths that are left out for that (base64)
+    with the reason; None where an older gitcp wrote the journal.
     """
 
     checkpoint: str
@@ -33,6 +34,7 @@ class Journal(msgspec.Struct, frozen=True):
     fork: tuple[str, str] | None = None
     withhold: bool = False
     trust: bool = False
+    held: tuple[tuple[str, str], ...] | None = None
 
 
 def write(directory: Path, journal: Journal) -> None:

@@ -18,6 +18,7 @@ from gitcp.cli.restoring import (
     carry_out,
     document,
     not_captured,
+    refuse_withheld,
     report,
     say_left,
     written_back,
@@ -112,10 +113,11 @@ def restore_command(
                 hint="`gitcp messages SEL -o FILE` writes the conversation",
             )
         if dry_run:
-            steps = extract.plan_whole(target, inside, trust=trust)
+            bounds = planning.bounds_of(workspace)
+            steps = extract.plan_whole(target, inside, bounds=bounds, trust=trust)
             _show_whole(out, target, directory, steps)
         else:
-            _write_to(out, target, directory, inside, trust=trust)
+            _write_to(out, workspace, target, directory, inside, trust=trust)
         return
     workspace.refuse_if_interrupted()
     if yes and not dry_run:
@@ -148,6 +150,7 @@ def _end_interrupted(out: Output, workspace: Workspace, *, go_on: bool) -> None:
         trust = entry is not None and entry.trust
         with written_back(workspace, done.checkpoint, wanted, trust=trust) as handed:
             report(out, None, done, handed)
+        refuse_withheld(done.left)
         return
     back = ops.abort(workspace)
     if out.json:
@@ -180,6 +183,7 @@ def _show_whole(
 
 def _write_to(
     out: Output,
+    workspace: Workspace,
     target: Checkpoint,
     directory: str,
     paths: list[bytes],
@@ -195,7 +199,8 @@ def _write_to(
             f"{directory} cannot be used: {exc.strerror}", hint="name a new directory"
         ) from exc
     with root:
-        steps = extract.write_to(target, root, paths, trust=trust)
+        bounds = planning.bounds_of(workspace)
+        steps = extract.write_to(target, root, paths, bounds=bounds, trust=trust)
     if out.json:
         left = [*steps.left, *not_captured(target)]
         out.document(document(target, None, steps, left))
@@ -207,3 +212,4 @@ def _write_to(
         for line in whence(out, target):
             out.print(line)
         say_left(out, list(steps.left))
+    refuse_withheld(steps.left)
