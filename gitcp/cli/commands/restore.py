@@ -82,7 +82,7 @@ def restore_command(
     looks = dry_run or directory is not None
     workspace = reader(out) if looks else open_workspace(out.directory)
     if go_on or abort:
-        if selector or (go_on and abort):
+        if selector or looks or (go_on and abort):
             raise UsageError(
                 "--continue and --abort stand alone", hint="leave the rest out"
             )
