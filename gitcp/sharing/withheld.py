@@ -1,6 +1,5 @@
 """What a stranger's checkpoint may not bring unasked, change by change."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from gitcp.errors import CorruptError
@@ -81,16 +80,6 @@ def withheld_from(
         if _executable(new) and not _executable(old) and not _executable(own):
             return BECOMES_EXECUTABLE
         return None
-
-    return why
-
-
-def exactly(reasons: Mapping[bytes, str]) -> Withheld:
-    """Returns what leaves out the paths that were left out before, and no others."""
-
-    def why(path: bytes, old: Entry | None, new: Entry | None) -> str | None:
-        del old, new
-        return reasons.get(path)
 
     return why
 

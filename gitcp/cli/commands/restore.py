@@ -21,12 +21,12 @@ from gitcp.cli.restoring import (
     refuse_withheld,
     report,
     say_left,
+    stoppable,
     written_back,
 )
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
-from gitcp.ops import extract, planning
-from gitcp.ops import restore as ops
+from gitcp.ops import extract, finishing, planning
 from gitcp.ops.agents import resume
 from gitcp.ops.select import select
 from gitcp.ops.workspace import Workspace, open_workspace
@@ -145,14 +145,16 @@ def restore_command(
 def _end_interrupted(out: Output, workspace: Workspace, *, go_on: bool) -> None:
     entry = journal.read(workspace.directory)
     if go_on:
-        done = ops.resume(workspace)
+        with stoppable():
+            done = finishing.resume(workspace)
         wanted = entry is not None and entry.conversation
         trust = entry is not None and entry.trust
         with written_back(workspace, done.checkpoint, wanted, trust=trust) as handed:
-            report(out, None, done, handed)
+            report(out, workspace, None, done, handed)
         refuse_withheld(done.left)
         return
-    back = ops.abort(workspace)
+    with stoppable():
+        back = finishing.abort(workspace)
     if out.json:
         out.document(document(back, None, FilePlan((), ()), []))
     elif entry is not None and entry.checkpoint == back.id:
