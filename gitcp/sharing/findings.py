@@ -132,11 +132,15 @@ def _name(component: str | None) -> str | None:
 
 
 def _masked(place: Place, named: dict[bytes, str]) -> Place:
-    """Returns a place whose path does not tell a secret that is part of a name."""
-    path = place.path
+    """Returns a place whose names do not tell a secret that is part of one."""
+    path, session, branch = place.path, place.session, place.branch
     for value, fingerprint in named.items():
-        path = path.replace(value, f"[{fingerprint}]".encode())
-    return place._replace(path=path)
+        mark = f"[{fingerprint}]"
+        text = value.decode("utf-8", "replace")
+        path = path.replace(value, mark.encode())
+        session = session.replace(text, mark) if session is not None else None
+        branch = branch.replace(text, mark) if branch is not None else None
+    return place._replace(path=path, session=session, branch=branch)
 
 
 def _where(repository: Repository, piece: Piece, line: int) -> tuple[str, int | None]:

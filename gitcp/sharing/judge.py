@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import operator
 import re
 from collections import Counter
 
@@ -11,9 +12,17 @@ _PLACEHOLDER = re.compile(
     rb"|x{4,}|\*{3,}|\.{3,}|0{8,}|12345678|abcdefgh|deadbeef|undefined|%\(|%s|lorem"
 )
 _REFERENCE = re.compile(
-    rb"[$%@<{]|(?:\.{1,2}|~)/|[A-Za-z]:\\|(?:self|this|os|env|process|config|settings"
-    rb"|args|secrets|vars|params|req|request)[.\[]|https?://|op://|arn:aws:|sha\d{1,3}[-:]"
+    rb"\$[({]|\$[A-Za-z_]\w*(?:\Z|[/\"'])|%[A-Za-z_]\w*%|%\(|%[sdr]\Z|<[A-Za-z/!?_ -]"
+    rb"|\{\{|\{[A-Za-z_]*\}"
+    rb"|\{[A-Za-z_.]+[}\[]|@@?[A-Za-z_-]+\Z|\$\$|(?:\.{1,2}|~)/|[A-Za-z]:\\|(?:self"
+    rb"|this|os|env|process|config|settings"
+    rb"|args|secrets|vars|params|req"
+    rb"|request)[.\[]|https?://|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\(|\[[a-z]\S*-|\(\?|\^|arn:aws:|sha\d{1,3}[-:]"
 )
+_ROOTED = re.compile(
+    rb"/(?:tmp|usr|etc|home|var|opt|root|Users|mnt|bin|lib|dev|proc|run|srv|app|data)/"
+)
+_CONSTANT = re.compile(rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _PATH = re.compile(rb"/(?:[\w.@-]+(?:/|\Z))*")
 _IDENTIFIER = re.compile(rb"[A-Za-z_$][A-Za-z_$-]*(?:\.[A-Za-z_$][\w$-]*)*")
 # `b64decode`, `Ed25519PrivateKey.generate`: one number within words, or dots.
@@ -24,23 +33,22 @@ _VERSION = re.compile(rb"[\^~=v<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.]+)?")
 _NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECASE)
 _WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
-# A name that says what is beside the secret, not the secret.
-_BESIDE = re.compile(
-    rb"(?i)[_-]?(?:names?|files?|paths?|dirs?|ur[il]s?|hosts?|endpoint|types?|kind|len"
-    rb"|length|count|limit|size|index|idx|expir\w*|ttl|at|age|date|time\w*|regex|re"
-    rb"|pattern|fields?|label|hint|prompt|policy|column|refs?|header|format|version"
-    rb"|provider|class|method|func\w*|algorithm|alg|ids?|i[sz]e[rd]?\w*|map|list|set"
-    rb"|usages?|budget|cost|price|store|manager|service|error|message|valid\w*|src"
-    rb"|bytes|chars?|words?|board\w*|hash|words|_?env|less|ring|stroke|frame\w*)\Z"
+_CLASSES = bytes(
+    97
+    if 97 <= byte < 123  # noqa: PLR2004  ASCII
+    else 65
+    if 65 <= byte < 91  # noqa: PLR2004
+    else 48
+    if 48 <= byte < 58  # noqa: PLR2004
+    else byte
+    for byte in range(256)
 )
-_SECRET_KEY = re.compile(
-    rb"(?i)(?:api|access|private|secret|auth|sign(?:ing)?|encrypt(?:ion)?|crypt|master"
-    rb"|account|storage|shared|service|license|session|deploy|admin|client|consumer|hmac"
-    rb"|jwt|cookie|app|rails|write|server|ssh|webhook|hook|function|host|token|subscription)"
-    rb"[_.-]?key\Z"
-)
-_NOT_SECRET = re.compile(rb"(?i)public[_.-]?key|\bpubkey|(?:key|pass)[_-]?id\Z")
+_HEX = re.compile(rb"(?i)[0-9a-f-]+")
+_IRREGULAR = 16
+_MIXED_TURNS = 0.34
+_PLAIN_TURNS = 0.2
 _SHORT = 6
+_PLAIN_WORD = 8
 _RANDOM = 3.0
 _VERY_RANDOM = 3.6
 _RANDOM_LENGTH = 20
@@ -62,6 +70,8 @@ def placeholder(value: bytes) -> bool:
     return (
         _PLACEHOLDER.search(value) is not None
         or _REFERENCE.match(value) is not None
+        or _ROOTED.match(value) is not None
+        or (_CONSTANT.fullmatch(value) is not None and not irregular(value))
         or (_PATH.fullmatch(value) is not None and entropy(value) < _NO_PATH)
     )
 
@@ -78,6 +88,55 @@ def random(value: bytes) -> bool:
     return bool(mixed) and not placeholder(value) and entropy(value) >= _RANDOM
 
 
+def irregular(value: bytes) -> bool:
+    """Whether letters and digits stand in an order that only chance makes.
+
+    By how often capitals, small letters and digits take turns: in three of five places of
+    a random token, in one of four of a name that a person wrote.
+    """
+    if len(value) < _IRREGULAR or (not re.search(rb"\d", value) and len(value) < 24):  # noqa: PLR2004
+        return False
+    if _HEX.fullmatch(value):
+        return entropy(value) >= _RANDOM and len(set(value)) >= 10  # noqa: PLR2004
+    classes = value.translate(_CLASSES)
+    turns = sum(map(operator.ne, classes, classes[1:])) / (len(value) - 1)
+    both = b"a" in classes and b"A" in classes
+    if b"0" not in classes:
+        return both and turns >= _MIXED_TURNS and entropy(value) >= _VERY_RANDOM
+    return (
+        turns >= (_MIXED_TURNS if both else _PLAIN_TURNS)
+        and entropy(value) >= _RANDOM
+        and classes.count(b"0") >= (1 if both else 3)
+    )
+
+
+def chance(value: bytes) -> bool:
+    """Whether a value is one that chance made, where it may be as short as a password."""
+    if len(value) >= _IRREGULAR:
+        return irregular(value)
+    classes = value.translate(_CLASSES)
+    kinds = len({*classes} & {48, 65, 97}) + any(byte not in b"0aA" for byte in classes)
+    if len(value) < 8 or kinds < 3:  # noqa: PLR2004  a password of any length worth it
+        return False
+    turns = sum(map(operator.ne, classes, classes[1:])) / (len(value) - 1)
+    return b"0" in classes and turns >= 0.4  # noqa: PLR2004
+
+
+def plausible(value: bytes) -> bool:
+    """Whether a value can be a secret at all; most words of a text cannot."""
+    return len(value) >= _SHORT and (not value.isalpha() or len(value) >= _PLAIN_WORD)
+
+
+def mixed(value: bytes) -> bool:
+    """Whether there are capitals, small letters and digits, and none of them few."""
+    classes = value.translate(_CLASSES)
+    return (
+        min(classes.count(b"a"), classes.count(b"A")) >= len(value) // 6
+        and b"0" in classes
+        and len(set(value)) >= len(value) // 3
+    )
+
+
 def password(value: bytes) -> bool:
     """Whether what stands for a password in a URL is one."""
     if placeholder(value) or value.lower() in _COMMON:
@@ -85,6 +144,22 @@ def password(value: bytes) -> bool:
     if value.isalpha() and len(value) < _SHORT:
         return False
     return len(set(value)) > 2 and not value.isdigit()  # noqa: PLR2004  a port, or ***
+
+
+def spoken(value: bytes) -> bool:
+    """Whether what a command or a file takes as a password is one."""
+    return (
+        password(value)
+        and re.search(rb"\d", value) is not None
+        and not _VERSION.fullmatch(value)
+        and not _NUMBER.fullmatch(value)
+        and (chance(value) or entropy(value) >= 2.5)  # noqa: PLR2004  eight unlike
+    )
+
+
+def mixed_or_hex(value: bytes) -> bool:
+    """Whether a value has digits and letters in no order that a name has."""
+    return irregular(re.sub(rb"[^A-Za-z0-9]", b"", value))
 
 
 def key_body(body: bytes) -> bool:
@@ -101,17 +176,6 @@ def key_body(body: bytes) -> bool:
 def key_letters(body: bytes) -> bytes:
     """Returns a key without what lies between its lines."""
     return b"".join(_BASE64.findall(body))
-
-
-def secret_name(name: bytes, rest: bytes) -> bool:
-    """Whether a name that ends in a keyword, and what follows, names a secret."""
-    whole = name + rest
-    if _BESIDE.search(rest) or _NOT_SECRET.search(whole):
-        return False
-    if name.lower().endswith(b"key"):
-        return _SECRET_KEY.search(name) is not None and rest[:1] in {b"", b"_", b"-"}
-    # `tokens`, `secrets`, `passwords`: of these there are many, and they are counted.
-    return rest.lower() not in {b"s", b"ing", b"ed", b"es"} or b"ey" in name
 
 
 def code(name: bytes, value: bytes) -> bool:

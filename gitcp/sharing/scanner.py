@@ -9,15 +9,20 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from gitcp.sharing import dotenv, judge, rules, views
+from gitcp.sharing import dotenv, encodings, judge, rules, views
 
 # Raised whenever a rule changes: what was found clean before is looked at again.
-VERSION = 3
+VERSION = 4
 _WINDOW = 4 * 1024 * 1024
 _OVERLAP = 64 * 1024
 _FINGERPRINT = 12
-# A file of credentials in base64, in one of secrets in base64.
-_DEEPEST = 2
+# A file of credentials in base64, in one of secrets in base64, in an archive.
+_DEEPEST = 3
+# What may be looked at for one object: so many times its size, in all its texts. Ordinary
+# conversations need up to five times as much as they hold.
+_TIMES = 24
+_FREE = 64 * 1024 * 1024
+UNREAD = "not-looked-through"
 
 Extra = Callable[[bytes], Iterable[rules.Match]]
 
@@ -71,58 +76,97 @@ class Scanner:
         `path` is where it lies: in an `.env` file every secret-looking value counts.
         """
         found: dict[str, Hit] = {}
-        covered: set[bytes] = set()
-        for data, lines_before in _windows(chunks):
-            for match, line in self._window(data, path):
-                if match.value in covered:
-                    continue
-                covered.add(match.value)
-                hit = Hit(
-                    match.rule,
-                    self._fingerprints.of(match.value),
-                    lines_before + line,
-                    match.value,
-                )
-                found.setdefault(hit.fingerprint, hit)
+        work = _Work()
+        digest = hashlib.sha256()
+        try:
+            for data, lines_before in _windows(chunks):
+                digest.update(data)
+                work.allow(len(data))
+                for match, line in self._window(data, path, work):
+                    if match.value in work.values:
+                        continue
+                    work.values.add(match.value)
+                    hit = Hit(
+                        match.rule,
+                        self._fingerprints.of(match.value),
+                        lines_before + line,
+                        match.value,
+                    )
+                    found.setdefault(hit.fingerprint, hit)
+        except _TooMuchError:
+            name = self._fingerprints.of(b"unread " + digest.digest())
+            found[name] = Hit(UNREAD, name, 1, b"")
         return sorted(found.values(), key=lambda hit: hit.line)
 
-    def _window(self, data: bytes, path: bytes) -> Iterator[tuple[rules.Match, int]]:
+    def _window(
+        self, data: bytes, path: bytes, work: "_Work"
+    ) -> Iterator[tuple[rules.Match, int]]:
+        if encodings.is_packed(data):
+            for match, _ in self._unpacked(data, _DEEPEST, work):
+                yield match, 1
         data = views.text_of(data)
-        binary = views.is_binary(data)
-        if dotenv.is_dotenv(path) and not binary:
+        if dotenv.is_dotenv(path):
             for value, at in dotenv.values(data):
                 yield rules.Match("env-file", value, at), _line(data, at)
-        yield from self._text(data, binary=binary)
-        if not binary:
-            yield from self._inside(data, _DEEPEST)
+        yield from self._all(data, _DEEPEST, work)
 
-    def _inside(self, data: bytes, depth: int) -> Iterator[tuple[rules.Match, int]]:
-        """Yields what a text holds escaped, coloured or encoded; `depth` base64 in base64."""
-        for number, view in enumerate(chain([data], views.unescaped(data))):
-            if number:
-                yield from self._text(view, binary=False)
+    def _all(
+        self, data: bytes, depth: int, work: "_Work"
+    ) -> Iterator[tuple[rules.Match, int]]:
+        """Yields what a text holds as it is, escaped, coloured, respelled or encoded.
+
+        `depth` is how many encodings may still lie in each other.
+        """
+        for view in chain([data], views.unescaped(data)):
             plain = views.uncoloured(view)
+            steady = view if plain is None else plain
+            yield from self._text(steady, work)
             if plain is not None:
-                yield from self._text(plain, binary=False)
-            # What lies in one line has no escapes: it was seen in the text itself.
-            runs = views.wrapped(view) if number else views.encoded(view)
-            for at, text in runs if depth else ():
-                hidden = chain(
-                    self._text(text, binary=False), self._inside(text, depth - 1)
-                )
+                yield from self._beyond(view, work)
+            parts = views.respelled(steady)
+            if parts is not None:
+                for match, _ in self._beyond(parts.text, work):
+                    yield match, _line(steady, parts.place(match.start))
+            for at, raw in encodings.encoded(steady) if depth else ():
+                if not work.is_new(raw):
+                    continue
+                if encodings.is_packed(raw):
+                    hidden = self._unpacked(raw, depth - 1, work)
+                else:
+                    hidden = self._all(views.text_of(raw), depth - 1, work)
                 for match, _ in hidden:
-                    yield match, _line(view, at)
+                    yield match, _line(steady, at)
 
-    def _text(self, data: bytes, *, binary: bool) -> Iterator[tuple[rules.Match, int]]:
+    def _beyond(self, data: bytes, work: "_Work") -> Iterator[tuple[rules.Match, int]]:
+        """Yields what a text holds but what holds a value that was found already.
+
+        That is a value and what stands beside it, which are one word only here.
+        """
+        for match, line in self._text(data, work):
+            if not any(value in match.value for value in work.values):
+                yield match, line
+
+    def _unpacked(
+        self, data: bytes, depth: int, work: "_Work"
+    ) -> Iterator[tuple[rules.Match, int]]:
+        for raw in encodings.unpacked(data, work.spend, work.room):
+            work.room -= len(raw)
+            if encodings.is_packed(raw) and depth:
+                yield from self._unpacked(raw, depth - 1, work)
+            elif raw:
+                yield from self._all(views.text_of(raw), max(0, depth - 1), work)
+
+    def _text(self, data: bytes, work: "_Work") -> Iterator[tuple[rules.Match, int]]:
+        work.spend(len(data))
         for needle, value in self._needles.items():
             at = data.find(needle)
             if at >= 0:
                 yield rules.Match("env-value", value, at), _line(data, at)
         spans: list[tuple[int, int]] = []
-        for match in rules.matches(data, binary=binary):
+        for match in rules.matches(data):
             spans.append((match.start, match.start + len(match.value)))
             yield match, _line(data, match.start)
-        if self._extra is None or binary:
+        if self._extra is None:
             return
         for match in self._extra(data):
             end = match.start + len(match.value)
@@ -134,6 +178,44 @@ class Scanner:
                 continue
             if not judge.placeholder(match.value):
                 yield match, _line(data, match.start)
+
+
+class _TooMuchError(Exception):
+    """An object would take longer to look through than its size is worth."""
+
+
+class _Work:
+    """What looking through one object may cost, and what was looked at already."""
+
+    def __init__(self) -> None:
+        self._left = _FREE
+        self._seen: set[bytes] = set()
+        self.values: set[bytes] = set()
+        # What all that is compressed in the object may still unpack to.
+        self.room = encodings.UNPACKED_FREE
+
+    def allow(self, size: int) -> None:
+        """Adds what so many more bytes of the object are worth."""
+        self._left += _TIMES * size
+        self.room += encodings.UNPACKED_TIMES * size
+
+    def spend(self, steps: int) -> None:
+        """Counts bytes that are looked at.
+
+        Raises:
+            _TooMuchError: these are too many.
+        """
+        self._left -= steps
+        if self._left < 0:
+            raise _TooMuchError
+
+    def is_new(self, data: bytes) -> bool:
+        """Whether this was not looked at before, in another view of the same text."""
+        name = hashlib.blake2b(data, digest_size=16).digest()
+        if name in self._seen:
+            return False
+        self._seen.add(name)
+        return True
 
 
 def _line(data: bytes, at: int) -> int:

@@ -153,16 +153,12 @@ def _understood(
 
 
 def _command(client: Client, scope: str) -> Callable[[str], str]:
-    """Makes commands that are nothing where gitcp is gone.
-
-    Where the client shows what a hook says, gitcp may say something there; else nothing.
-    """
+    """Makes commands that say nothing, and are nothing where gitcp is gone."""
     program = ("gitcp",) if scope == "project" else this_program()
 
     def command(hook: str) -> str:
         words = shlex.join((*program, "hook", client.name, hook))
-        silent = client.answer(hook, "") is None
-        return f"{words} {'>/dev/null 2>&1' if silent else '2>/dev/null'} || :"
+        return f"{words} >/dev/null 2>&1 || :"
 
     return command
 

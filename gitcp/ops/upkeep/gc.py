@@ -11,7 +11,6 @@ from gitcp.ops.upkeep.du import pack_sizes
 from gitcp.ops.upkeep.lost import Lost, kept
 from gitcp.ops.workspace import Workspace
 from gitcp.worktree import journal
-from gitcp.worktree.journal import Journal
 
 
 class Cleaned(NamedTuple):
@@ -67,8 +66,8 @@ def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
     )
 
 
-def open_restores(repository: Repository) -> Iterator[Journal]:
-    """Yields the journals of interrupted restores, of all work trees.
+def journals(repository: Repository) -> Iterator[str]:
+    """Yields the commits that interrupted restores go between, in any work tree.
 
     Raises:
         CorruptError: a journal cannot be read: what it needs is not known.
@@ -76,19 +75,5 @@ def open_restores(repository: Repository) -> Iterator[Journal]:
     for git_dir in git_directories(repository):
         entry = journal.read(git_dir / "gitcp")
         if entry is not None:
-            yield entry
-
-
-def journals(repository: Repository) -> Iterator[str]:
-    """Yields the commits that interrupted restores go between, in any work tree.
-
-    A commit that pruning has replaced may be gone by now: then the restore finds the
-    checkpoint, which pruning keeps, by its id.
-
-    Raises:
-        CorruptError: a journal cannot be read: what it needs is not known.
-    """
-    for entry in open_restores(repository):
-        for commit in (entry.target, entry.before):
-            if repository.objects.exists(bytes.fromhex(commit)):
-                yield commit
+            yield entry.target
+            yield entry.before

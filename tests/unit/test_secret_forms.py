@@ -1,0 +1,184 @@
+"""A secret is found however the tool that printed it, or its file, writes it."""
+
+import base64
+import gzip
+import io
+import json
+import zipfile
+import zlib
+
+import pytest
+
+from gitcp.sharing import scanner
+from gitcp.sharing.scanner import UNREAD, Fingerprints, Scanner
+from tests.support.secrets31 import secrets31
+
+TOKEN = secrets31()["github"][0]
+PASSWORD = secrets31()["db-password"][0]
+SCANNER = Scanner(Fingerprints(b"k" * 32))
+
+
+def values(data):
+    data = data if isinstance(data, bytes) else data.encode()
+    return [hit.value.decode() for hit in SCANNER.scan([data])]
+
+
+def told(text):
+    """As an agent keeps what a tool printed."""
+    content = json.dumps({"stdout": f"$ it\n{text}\ndone"})
+    return json.dumps({"message": {"content": [{"content": content}]}}) + "\n"
+
+
+def zipped(text):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("empty", "")
+        archive.writestr("etc/settings", text)
+    return file.getvalue()
+
+
+TERMINAL = {
+    "sgr0": "\x1b(B\x1b[m{}",
+    "save-cursor": "\x1b7{}\x1b8",
+    "reverse-index": "\x1bM{}",
+    "keypad": "\x1b={}\x1b>",
+    "c1": "\u009b31m{}\u009b0m",
+    "c1-raw": b"\x9b31m%b\x9b0m",
+    "title": "\x1b]0;a title\x07{}",
+    "shift-in": "\x0f{}\x0e",
+    "struck-over": "x\x08{}",
+    "device": "\x1bP1$r0m\x1b\\{}",
+}
+
+
+@pytest.mark.parametrize("form", TERMINAL.values(), ids=TERMINAL)
+def test_what_steers_a_terminal_hides_no_token(form):
+    if isinstance(form, bytes):
+        assert values(form % TOKEN.encode()) == [TOKEN]
+        return
+    assert values(form.format(TOKEN)) == [TOKEN]
+    assert values(told(form.format(TOKEN))) == [TOKEN]
+
+
+def encoded(text):
+    return base64.b64encode(f"user=app\n{text}\nhost=db\n".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda text: told(encoded(text)),
+        lambda text: told(f"n{encoded(text)}"),
+        lambda text: told(f"a/b/{encoded(text)}"),
+        lambda text: told(f"k: {encoded(told(text))}"),
+        lambda text: told(base64.b64encode(gzip.compress(text.encode())).decode()),
+        lambda text: told(text.encode().hex()),
+    ],
+    ids=["line", "n-before", "path-before", "in-json", "gzip", "hex"],
+)
+def test_what_a_tool_printed_encoded_is_read(form):
+    assert TOKEN in values(form(f"it is {TOKEN}"))
+
+
+FILES = {
+    "gzip": lambda text: gzip.compress(text.encode()),
+    "zlib": lambda text: zlib.compress(text.encode()),
+    "zip": zipped,
+    "zip-in-gzip": lambda text: gzip.compress(zipped(text)),
+    "utf-32-le": lambda text: text.encode("utf-32-le"),
+    "utf-32-be": lambda text: text.encode("utf-32-be"),
+    "utf-32-mark": lambda text: text.encode("utf-32"),
+    "environ": lambda text: f"HOME=/root\0{text.strip()}\0A=b\0".encode(),
+    "crlf": lambda text: text.replace("\n", "\r\n").encode(),
+}
+
+
+@pytest.mark.parametrize("form", FILES.values(), ids=FILES)
+def test_a_file_of_any_form_is_read(form):
+    text = f"first\nDB_PASSWORD={PASSWORD}\nlast\n" * 3
+    assert PASSWORD in values(
+        form(f"DB_PASSWORD={PASSWORD}" if b"\0" in form("") else text)
+    )
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "- name: DB_PASSWORD\n  value: {}\n",
+        "- name: DB_PASSWORD\r\n  value: {}\r\n",
+        '<add key="DbPassword" value="{}"/>',
+        "define('DB_PASSWORD', '{}');",
+        "ENV DB_PASSWORD {}",
+        "set -gx DB_PASSWORD {}",
+        "&quot;password&quot;: &quot;{}&quot;",
+        "DB_PASS={}",
+        "machine db.internal login app password {}",
+        "db.internal:5432:app:app:{}",
+        "curl -u app:{} https://db.internal",
+        "sshpass -p {} ssh db",
+        "mysql -u app -p{} app",
+        "ALTER USER app IDENTIFIED BY '{}';",
+    ],
+)
+def test_a_password_is_found_where_its_name_or_its_command_says_so(form):
+    assert PASSWORD in values(form.format(PASSWORD))
+    assert PASSWORD in values(told(form.format(PASSWORD)))
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["{}\\\n{}", "{}\\\n    {}", '"{}" +\n  "{}"', "'{}'\n'{}'", "key {}\n{}\n"],
+    ids=["shell", "indented", "plus", "python", "hard-wrap"],
+)
+def test_a_token_that_a_line_end_splits_is_found(form):
+    assert TOKEN in values(form.format(TOKEN[:20], TOKEN[20:]))
+
+
+NONE = [
+    '"NextToken": "{}"',
+    '"nextPageToken": "{}"',
+    "<ContinuationToken>{}</ContinuationToken>",
+    "--starting-token {}",
+    '"ClientToken": "9b2f3c1e-7a51-4c7e-9b1d-0a4b8f6f2c11"',
+    "--client-request-token 9b2f3c1e-7a51-4c7e-9b1d-0a4b8f6f2c11",
+    "pageToken={}",
+    '"x-token-y": "var(--vscode-token-1a2b3c)"',
+]
+
+
+@pytest.mark.parametrize("form", NONE)
+def test_what_pages_and_repeats_requests_is_no_secret(form):
+    opaque = base64.b64encode(bytes(range(7, 250, 5))).decode()
+    assert values(form.format(opaque)) == []
+    assert values(told(form.format(opaque))) == []
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        [
+            *("sk-", "key-", "SG.", "/SK", "sk-button.sk-icon/", "eyJabcdefghijklmn."),
+            *("eyJ-", "-----BEGIN PRIVATE KEY-----", 'password="', "curl -u ", ":AA"),
+            "?sig=aaaaaaaaaa",
+        ],
+    ],
+)
+def test_time_is_linear_in_what_looks_like_secrets(piece):
+    # Each took minutes while every start in a run was searched to the run's end.
+    SCANNER.scan([piece.encode() * (40_000 // len(piece))])
+
+
+def test_what_takes_too_long_is_not_let_through(monkeypatch):
+    monkeypatch.setattr(scanner, "_FREE", 1_000)
+    monkeypatch.setattr(scanner, "_TIMES", 2)
+    nested = told(told(told(told("a\\b\nc" * 100)))).encode()
+    (hit,) = SCANNER.scan([nested])
+    assert (hit.rule, hit.value) == (UNREAD, b"")
+    (again,) = SCANNER.scan([nested])
+    assert again.fingerprint == hit.fingerprint
+    assert SCANNER.scan([nested + b" "])[0].fingerprint != hit.fingerprint
+
+
+def test_a_bomb_is_looked_into_within_limits():
+    bomb = gzip.compress(b"\0" * (64 << 20))
+    assert SCANNER.scan([bomb]) == []
