@@ -1,0 +1,1 @@
+"""Random steps on real repositories, checked against a model that takes nothing from gitcp."""

@@ -1,0 +1,256 @@
+"""Steps that bring a checkpoint back."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+from tests.model import plain
+from tests.model.commands import record, same_words, untouched, words
+from tests.model.model import Facts, Node, differences
+from tests.model.outcome import Outcome, disk_differences, lost, restored
+from tests.model.plain import Stored
+from tests.model.world import Line, Seen, Tree, Undo, World, check, name
+
+
+def restore(
+    world: World,
+    tree: Tree,
+    *,
+    sel: str,
+    how: str = "whole",
+    paths: tuple[bytes, ...] = (),
+    dry: bool = False,
+) -> None:
+    """`gitcp restore`: the whole, the files, the conversation, or some paths."""
+    target = record(world, tree, sel)
+    if target is None:
+        return
+    if paths and not any(
+        path == one or path.startswith(one + b"/")
+        for one in paths
+        for path in target.captured.files
+    ):
+        return
+    args: list[str | bytes] = ["restore", target.id, *paths]
+    args += [f"--{how}"] if how != "whole" else []
+    if dry:
+        rehearse(world, tree, target, args, paths)
+        return
+    go_back(world, tree, target, [*args, "-y"], how=how, paths=paths)
+
+
+def undo(world: World, tree: Tree) -> None:
+    """`gitcp undo`, where the model knows to what."""
+    undone = tree.undo
+    if undone is None or world.current(tree) != undone.line:
+        return
+    target = tree.repo.records[undone.id]
+    go_back(world, tree, target, ["undo", "-y"], created=undone.created)
+
+
+def rollback(world: World, tree: Tree) -> None:
+    """`gitcp rollback`."""
+    target = tree.repo.tip(world.current(tree))
+    if target is not None:
+        go_back(world, tree, target, ["rollback", "-y"])
+
+
+def fork(world: World, tree: Tree, *, sel: str, stay: bool = False) -> None:
+    """`gitcp fork`: a new branch, with its files or without."""
+    target = record(world, tree, sel)
+    if target is None:
+        return
+    branch = f"f{world.step}"
+    line = name(target)[0], branch
+    if not stay:
+        go_back(world, tree, target, ["fork", target.id, branch, "-y"], line=line)
+        return
+    before = world.look(tree)
+    world.call(tree, "fork", target.id, branch, "--no-switch", "-y")
+    untouched(world, tree, before)
+    (new,) = world.news(tree.repo)
+    check(name(new) == line, f"forked {name(new)}, not {line}")
+    found = differences(new.captured, target.captured)
+    check(not found, f"the fork holds other files: {found}")
+    same_words(new, words(target))
+
+
+def switch(world: World, tree: Tree, *, line: Line, files: bool) -> None:
+    """`gitcp switch`, with files or without."""
+    target = tree.repo.tip(line)
+    if target is None:
+        return
+    if files:
+        args = ["switch", "/".join(line), "--restore", "-y"]
+        go_back(world, tree, target, [*args], line=line)
+        return
+    before = world.look(tree)
+    world.call(tree, "switch", "/".join(line))
+    untouched(world, tree, before)
+    world.unchanged(tree.repo)
+    tree.current = line
+    tree.undo = None
+
+
+def outcome_of(
+    world: World,
+    tree: Tree,
+    before: Seen,
+    target: Stored,
+    created: frozenset[bytes],
+    paths: tuple[bytes, ...],
+) -> Outcome:
+    """What must be on disk once a checkpoint is restored."""
+    going = before.captured.files.keys() - target.captured.files.keys()
+    files = {
+        path: entry for path, entry in target.captured.files.items()
+        if path.rpartition(b"/")[2] == b".gitignore" and entry[0] != "120000"
+    }  # fmt: skip
+    texts = plain.blobs(tree.root, [oid for _, oid in files.values()])
+    spared = world.rules.ignored(
+        dict(zip(files, texts, strict=True)),
+        tree.repo.git_dir / "info" / "exclude",
+        going,
+        folds=before.facts.folds,
+    )
+    outcome = restored(
+        before.listing, before.facts, target.captured,
+        spared=spared - before.facts.included, created=created, only=paths or None,
+    )  # fmt: skip
+    # Tracked by now, and ignored by the older rules: no document says.
+    outcome.open |= {path for path in spared if path in before.facts.index}
+    return outcome
+
+
+def go_back(
+    world: World,
+    tree: Tree,
+    target: Stored,
+    args: list[str | bytes],
+    *,
+    how: str = "whole",
+    paths: tuple[bytes, ...] = (),
+    created: frozenset[bytes] = frozenset(),
+    line: Line | None = None,
+) -> None:
+    """Runs a command that brings a checkpoint's files back, and looks at everything."""
+    was = world.current(tree)
+    before = world.look(tree)
+    tip = tree.repo.tip(was)
+    files = how != "conversation"
+    outcome = outcome_of(world, tree, before, target, created, paths)
+    status, document = world.call(tree, *args, may=(0, 3, 18))
+    made = world.news(tree.repo)
+    saved = [one for one in made if one.trigger == "before-restore"]
+    for one in saved:
+        world.must_hold(one, before.captured, "before the restore")
+        check(name(one) == was, f"what was there was saved to {name(one)}, not {was}")
+        same_words(one, (words(tip)[0], words(tip)[1] + tuple(tree.pending)))
+        tree.pending = []
+    replaced = saved[-1] if saved else tip
+    if status == 18:
+        check(bool(outcome.blocked | outcome.doubtful) and files,
+              f"refused though nothing is in the way: {document}")  # fmt: skip
+        untouched(world, tree, before)
+        check(len(made) == len(saved), f"refused, and yet made {made}")
+        return
+    check(
+        not outcome.blocked or not files, f"not refused: {outcome.blocked} in the way"
+    )
+    after = world.look(tree)
+    if files:
+        found = lost(before.listing, after.listing, before.captured)
+        check(not found, "; ".join(found))
+        found = disk_differences(outcome, after.listing)
+        check(not found, f"restored {target.id}: " + "; ".join(found))
+    else:
+        untouched(world, tree, before)
+    check(status == 0 or bool(outcome.doubtful | outcome.open), f"in part: {document}")
+    finish(world, tree, before, after, target, made, saved, replaced, how, paths, line)
+
+
+def finish(
+    world: World,
+    tree: Tree,
+    before: Seen,
+    after: Seen,
+    target: Stored,
+    made: list[Stored],
+    saved: list[Stored],
+    replaced: Stored | None,
+    how: str,
+    paths: tuple[bytes, ...],
+    line: Line | None,
+) -> None:
+    """Looks at the checkpoints that a restore made."""
+    was = world.current(tree)
+    new = [one for one in made if one not in saved]
+    check(len(new) == 1 and len(saved) <= 1, f"a restore made {len(made)} checkpoints")
+    (done,) = new
+    check(replaced is not None, "nothing was saved before the restore")
+    assert replaced is not None
+    world.must_hold(replaced, before.captured, "the state before the restore")
+    wanted_files = after.captured
+    if done.trigger == "fork":
+        # Nothing was restored: the branch begins with the checkpoint as it was.
+        wanted_files = replace(wanted_files, skipped=target.captured.skipped)
+    world.must_hold(done, wanted_files, "the restore")
+    wanted = words(replaced if how == "files" or paths else target)
+    same_words(done, wanted)
+    tree.current = line or was
+    check(name(done) == tree.current, f"restored to {name(done)}, not {tree.current}")
+    for other in world.trees.values():
+        if other.undo is not None and other.undo.line == was and other is not tree:
+            other.undo = None
+    tree.undo = None
+    if line is None and how != "conversation":
+        brought = after.listing.keys() - before.listing.keys()
+        tree.undo = Undo(was, replaced.id, frozenset(brought))
+
+
+def rehearse(
+    world: World,
+    tree: Tree,
+    target: Stored,
+    args: list[str | bytes],
+    paths: tuple[bytes, ...],
+) -> None:
+    """`--dry-run` changes nothing, and plans what a restore would do."""
+    before = world.look(tree)
+    outcome = outcome_of(world, tree, before, target, frozenset(), paths)
+    status, document = world.call(tree, *args, "--dry-run", may=(0, 18))
+    untouched(world, tree, before)
+    world.unchanged(tree.repo)
+    if status or outcome.blocked or "--conversation" in args:
+        return
+    planned = {
+        step["path"].encode("utf-8", "surrogateescape") for step in document["plan"]
+        if step["action"] not in {"mkdir", "rmdir"} and "path_b64" not in step
+    }  # fmt: skip
+    changing = {
+        path for path in before.listing.keys() | outcome.after.keys()
+        if (before.listing.get(path, DIRECTORY)[:3]
+            != outcome.after.get(path, DIRECTORY)[:3])
+    }  # fmt: skip
+    wrong = {p for p in planned ^ changing if not outcome.exempt(p) and p.isascii()}
+    check(not wrong, f"--dry-run plans {planned}, not {changing}")
+
+
+DIRECTORY = Node("dir")
+
+
+def elsewhere(world: World, tree: Tree, *, sel: str) -> None:
+    """`restore --to` writes a checkpoint's files somewhere else, and nothing here."""
+    target = record(world, tree, sel)
+    if target is None:
+        return
+    before = world.look(tree)
+    to = world.base / f"to{world.step}"
+    world.call(tree, "restore", target.id, "--to", to, may=(0, 3))
+    untouched(world, tree, before)
+    world.unchanged(tree.repo)
+    outcome = restored({}, Facts(), target.captured)
+    found = disk_differences(outcome, plain.listing(to))
+    shutil.rmtree(to)
+    check(not found, f"{target.id} elsewhere: " + "; ".join(found))

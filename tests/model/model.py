@@ -1,0 +1,236 @@
+"""What a checkpoint must hold, and what a restore must leave behind: pure.
+
+The input is what the directory listing and git itself say about a work tree. Nothing
+here reads a disk or knows gitcp; paths are bytes, separated by "/".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+FILE, EXECUTABLE, LINK, GITLINK = "100644", "100755", "120000", "160000"
+RESERVED = b".gitcp"
+NESTED = frozenset({"nested-repository", "submodule"})
+UNSETTLED = "changed-while-reading"
+# Defects that are known and open: the model looks away there, and nowhere else.
+OPEN = frozenset(
+    {
+        # A restore deletes what the target lists as not captured or ignores.
+        "unlisted-deleted",
+        # An undo leaves what the restore brought and the rules now ignore.
+        "undo-leaves",
+    }
+)
+
+
+class Node(NamedTuple):
+    """One name in a directory listing; `oid` is git's name for a blob of its bytes."""
+
+    kind: Literal["file", "link", "dir", "other"]
+    mode: str = ""
+    oid: str = ""
+    size: int = 0
+
+
+Listing = Mapping[bytes, Node]
+
+
+class Tracked(NamedTuple):
+    """One entry of the user's own index."""
+
+    mode: str
+    oid: str
+    sparse: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What git and its settings say about the paths of a work tree.
+
+    `nested` maps the directories that are repositories of their own to their HEAD.
+    `ignored` and `excluded` name paths of the listing, without what the index tracks;
+    `included` those that `gitcp.include` names. `folds`: `core.ignorecase`. `murky`:
+    submodules by the index that are no repositories on disk; no document says what is
+    captured there.
+    """
+
+    index: Mapping[bytes, Tracked] = field(default_factory=dict)
+    nested: Mapping[bytes, str | None] = field(default_factory=dict)
+    ignored: frozenset[bytes] = frozenset()
+    included: frozenset[bytes] = frozenset()
+    excluded: frozenset[bytes] = frozenset()
+    limit: int = 100 << 20
+    folds: bool = False
+    murky: frozenset[bytes] = frozenset()
+
+    def folded(self, path: bytes) -> bytes:
+        """A path as git compares it."""
+        if not self.folds:
+            return path
+        return path.decode("utf-8", "surrogateescape").casefold().encode(
+            "utf-8", "surrogateescape"
+        )  # fmt: skip
+
+    def enclosing(self, path: bytes) -> bytes | None:
+        """The outermost nested repository that a path is or lies in."""
+        for above in (*ancestors(path), path):
+            if above in self.nested:
+                return above
+        return None
+
+
+@dataclass(frozen=True)
+class Captured:
+    """What a checkpoint holds of a work tree, or must hold.
+
+    `empty` must be listed as empty; `bare` may be as well: directories whose whole
+    content is not captured. `virtual` are files that a sparse checkout leaves out.
+    """
+
+    files: Mapping[bytes, tuple[str, str]]
+    gitlinks: Mapping[bytes, str]
+    empty: frozenset[bytes]
+    skipped: Mapping[bytes, str]
+    bare: frozenset[bytes] = frozenset()
+    virtual: frozenset[bytes] = frozenset()
+    murky: frozenset[bytes] = frozenset()
+
+    def lists(self, path: bytes) -> bool:
+        """Whether a path is, or lies in, one that is listed as not captured."""
+        listed = {name for name, why in self.skipped.items() if why != UNSETTLED}
+        return under(path, listed)
+
+
+def ancestors(path: bytes) -> Iterator[bytes]:
+    """The directories that a path lies in, from the top."""
+    for at, byte in enumerate(path):
+        if byte == 0x2F:
+            yield path[:at]
+
+
+def closure(paths: Iterable[bytes]) -> set[bytes]:
+    """All the directories that some paths lie in."""
+    return {above for path in paths for above in ancestors(path)}
+
+
+def below(path: bytes, paths: Iterable[bytes]) -> list[bytes]:
+    """Those of some paths that lie in a directory."""
+    return [other for other in paths if other.startswith(path + b"/")]
+
+
+def under(path: bytes, tops: Collection[bytes]) -> bool:
+    """Whether a path is one of some, or lies in one."""
+    return any(above in tops for above in (*ancestors(path), path))
+
+
+def capture(listing: Listing, facts: Facts) -> Captured:
+    """What a checkpoint of a work tree must hold."""
+    files: dict[bytes, tuple[str, str]] = {}
+    gitlinks: dict[bytes, str] = {}
+    skipped: dict[bytes, str] = {}
+    tracked = {facts.folded(name) for name in facts.index}
+    for path, node in listing.items():
+        if under(path, facts.murky):
+            continue
+        known = facts.folded(path) in tracked
+        inside = facts.enclosing(path)
+        left_out = path in facts.ignored and path not in facts.included and not known
+        if path in facts.excluded or left_out:
+            continue
+        if inside is not None and inside != path and not known:
+            continue
+        if path == RESERVED or path.startswith(RESERVED + b"/"):
+            skipped[RESERVED] = "reserved-name"
+        elif inside == path:
+            head = facts.nested[path]
+            entry = facts.index.get(path)
+            submodule = entry is not None and entry.mode == GITLINK
+            skipped[path] = "submodule" if submodule else "nested-repository"
+            if head is not None and not any(
+                facts.folded(name).startswith(facts.folded(path) + b"/")
+                for name in facts.index
+            ):
+                gitlinks[path] = head
+        elif node.kind == "other":
+            skipped[path] = "special-file"
+        elif node.kind == "file" and node.size > facts.limit:
+            skipped[path] = "too-large"
+        elif node.kind != "dir":
+            files[path] = node.mode, node.oid
+    virtual = _virtual(listing, facts)
+    files.update(virtual)
+    empty, bare = _empty(listing, facts, files.keys() | gitlinks.keys())
+    empty, bare = empty - facts.murky, bare | facts.murky
+    return Captured(
+        files, gitlinks, empty, skipped, bare, frozenset(virtual), facts.murky
+    )
+
+
+def _virtual(listing: Listing, facts: Facts) -> dict[bytes, tuple[str, str]]:
+    """What a sparse checkout leaves out counts as being as the index has it."""
+    found = {}
+    for path, entry in facts.index.items():
+        way = [listing.get(above, Node("dir")).kind for above in ancestors(path)]
+        if (
+            entry.sparse
+            and entry.mode != GITLINK
+            and path not in listing
+            and all(kind == "dir" for kind in way)
+            and path not in facts.excluded
+        ):
+            found[path] = entry.mode, entry.oid
+    return found
+
+
+def _empty(
+    listing: Listing, facts: Facts, held: Collection[bytes]
+) -> tuple[frozenset[bytes], frozenset[bytes]]:
+    """The directories that must, and those that may, be listed as empty."""
+    full = closure(held)
+    parents = closure(listing)
+    empty: set[bytes] = set()
+    bare: set[bytes] = set()
+    for path, node in listing.items():
+        if node.kind != "dir" or path in full or path == RESERVED:
+            continue
+        if path in facts.excluded or path in facts.ignored:
+            if path in facts.included:
+                bare.add(path)
+            continue
+        if facts.enclosing(path) is not None or path.startswith(RESERVED + b"/"):
+            continue
+        (bare if path in parents else empty).add(path)
+    return frozenset(empty), frozenset(bare)
+
+
+def differences(wanted: Captured, stored: Captured) -> list[str]:
+    """How a stored checkpoint differs from what it must hold; empty: it does not."""
+    murky = wanted.murky | stored.murky
+
+    def clear(given: Mapping[bytes, str]) -> dict[bytes, str]:
+        return {path: what for path, what in given.items() if not under(path, murky)}
+
+    files = {p: entry for p, entry in stored.files.items() if not under(p, murky)}
+    found = _compare("file", wanted.files, files)
+    found += _compare("nested HEAD", clear(wanted.gitlinks), clear(stored.gitlinks))
+    found += [f"empty directory missing: {p!r}" for p in wanted.empty - stored.empty]
+    surplus = stored.empty - wanted.empty - wanted.bare
+    found += [f"no empty directory: {p!r}" for p in surplus if not under(p, murky)]
+    reasons = {
+        path: why
+        for path, why in clear(stored.skipped).items()
+        if why not in {UNSETTLED, "purged"}
+    }
+    return found + _compare("not captured", clear(wanted.skipped), reasons)
+
+
+def _compare(
+    what: str, wanted: Mapping[bytes, object], got: Mapping[bytes, object]
+) -> list[str]:
+    return [
+        f"{what} {path!r}: want {wanted.get(path)}, got {got.get(path)}"
+        for path in sorted(wanted.keys() | got.keys())
+        if wanted.get(path) != got.get(path)
+    ]

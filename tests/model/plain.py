@@ -1,0 +1,336 @@
+"""Reads work trees and checkpoints with the directory listing and plain git only."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.model.model import (
+    EXECUTABLE,
+    FILE,
+    GITLINK,
+    LINK,
+    RESERVED,
+    Captured,
+    Facts,
+    Node,
+    Tracked,
+    ancestors,
+)
+
+TRAILERS = ("Checkpoint", "Session", "Branch", "Seq", "Trigger")
+_FORMAT = "%H%x00%P%x00%ce%x00" + "%x00".join(
+    f"%(trailers:key=Gitcp-{name},valueonly,separator=%x2C)" for name in TRAILERS
+)
+
+
+def run(
+    where: Path | bytes, *args: str | bytes | Path, data: bytes = b"", status: int = 0
+) -> bytes:
+    """The output of a git command; fails if it ends with more than `status`."""
+    done = subprocess.run(
+        ["git", *args], cwd=where, input=data, capture_output=True, check=False
+    )
+    if done.returncode > status:
+        raise AssertionError((args, done.returncode, done.stderr))
+    return done.stdout
+
+
+def blob(data: bytes) -> str:
+    """The name that git gives to some bytes."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+# --- the work tree -------------------------------------------------------------------
+
+
+def listing(root: Path) -> dict[bytes, Node]:
+    """Everything below a directory except its own `.git`; nothing is followed."""
+    found: dict[bytes, Node] = {}
+    pending = [b""]
+    top = os.fsencode(root)
+    while pending:
+        prefix = pending.pop()
+        with os.scandir(os.path.join(top, prefix)) as entries:
+            for entry in entries:
+                path = os.path.join(prefix, entry.name)
+                if path == b".git":
+                    continue
+                found[path] = node = _node(entry)
+                if node.kind == "dir":
+                    pending.append(path)
+    return found
+
+
+def _node(entry: os.DirEntry[bytes]) -> Node:
+    if entry.is_symlink():
+        return Node("link", LINK, blob(os.readlink(entry.path)))
+    if entry.is_dir(follow_symlinks=False):
+        return Node("dir")
+    if not entry.is_file(follow_symlinks=False):
+        return Node("other")
+    with open(entry.path, "rb") as file:
+        data = file.read()
+    mode = EXECUTABLE if entry.stat(follow_symlinks=False).st_mode & 0o100 else FILE
+    return Node("file", mode, blob(data), len(data))
+
+
+def stamps(root: Path, paths: Iterable[bytes]) -> dict[bytes, tuple[int, int]]:
+    """Inode and time of some paths."""
+    top = os.fsencode(root)
+    found = {}
+    for path in paths:
+        status = os.lstat(os.path.join(top, path))
+        found[path] = status.st_ino, status.st_mtime_ns
+    return found
+
+
+class Rules:
+    """Matches patterns of `.gitignore` with git, in a repository that has no others."""
+
+    def __init__(self, where: Path) -> None:
+        self.where = where
+        where.mkdir()
+        run(where, "init", "-q", "--template=", ".")
+        self.file = where / ".git" / "patterns"
+
+    def matching(
+        self, patterns: Sequence[str], paths: Iterable[bytes], *, folds: bool
+    ) -> frozenset[bytes]:
+        """Those of some paths that some patterns name, by themselves or from above."""
+        if not patterns:
+            return frozenset()
+        self.file.write_text("".join(f"{pattern}\n" for pattern in patterns))
+        return self._check(paths, folds=folds, file=self.file)
+
+    def ignored(
+        self,
+        files: dict[bytes, bytes],
+        exclude: Path,
+        paths: Iterable[bytes],
+        *,
+        folds: bool,
+    ) -> frozenset[bytes]:
+        """Those of some paths that the `.gitignore` files of another tree exclude."""
+        top = os.fsencode(self.where)
+        made = []
+        for path, data in files.items():
+            place = os.path.join(top, path)
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            with open(place, "wb") as file:
+                file.write(data)
+            made.append(place)
+        try:
+            return self._check(paths, folds=folds, file=exclude)
+        finally:
+            for place in made:
+                os.unlink(place)
+
+    def _check(
+        self, paths: Iterable[bytes], *, folds: bool, file: Path
+    ) -> frozenset[bytes]:
+        settings = ("-c", f"core.excludesFile={file}", "-c", f"core.ignoreCase={folds}")
+        done = run(
+            self.where, *settings, "check-ignore", "--no-index", "-z", "--stdin",
+            data=b"".join(path + b"\0" for path in paths), status=1,
+        )  # fmt: skip
+        return frozenset(done.split(b"\0")[:-1])
+
+
+def setting(config: Iterable[str], name: str) -> list[str]:
+    """The values of a setting in the lines of `git config --list`."""
+    head = f"{name.lower()}="
+    return [line[len(head) :] for line in config if line.lower().startswith(head)]
+
+
+def facts(
+    root: Path, found: dict[bytes, Node], rules: Rules, limit: int, more: Sequence[str]
+) -> Facts:
+    """What git says about a work tree; `more`: patterns of `--include`, for once."""
+    raw = run(root, "ls-files", "-z", "-s", "-v")
+    index = {}
+    for row in raw.split(b"\0")[:-1]:
+        head, _, path = row.partition(b"\t")
+        flag, mode, oid, _stage = head.decode().split(" ")
+        index[path] = Tracked(mode, oid, flag in "Ss")
+    config = run(root, "config", "--list", "-z").decode().split("\0")
+    config = [line.replace("\n", "=", 1) for line in config]
+    folds = setting(config, "core.ignorecase")[-1:] == ["true"]
+    nested: dict[bytes, str | None] = {}
+    for path in found:
+        if path.endswith(b"/.git") and _is_repository(root, path):
+            nested[path[:-5]] = _head(root, path[:-5])
+    outer = [p for p in nested if not any(p.startswith(q + b"/") for q in nested)]
+    murky = {
+        path
+        for path, entry in index.items()
+        if entry.mode == GITLINK and path not in nested
+    }
+    closed = {*outer, *murky, RESERVED}
+    asked = [p for p in found if not any(above in closed for above in ancestors(p))]
+    ignored = run(
+        root, "check-ignore", "-z", "--stdin",
+        data=b"".join(path + b"\0" for path in asked), status=1,
+    ) if asked else b""  # fmt: skip
+    include = [*setting(config, "gitcp.include"), *more]
+    exclude = setting(config, "gitcp.exclude")
+    sizes = setting(config, "gitcp.maxfilesize")
+    return Facts(
+        index,
+        {path: nested[path] for path in outer},
+        frozenset(ignored.split(b"\0")[:-1]),
+        rules.matching(include, asked, folds=folds),
+        rules.matching(exclude, [*found, *index], folds=folds),
+        int(sizes[-1]) if sizes else limit,
+        folds,
+        frozenset(murky),
+    )
+
+
+def _is_repository(root: Path, git_dir: bytes) -> bool:
+    where = os.path.join(os.fsencode(root), git_dir)
+    return os.path.isfile(where) or os.path.lexists(os.path.join(where, b"HEAD"))
+
+
+def _head(root: Path, path: bytes) -> str | None:
+    where = os.path.join(os.fsencode(root), path)
+    head = run(where, "rev-parse", "-q", "--verify", "HEAD", status=128)
+    return head.decode().strip() or None
+
+
+# --- the git directory ---------------------------------------------------------------
+
+
+def users_state(git_dir: Path) -> dict[str, bytes]:
+    """Everything in the git directory that is the user's, byte for byte."""
+    found = {}
+    for where, directories, files in os.walk(git_dir):
+        inside = os.path.relpath(where, git_dir)
+        if inside == ".":
+            directories[:] = [n for n in directories if n not in {"objects", "gitcp"}]
+        if inside == "refs" or os.path.dirname(inside) == "worktrees":
+            directories[:] = [name for name in directories if name != "gitcp"]
+        for name in files:
+            path = os.path.join(where, name)
+            with open(path, "rb") as file:
+                data = file.read()
+            if (inside, name) == (".", "packed-refs"):
+                data = b"".join(
+                    line
+                    for line in data.splitlines(keepends=True)
+                    if b" refs/gitcp/" not in line and not line.startswith(b"#")
+                )
+            if data or name != "packed-refs":
+                found[os.path.join(inside, name)] = data
+    return found
+
+
+# --- checkpoints ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A checkpoint as plain git reads it."""
+
+    commit: str
+    parent: str
+    id: str
+    session: str
+    branch: str
+    seq: int
+    trigger: str
+    captured: Captured
+    document: dict[str, Any]
+    talk: dict[str, bytes]
+    decisions: tuple[str, ...]
+
+
+def tips(root: Path, prefix: str = "refs/gitcp/s") -> dict[str, str]:
+    """The refs of gitcp's branches, with their commits."""
+    rows = run(root, "for-each-ref", "--format=%(objectname) %(refname)", prefix)
+    return {
+        name: commit
+        for commit, name in (row.split(" ") for row in rows.decode().splitlines())
+    }
+
+
+def line(root: Path, tip: str, *without: str) -> list[list[str]]:
+    """The commits of a line of checkpoints, oldest first, with their trailers."""
+    args = ["log", "--first-parent", "--reverse", f"--format={_FORMAT}", tip]
+    rows = run(root, *args, *(f"^{commit}" for commit in without)).decode()
+    found = [row.split("\0") for row in rows.splitlines() if row]
+    return [row for row in found if row[2] == "gitcp@localhost" and row[3]]
+
+
+def read(root: Path, row: Sequence[str]) -> Stored:
+    """One checkpoint."""
+    commit, parent, _, id_, session, branch, seq, trigger = row
+    files: dict[bytes, tuple[str, str]] = {}
+    gitlinks: dict[bytes, str] = {}
+    own: dict[bytes, str] = {}
+    for entry in run(root, "ls-tree", "-r", "-z", commit).split(b"\0")[:-1]:
+        head, _, path = entry.partition(b"\t")
+        mode, _type, oid = head.decode().split(" ")
+        if path.startswith(RESERVED + b"/"):
+            own[path] = oid
+        elif mode == GITLINK:
+            gitlinks[path] = oid
+        else:
+            files[path] = mode, oid
+    contents = dict(zip(own, blobs(root, list(own.values())), strict=True))
+    empty = contents.get(b".gitcp/empty-dirs.txt", b"").split(b"\0")[:-1]
+    skipped = {}
+    for text in contents.get(b".gitcp/skipped.jsonl", b"").splitlines():
+        item = json.loads(text)
+        path = item["path"].encode("utf-8", "surrogateescape")
+        if "path_b64" in item:
+            path = base64.b64decode(item["path_b64"])
+        skipped[path] = item["reason"]
+    talk, decisions = _logs(contents)
+    return Stored(
+        commit, parent, id_, session, branch, int(seq), trigger,
+        Captured(files, gitlinks, frozenset(empty), skipped),
+        json.loads(contents[b".gitcp/checkpoint.json"]), talk, decisions,
+    )  # fmt: skip
+
+
+def _logs(contents: dict[bytes, bytes]) -> tuple[dict[str, bytes], tuple[str, ...]]:
+    talk: dict[str, bytes] = {}
+    decisions: list[str] = []
+    for path in sorted(contents):
+        parts = path.split(b"/")
+        if parts[1] != b"log" or parts[-1] == b"meta.json":
+            continue
+        if parts[2] == b"conversation":
+            source = parts[3].decode()
+            talk[source] = talk.get(source, b"") + contents[path]
+        if parts[2] == b"decisions":
+            decisions += [json.loads(x)["text"] for x in contents[path].splitlines()]
+    return talk, tuple(decisions)
+
+
+def blobs(root: Path, oids: Sequence[str]) -> list[bytes]:
+    """The bytes of some objects."""
+    if not oids:
+        return []
+    raw = run(
+        root, "cat-file", "--batch", data="".join(f"{o}\n" for o in oids).encode()
+    )
+    found = []
+    at = 0
+    for oid in oids:
+        end = raw.index(b"\n", at)
+        head = raw[at:end].split(b" ")
+        assert head[0].decode() == oid, raw[at:end]
+        assert len(head) == 3, raw[at:end]
+        size = int(head[2])
+        found.append(raw[end + 1 : end + 1 + size])
+        at = end + 2 + size
+    return found

@@ -1,0 +1,42 @@
+"""gitcp on real repositories, at random, against the model."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+import pytest
+
+from tests.model import places, run
+from tests.model.steps import Step
+
+SEED = int(os.environ.get("GITCP_MODEL_SEED", secrets.randbelow(10**9)))
+PLACE = os.environ.get("GITCP_MODEL_PLACE", "here")
+# How often to run a failure again to make it shorter.
+TRIES = int(os.environ.get("GITCP_MODEL_TRIES", "60"))
+SCRIPT = os.environ.get("GITCP_MODEL_SCRIPT")
+
+
+def must_agree(result: run.Failed | int, seed: int, place: str) -> None:
+    """Fails with the steps, made fewer."""
+    if isinstance(result, run.Failed):
+        result = run.shorter(places.PLACES[place], result, TRIES)
+        pytest.fail(run.report(result, seed, place), pytrace=False)
+
+
+@pytest.mark.skipif(SCRIPT is not None, reason="a script is run instead")
+@pytest.mark.parametrize("part", range(3))
+def test_gitcp_does_what_the_model_says(part):
+    seed = SEED + part
+    print(f"GITCP_MODEL_SEED={seed} GITCP_MODEL_PLACE={PLACE}")
+    must_agree(run.play(places.PLACES[PLACE], seed, 100), seed, PLACE)
+
+
+@pytest.mark.skipif(SCRIPT is None, reason="set GITCP_MODEL_SCRIPT to a file of steps")
+def test_a_script_of_steps_does_what_the_model_says():
+    assert SCRIPT is not None
+    steps = [Step.parse(line) for line in Path(SCRIPT).read_text().splitlines()]
+    result = run.replay(places.PLACES[PLACE], steps)
+    if isinstance(result, run.Failed):
+        pytest.fail(run.report(result, None, PLACE), pytrace=False)
