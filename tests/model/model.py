@@ -53,7 +53,8 @@ class Facts:
     `ignored` and `excluded` name paths of the listing, without what the index tracks;
     `included` those that `gitcp.include` names. `folds`: `core.ignorecase`. `murky`:
     submodules by the index that are no repositories on disk; no document says what is
-    captured there.
+    captured there. `vague`: empty directories that the rules exclude and in which the
+    index has files.
     """
 
     index: Mapping[bytes, Tracked] = field(default_factory=dict)
@@ -64,6 +65,7 @@ class Facts:
     limit: int = 100 << 20
     folds: bool = False
     murky: frozenset[bytes] = frozenset()
+    vague: frozenset[bytes] = frozenset()
 
     def folded(self, path: bytes) -> bytes:
         """A path as git compares it."""
@@ -201,7 +203,7 @@ def _empty(
             continue
         if facts.enclosing(path) is not None or path.startswith(RESERVED + b"/"):
             continue
-        (bare if path in parents else empty).add(path)
+        (bare if path in parents or path in facts.vague else empty).add(path)
     return frozenset(empty), frozenset(bare)
 
 

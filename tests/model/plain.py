@@ -23,6 +23,8 @@ from tests.model.model import (
     Node,
     Tracked,
     ancestors,
+    below,
+    closure,
 )
 
 TRAILERS = ("Checkpoint", "Session", "Branch", "Seq", "Trigger")
@@ -179,6 +181,11 @@ def facts(
         root, "check-ignore", "-z", "--stdin",
         data=b"".join(path + b"\0" for path in asked), status=1,
     ) if asked else b""  # fmt: skip
+    gone = [p for p in closure(index) if p in found and not below(p, found)]
+    vague = run(
+        root, "check-ignore", "--no-index", "-z", "--stdin",
+        data=b"".join(path + b"\0" for path in gone), status=1,
+    ) if gone else b""  # fmt: skip
     include = [*setting(config, "gitcp.include"), *more]
     exclude = setting(config, "gitcp.exclude")
     sizes = setting(config, "gitcp.maxfilesize")
@@ -191,6 +198,7 @@ def facts(
         int(sizes[-1]) if sizes else limit,
         folds,
         frozenset(murky),
+        frozenset(vague.split(b"\0")[:-1]),
     )
 
 
