@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 
-from tests.model import plain
+from tests.model import edits, plain
 from tests.model.commands import record, same_words, untouched, words
-from tests.model.model import Facts, Node, differences
+from tests.model.model import OPEN, Facts, Node, differences
 from tests.model.outcome import Outcome, disk_differences, lost, restored
 from tests.model.plain import Stored
 from tests.model.world import Line, Seen, Tree, Undo, World, check, name
@@ -31,6 +31,8 @@ def restore(
         for one in paths
         for path in target.captured.files
     ):
+        return
+    if "through-links" in OPEN and any(edits.through_link(tree, p) for p in paths):
         return
     args: list[str | bytes] = ["restore", target.id, *paths]
     args += [f"--{how}"] if how != "whole" else []
@@ -93,6 +95,10 @@ def switch(world: World, tree: Tree, *, line: Line, files: bool) -> None:
     tree.undo = None
 
 
+# A name that no pattern has.
+INSIDE = b"/\x01inside"
+
+
 def outcome_of(
     world: World,
     tree: Tree,
@@ -107,19 +113,22 @@ def outcome_of(
         path: entry for path, entry in target.captured.files.items()
         if path.rpartition(b"/")[2] == b".gitignore" and entry[0] != "120000"
     }  # fmt: skip
+    dirs = before.captured.empty | before.captured.bare
     texts = plain.blobs(tree.root, [oid for _, oid in files.values()])
     spared = world.rules.ignored(
         dict(zip(files, texts, strict=True)),
         tree.repo.git_dir / "info" / "exclude",
-        going,
+        {*going, *(path + INSIDE for path in dirs)},
         folds=before.facts.folds,
     )
+    excluded_dirs = {path for path in dirs if path + INSIDE in spared}
     outcome = restored(
         before.listing, before.facts, target.captured,
         spared=spared - before.facts.included, created=created, only=paths or None,
     )  # fmt: skip
     # Tracked by now, and ignored by the older rules: no document says.
     outcome.open |= {path for path in spared if path in before.facts.index}
+    outcome.open |= {p for p in dirs if p in excluded_dirs or target.captured.lists(p)}
     return outcome
 
 
@@ -163,11 +172,39 @@ def go_back(
         found = lost(before.listing, after.listing, before.captured)
         check(not found, "; ".join(found))
         found = disk_differences(outcome, after.listing)
-        check(not found, f"restored {target.id}: " + "; ".join(found))
+        told = explain(before, target, outcome, after)
+        check(not found, f"restored {target.id}: " + "; ".join(found) + told)
     else:
         untouched(world, tree, before)
     check(status == 0 or bool(outcome.doubtful | outcome.open), f"in part: {document}")
     finish(world, tree, before, after, target, made, saved, replaced, how, paths, line)
+
+
+def explain(before: Seen, target: Stored, outcome: Outcome, after: Seen) -> str:
+    """What is known of the paths that are not as they must be."""
+    rows = []
+    for path in sorted(outcome.after.keys() | after.listing.keys()):
+        want, got = outcome.after.get(path), after.listing.get(path)
+        if (want and want[:3]) == (got and got[:3]) or outcome.exempt(path):
+            continue
+        facts = before.facts
+        marks = [
+            word
+            for word, true in (
+                ("tracked", path in facts.index),
+                ("ignored", path in facts.ignored),
+                ("excluded", path in facts.excluded),
+                ("captured", path in before.captured.files),
+                ("empty", path in before.captured.empty),
+                ("bare", path in before.captured.bare),
+                ("in the target", path in target.captured.files),
+                ("empty in the target", path in target.captured.empty),
+                ("listed by the target", target.captured.lists(path)),
+            )
+            if true
+        ]
+        rows.append(f"\n  {path!r} was {before.listing.get(path)}, {', '.join(marks)}")
+    return "".join(rows)
 
 
 def finish(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import Any
 
 from tests.model import plain
 from tests.model.model import (
@@ -124,21 +123,3 @@ def scan_state(tree: Tree) -> str:
 def record(world: World, tree: Tree, sel: str) -> Stored | None:
     """The checkpoint with a tag, if this repository has it still."""
     return tree.repo.records.get(world.tags.get(sel, ""))
-
-
-# --- keeping house -------------------------------------------------------------------
-
-
-def quiet(world: World, tree: Tree, *, args: list[str], may: list[int]) -> Any:
-    """A command that changes neither files nor checkpoints."""
-    before = world.look(tree)
-    result = world.call(tree, *args, may=may)[1]
-    untouched(world, tree, before)
-    world.unchanged(tree.repo)
-    return result
-
-
-def decide(world: World, tree: Tree, *, number: int) -> None:
-    """`gitcp decide`: waits for the next save."""
-    quiet(world, tree, args=["decide", f"p{number}", "--why", "because"], may=[0])
-    tree.pending.append(f"p{number}")

@@ -131,8 +131,12 @@ def rename(world: World, tree: Tree, path: bytes, to: bytes, back: bool) -> None
         os.rename(new, old + b".swap")
     elif not respelled(tree, path, to):
         clear(tree, to)
-    if os.path.lexists(old):
-        os.rename(old, new)
+    try:
+        if os.path.lexists(old):
+            os.rename(old, new)
+    except OSError as error:
+        # As with a directory of the lower layer of an overlay.
+        world.note(tree, "#", str(error))
     if os.path.lexists(old + b".swap"):
         os.rename(old + b".swap", old)
 

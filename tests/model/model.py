@@ -21,6 +21,8 @@ OPEN = frozenset(
         "unlisted-deleted",
         # An undo leaves what the restore brought and the rules now ignore.
         "undo-leaves",
+        # A path on the command line is resolved through links.
+        "through-links",
     }
 )
 
@@ -150,10 +152,7 @@ def capture(listing: Listing, facts: Facts) -> Captured:
             entry = facts.index.get(path)
             submodule = entry is not None and entry.mode == GITLINK
             skipped[path] = "submodule" if submodule else "nested-repository"
-            if head is not None and not any(
-                facts.folded(name).startswith(facts.folded(path) + b"/")
-                for name in facts.index
-            ):
+            if head is not None:
                 gitlinks[path] = head
         elif node.kind == "other":
             skipped[path] = "special-file"
@@ -161,6 +160,9 @@ def capture(listing: Listing, facts: Facts) -> Captured:
             skipped[path] = "too-large"
         elif node.kind != "dir":
             files[path] = node.mode, node.oid
+    # A tree holds files at a path, or the HEAD of a repository.
+    full = closure(files)
+    gitlinks = {path: head for path, head in gitlinks.items() if path not in full}
     virtual = _virtual(listing, facts)
     files.update(virtual)
     empty, bare = _empty(listing, facts, files.keys() | gitlinks.keys())
@@ -225,7 +227,17 @@ def differences(wanted: Captured, stored: Captured) -> list[str]:
         for path, why in clear(stored.skipped).items()
         if why not in {UNSETTLED, "purged"}
     }
-    return found + _compare("not captured", clear(wanted.skipped), reasons)
+    return found + _compare(
+        "not captured", alike(clear(wanted.skipped)), alike(reasons)
+    )
+
+
+def alike(skipped: Mapping[bytes, str]) -> dict[bytes, str]:
+    """Reasons without the difference between a submodule and another repository."""
+    return {
+        path: "nested-repository" if why in NESTED else why
+        for path, why in skipped.items()
+    }
 
 
 def _compare(

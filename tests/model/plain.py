@@ -23,7 +23,6 @@ from tests.model.model import (
     Node,
     Tracked,
     ancestors,
-    below,
     closure,
 )
 
@@ -181,24 +180,27 @@ def facts(
         root, "check-ignore", "-z", "--stdin",
         data=b"".join(path + b"\0" for path in asked), status=1,
     ) if asked else b""  # fmt: skip
-    gone = [p for p in closure(index) if p in found and not below(p, found)]
-    vague = run(
+    # git calls nothing ignored in which its index has files, even where it is a file.
+    upper = [p for p in closure(index) if p in found]
+    hidden = run(
         root, "check-ignore", "--no-index", "-z", "--stdin",
-        data=b"".join(path + b"\0" for path in gone), status=1,
-    ) if gone else b""  # fmt: skip
+        data=b"".join(path + b"\0" for path in upper), status=1,
+    ) if upper else b""  # fmt: skip
+    vague = frozenset(hidden.split(b"\0")[:-1])
     include = [*setting(config, "gitcp.include"), *more]
     exclude = setting(config, "gitcp.exclude")
     sizes = setting(config, "gitcp.maxfilesize")
     return Facts(
         index,
         {path: nested[path] for path in outer},
-        frozenset(ignored.split(b"\0")[:-1]),
+        frozenset(ignored.split(b"\0")[:-1])
+        | {path for path in vague if found[path].kind != "dir"},
         rules.matching(include, asked, folds=folds),
         rules.matching(exclude, [*found, *index], folds=folds),
         int(sizes[-1]) if sizes else limit,
         folds,
         frozenset(murky),
-        frozenset(vague.split(b"\0")[:-1]),
+        vague,
     )
 
 

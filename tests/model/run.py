@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 from tests.model import places
 from tests.model.steps import Step, carry_out, choose
-from tests.model.world import LIMIT, World
+from tests.model.world import LIMIT, DifferenceError, World
 from tests.support.gitrepo import git, make_repo
 
 
@@ -72,11 +73,35 @@ def _run(
                 world.everything()
                 outside = (base / "outside").read_bytes()
                 assert outside == b"outside\n", "written outside of the work tree"
-            except AssertionError as error:
-                return Failed(done, f"{type(error).__name__}: {error}", world.script)
+            except Exception as error:  # noqa: BLE001  whatever it is, it is shown
+                what = f"{type(error).__name__}: {error}"
+                if not isinstance(error, DifferenceError):
+                    what += "\n" + traceback.format_exc()
+                return Failed(done, what, world.script)
         return len(done)
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+def soak(
+    name: str, steps: int, seed: int, tell: Callable[[str], object]
+) -> tuple[int, list[tuple[int, Failed]]]:
+    """Runs of at most 200 steps, with one seed after the other, whatever fails.
+
+    Returns how many steps went without a difference, and what failed.
+    """
+    done = 0
+    failures: list[tuple[int, Failed]] = []
+    while done < steps and len(failures) < 10:
+        result = play(places.PLACES[name], seed, min(200, steps - done))
+        if isinstance(result, Failed):
+            failures.append((seed, result))
+            tell(report(result, seed, name))
+        else:
+            done += result
+            tell(f"{name} seed {seed}: {done} steps without a difference")
+        seed += 1
+    return done, failures
 
 
 def shorter(place: places.Place, failed: Failed, tries: int) -> Failed:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tests.model import back, commands, edits, plain
-from tests.model.world import Tree, World
+from tests.model import back, commands, edits, house, plain
+from tests.model.world import LIMIT, Tree, World
 
 Make = Callable[[Random, World, Tree], dict[str, Any] | None]
 
@@ -18,6 +18,43 @@ NAMES = [b"a", b"b", b"A", b"d/a", b"d/b", b"d/e/a", b"D/a", b"e", b"e/a", b"sp 
 DIRECTORIES = [b"d", b"d/e", b"e", b"f/g", b"a", b"build", b"o.ign"]
 TARGETS = [b"a", b"d", b"nowhere", b"../outside", b".", b"d/a"]
 RULE_FILES = [b".gitignore", b".gitignore", b"d/.gitignore", b"info/exclude"]
+SETTINGS: list[tuple[str, list[str | None]]] = [
+    ("gitcp.include", ["*.ign", "/build/o", None, None]),
+    ("gitcp.exclude", ["/sp*", "b", None, None]),
+    ("gitcp.maxFileSize", [str(LIMIT), "5000"]),
+    ("core.fileMode", ["true"]),
+    ("core.autocrlf", ["true", None]),
+]
+COMMIT = [["add", "-A"], ["commit", "-q", "-m", "step"]]
+GIT: list[list[list[str]]] = [
+    COMMIT, COMMIT, COMMIT,
+    [["add", "-A"]],
+    [["add", "-f", "x.ign", "keep.ign"]],
+    [["rm", "-q", "-r", "--cached", "--ignore-unmatch", "a", "d"]],
+    [["checkout", "-q", "-B", "back", "HEAD~1"]],
+    [["checkout", "-q", "-f", "-B", "back2", "HEAD~1"]],
+    [["checkout", "-q", "-f", "--", "."]],
+    [["reset", "-q", "--hard"]],
+    [["clean", "-q", "-f", "-d"]],
+    [["stash", "push", "-q", "-u"]],
+    [["stash", "pop", "-q"]],
+    [["stash", "push", "-q", "-u"], ["checkout", "-q", "-B", "here", "side"],
+     ["stash", "pop", "-q"]],
+    [*COMMIT, ["merge", "-q", "--no-edit", "main"]],
+    [["merge", "-q", "--no-edit", "side"]],
+    [["merge", "--abort"]],
+    [*COMMIT, ["rebase", "-q", "main"]],
+    [["rebase", "--abort"]],
+    [["gc", "-q", "--prune=now"]],
+    [["repack", "-a", "-d", "-q"]],
+    [["pack-refs", "--all", "--prune"]],
+    [["sparse-checkout", "set", "--cone", "d"]],
+    [["sparse-checkout", "set", "--no-cone", "/a", "/d/a"]],
+    [["sparse-checkout", "disable"]],
+    [["sparse-checkout", "disable"]],
+    [["update-index", "--refresh"]],
+    [["reflog", "expire", "--expire=now", "--all"]],
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -130,6 +167,20 @@ def saving(rng: Random, world: World, tree: Tree) -> dict[str, Any]:
     return {key: value for key, value in some.items() if value}
 
 
+def held_path(rng: Random, world: World, tree: Tree) -> dict[str, Any] | None:
+    """A path that some checkpoint holds."""
+    some = some_paths(rng, world, tree)
+    if some is None or some["paths"][0].endswith(b".gitignore"):
+        return None
+    return {"path": some["paths"][0]}
+
+
+def settings(rng: Random, world: World, tree: Tree) -> dict[str, Any]:
+    """A setting of gitcp's that decides what is captured."""
+    key, values = rng.choice(SETTINGS)
+    return {"key": key, "value": rng.choice(values)}
+
+
 # How often, how it is chosen, and what does it.
 OPS: dict[str, tuple[int, Make, Callable[..., Any]]] = {
     "write": (12, fixed(path=NAMES, what=list(edits.CONTENTS), x=[False, False, True]),
@@ -157,7 +208,20 @@ OPS: dict[str, tuple[int, Make, Callable[..., Any]]] = {
     "rollback": (2, fixed(), back.rollback),
     "fork": (2, picked(stay=[False, False, True]), back.fork),
     "switch": (2, any_line, back.switch),
-    "decide": (1, lambda rng, world, tree: {"number": world.step}, commands.decide),
+    "decide": (1, lambda rng, world, tree: {"number": world.step}, house.decide),
+    "git": (14, lambda rng, world, tree: {"commands": rng.choice(GIT)}, edits.git),
+    "configure": (1, settings, edits.configure),
+    "nested": (2, fixed(path=[b"nest", b"d", b"d/e", b"n.ign"], commit=[True, False]),
+               edits.nested),
+    "unnest": (1, fixed(path=[b"nest", b"d", b"d/e", b"n.ign"]), edits.unnest),
+    "submodule": (1, fixed(path=["sub", "d/sub"]), edits.submodule),
+    "prune": (1, fixed(keep=[1, 3, 10], dry=[False, False, True]), house.prune),
+    "purge": (1, held_path, house.purge),
+    "gc": (1, fixed(), house.collect),
+    "verify": (1, fixed(), house.verify),
+    "run": (2, fixed(fails=[False, True], back=[False, True]), house.run),
+    "agent": (5, fixed(agent=list(house.IDS), event=["UserPromptSubmit", "Stop"]),
+              house.agent),
 }  # fmt: skip
 
 

@@ -13,8 +13,10 @@ from tests.model.steps import Step
 
 SEED = int(os.environ.get("GITCP_MODEL_SEED", secrets.randbelow(10**9)))
 PLACE = os.environ.get("GITCP_MODEL_PLACE", "here")
+STEPS = int(os.environ.get("GITCP_MODEL_STEPS", "1000"))
 # How often to run a failure again to make it shorter.
 TRIES = int(os.environ.get("GITCP_MODEL_TRIES", "60"))
+LOG = os.environ.get("GITCP_MODEL_LOG")
 SCRIPT = os.environ.get("GITCP_MODEL_SCRIPT")
 
 
@@ -33,10 +35,32 @@ def test_gitcp_does_what_the_model_says(part):
     must_agree(run.play(places.PLACES[PLACE], seed, 100), seed, PLACE)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("place", list(places.PLACES))
+def test_a_thousand_steps_on_each_disk(place):
+    reason = places.missing(place)
+    if reason is not None:
+        pytest.skip(reason)
+    print(f"GITCP_MODEL_SEED={SEED}")
+    done, failures = run.soak(place, STEPS, SEED, tell)
+    assert not failures, [seed for seed, _ in failures]
+    assert done >= STEPS
+
+
+def tell(text: str) -> None:
+    """Says at once how far it is, also into the file GITCP_MODEL_LOG."""
+    print(text, flush=True)
+    if LOG is not None:
+        with open(LOG, "a") as file:
+            file.write(f"{text}\n")
+
+
 @pytest.mark.skipif(SCRIPT is None, reason="set GITCP_MODEL_SCRIPT to a file of steps")
 def test_a_script_of_steps_does_what_the_model_says():
     assert SCRIPT is not None
     steps = [Step.parse(line) for line in Path(SCRIPT).read_text().splitlines()]
     result = run.replay(places.PLACES[PLACE], steps)
     if isinstance(result, run.Failed):
+        result = run.shorter(places.PLACES[PLACE], result, TRIES)
         pytest.fail(run.report(result, None, PLACE), pytrace=False)

@@ -14,7 +14,7 @@ from typing import Any
 from tests.model import plain
 from tests.model.model import Captured, Facts, Node, capture, differences
 from tests.model.plain import Stored
-from tests.support.gitrepo import git
+from tests.support.gitrepo import git, run_gitcp
 from tests.support.inprocess import invoke
 
 LIMIT = 64 << 10
@@ -174,6 +174,7 @@ class World:
         data: bytes | None = None,
         may: Collection[int] = (0,),
         json_: bool = True,
+        process: bool = False,
     ) -> tuple[int, Any]:
         """Runs gitcp; the user's part of the git directory must stay as it is."""
         self.note(tree, "gitcp", *args)
@@ -181,7 +182,8 @@ class World:
             self.script[-1] += f"  # stdin: {data[:2000]!r}"
         before = plain.users_state(tree.repo.git_dir)
         given = [args[0], *(["--json"] if json_ else []), *args[1:]]
-        done = invoke(tree.root, *given, input=data, env=self.env)
+        start = run_gitcp if process else invoke
+        done = start(tree.root, *given, input=data, env=self.env)
         after = plain.users_state(tree.repo.git_dir)
         touched = [
             path
@@ -197,6 +199,20 @@ class World:
         if done.returncode == 0 and json_:
             document = json.loads(done.stdout)
         return done.returncode, document or done.stderr.decode(errors="replace")
+
+    def resync(self, repo: Repo) -> set[str]:
+        """Reads all branches again after commits were rewritten; returns what is gone.
+
+        The records stay as they are: what is still there must be as they say.
+        """
+        repo.tips = plain.tips(repo.top)
+        rows = [row for tip in repo.tips.values() for row in plain.line(repo.top, tip)]
+        gone = repo.records.keys() - {row[3] for row in rows}
+        for id_ in gone:
+            del repo.records[id_]
+        for line, ids in repo.lines.items():
+            repo.lines[line] = [id_ for id_ in ids if id_ in repo.records]
+        return gone
 
     # --- in the end ---------------------------------------------------------------
 
