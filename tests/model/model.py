@@ -23,6 +23,8 @@ OPEN = frozenset(
         "undo-leaves",
         # A path on the command line is resolved through links.
         "through-links",
+        # A submodule that the index has, at a path that the rules exclude, is not listed.
+        "ignored-submodule",
     }
 )
 
@@ -56,7 +58,8 @@ class Facts:
     `included` those that `gitcp.include` names. `folds`: `core.ignorecase`. `murky`:
     submodules by the index that are no repositories on disk; no document says what is
     captured there. `vague`: empty directories that the rules exclude and in which the
-    index has files.
+    index has files. `ruled_out`: nested repositories that the rules exclude, tracked or
+    not.
     """
 
     index: Mapping[bytes, Tracked] = field(default_factory=dict)
@@ -68,6 +71,7 @@ class Facts:
     folds: bool = False
     murky: frozenset[bytes] = frozenset()
     vague: frozenset[bytes] = frozenset()
+    ruled_out: frozenset[bytes] = frozenset()
 
     def folded(self, path: bytes) -> bytes:
         """A path as git compares it."""
@@ -135,6 +139,7 @@ def capture(listing: Listing, facts: Facts) -> Captured:
     gitlinks: dict[bytes, str] = {}
     skipped: dict[bytes, str] = {}
     tracked = {facts.folded(name) for name in facts.index}
+    murky = set(facts.murky)
     for path, node in listing.items():
         if under(path, facts.murky):
             continue
@@ -147,6 +152,8 @@ def capture(listing: Listing, facts: Facts) -> Captured:
             continue
         if path == RESERVED or path.startswith(RESERVED + b"/"):
             skipped[RESERVED] = "reserved-name"
+        elif inside == path and path in facts.ruled_out and "ignored-submodule" in OPEN:
+            murky.add(path)
         elif inside == path:
             head = facts.nested[path]
             entry = facts.index.get(path)
@@ -166,10 +173,9 @@ def capture(listing: Listing, facts: Facts) -> Captured:
     virtual = _virtual(listing, facts)
     files.update(virtual)
     empty, bare = _empty(listing, facts, files.keys() | gitlinks.keys())
-    empty, bare = empty - facts.murky, bare | facts.murky
-    return Captured(
-        files, gitlinks, empty, skipped, bare, frozenset(virtual), facts.murky
-    )
+    unsure = frozenset(murky)
+    empty, bare = empty - unsure, bare | unsure
+    return Captured(files, gitlinks, empty, skipped, bare, frozenset(virtual), unsure)
 
 
 def _virtual(listing: Listing, facts: Facts) -> dict[bytes, tuple[str, str]]:

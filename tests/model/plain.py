@@ -181,7 +181,7 @@ def facts(
         data=b"".join(path + b"\0" for path in asked), status=1,
     ) if asked else b""  # fmt: skip
     # git calls nothing ignored in which its index has files, even where it is a file.
-    upper = [p for p in closure(index) if p in found]
+    upper = [*(p for p in closure(index) if p in found), *outer]
     hidden = run(
         root, "check-ignore", "--no-index", "-z", "--stdin",
         data=b"".join(path + b"\0" for path in upper), status=1,
@@ -201,6 +201,7 @@ def facts(
         folds,
         frozenset(murky),
         vague,
+        vague & set(outer),
     )
 
 
