@@ -228,21 +228,17 @@ def differences(wanted: Captured, stored: Captured) -> list[str]:
     found += [f"empty directory missing: {p!r}" for p in wanted.empty - stored.empty]
     surplus = stored.empty - wanted.empty - wanted.bare
     found += [f"no empty directory: {p!r}" for p in surplus if not under(p, murky)]
-    reasons = {
-        path: why
-        for path, why in clear(stored.skipped).items()
-        if why not in {UNSETTLED, "purged"}
-    }
     return found + _compare(
-        "not captured", alike(clear(wanted.skipped)), alike(reasons)
+        "not captured", alike(clear(wanted.skipped)), alike(clear(stored.skipped))
     )
 
 
 def alike(skipped: Mapping[bytes, str]) -> dict[bytes, str]:
-    """Reasons without the difference between a submodule and another repository."""
+    """Reasons without those that come later, and one for all nested repositories."""
     return {
         path: "nested-repository" if why in NESTED else why
         for path, why in skipped.items()
+        if why not in {UNSETTLED, "purged"}
     }
 
 
