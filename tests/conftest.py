@@ -70,7 +70,8 @@ def sealed(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    # Not /dev/null: as root, `git config --global` would replace the device by a file.
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(base / "gitconfig"))
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     # Each process that pushes would take two seconds to load it.
     monkeypatch.setenv("GITCP_SECRETS_LIBRARY", "false")

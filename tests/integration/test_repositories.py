@@ -450,7 +450,7 @@ Make = Callable[[Path, Path], Path]
 @pytest.mark.parametrize(
     ("make", "status", "says"),
     [
-        (bare, 17, "bare"),
+        (lambda repo, path: bare(repo, path) / "refs", 17, "bare"),
         (lambda repo, _: repo / ".git", 10, "inside the git directory"),
         (sha256, 17, "sha256"),
         (
@@ -484,7 +484,7 @@ Make = Callable[[Path, Path], Path]
         (lambda repo, _: repo / "nowhere", 10, "not a directory"),
     ],
     ids=[
-        "bare",
+        "inside-a-bare-one",
         "git-directory",
         "sha256",
         "reftable",
@@ -508,6 +508,15 @@ def test_row37_refused_before_anything_is_written(repo, tmp_path, make, status, 
         said = refused(tmp_path, "-C", str(where), *command, exit=status)
         assert says in said
     assert (tree_bytes(tmp_path), tree_bytes(repo / ".git")) == before
+
+
+def test_a_bare_repository_has_no_files_to_work_on(repo, tmp_path):
+    where = bare(repo, tmp_path)
+    before = tree_bytes(where)
+    for command in (["save"], ["restore", "-y", "1"], ["fork", "x"], ["undo", "-y"],
+                    ["decide", "x"], ["status"]):  # fmt: skip
+        assert "bare" in refused(tmp_path, "-C", str(where), *command, exit=17)
+    assert tree_bytes(where) == before
 
 
 def test_row37_the_root_directory(tmp_path, monkeypatch):

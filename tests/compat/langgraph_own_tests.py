@@ -1,0 +1,140 @@
+"""Runs LangGraph's own tests with GitcpSaver in the place of its SQLite checkpointer.
+
+    python -m tests.compat.langgraph_own_tests LANGGRAPH_SOURCE [--tag TAG] [TEST.py ...]
+
+LANGGRAPH_SOURCE is a clone of LangGraph's repository. An environment of its own gets the
+release of the tag, what its tests need, and this checkout. Each test that takes a
+checkpointer from SQLite runs four times: with SQLite's saver, which is the control, and
+with GitcpSaver; with LANGGRAPH_STRICT_MSGPACK unset and set. Results that differ from
+the control are printed and make the exit status 1. This takes some twenty minutes on
+two idle cores and needs a package index, so it is no part of the suite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from io import BytesIO
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+_NEEDS = (
+    "langgraph-checkpoint-postgres",
+    "langgraph-checkpoint-sqlite",
+    "psycopg[binary]",
+    "pycryptodome",
+    "pytest",
+    "pytest-mock",
+    "pytest-xdist",
+    "redis",
+    "syrupy",
+)
+_SAVER = """
+
+import tempfile
+
+from gitcp.adapters.langgraph import GitcpSaver
+
+
+@contextmanager
+def _checkpointer_sqlite():
+    with tempfile.TemporaryDirectory() as directory:
+        with GitcpSaver(directory + "/store") as checkpointer:
+            yield checkpointer
+
+
+@asynccontextmanager
+async def _checkpointer_sqlite_aio():
+    with tempfile.TemporaryDirectory() as directory:
+        async with GitcpSaver(directory + "/store") as checkpointer:
+            yield checkpointer
+"""
+
+
+def unpack(source: Path, tag: str, to: Path) -> Path:
+    """Writes LangGraph's files of a tag and returns its package's directory."""
+    raw = subprocess.run(
+        ["git", "-C", source, "archive", tag, "libs/langgraph"],
+        check=True,
+        stdout=subprocess.PIPE,
+    ).stdout
+    with tarfile.open(fileobj=BytesIO(raw)) as archive:
+        archive.extractall(to, filter="data")
+    return to / "libs" / "langgraph"
+
+
+def environment(where: Path, package: Path) -> Path:
+    """Makes the environment and returns its python."""
+    text = (package / "pyproject.toml").read_text()
+    (version,) = re.findall(r'^version = "([^"]+)"', text, re.MULTILINE)
+    subprocess.run([sys.executable, "-m", "venv", where], check=True)
+    wanted = [f"langgraph=={version}", *_NEEDS, f"{Path.cwd()}[langgraph]"]
+    pip = str(where / "bin" / "pip")
+    subprocess.run([pip, "install", "-q", *wanted], check=True)
+    return where / "bin" / "python"
+
+
+def run(
+    python: Path, package: Path, tests: list[str], *, strict: bool
+) -> dict[str, str]:
+    """Returns how each test ended, by its name."""
+    report = package / "report.xml"
+    report.unlink(missing_ok=True)
+    asked = [f"tests/{name}" for name in tests] or ["tests"]
+    words = ["-q", "-n", "2", "-p", "no:cacheprovider", "--junit-xml", "report.xml"]
+    subprocess.run(
+        [python, "-m", "pytest", *words, "-k", "sqlite and not sqlite_aes", *asked],
+        cwd=package,
+        check=False,
+        env={
+            **os.environ,
+            "NO_DOCKER": "true",
+            "LANGGRAPH_STRICT_MSGPACK": "true" if strict else "false",
+        },
+    )
+    found = {}
+    for case in ET.parse(report).iter("testcase"):
+        ended = [child.tag for child in case if child.tag in {"failure", "error"}]
+        skipped = case.find("skipped") is not None
+        name = f"{case.get('classname')}::{case.get('name')}"
+        found[name] = ended[0] if ended else "skipped" if skipped else "passed"
+    return found
+
+
+def main() -> int:
+    """Runs the tests and returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("tests", nargs="*")
+    parser.add_argument("--tag", default="HEAD")
+    given = parser.parse_args()
+    differ = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        package = unpack(given.source, given.tag, Path(scratch))
+        # Its own sources would be imported before the installed release.
+        (package / "langgraph").rename(package / "sources")
+        python = environment(Path(scratch, "venv"), package)
+        fixtures = package / "tests" / "conftest_checkpointer.py"
+        original = fixtures.read_text()
+        for strict in (False, True):
+            fixtures.write_text(original)
+            control = run(python, package, given.tests, strict=strict)
+            fixtures.write_text(original + _SAVER)
+            ours = run(python, package, given.tests, strict=strict)
+            for name in sorted(control.keys() | ours.keys()):
+                if control.get(name) != ours.get(name):
+                    differ += 1
+                    print(f"strict={strict} {name}: {control.get(name)} with SQLite's")
+                    print(f"  saver, {ours.get(name)} with GitcpSaver")
+            passed = sum(end == "passed" for end in ours.values())
+            print(f"strict={strict}: {passed} of {len(ours)} passed with GitcpSaver")
+    return 1 if differ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
