@@ -1,16 +1,15 @@
 """Merging gitcp's packs, so that at most 20 stand (docs/format.md, 10)."""
 
-import re
 from pathlib import Path
 
 from gitcp import durable
 from gitcp.errors import GitFailedError
-from gitcp.git import process
+from gitcp.git import grace
+from gitcp.git.registry import Registry
 from gitcp.git.repository import Repository
-from gitcp.git.transaction import PACKS, Transaction, transaction
+from gitcp.git.transaction import Transaction, transaction
 
 AT_MOST = 20
-_NAME = re.compile(r"^pack-[0-9a-f]{40}$", re.MULTILINE)
 
 
 def consolidate(
@@ -24,39 +23,31 @@ def consolidate(
     It is housekeeping: another process at it, or a failing git, leaves things as they
     are.
     """
-    registry = repository.store_dir / PACKS
+    registry = Registry(repository)
     directory = repository.common_dir / "objects" / "pack"
-    try:
-        names = named(registry)
-    except FileNotFoundError:
-        return 0
-    if len(names) <= AT_MOST and not force:
+    names = registry.names()
+    if not names or (len(names) <= AT_MOST and not force):
         return 0
     with durable.storage("merging packs"):
         lock = durable.try_lock(repository.store_dir / "store.lock")
         if lock is None:
             return 0
         try:
-            names = named(registry)
+            names = registry.names()
             there = standing(directory, names)
             merge = _to_merge(there, everything=force)
             if len(merge) < (1 if anew and force else 2):  # one alone is merged already
                 if len(there) != len(names):
-                    forget(registry, set(names) - there.keys())
+                    registry.forget(set(names) - there.keys())
                 return 0
             try:
                 with transaction(repository) as opened:
                     return _merge(repository, opened, merge, anew=anew)
-            except GitFailedError:
+            except (GitFailedError, FileNotFoundError):
                 # A pack may have gone under our hands: the user's own gc.
                 return 0
         finally:
             durable.unlock(lock)
-
-
-def named(registry: Path) -> list[str]:
-    """Reads the list of packs; a power cut may have left anything in it."""
-    return _NAME.findall(registry.read_text("ascii", "replace"))
 
 
 def standing(directory: Path, names: list[str]) -> dict[str, int]:
@@ -105,18 +96,16 @@ def _merge(
 ) -> int:
     directory = repository.common_dir / "objects" / "pack"
     base = opened.scratch / "merged"
-    out = process.run(
-        [
-            "-c",
-            "pack.threads=1",
-            "pack-objects",
-            "--quiet",
-            "--stdin-packs",
-            "--delta-base-offset",
-            *(["--no-reuse-delta"] if anew else []),
-            str(base),
-        ],
-        cwd=repository.common_dir,
+    packs = [directory / f"{name}.pack" for name in names]
+    out = repository.plumbing(
+        "-c",
+        "pack.threads=1",
+        "pack-objects",
+        "--quiet",
+        "--stdin-packs",
+        "--delta-base-offset",
+        *(["--no-reuse-delta"] if anew else []),
+        str(base),
         data="".join(f"{name}.pack\n" for name in names).encode(),
     )
     made = out.decode("ascii").strip()
@@ -127,20 +116,11 @@ def _merge(
         base.with_name(f"merged-{made}.pack"),
         base.with_name(f"merged-{made}.idx"),
         merged,
+        # What git has begun to rely on stays known, whatever it is merged with.
+        used=grace.latest(map(grace.used_at, packs)),
     )
     for name in names:
         discard(directory, name)
     durable.sync_directory(directory)
-    forget(repository.store_dir / PACKS, set(names))
+    Registry(repository).forget(set(names))
     return len(names) - 1
-
-
-def forget(registry: Path, without: set[str]) -> None:
-    """Takes names out of the list; one added meanwhile may be lost to it.
-
-    Such a pack is then git's alone to merge: it is in use all the same.
-    """
-    names = [name for name in named(registry) if name not in without]
-    durable.replace(
-        registry, "".join(f"{name}\n" for name in names).encode(), sync=False
-    )

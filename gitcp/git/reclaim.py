@@ -1,7 +1,8 @@
 """Giving disk space back: what nothing reaches goes out of gitcp's packs, safely.
 
-git's own rule for this is to wait two weeks. Here it is done at once, so whoever could
-rely on an object that is about to go is waited for, or noticed:
+git's own rule for this is to wait two weeks. Here it is done at once, except for what git
+may have begun to rely on. A process that could rely on an object that is about to go is
+waited for, or noticed:
 
 * A save or restore relies on what refs reached when it began. All that are under way
   are waited for; those that begin later see the refs as they are, and the store's lock
@@ -9,10 +10,10 @@ rely on an object that is about to go is waited for, or noticed:
 * A reader walks from what refs reached when it began: it is waited for likewise.
 * git may take an object that it finds in a pack for its own instead of writing it. It
   touches the pack's time then, and holds `index.lock` while it fills an index. A pack
-  whose time changed is put back.
+  whose time changes during the work is put back. Where it changed before, what nothing
+  reaches keeps git's grace (`gitcp.git.grace`), in a pack of its own with that time.
 """
 
-import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -21,31 +22,38 @@ from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.errors import BusyError, GitFailedError
-from gitcp.git import process
-from gitcp.git.consolidate import discard, forget, named, standing
+from gitcp.format.commit import WHO
+from gitcp.git import grace
+from gitcp.git.consolidate import discard, standing
 from gitcp.git.readers import Readers
+from gitcp.git.registry import KEPT, PACKS, Registry
 from gitcp.git.repository import Repository
+from gitcp.git.stock import OID, Stock
 from gitcp.git.transaction import (
     LEAVING,
     OWNER,
-    PACKS,
     TRANSACTIONS,
     Transaction,
     transaction,
 )
 
-_OID = 20
 _LOOK = 0.002
-_FANOUT = 8 + 256 * 4
+_INCOMPLETE = ["--missing=allow-any", "--ignore-missing"]
 # What git says where the pack that it was writing is gone.
 _UNFINISHED = "unable to rename temporary file"
 
 
 class Reclaimed(NamedTuple):
-    """What went: objects that nothing reached, and packs that stood before."""
+    """What went: objects that nothing reached, and packs that stood before.
+
+    `kept` counts objects that nothing reaches either, but git may rely on; `taken` those
+    that went although git may: a purge does not wait.
+    """
 
     objects: int
     packs: int
+    kept: int = 0
+    taken: int = 0
 
 
 @contextmanager
@@ -67,13 +75,16 @@ def drop_unreachable(
     repository: Repository,
     *,
     roots: Callable[[], Iterable[str]] = tuple,
+    purged: Iterable[str] = (),
     timeout: float = 10.0,
 ) -> Reclaimed:
     """Merges gitcp's packs into one that holds only what something reaches.
 
     What git reaches in any way stays: refs, HEADs, reflogs, indexes of all worktrees,
     and what loose objects name; likewise `roots`, commits that are read once nobody is
-    at work any more. The caller holds the store's lock, and no work tree's.
+    at work any more. Of a pack that git has used, the rest goes to a pack of its own until
+    git's grace is over; but what only the commits `purged` reach goes at once. The caller
+    holds the store's lock, and no work tree's.
 
     Raises:
         BusyError: somebody was at work all the time, or git used a pack meanwhile.
@@ -83,46 +94,54 @@ def drop_unreachable(
     with durable.storage("giving space back"):
         _wait_for_all(repository, timeout)
         directory = repository.common_dir / "objects" / "pack"
-        registry = repository.store_dir / PACKS
-        if not registry.exists():
-            return Reclaimed(0, 0)
-        names = sorted(standing(directory, named(registry)))
-        with _unless_taken(directory, names):
-            times = {name: _touched(directory, name) for name in names}
-            mine = set().union(*(_oids(directory / f"{name}.idx") for name in names))
-            keep, lines = _reached(repository, mine, roots())
-        gone = len(mine) - len(keep)
-        if not names or (not gone and len(names) == 1):
-            return Reclaimed(0, 0)
-        with _unless_taken(directory, names), transaction(repository) as opened:
-            merged = None
-            if lines:
-                base = opened.scratch / "reclaimed"
-                out = process.run(
-                    [
-                        "-c",
-                        "pack.threads=1",
-                        "pack-objects",
-                        "--quiet",
-                        "--delta-base-offset",
-                        str(base),
-                    ],
-                    cwd=repository.common_dir,
-                    data=b"".join(lines),
-                )
-                word = out.decode("ascii").strip()
-                merged = f"pack-{word}"
-                if merged not in names:
-                    opened.adopt(
-                        base.with_name(f"reclaimed-{word}.pack"),
-                        base.with_name(f"reclaimed-{word}.idx"),
-                        merged,
-                    )
-            leaving = [name for name in names if name != merged]
-            _let_go(opened, leaving, times)
+        registry, aside = Registry(repository), Registry(repository, KEPT)
+        own = sorted(standing(directory, registry.names()))
+        others = sorted(standing(directory, aside.names()).keys() - set(own))
+        with _unless_taken(directory, [*own, *others]):
+            stock = Stock(directory, own, others, grace.expiry(repository))
+            reach = _Reach(repository, stock.all)
+            reach.from_roots(roots())
+            secret = reach.only_from(purged)
+            split = stock.split(reach.keep, secret | reach.own_commits())
+        if split is None:
+            return Reclaimed(0, 0, stock.waiting)
+        with _unless_taken(directory, split.names), transaction(repository) as opened:
+            lines = b"".join(reach.lines)
+            rest = "".join(f"{oid.hex()}\n" for oid in sorted(split.held)).encode()
+            made = {
+                _pack(opened, split.names, lines, PACKS, split.used),
+                _pack(opened, split.names, rest, KEPT, split.held_used),
+            }
+            leaving = [name for name in split.names if name not in made]
+            _let_go(opened, leaving, stock.times)
             durable.sync_directory(directory)
-            forget(registry, set(leaving))
-        return Reclaimed(gone, len(leaving))
+            registry.forget(set(leaving))
+            aside.forget(set(leaving))
+        return Reclaimed(split.gone, len(leaving), len(split.held), stock.used(secret))
+
+
+def _pack(
+    opened: Transaction, present: list[str], lines: bytes, listed: str, used: int | None
+) -> str | None:
+    """Makes one pack of the objects in `lines`, and returns its name; None without any."""
+    if not lines:
+        return None
+    base = opened.scratch / f"reclaimed-{listed}"
+    out = opened.repository.plumbing(
+        "-c",
+        "pack.threads=1",
+        "pack-objects",
+        "--quiet",
+        "--delta-base-offset",
+        str(base),
+        data=lines,
+    )
+    word = out.decode("ascii").strip()
+    name = f"pack-{word}"
+    if name not in present:
+        pack, index = (Path(f"{base}-{word}.{suffix}") for suffix in ("pack", "idx"))
+        opened.adopt(pack, index, name, listed=listed, used=used)
+    return name
 
 
 @contextmanager
@@ -187,7 +206,7 @@ def _wait_for_all(repository: Repository, timeout: float) -> None:
 
 def packed_objects(repository: Repository) -> int:
     """Returns the number of objects in packs, of git's as well as gitcp's."""
-    told = process.run(["count-objects", "-v"], cwd=repository.common_dir)
+    told = repository.plumbing("count-objects", "-v")
     fields = dict(line.split(b": ") for line in told.splitlines())
     return int(fields[b"in-pack"])
 
@@ -198,39 +217,76 @@ def git_directories(repository: Repository) -> list[Path]:
     return [repository.common_dir, *(linked.iterdir() if linked.is_dir() else ())]
 
 
-def _oids(index: Path) -> set[bytes]:
-    """Returns the objects in a pack, from its index."""
-    raw = index.read_bytes()
-    (total,) = struct.unpack_from(">I", raw, _FANOUT - 4)
-    return {raw[at : at + _OID] for at in range(_FANOUT, _FANOUT + total * _OID, _OID)}
+class _Reach:
+    """Which of the objects in gitcp's packs something reaches."""
 
+    def __init__(self, repository: Repository, mine: set[bytes]) -> None:
+        self._repository = repository
+        self._mine = mine
+        self.keep: set[bytes] = set()
+        # For pack-objects, with the paths that it looks for deltas by.
+        self.lines: list[bytes] = []
 
-def _reached(
-    repository: Repository, mine: set[bytes], roots: Iterable[str]
-) -> tuple[set[bytes], list[bytes]]:
-    """Returns which of the objects are reached, and a line for each for pack-objects."""
-    every = ["--all", "--reflog", "--indexed-objects"]
-    keep: set[bytes] = set()
-    lines: list[bytes] = []
+    def from_roots(self, roots: Iterable[str]) -> None:
+        """Adds what git reaches, and what `roots` do."""
+        every = ["--all", "--reflog", "--indexed-objects"]
+        self._add(self._walk(every, roots))
+        loose = _loose(self._repository)
+        if loose:
+            # Nothing says that what lies about is complete.
+            self._add(self._walk(_INCOMPLETE, loose))
 
-    def walk(options: list[str], given: Iterable[str]) -> None:
-        listed = process.run(
-            ["rev-list", "--objects", *options, "--stdin"],
-            cwd=repository.common_dir,
+    def only_from(self, commits: Iterable[str]) -> set[bytes]:
+        """Returns the objects that some commits reach and nothing else does."""
+        given = list(commits)
+        lines = self._walk(_INCOMPLETE, given) if given else ()
+        return {_oid(line) for line in lines} & self._mine - self.keep
+
+    def own_commits(self) -> set[bytes]:
+        """Returns gitcp's own commits that nothing reaches: git never relies on those.
+
+        They would look like a branch that has lost its ref.
+        """
+        listed = self._repository.plumbing(
+            "cat-file",
+            "--batch-check=%(objecttype) %(objectname)",
+            "--buffer",
+            data=b"".join(
+                f"{oid.hex()}\n".encode() for oid in sorted(self._mine - self.keep)
+            ),
+        )
+        commits = [word for word in listed.splitlines() if word.startswith(b"commit ")]
+        if not commits:
+            return set()
+        ours = self._repository.plumbing(
+            "rev-list",
+            "--no-walk=unsorted",
+            f"--committer=^{WHO.decode()}",
+            "--stdin",
+            data=b"".join(line[7:] + b"\n" for line in commits),
+        )
+        return {_oid(line) for line in ours.splitlines()}
+
+    def _add(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            oid = _oid(line)
+            if oid in self._mine and oid not in self.keep:
+                self.keep.add(oid)
+                self.lines.append(line)
+
+    def _walk(self, options: list[str], given: Iterable[str]) -> list[bytes]:
+        listed = self._repository.plumbing(
+            "rev-list",
+            "--objects",
+            *options,
+            "--stdin",
             data="".join(f"{oid}\n" for oid in given).encode(),
         )
-        for line in listed.splitlines(keepends=True):
-            oid = bytes.fromhex(line[: 2 * _OID].decode("ascii"))
-            if oid in mine and oid not in keep:
-                keep.add(oid)
-                lines.append(line)
+        return listed.splitlines(keepends=True)
 
-    walk(every, roots)
-    loose = _loose(repository)
-    if loose:
-        # Nothing says that what lies about is complete.
-        walk(["--missing=allow-any", "--ignore-missing"], loose)
-    return keep, lines
+
+def _oid(line: bytes) -> bytes:
+    return bytes.fromhex(line[: 2 * OID].decode("ascii"))
 
 
 def _loose(repository: Repository) -> list[str]:
@@ -240,21 +296,18 @@ def _loose(repository: Repository) -> list[str]:
         directory.name + path.name
         for directory in objects.glob("[0-9a-f][0-9a-f]")
         for path in directory.iterdir()
-        if len(path.name) == 2 * _OID - 2
+        if len(path.name) == 2 * OID - 2
     ]
     if not found:
         return []
-    said = process.run(
-        ["cat-file", "--batch-check=%(objecttype) %(objectname)", "--buffer"],
-        cwd=repository.common_dir,
+    listed = repository.plumbing(
+        "cat-file",
+        "--batch-check=%(objecttype) %(objectname)",
+        "--buffer",
         data="".join(f"{oid}\n" for oid in found).encode(),
     )
-    pairs = (line.split() for line in said.decode("ascii", "replace").splitlines())
+    pairs = (line.split() for line in listed.decode("ascii", "replace").splitlines())
     return [oid for kind, oid in pairs if kind in {"commit", "tree"}]
-
-
-def _touched(directory: Path, name: str) -> int:
-    return (directory / f"{name}.pack").stat().st_mtime_ns
 
 
 def _let_go(opened: Transaction, names: list[str], times: dict[str, int]) -> None:

@@ -134,6 +134,16 @@ class Repository:
         """
         return process.run(args, cwd=self.top or self.git_dir, data=data)
 
+    def plumbing(self, *args: str | bytes, data: bytes | None = None) -> bytes:
+        """Runs git on what all work trees share, with no work tree.
+
+        Raises:
+            GitFailedError: git failed.
+        """
+        return process.run(
+            args, cwd=self.common_dir, env={"GIT_DIR": str(self.common_dir)}, data=data
+        )
+
     def run(
         self,
         *args: str | bytes,

@@ -10,16 +10,17 @@ from pathlib import Path
 from gitcp import durable
 from gitcp.errors import CorruptError
 from gitcp.format import tree as trees
+from gitcp.git import grace
 from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects, object_id
 from gitcp.git.pack import PackWriter
 from gitcp.git.refs import DECIDED, settle
+from gitcp.git.registry import PACKS, Registry
 from gitcp.git.repository import Repository
 
 OWNER = "owner"
 STAGED_REF = "ref"
 # A pack on its way out, until it is known that nobody has begun to use it.
 LEAVING = ".leaving"
-PACKS = "packs"
 TRANSACTIONS = "tmp"
 
 
@@ -213,9 +214,22 @@ class Transaction:
         """The transaction's own directory."""
         return self._directory
 
-    def adopt(self, pack: Path, index: Path, name: str) -> None:
-        """Moves a complete pack into the repository, under a `.keep` until the end."""
+    def adopt(
+        self,
+        pack: Path,
+        index: Path,
+        name: str,
+        *,
+        listed: str = PACKS,
+        used: int | None = None,
+    ) -> None:
+        """Moves a complete pack into the repository, under a `.keep` until the end.
+
+        `used` is when git began to rely on what is in it, in nanoseconds.
+        """
         access = self.repository.access
+        registry = Registry(self.repository, listed)
+        grace.mark(pack, index, used)
         for path in (pack, index):
             access.adjust(path)
             with path.open("rb") as file:
@@ -224,7 +238,7 @@ class Transaction:
         access.make_directories(target)
         while True:
             # Only consolidation reads this list: it need not survive a power cut.
-            durable.append(self.repository.store_dir / PACKS, f"{name}\n".encode())
+            registry.add(name)
             # A second link to `owner`: whose it is must be known after a power cut too.
             keep = target / f"{name}.keep"
             try:

@@ -202,7 +202,7 @@ def test_both_work_with_every_setting(place, setting, umasks):
 
 @needs_root
 def test_each_has_a_key_of_his_own(place):
-    """What the other one sealed counts as made elsewhere (decision 0050)."""
+    """What the other one sealed counts as made elsewhere (decision 0055)."""
     one, two = (User(place, n, umask=0o077) for n in (1, 2))
     repo = shared(place, one, "group")
     one.gitcp(repo, "save", "-m", "by one")

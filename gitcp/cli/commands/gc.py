@@ -42,6 +42,7 @@ def gc_command(out: Output, drop_lost: bool, yes: bool) -> None:
                 "bytes": {"before": done.bytes_before, "after": done.bytes_after},
                 "swept": done.swept,
                 "dropped": done.dropped,
+                "waiting": done.waiting,
                 "lost": [
                     {
                         "session": one.session,
@@ -64,6 +65,11 @@ def gc_command(out: Output, drop_lost: bool, yes: bool) -> None:
         )
     else:
         out.print("nothing to merge or to drop")
+    if done.waiting:
+        out.print(
+            f"kept {count(done.waiting, 'object')} that nothing needs any more: git has"
+            " used their packs, and its grace (gc.pruneExpire) is not over"
+        )
     if done.swept:
         out.print(f"cleared away what {done.swept} killed processes left")
     if done.lost and not drop_lost:

@@ -80,6 +80,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
     values += found
     eraser = Eraser(values) if values else None
     refs = list(repository.refs.list(layout.SESSIONS))
+    taken = 0
     with store_locked(repository, timeout=timeout):
         steps = _Steps(workspace)
         if eraser is not None:
@@ -99,9 +100,13 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
             forms.forget(workspace, old)
             _clear_pending(workspace, eraser)
             # Those that never were on a branch, or are not any more, go with them.
-            drop_unreachable(
-                repository, roots=lambda: journals(repository), timeout=timeout
+            dropped = drop_unreachable(
+                repository,
+                roots=lambda: journals(repository),
+                purged=old,
+                timeout=timeout,
             )
+            taken = dropped.taken
     if not (purger.changed or steps.changed or remotes):
         raise missing or NotFoundError(
             "no checkpoint holds this", hint="`gitcp scan` lists what there is"
@@ -110,6 +115,11 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
     left += steps.left
     if not dry_run:
         left += _still_there(workspace, purger.gone | steps.gone)
+    if taken:
+        left.append(
+            f"git, or a clone that borrows objects from here: it has used the packs that"
+            f" {taken} of these objects were in, and may hold a copy"
+        )
     return Purged(
         tuple(sorted(purger.changed.values(), key=lambda one: (one.session, one.seq))),
         tuple(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gitcp.format import layout
-from gitcp.git.transaction import PACKS
+from gitcp.git.registry import KEPT, Registry
 from gitcp.ops.workspace import Workspace
 
 
@@ -54,10 +54,7 @@ def pack_sizes(workspace: Workspace) -> dict[str, int]:
     """Returns the size of each pack of gitcp's that stands."""
     repository = workspace.repository
     directory = repository.common_dir / "objects" / "pack"
-    try:
-        names = (repository.store_dir / PACKS).read_text("ascii").split()
-    except FileNotFoundError:
-        return {}
+    names = [*Registry(repository).names(), *Registry(repository, KEPT).names()]
     found = {}
     for name in names:
         try:

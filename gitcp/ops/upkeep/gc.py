@@ -16,7 +16,8 @@ from gitcp.worktree import journal
 class Cleaned(NamedTuple):
     """What was done: packs and their bytes before and after, left-overs removed.
 
-    `dropped` counts objects that nothing reached any more. `lost` are lines of
+    `dropped` counts objects that nothing reached any more, `waiting` those that git may
+    rely on, and that go once its grace (gc.pruneExpire) is over. `lost` are lines of
     checkpoints that no ref reaches, and that were kept, or removed if that was asked for.
     """
 
@@ -27,6 +28,7 @@ class Cleaned(NamedTuple):
     swept: int
     dropped: int
     lost: tuple[Lost, ...] = ()
+    waiting: int = 0
 
 
 def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
@@ -63,6 +65,7 @@ def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
         swept,
         done.objects,
         tuple(found),
+        done.kept,
     )
 
 

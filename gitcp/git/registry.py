@@ -1,0 +1,61 @@
+"""Lists of the packs that gitcp made, one name a line: hints for merging, and no more.
+
+What is in such a file is never needed: a pack that is in no list is git's alone to merge.
+So whatever a power cut or a stray hand left there is read as far as it makes sense.
+"""
+
+import re
+import secrets
+from contextlib import suppress
+
+from gitcp import durable
+from gitcp.git.repository import Repository
+
+PACKS = "packs"
+# Packs of what nothing reaches, for as long as git may rely on it.
+KEPT = "packs-kept"
+_NAME = re.compile(rb"^pack-[0-9a-f]{40}$", re.MULTILINE)
+
+
+class Registry:
+    """One of these lists."""
+
+    def __init__(self, repository: Repository, name: str = PACKS) -> None:
+        self._path = repository.store_dir / name
+
+    def names(self) -> list[str]:
+        """Returns the names, in the order in which they were added."""
+        try:
+            raw = self._path.read_bytes()
+        except (FileNotFoundError, IsADirectoryError):
+            return []
+        return [name.decode("ascii") for name in _NAME.findall(raw)]
+
+    def add(self, name: str) -> None:
+        """Adds a pack; it need not survive a power cut.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        line = f"{name}\n".encode()
+        try:
+            durable.append(self._path, line)
+        except IsADirectoryError:
+            self._move_away()
+            durable.append(self._path, line)
+
+    def forget(self, without: set[str]) -> None:
+        """Takes names out; one added meanwhile may be lost to it.
+
+        Such a pack is then git's alone to merge: it is in use all the same.
+        """
+        names = self.names()
+        if without.isdisjoint(names):
+            return
+        left = "".join(f"{name}\n" for name in names if name not in without)
+        durable.replace(self._path, left.encode(), sync=False)
+
+    def _move_away(self) -> None:
+        """Moves a directory of this name out of the way; what is in it stays."""
+        with suppress(FileNotFoundError):
+            self._path.rename(f"{self._path}.{secrets.token_hex(4)}")
