@@ -99,11 +99,11 @@ if TYPE_CHECKING:
     from gitcp.ops.book import (
         Call as Call,
     )
+    from gitcp.ops.finishing import (
+        Restored as Restored,
+    )
     from gitcp.ops.planning import (
         Plan as Plan,
-    )
-    from gitcp.ops.restore import (
-        Restored as Restored,
     )
     from gitcp.ops.session import (
         Batch as Batch,
@@ -166,7 +166,7 @@ _EXPORTS = {
     "Plan": "gitcp.ops.planning",
     "RestoreInterruptedError": "gitcp.errors",
     "Retry": "gitcp.steps.model",
-    "Restored": "gitcp.ops.restore",
+    "Restored": "gitcp.ops.finishing",
     "Session": "gitcp.steps.session",
     "Step": "gitcp.steps.model",
     "StepChangedError": "gitcp.errors",

@@ -27,7 +27,17 @@ _CAUSES = {
     errno.EPERM: ("operation not permitted", "check who owns the directory"),
     errno.ELOOP: ("a symbolic link is in the way", "remove the link"),
     errno.EMFILE: ("too many open files", "raise `ulimit -n`"),
+    errno.ENFILE: ("too many open files on this machine", "end other programs"),
+    errno.EFBIG: ("the file is larger than is allowed here", "raise `ulimit -f`"),
+    errno.ENOMEM: ("there is not enough memory", "end other programs"),
+    errno.EAGAIN: ("too many processes", "raise `ulimit -u`"),
+    errno.ENAMETOOLONG: ("a name is too long for this disk", "use a shorter name"),
 }
+
+
+LIMITS = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT}
+)
 
 
 @contextmanager

@@ -125,6 +125,12 @@ class ClaudeCode(HooksInJson):
             subagent=subagent,
         )
 
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what shows a text to the user and to the agent."""
+        return (
+            words.context(hook, text) if _HOOKS.get(hook) in words.BEGINNINGS else None
+        )
+
     def settled(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the transcript holds what the event promised."""
         if event.results:
@@ -201,6 +207,7 @@ class ClaudeCode(HooksInJson):
 
         The client goes by the name of the file. Records keep the id they were written
         under, so that what is stored of the copy shares its beginning with the original.
+        A conversation that was made elsewhere is rebuilt, and comes alone.
         """
         content = whole_lines(kept.content)
         if not self.speaks(content):
@@ -210,6 +217,15 @@ class ClaudeCode(HooksInJson):
         new = str(uuid.uuid4())
         config = _config(place)
         folder = config / "projects" / slug(str(kept.directory))
+        command = ("claude", "--resume", new)
+        if kept.foreign:
+            from gitcp.agents import claude_code_foreign  # noqa: PLC0415  as above
+
+            made = claude_code_foreign.rebuilt(content, new, kept.directory)
+            if not self.speaks(made):
+                return None
+            alone = ((folder / f"{new}.jsonl", made),)
+            return WriteBack(new, config, alone, command, kept.directory)
         files = [(folder / f"{new}.jsonl", content)]
         files += [
             (folder / new / _SUBAGENTS / name, data)
@@ -225,7 +241,7 @@ class ClaudeCode(HooksInJson):
             new,
             config,
             tuple(files),
-            ("claude", "--resume", new),
+            command,
             kept.directory,
             tuple(copies),
         )

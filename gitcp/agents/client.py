@@ -4,6 +4,7 @@ A client's module knows that client's files and hooks, and nothing of checkpoint
 done with what it tells is in `gitcp.ops.agents`: `turns`, `install` and `resume`.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -19,6 +20,9 @@ SUBAGENT_STOP = "subagent-stop"
 SESSION_END = "session-end"
 # Words only: no checkpoint is due.
 SAID = "said"
+
+# Where what a hook says reaches the user and the agent, once a turn.
+BEGINNINGS = frozenset({SESSION_START, TURN_START})
 
 # Where settings may lie: the user's own, the project's shared, the project's private.
 SCOPES = ("user", "project", "local")
@@ -128,6 +132,12 @@ class Client(Protocol):
             ValueError: it is not what this client sends.
         """
 
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what a hook prints so that the user and the agent see a text.
+
+        None where the client shows nothing that this hook says.
+        """
+
     def settled(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the transcript holds what the event promised."""
 
@@ -219,6 +229,15 @@ class HooksInJson:
         from gitcp.agents import hook_settings  # noqa: PLC0415  as above
 
         return hook_settings.installed(text, self.name)
+
+
+def context(hook: str, text: str) -> bytes:
+    """Returns an answer in the form that Claude Code began with, and others took over."""
+    answer = {
+        "systemMessage": text,
+        "hookSpecificOutput": {"hookEventName": hook, "additionalContext": text},
+    }
+    return json.dumps(answer).encode()
 
 
 def grouped(command: str, timeout: int) -> dict[str, Any]:

@@ -125,6 +125,12 @@ class Codex(HooksInJson):
             subagent=subagent,
         )
 
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what shows a text to the user and to the agent."""
+        return (
+            words.context(hook, text) if _HOOKS.get(hook) in words.BEGINNINGS else None
+        )
+
     def settled(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the rollout holds the last words of the turn."""
         if event.what not in {words.TURN_END, words.SUBAGENT_STOP}:
@@ -200,25 +206,35 @@ class Codex(HooksInJson):
     def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
         """Returns a copy of the rollout that says in its first record that it is another.
 
-        Everything else stays byte for byte.
+        Everything else stays byte for byte. One that was made elsewhere is rebuilt.
         """
         content = whole_lines(kept.content)
         if not self.speaks(content):
             return None
         new = _thread_id()
-        written = b"\n".join(
-            _renamed(line, kept.session, new) for line in content.split(b"\n")
-        )
+        beside = kept.beside
+        if kept.foreign:
+            # Only a restore wants it, and every hook would wait for it.
+            from gitcp.agents import codex_foreign  # noqa: PLC0415
+
+            written = codex_foreign.rebuilt(content, beside, new, kept.directory)
+            if not self.speaks(written):
+                return None
+            beside = {}
+        else:
+            written = b"\n".join(
+                _renamed(line, kept.session, new) for line in content.split(b"\n")
+            )
         sessions = _home(place) / "sessions"
         now = time.localtime()
         folder = sessions / time.strftime("%Y/%m/%d", now)
         name = f"rollout-{time.strftime('%Y-%m-%dT%H-%M-%S', now)}-{new}.jsonl"
         files = [(folder / name, written)]
-        for beside, data in sorted(kept.beside.items()):
+        for other, data in sorted(beside.items()):
             thread = _meta(data).id
             # One that is there may be in use, and has grown since.
-            if thread and _ROLLOUT.fullmatch(beside) and not _find(sessions, thread):
-                files.append((folder / beside, data))
+            if thread and _ROLLOUT.fullmatch(other) and not _find(sessions, thread):
+                files.append((folder / other, data))
         return WriteBack(
             new,
             _home(place),

@@ -5,6 +5,7 @@ in a file of ours in the user's state directory; that file is the conversation t
 stores. It cannot be resumed: a restore brings the files back, and the conversation to read.
 """
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -92,6 +93,20 @@ class Cursor(HooksInJson):
             tools=(tool,) if tool else (),
             noted=_record(hook, payload),
         )
+
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what shows a text to the agent as a session begins, or to the user.
+
+        Cursor shows the user what the hook before a prompt says only where that is
+        stopped, and it is not.
+        """
+        match hook:
+            case "sessionStart":
+                return json.dumps({"additional_context": text}).encode()
+            case "beforeSubmitPrompt":
+                return json.dumps({"continue": True, "user_message": text}).encode()
+            case _:
+                return None
 
     def settled(self, event: Event, tail: bytes) -> bool:
         """Returns True: we have written it ourselves."""

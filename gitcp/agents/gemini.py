@@ -106,6 +106,12 @@ class Gemini(HooksInJson):
             project=environment.get("GEMINI_PROJECT_DIR"),
         )
 
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what shows a text to the user and to the agent."""
+        return (
+            words.context(hook, text) if _HOOKS.get(hook) in words.BEGINNINGS else None
+        )
+
     def settled(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the chat holds the last words of the turn."""
         wanted = (event.said or "").strip()
@@ -148,15 +154,26 @@ class Gemini(HooksInJson):
         return None
 
     def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
-        """Returns a copy of the chat with another id in its headers."""
+        """Returns a copy of the chat with another id in its headers.
+
+        One that was made elsewhere is rebuilt.
+        """
         content = whole_lines(kept.content)
         if not self.speaks(content):
             return None
         new = str(uuid.uuid4())
-        written = b"\n".join(
-            _renamed(line, kept.session, new) for line in content.split(b"\n")
-        )
         root = os.path.realpath(kept.directory)
+        if kept.foreign:
+            # Only a restore wants it, and every hook would wait for it.
+            from gitcp.agents import gemini_foreign  # noqa: PLC0415
+
+            written = gemini_foreign.rebuilt(content, new, root)
+            if not self.speaks(written):
+                return None
+        else:
+            written = b"\n".join(
+                _renamed(line, kept.session, new) for line in content.split(b"\n")
+            )
         home = place.home / ".gemini"
         slug, grown = _project(home / "projects.json", root)
         stamp = time.strftime("%Y-%m-%dT%H-%M", time.gmtime())

@@ -105,6 +105,10 @@ class OpenCode:
             carried=tuple(carried),
         )
 
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what the plugin shows to the user; it has no way to tell the agent."""
+        return text.encode() if _HOOKS.get(hook) in words.BEGINNINGS else None
+
     def settled(self, event: Event, tail: bytes) -> bool:
         """Returns True: the plugin hands over what is there."""
         del event, tail

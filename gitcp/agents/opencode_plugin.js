@@ -32,15 +32,20 @@ const call = (hook, payload, directory) =>
       const child = spawn("/bin/sh", ["-c", COMMANDS[hook]], {
         cwd: directory,
         detached: true,
-        stdio: [file, "ignore", "ignore"],
+        stdio: [file, "pipe", "ignore"],
+      })
+      let said = ""
+      child.stdout.on("data", (part) => {
+        if (said.length < 4096) said += part
       })
       const timer = setTimeout(done, LIMIT)
       const end = () => {
         clearTimeout(timer)
-        done()
+        done(said)
       }
-      child.on("exit", end)
+      child.on("close", end)
       child.on("error", end)
+      child.stdout.unref?.()
       child.unref()
     } catch {
       done()
@@ -71,7 +76,7 @@ export const Gitcp = async ({ client, directory }) => ({
   "chat.message": quietly(async (given, made) => {
     const id = given.sessionID
     const words = (made.parts ?? []).filter((part) => part.type === "text")
-    await call(
+    const said = await call(
       "chat.message",
       {
         session_id: id,
@@ -81,6 +86,11 @@ export const Gitcp = async ({ client, directory }) => ({
       },
       directory,
     )
+    // gitcp says something only if nothing is being saved.
+    if (said)
+      await client.tui.showToast({
+        body: { title: "gitcp", message: said, variant: "warning", duration: 15000 },
+      })
   }),
   "tool.execute.after": quietly(async (given) => {
     const id = given.sessionID

@@ -5,6 +5,7 @@ import select
 import sys
 import time
 
+from gitcp import notices
 from gitcp.cli.guard import guarded, here, limited
 
 # Nothing a client sends is larger, but for what a tool has said.
@@ -12,11 +13,11 @@ _LIMIT = 256 * 1024 * 1024
 
 
 def run(agent: str, event: str, directory: str = ".") -> None:
-    """Handles one event of one client; whatever happens, nothing is heard of it."""
+    """Handles one event of one client; says only that a restore is open, if one is."""
     where = here() if directory == "." else directory
     what = f"{agent} {event}"
 
-    def work(started: float) -> None:
+    def work(started: float) -> bytes | None:
         from gitcp.agents import registry
         from gitcp.ops.agents import turns
 
@@ -26,11 +27,16 @@ def run(agent: str, event: str, directory: str = ".") -> None:
         with limited(_DEFAULT, what):
             found = turns.read_event(client, event, _stdin(), os.environ)
             if found is None:
-                return
+                return None
             workspace = turns.workspace_of(found)
+        warning = turns.warning(workspace, found)
+        if warning is not None:
+            notices.tell(warning)
+            return client.answer(event, warning)
         left = workspace.settings.hook_timeout - (time.monotonic() - started)
         with limited(left, what), workspace.repository.objects.few_reads():
             turns.handle(workspace, client, found)
+        return None
 
     guarded(what, work, directory=where)
 

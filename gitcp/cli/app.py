@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gitcp import notices
+from gitcp import durable, notices
 from gitcp._version import __version__
 from gitcp.cli.emit import Output, color_wanted, drop_output, safe, writing
 from gitcp.errors import (
@@ -16,6 +16,7 @@ from gitcp.errors import (
     GitcpError,
     PartialError,
     SecretsFoundError,
+    StorageError,
     UsageError,
     WouldOverwriteError,
 )
@@ -182,8 +183,11 @@ def run(arguments: list[str]) -> int:
         _report(out, error)
         # A client would act on the status: to Claude Code 2 is a veto.
         return 0 if _is_hook(arguments) else error.exit_status
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as exc:
         click.echo("gitcp: interrupted", err=True)
+        # click raises its own error from the one that has them.
+        for note in getattr(exc.__cause__ or exc, "__notes__", ()):
+            click.echo(f"  {note}", err=True)
         return _INTERRUPTED
     except (BrokenPipeError, SystemExit) as exc:
         # click ends a completion by an exit of its own, and a closed pipe likewise.
@@ -193,9 +197,24 @@ def run(arguments: list[str]) -> int:
         drop_output()
         return _CLOSED_PIPE
     except Exception as exc:  # noqa: BLE001  the boundary
+        limit = _limit(exc)
+        if limit is not None:
+            _report(out, limit)
+            return limit.exit_status
         _report_bug(out, exc)
         return _INTERNAL
     return result if isinstance(result, int) else 0
+
+
+def _limit(exc: Exception) -> StorageError | None:
+    """Returns what a limit of the system is to be reported as; None for anything else."""
+    if not isinstance(exc, OSError) or exc.errno not in durable.LIMITS:
+        return None
+    try:
+        with durable.storage("running the command"):
+            raise exc
+    except StorageError as error:
+        return error
 
 
 def _is_hook(arguments: list[str]) -> bool:

@@ -14,24 +14,28 @@ from gitcp.errors import GitcpError
 _DISABLE = "GITCP_DISABLE"
 
 
-class _OutOfTimeError(Exception):
+class OutOfTimeError(Exception):
     """The hook's time is over."""
 
 
-def guarded(what: str, work: Callable[[float], None], *, directory: str) -> None:
+def guarded(
+    what: str, work: Callable[[float], bytes | None], *, directory: str
+) -> None:
     """Does a hook's work; whatever goes wrong is a line in `hooks.log`, and no more.
 
     `work` is given the moment it started, as `time.monotonic()` tells it. It may narrow
-    its own limit with `limited`. `GITCP_DISABLE` in the environment turns hooks off.
+    its own limit with `limited`. What it returns is all that is printed.
+    `GITCP_DISABLE` in the environment turns hooks off.
     """
     if os.environ.get(_DISABLE, "0") not in ("", "0"):
         return
     started = time.monotonic()
     noted: list[str] = []
+    said: bytes | None = None
     with _silenced():
         try:
             with notices.listening(noted.append):
-                work(started)
+                said = work(started)
         except GitcpError as exc:
             _log(directory, what, started, f"{exc.code}: {exc.message}")
         except BaseException as exc:  # noqa: BLE001  nothing may reach the caller
@@ -41,6 +45,10 @@ def guarded(what: str, work: Callable[[float], None], *, directory: str) -> None
             _log(directory, what, started, f"gave up: {told}")
         for text in noted:
             _log(directory, what, started, f"warning: {text}")
+    if said:
+        # Where the client has closed its end there is no one to tell.
+        with suppress(OSError):
+            os.write(1, said)
 
 
 def _log(directory: str, what: str, started: float, text: str) -> None:
@@ -56,7 +64,7 @@ def limited(seconds: float, what: str) -> Iterator[None]:
 
     def over(number: int, frame: FrameType | None) -> None:
         del number, frame
-        raise _OutOfTimeError(f"{what} took more than {seconds:g} s (hookTimeout)")
+        raise OutOfTimeError(f"{what} took more than {seconds:g} s (hookTimeout)")
 
     before = signal.signal(signal.SIGALRM, over)
     signal.setitimer(signal.ITIMER_REAL, max(seconds, 0.001))

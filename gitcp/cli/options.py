@@ -75,7 +75,7 @@ def reader(out: Output) -> "Workspace":
     from gitcp.git.readers import reading
     from gitcp.ops.workspace import open_workspace
 
-    workspace = open_workspace(out.directory)
+    workspace = open_workspace(out.directory, bare=out.directory != ".")
     context = click.get_current_context()
     context.with_resource(reading(workspace.repository))
     context.with_resource(workspace.repository.objects.few_reads())
@@ -112,20 +112,26 @@ def read_input(name: str) -> bytes:
 def path_inside(out: Output, top: os.PathLike[str], path: str) -> bytes:
     """Returns a path given at the command line relative to the work tree, as bytes.
 
+    Inside the work tree it is taken as it is written: a link on the way is a name like
+    any other. Only the way to the work tree may lead through links. The work tree itself
+    is the empty path.
+
     Raises:
-        UsageError: it lies outside.
+        UsageError: it is empty, or lies outside.
     """
-    absolute = os.path.normpath(os.path.join(os.path.abspath(out.directory), path))
-    real_top = os.path.realpath(top)
-    parent = os.path.realpath(os.path.dirname(absolute))
-    inside = os.path.relpath(os.path.join(parent, os.path.basename(absolute)), real_top)
-    if os.path.realpath(absolute) == real_top:
-        return b""
-    if inside == ".." or inside.startswith("../"):
+    if not path:
         raise UsageError(
-            f"{path} is outside the project {real_top}", hint="name a path inside it"
+            "an empty path names nothing", hint="`.` names the current directory"
         )
-    return os.fsencode(inside)
+    real_top = os.path.realpath(top)
+    written = os.path.normpath(os.path.join(os.path.realpath(out.directory), path))
+    parts = written.split(os.sep)
+    for count in range(1, len(parts) + 1):
+        if os.path.realpath(os.sep.join(parts[:count]) or os.sep) == real_top:
+            return os.fsencode(os.sep.join(parts[count:]))
+    raise UsageError(
+        f"{path} is outside the project {real_top}", hint="name a path inside it"
+    )
 
 
 def place_of(workspace: "Workspace", text: str | None) -> "Current":

@@ -1,10 +1,13 @@
 """A restore at the terminal: what it would do, whether to do it, what was done."""
 
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gitcp.cli import documents
+from gitcp.cli.asking import ask_about_withheld
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.render import (
     count,
@@ -22,10 +25,11 @@ from gitcp.ops.agents import resume
 from gitcp.ops.agents.resume import Resumption
 from gitcp.ops.book import show_call
 from gitcp.ops.effects import Behind
+from gitcp.ops.finishing import Restored
 from gitcp.ops.planning import Plan
-from gitcp.ops.restore import Restored
+from gitcp.ops.uncaptured import not_in_it
 from gitcp.ops.workspace import Workspace
-from gitcp.sharing.executed import EXECUTED, OUTSIDE
+from gitcp.sharing.withheld import HELD
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import FilePlan, Left
 
@@ -54,7 +58,6 @@ def document(
 
 
 _SINCE = 5
-_HELD = frozenset({EXECUTED, OUTSIDE})
 
 
 class Handed(NamedTuple):
@@ -75,10 +78,29 @@ class Handed(NamedTuple):
 
 def not_captured(target: Checkpoint) -> list[Left]:
     """Returns what a checkpoint says it does not hold."""
-    return [Left(path, f"not in it: {reason}") for path, reason in target.skipped()]
+    return [Left(path, not_in_it(reason)) for path, reason in target.skipped()]
 
 
-def _describe(out: Output, wanted: Plan) -> list[str]:
+def _stays(
+    workspace: Workspace, target: Checkpoint, steps: FilePlan
+) -> tuple[list[Left], list[Left]]:
+    """Returns what a restore leaves as it is, and what neither it nor the disk has."""
+    known = {item.path for item in steps.left}
+    left, absent = list(steps.left), []
+    with workspace.root() as root:
+        for item in not_captured(target):
+            try:
+                there = root.lstat(item.path) is not None
+            except PermissionError:
+                there = True
+            if not there:
+                absent.append(item)
+            elif item.path not in known:
+                left.append(item)
+    return left, absent
+
+
+def _describe(out: Output, workspace: Workspace, wanted: Plan) -> list[str]:
     lines = [f"Restore {headline(out, wanted.target)}", *whence(out, wanted.target)]
     what = []
     if wanted.files:
@@ -88,7 +110,8 @@ def _describe(out: Output, wanted: Plan) -> list[str]:
         what.append(f"conversation of {count(said.messages if said else 0, 'message')}")
     lines.append(f"  {', '.join(what)}")
     lines += [step_line(out, step) for step in wanted.steps.steps]
-    held = [left for left in wanted.steps.left if left.reason in _HELD]
+    stays, absent = _stays(workspace, wanted.target, wanted.steps)
+    held = [left for left in stays if left.reason in HELD]
     if held:
         lines.append(
             f"  {count(len(held), 'path')} not brought from elsewhere unasked"
@@ -98,11 +121,11 @@ def _describe(out: Output, wanted: Plan) -> list[str]:
             f"  {'held':<6} {safe(show_path(left.path))} ({left.reason})"
             for left in held
         ]
-    others = [left for left in wanted.steps.left if left.reason not in _HELD]
-    for left in (*others, *not_captured(wanted.target)):
-        lines.append(
-            f"  {'left':<6} {safe(show_path(left.path))} ({safe(left.reason)})"
-        )
+    others = [("left", left) for left in stays if left.reason not in HELD]
+    lines += [
+        f"  {word:<6} {safe(show_path(left.path))} ({safe(left.reason)})"
+        for word, left in (*others, *(("absent", left) for left in absent))
+    ]
     for left in wanted.obstacles:
         lines.append(f"  {'stops':<6} {safe(show_path(left.path))} ({left.reason})")
     for tip in wanted.since[:_SINCE]:
@@ -127,18 +150,15 @@ def carry_out(
     """Shows a plan, asks, restores, and says what was done; None for a dry run."""
     if dry_run:
         if out.json:
-            left = [
-                *wanted.steps.left,
-                *wanted.obstacles,
-                *not_captured(wanted.target),
-            ]
+            stays, _ = _stays(workspace, wanted.target, wanted.steps)
+            left = [*stays, *wanted.obstacles]
             out.document(document(None, None, wanted.steps, left, behind=wanted.behind))
         else:
-            for line in _describe(out, wanted):
+            for line in _describe(out, workspace, wanted):
                 out.print(line)
         return None
     if not yes:
-        prompt_plan(out, _describe(out, wanted))
+        prompt_plan(out, _describe(out, workspace, wanted))
     question = "Go on? What is there now is saved first."
     if wanted.behind.outside and not wanted.replay:
         names = ", ".join(
@@ -149,8 +169,11 @@ def carry_out(
             f" called again. To run it again, fork instead. {question}"
         )
     out.confirm(question, yes=yes)
-    # Whoever was asked has seen it; a script has to say it.
-    done = ops.restore(workspace, wanted if yes else wanted._replace(replay=True))
+    if not yes:
+        wanted = ask_about_withheld(workspace, wanted)
+    # A person who was asked has seen it; a script has to say it.
+    with stoppable():
+        done = ops.restore(workspace, wanted if yes else wanted._replace(replay=True))
     with written_back(
         workspace,
         done.checkpoint,
@@ -158,8 +181,26 @@ def carry_out(
         source=wanted.target,
         trust=wanted.trust,
     ) as handed:
-        report(out, wanted.target, done, handed, wanted.behind)
+        report(out, workspace, wanted.target, done, handed, wanted.behind)
+    refuse_withheld(done.left)
     return done
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Lets SIGTERM stop a restore as Ctrl-C does, so that it tells how to end it."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
@@ -220,13 +261,17 @@ def resume_line(out: Output, handed: Handed) -> None:
 
 def report(
     out: Output,
+    workspace: Workspace,
     target: Checkpoint | None,
     done: Restored,
     handed: Handed,
     behind: Behind = Behind(),  # noqa: B008  a value
 ) -> None:
-    """Says what a restore did; `target` is None where one that was cut off was ended."""
-    left = [*done.left, *(not_captured(target) if target else [])]
+    """Says what a restore did; `target` is None where an interrupted one was ended."""
+    left: list[Left] = list(done.left)
+    absent: list[Left] = []
+    if target is not None:
+        left, absent = _stays(workspace, target, done.plan)
     if out.json:
         shown = handed.shown(out.directory)
         out.document(
@@ -244,11 +289,33 @@ def report(
         )
     resume_line(out, handed)
     say_left(out, left)
+    for item in absent:
+        out.note(f"  absent: {show_path(item.path)} ({item.reason})")
+
+
+def refuse_withheld(left: Sequence[Left]) -> None:
+    """Ends a command that has left out what a stranger's checkpoint may not bring.
+
+    Raises:
+        PartialError: it has.
+    """
+    held = [item for item in left if item.reason in HELD]
+    if held:
+        raise PartialError(
+            f"{count(len(held), 'path')} of a checkpoint that was made elsewhere"
+            f" {'was' if len(held) == 1 else 'were'} left out",
+            left=[f"{show_path(item.path)}: {item.reason}" for item in held],
+            hint="look at them with `gitcp diff`; the same command with --trust brings"
+            " them",
+        )
 
 
 def say_left(out: Output, left: list[Left]) -> None:
-    """Says which paths stayed as they were, and why."""
+    """Says which paths stayed as they were, and why.
+
+    Not those that `refuse_withheld` is going to name.
+    """
     for item in left:
+        if item.reason in HELD:
+            continue
         out.note(f"  left: {show_path(item.path)} ({item.reason})")
-    if any(item.reason in _HELD for item in left):
-        out.note("  look at these; the same command with --trust brings them")

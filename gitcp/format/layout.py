@@ -1,5 +1,6 @@
 """Where things lie: ref names and paths inside the tree (docs/format.md, 2 and 4)."""
 
+import re
 from typing import NamedTuple
 
 from gitcp.names import encode
@@ -26,6 +27,13 @@ EVENT = b"graph.json"
 WRITES = b"graph-writes"
 
 SEGMENTS_PER_DIRECTORY = 256
+
+_COMPONENT = re.compile(r"[a-z0-9_%][a-z0-9_%-]{0,199}")
+_OID = re.compile(r"[0-9a-f]{40}")
+_TWO = 2
+
+# The encoded session and branch of a ref.
+Key = tuple[str, str]
 
 
 class LogName(NamedTuple):
@@ -58,6 +66,32 @@ def session_prefix(session: str) -> str:
 def ledger_ref(session: str) -> str:
     """Returns the ref of a session's effects ledger."""
     return f"{EFFECTS}{encode(session)}"
+
+
+def branch_key(ref: str) -> Key | None:
+    """Returns the encoded session and branch of a ref, or None if it is no branch's."""
+    parts = ref.removeprefix(SESSIONS).split("/")
+    if len(parts) != _TWO or not all(map(_COMPONENT.fullmatch, parts)):
+        return None
+    return parts[0], parts[1]
+
+
+def ledger_key(ref: str) -> str | None:
+    """Returns the encoded session of a ledger's ref, or None if it is no ledger's."""
+    component = ref.removeprefix(EFFECTS)
+    same = component == ref or not _COMPONENT.fullmatch(component)
+    return None if same else component
+
+
+def is_own(ref: str) -> bool:
+    """Whether a ref is a branch's or a ledger's of this repository."""
+    branch = ref.startswith(SESSIONS) and branch_key(ref) is not None
+    return branch or ledger_key(ref) is not None
+
+
+def is_oid(text: str | None) -> bool:
+    """Whether a text is a whole object id."""
+    return text is not None and _OID.fullmatch(text) is not None
 
 
 def ledger_log(session: str) -> str:

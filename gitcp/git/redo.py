@@ -7,6 +7,7 @@ are acknowledged; settling puts many of them into git as one pack.
 import errno
 import fcntl
 import os
+import secrets
 import struct
 import zlib
 from collections.abc import Iterator
@@ -21,9 +22,12 @@ from gitcp.errors import BusyError, CorruptError
 from gitcp.git.repository import Repository
 
 REDO = "redo"
+# Where what is damaged is kept for a person to look at.
+DAMAGED = "damaged"
 SUFFIX = ".redo"
 _HEAD = struct.Struct(">4sII")
 _MAGIC = b"GCR1"
+_SECTOR = 512
 
 
 class Move(msgspec.Struct, frozen=True, array_like=True):
@@ -37,11 +41,19 @@ class Move(msgspec.Struct, frozen=True, array_like=True):
 class Record(msgspec.Struct, frozen=True, array_like=True):
     """What one append adds: moves of refs in order, and the objects they need.
 
-    `objects` are pairs of oid and the object as it stands in a pack.
+    `objects` are pairs of oid and the object as it stands in a pack. `synced` is how
+    many bytes of the file were durable for certain when it was written. `end` is the
+    last byte, and not zero: a last sector of zeros was lost, not written.
     """
 
     moves: tuple[Move, ...]
     objects: tuple[tuple[bytes, bytes], ...]
+    synced: int = 0
+    end: bool = True
+
+
+class DamagedLogError(CorruptError):
+    """What was acknowledged in a log is not what was written, or was never gitcp's."""
 
 
 class Read(NamedTuple):
@@ -158,12 +170,13 @@ class RedoLog:
         A torn record at the end was never acknowledged: it is cut off.
 
         Raises:
-            CorruptError: a record is whole and makes no sense.
+            DamagedLogError: a record is damaged that may have been acknowledged.
         """
         size = os.fstat(self._fd).st_size
         while self.known < size:
             found = self._record(self.known, size)
             if found is None:
+                self._refuse_damage(size)
                 # Who may only look leaves it; a writer overwrites it.
                 with suppress(OSError):
                     os.ftruncate(self._fd, self.known)
@@ -184,11 +197,38 @@ class RedoLog:
         try:
             record = msgspec.msgpack.decode(payload, type=Record)
         except (msgspec.MsgspecError, UnicodeError) as exc:
-            raise CorruptError(
-                f"the redo log {self.path} is damaged: {exc}",
-                hint="keep a copy of it and remove it: what is in it is lost",
-            ) from exc
+            raise self._damaged(at, str(exc)) from exc
         return Read(record, at + _HEAD.size + length)
+
+    def _refuse_damage(self, size: int) -> None:
+        """Raises unless the rest of the file, from `known` on, was never acknowledged.
+
+        What a power cut leaves is short, or lacks whole sectors, which read as zeros.
+        A record behind it tells whether it was durable once.
+        """
+        at = self.known
+        rest = _pread(self._fd, size - at, at)
+        behind = list(self._behind(rest, at))
+        if any(record.synced > at for record in behind):
+            raise self._damaged(at, "records behind it are whole")
+        if not behind and not _is_torn(rest, at):
+            raise self._damaged(at, "its checksum does not match")
+
+    def _behind(self, rest: bytes, at: int) -> Iterator[Record]:
+        """Yields the whole records that begin somewhere in `rest`, which is at `at`."""
+        later = rest.find(_MAGIC, 1)
+        while later >= 0:
+            with suppress(DamagedLogError):
+                found = self._record(at + later, at + len(rest))
+                if found is not None:
+                    yield found.record
+            later = rest.find(_MAGIC, later + 1)
+
+    def _damaged(self, at: int, why: str) -> DamagedLogError:
+        return DamagedLogError(
+            f"the write-ahead log {self.path} is damaged at byte {at}: {why}",
+            hint="`gitcp doctor` saves what is before that and puts the log aside",
+        )
 
     def append(self, record: Record) -> int:
         """Writes a record at the end and returns the offset behind it; see `sync`.
@@ -196,6 +236,7 @@ class RedoLog:
         Raises:
             StorageError: the disk refused; nothing was added.
         """
+        record = msgspec.structs.replace(record, synced=self._synced)
         payload = msgspec.msgpack.encode(record)
         raw = _HEAD.pack(_MAGIC, len(payload), zlib.crc32(payload)) + payload
         with durable.storage("writing the redo log"):
@@ -230,12 +271,40 @@ class RedoLog:
             os.ftruncate(self._fd, at)
         self.known = at
 
+    def put_aside(self) -> Path:
+        """Moves a damaged file out of the way, and returns where it is now."""
+        aside = self._repository.store_dir / DAMAGED
+        with durable.storage("putting a damaged log aside"):
+            self._repository.make_directory(aside)
+            to = aside / f"{self.path.name}.{secrets.token_hex(4)}"
+            self.path.rename(to)
+            durable.sync_directory(aside)
+            durable.sync_directory(self.path.parent)
+        self.close()
+        return to
+
     def remove(self) -> None:
         """Removes the file: everything in it is in git, durably."""
         with durable.storage("removing the redo log"):
             # A power cut may bring it back: settling it again changes nothing.
             self.path.unlink(missing_ok=True)
         self.close()
+
+
+def _is_torn(rest: bytes, at: int) -> bool:
+    """Whether a broken record, at an offset of the file, looks like a write cut short."""
+    if len(rest) < _HEAD.size:
+        return True
+    # Sectors that did not reach the disk; the first one is shared with what is before.
+    for start in (0, *range(-at % _SECTOR, len(rest), _SECTOR)):
+        sector = rest[start : start + (_SECTOR - (at + start) % _SECTOR)]
+        if not any(sector):
+            return True
+    magic, length, crc = _HEAD.unpack_from(rest)
+    payload = rest[_HEAD.size :]
+    # Unless it is the length that is wrong.
+    short: bool = length > len(payload) and zlib.crc32(payload) != crc
+    return short and magic == _MAGIC
 
 
 def directory(repository: Repository) -> Path:

@@ -11,7 +11,7 @@ from gitcp.errors import (
 )
 from gitcp.format.checkpoint import show_path
 from gitcp.ops.planning import check_objects, side
-from gitcp.sharing.executed import withheld_from
+from gitcp.sharing.withheld import Bounds, withheld_from
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import apply, plan
 from gitcp.worktree.files import Root
@@ -25,9 +25,10 @@ def write_to(
     directory: Root,
     paths: Sequence[bytes] = (),
     *,
+    bounds: Bounds = Bounds(),  # noqa: B008  a value
     trust: bool = False,
 ) -> FilePlan:
-    """Writes a checkpoint's files into an empty directory.
+    """Writes a checkpoint's files into an empty directory; see `plan_whole`.
 
     Raises:
         UnsafePathError: it names a path that must not be written.
@@ -42,18 +43,22 @@ def write_to(
             paths=there[:_SHOWN],
             hint="name an empty or a new one",
         )
-    steps = plan_whole(target, paths, trust=trust)
+    steps = plan_whole(target, paths, bounds=bounds, trust=trust)
     write_whole(directory, target, steps)
     return steps
 
 
 def plan_whole(
-    target: Checkpoint, paths: Sequence[bytes] = (), *, trust: bool = False
+    target: Checkpoint,
+    paths: Sequence[bytes] = (),
+    *,
+    bounds: Bounds = Bounds(),  # noqa: B008  a value
+    trust: bool = False,
 ) -> FilePlan:
     """Returns the steps that write a checkpoint's files where there is nothing.
 
-    Of a checkpoint made elsewhere, what tools execute by themselves and what leads
-    outside is left out, unless `trust` is given.
+    Of a checkpoint made elsewhere, what it may not bring unasked is left out, unless
+    `trust` is given; `bounds` is what the user has already.
 
     Raises:
         CorruptError: the checkpoint is damaged.
@@ -73,7 +78,7 @@ def plan_whole(
             side(target),
             target.objects.tree,
             selects=plan.selection(paths),
-            withheld=withheld_from(target.objects) if withhold else None,
+            withheld=withheld_from(target.objects, bounds) if withhold else None,
         )
     except ValueError as exc:
         raise UnsafePathError(

@@ -20,6 +20,7 @@ from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, same_files
 from gitcp.store.store import Store, require_tip
+from gitcp.worktree.plan import FilePlan
 
 
 class BranchInfo(NamedTuple):
@@ -159,10 +160,11 @@ def fork_into_worktree(
     directory: Path,
     *,
     trust: bool = False,
-) -> Checkpoint:
+) -> tuple[Checkpoint, FilePlan]:
     """Makes a branch in a new git worktree that holds the checkpoint's files.
 
-    The worktree's HEAD is detached at the commit the checkpoint was made on.
+    Returns its first checkpoint, and what was written or left out. The worktree's HEAD
+    is detached at the commit that the checkpoint was made on.
 
     Raises:
         WouldOverwriteError: there is something at the directory.
@@ -188,7 +190,7 @@ def fork_into_worktree(
             hint="git needs a commit to make a worktree on; commit, save, fork",
         )
     # All that can be wrong is found before there is anything to take back.
-    steps = extract.plan_whole(start, trust=trust)
+    steps = extract.plan_whole(start, bounds=planning.bounds_of(workspace), trust=trust)
     workspace.repository.git(
         "worktree", "add", "--detach", "--no-checkout", os.fspath(directory), commit
     )
@@ -203,7 +205,7 @@ def fork_into_worktree(
     other.make_current(made.session, made.branch)
     with other.root() as root:
         extract.write_whole(root, made, steps)
-    return made
+    return made, steps
 
 
 def switch(workspace: Workspace, session: str, branch: str) -> Checkpoint:

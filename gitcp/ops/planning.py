@@ -1,8 +1,9 @@
 """What a restore would do, made before anything is written."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from gitcp import durable
 from gitcp.errors import (
     CorruptError,
     FormatTooNewError,
@@ -15,16 +16,15 @@ from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import GITLINK, ReadTree
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.ops.effects import Behind, arrives, behind
+from gitcp.ops.uncaptured import brought_by, keep_uncaptured, take_away
 from gitcp.ops.workspace import Current, Workspace
-from gitcp.sharing.executed import withheld_from
+from gitcp.sharing.configured import configured
+from gitcp.sharing.withheld import Bounds, withheld_from
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.worktree import apply, plan
+from gitcp.worktree import apply, plan, spelling
 from gitcp.worktree.capture import Snapshot
-from gitcp.worktree.ignored import ignored_at
-from gitcp.worktree.names import IGNORE_FILE, parents
-from gitcp.worktree.plan import FilePlan, Left, Side
-
-IGNORED = "ignored in the checkpoint"
+from gitcp.worktree.files import Root
+from gitcp.worktree.plan import FilePlan, Left, Side, Withheld
 
 
 class Plan(NamedTuple):
@@ -34,7 +34,8 @@ class Plan(NamedTuple):
     checkpoints of other sessions that were made after the target: what they saved may
     be in these files too. `fork` names the new branch,
     `onto` the existing one, that goes on from here instead of the current one. `trust`
-    lets a pulled checkpoint bring everything.
+    lets a pulled checkpoint bring everything, `brought` these paths of those that the
+    user may be asked about. `undoes` is the restore that this takes back, if it is an undo.
     `behind` are the steps done since; where one of them reached outside, `replay` has to
     say that its recorded result will be given instead of running it again.
     """
@@ -53,6 +54,8 @@ class Plan(NamedTuple):
     behind: Behind = Behind()
     replay: bool = False
     trust: bool = False
+    brought: frozenset[bytes] = frozenset()
+    undoes: Checkpoint | None = None
 
     @property
     def withhold(self) -> bool:
@@ -82,13 +85,15 @@ def plan_restore(
     onto: Current | None = None,
     replay: bool = False,
     trust: bool = False,
+    undoes: Checkpoint | None = None,
 ) -> Plan:
     """Returns what restoring a checkpoint would do, writing nothing.
 
     With `paths` only these files come back, and no conversation. Of a checkpoint that
     was made elsewhere, files that tools execute by themselves and links that lead outside
     stay as they are, unless `trust` is given. `onto` is the branch
-    that goes on from there, if it is not the current one.
+    that goes on from there, if it is not the current one. `undoes` is the restore that
+    this takes back.
 
     Raises:
         CorruptError: the target is damaged.
@@ -111,6 +116,7 @@ def plan_restore(
             operation=workspace.repository.operation(),
             onto=onto,
             replay=replay,
+            undoes=undoes,
             since=_saved_since(workspace, target),
         )
         _, plan = capture.using(
@@ -209,6 +215,7 @@ def fill_in(
                 f"{show_path(path)} is neither here nor in checkpoint {wanted.target.id}",
                 hint=f"`gitcp files {wanted.target.id}` lists what it holds",
             )
+    undone = brought_by(workspace, wanted.undoes) if wanted.undoes else {}
     steps = make_steps(
         workspace,
         present,
@@ -216,12 +223,51 @@ def fill_in(
         opened,
         wanted,
         snapshot.sparse,
-        withhold=wanted.withhold,
+        withheld=_withheld(workspace, wanted),
+        forced=bool(snapshot.state.forced),
+        undone=undone,
     )
     check_objects(wanted.target, steps)
-    with workspace.root() as root:
-        obstacles = apply.obstacles(root, steps, tracked=snapshot.tracked)
-    return wanted._replace(steps=steps, obstacles=tuple(obstacles))
+    with durable.storage("looking at what is there"), workspace.root() as root:
+        steps = take_away(root, steps, undone, wanted.target)
+        ahead = apply.look_ahead(root, steps, tracked=snapshot.tracked)
+        ahead.obstacles.extend(_kept_by_another_name(root, steps, target, opened.tree))
+    if ahead.already:
+        there = [step for step in steps.steps if step.path not in ahead.already]
+        steps = steps._replace(steps=tuple(there))
+    return wanted._replace(steps=steps, obstacles=tuple(ahead.obstacles))
+
+
+def _kept_by_another_name(
+    root: Root, steps: FilePlan, target: Side, read: ReadTree
+) -> Iterator[Left]:
+    """Yields what would go though the target holds that file in another spelling."""
+    going = [step.path for step in steps.steps if step.action == plan.DELETE]
+    if not going or not spelling.folds(root):
+        return
+    made = {step.path for step in steps.steps if step.after is not None}
+    held = {spelling.key(path): path for path, _ in tree.walk(target.tree, read)}
+    for path in going:
+        other = held.get(spelling.key(path))
+        if other is not None and other not in made:
+            yield Left(path, f"the checkpoint has it as {show_path(other)}")
+
+
+def bounds_of(workspace: Workspace) -> Bounds:
+    """Returns what a stranger's checkpoint is compared with."""
+    repository = workspace.repository
+    commit, _ = repository.head()
+    head = None
+    if commit is not None:
+        head = repository.objects.commit(bytes.fromhex(commit)).tree
+    return Bounds(head, configured(repository, workspace.top))
+
+
+def _withheld(workspace: Workspace, wanted: Plan) -> Withheld | None:
+    if not wanted.withhold:
+        return None
+    bounds = bounds_of(workspace)
+    return withheld_from(wanted.target.objects, bounds, wanted.brought)
 
 
 def make_steps(
@@ -232,9 +278,13 @@ def make_steps(
     wanted: Plan,
     sparse: frozenset[bytes] = frozenset(),
     *,
-    withhold: bool,
+    withheld: Withheld | None,
+    forced: bool = True,
+    undone: Collection[bytes] = (),
 ) -> FilePlan:
-    """Returns the steps between two states.
+    """Returns the steps between two states, without those that are withheld.
+
+    `forced` says that ignored files may have been captured, because git tracks them.
 
     Raises:
         UnsafePathError: the target names a path that must not be written.
@@ -247,51 +297,16 @@ def make_steps(
             selects=plan.selection(wanted.paths),
             sparse=sparse,
             own=workspace.repository.own_paths,
-            withheld=withheld_from(wanted.target.objects) if withhold else None,
+            withheld=withheld,
         )
     except ValueError as exc:
         raise UnsafePathError(
             f"checkpoint {wanted.target.id} must not be restored: {exc}",
             hint="nothing was changed; `gitcp verify` lists what is wrong with it",
         ) from exc
-    return _spare(workspace, made, wanted, target, opened.tree)
-
-
-def _spare(
-    workspace: Workspace, made: FilePlan, wanted: Plan, target: Side, read: ReadTree
-) -> FilePlan:
-    """Leaves what the checkpoint would not hold in any case: it was ignored then.
-
-    A `.env` that is captured only because an earlier restore took its ignore rule away
-    must not go when the rule comes back.
-    """
-    if not any(step.path.rpartition(b"/")[2] == IGNORE_FILE for step in made.steps):
-        return made
-    made_anew = {step.path for step in made.steps if step.after is not None}
-    in_the_way = {
-        step.path
-        for step in made.steps
-        if step.after is not None and step.action != plan.MAKE_DIR
-    }
-    going = {
-        step.path: step.path + b"/" if step.action == plan.REMOVE_DIR else step.path
-        for step in made.steps
-        if step.after is None
-        and step.path not in made_anew
-        and in_the_way.isdisjoint(parents(step.path))
-    }
-    spared = ignored_at(
-        target.tree,
-        going.values(),
-        read,
-        wanted.target.objects.stream,
-        workspace.repository,
+    return keep_uncaptured(
+        workspace, made, wanted.target, opened.tree, forced=forced, brought=undone
     )
-    kept = {path for path, name in going.items() if name in spared}
-    steps = tuple(step for step in made.steps if step.path not in kept)
-    # Of a directory with all that is in it one line is enough.
-    tops = [path for path in sorted(kept) if kept.isdisjoint(parents(path))]
-    return FilePlan(steps, (*made.left, *(Left(path, IGNORED) for path in tops)))
 
 
 def check_objects(target: Checkpoint, steps: FilePlan) -> None:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from gitcp.errors import GitcpError
 from gitcp.format.log import Decision
 from gitcp.git.command import tee
+from gitcp.ops.finishing import Restored
 from gitcp.ops.planning import plan_restore
-from gitcp.ops.restore import Restored, restore
+from gitcp.ops.restore import restore
 from gitcp.ops.save import Request, save
 from gitcp.ops.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint

@@ -14,9 +14,9 @@ from gitcp.format.log import Decision
 from gitcp.ops import fork as forking
 from gitcp.ops import planning
 from gitcp.ops import restore as restoring
+from gitcp.ops.finishing import Restored
 from gitcp.ops.labels import check_label
 from gitcp.ops.planning import Plan
-from gitcp.ops.restore import Restored
 from gitcp.ops.save import Request, save
 from gitcp.ops.select import select
 from gitcp.ops.workspace import Current, Workspace, open_workspace

@@ -34,19 +34,33 @@ class Current(msgspec.Struct, frozen=True):
 
 
 class Workspace:
-    """A project that checkpoints are made of."""
+    """A project that checkpoints are made of, or a bare repository that holds some."""
 
     def __init__(
         self, repository: Repository, settings: Settings, store: Store
     ) -> None:
-        if repository.top is None:
-            raise UnsupportedRepositoryError(
-                f"{repository.git_dir} has no work tree", hint="run gitcp in a clone"
-            )
         self.repository = repository
         self.settings = settings
         self.store = store
-        self.top: Path = repository.top
+
+    @property
+    def bare(self) -> bool:
+        """Whether there are no files: only what is stored can be looked at and kept."""
+        return self.repository.top is None
+
+    @property
+    def top(self) -> Path:
+        """The top of the work tree.
+
+        Raises:
+            UnsupportedRepositoryError: the repository is bare.
+        """
+        if self.repository.top is None:
+            raise UnsupportedRepositoryError(
+                f"{self.repository.git_dir} is a bare repository: it has no files",
+                hint="run this in a clone or a worktree of it",
+            )
+        return self.repository.top
 
     @property
     def directory(self) -> Path:
@@ -133,10 +147,21 @@ class Workspace:
             self.repository.make_directory(self.directory)
         with durable.locked(
             self.directory / "worktree.lock",
-            what=f"the work tree {self.top}",
+            what=f"the work tree {self.repository.top or self.repository.git_dir}",
             timeout=self.settings.lock_timeout,
         ):
             yield
+
+    def is_interrupted(self) -> bool:
+        """Whether a restore was interrupted here; one that is under way was not."""
+        if not journal.is_open(self.directory):
+            return False
+        with suppress(FileNotFoundError):
+            held = durable.try_lock(self.directory / "worktree.lock", create=False)
+            if held is None:
+                return False
+            durable.unlock(held)
+        return journal.is_open(self.directory)
 
     def refuse_if_interrupted(self) -> None:
         """Raises if a restore was cut off here; waits for one that is under way.
@@ -190,14 +215,20 @@ def check_decisions(entries: Iterable[Decision]) -> None:
             check_text(path, "the path")
 
 
-def open_workspace(directory: str | os.PathLike[str]) -> Workspace:
+def open_workspace(
+    directory: str | os.PathLike[str], *, bare: bool = False
+) -> Workspace:
     """Returns the workspace around a directory.
+
+    With `bare`, the directory may be a bare repository itself: an adapter's store.
+    One that is only found around the directory is never taken.
 
     Raises:
         NotARepositoryError: there is no repository.
         UnsupportedRepositoryError: gitcp cannot serve it.
     """
-    repository = discover(directory)
+    repository = _bare(Path(directory)) if bare else None
+    repository = repository or discover(directory)
     settings = Settings.of(repository)
     repository.refs.lock_timeout = settings.lock_timeout
     store = Store(repository)
@@ -209,6 +240,14 @@ def open_workspace(directory: str | os.PathLike[str]) -> Workspace:
         with suppress(StorageError, BusyError):
             settle_all(repository)
     return Workspace(repository, settings, store)
+
+
+def _bare(directory: Path) -> Repository | None:
+    if not (directory / "HEAD").is_file():
+        return None
+    found = discover(directory, worktree=False)
+    named = found.flag("core.bare") and os.path.samefile(found.git_dir, directory)
+    return found if named else None
 
 
 def files_of(snapshot: "Snapshot") -> FilesState:

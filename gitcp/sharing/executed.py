@@ -1,139 +1,155 @@
-"""Files that tools execute or obey by themselves, and links that lead outside.
+"""Files that tools execute or obey by themselves, by their names alone.
 
-From a stranger they come only when asked for: opening a project must not be enough to
-run a stranger's commands.
+Opening a project, or the next command in it, must not be enough to run a stranger's
+commands. No list can be complete: `withheld` has a general rule beside this one.
 """
 
-from gitcp.errors import CorruptError
-from gitcp.format import safety
-from gitcp.format.tree import LINK, Entry
-from gitcp.git.objects import Objects
-from gitcp.worktree.plan import Withheld
+import re
+import unicodedata
 
-EXECUTED = "tools execute it by themselves"
-OUTSIDE = "a link that leads outside the project"
+# Code points that HFS+ ignores when it compares names (git's utf8.c).
+_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
 
-# Everything below these: agents, editors, hook managers, containers, CI.
-_DIRECTORIES = frozenset(
-    {
-        ".aider",
-        ".circleci",
-        ".claude",
-        ".clinerules",
-        ".codex",
-        ".continue",
-        ".cursor",
-        ".devcontainer",
-        ".direnv",
-        ".gemini",
-        ".githooks",
-        ".github",
-        ".gitlab",
-        ".husky",
-        ".idea",
-        ".opencode",
-        ".vscode",
-        ".windsurf",
-        ".zed",
-    }
+
+def folded(path: bytes) -> list[str]:
+    """Returns the names in a path as the file systems see them that compare loosely."""
+    text = _IGNORED.sub("", path.decode("utf-8", "surrogateescape"))
+    whole = unicodedata.normalize("NFC", text).casefold()
+    return [name.rstrip(". ") or name for name in whole.split("/")]
+
+
+def words(text: str) -> frozenset[str]:
+    """Returns the words of a text, as a set."""
+    return frozenset(text.split())
+
+
+# Everything below these, wherever they lie.
+_DIRECTORIES = words(
+    # agents
+    """
+    .agent .agents .aider .amazonq .augment .claude .claude-plugin .cline .clinerules
+    .codex .codex-plugin .continue .copilot .crush .cursor .factory .gemini .goose .junie
+    .kilo .kilocode .kiro .opencode .openhands .pi .qoder .qwen .roo .rules .trae
+    .windsurf
+    """
+    # editors, and what they start when a folder is opened
+    """
+    .bsp .cargo .fleet .helix .idea .nova .nvim .settings .sublime .vim .vs .vscode
+    .vscode-insiders .zed node_modules site-packages venv .venv virtualenv
+    """
+    # hooks, shells, version managers, other version control
+    """
+    .bzr .direnv .flox .githooks .git-hooks .hg .hooks .husky .jj .lefthook .mise .mvn
+    .svn .yarn
+    """
+    # containers, cloud workspaces, CI
+    """
+    .buildkite .circleci .codesandbox .devcontainer .forgejo .gitea .github .gitlab
+    .gitpod .idx .woodpecker
+    """
 )
-_NAMES = frozenset(
-    {
-        ".aider.conf.yml",
-        ".clinerules",
-        ".cursorrules",
-        ".dir-locals.el",
-        ".envrc",
-        ".exrc",
-        ".gitattributes",
-        ".gitconfig",
-        ".gitlab-ci.yml",
-        ".gitmodules",
-        ".gitpod.yml",
-        ".lefthook.yml",
-        ".mcp.json",
-        ".mise.toml",
-        ".npmrc",
-        ".nvim.lua",
-        ".nvimrc",
-        ".pnpmfile.cjs",
-        ".pre-commit-config.yaml",
-        ".vimrc",
-        ".windsurfrules",
-        ".yarnrc",
-        ".yarnrc.yml",
-        "agents.md",
-        "agents.override.md",
-        "claude.local.md",
-        "claude.md",
-        "conftest.py",
-        "gemini.md",
-        "gnumakefile",
-        "justfile",
-        "lefthook.yml",
-        "makefile",
-        "mise.toml",
-        "opencode.json",
-        "opencode.jsonc",
-        "package.json",
-        "sitecustomize.py",
-        "usercustomize.py",
-    }
+_NAMES = words(
+    # agents
+    """
+    agent.md agents.md agents.override.md claude.local.md claude.md crush.json crush.md
+    gemini.md mcp.json opencode.json opencode.jsonc qwen.md warp.md
+    """
+    # shells, version managers, environments
+    """
+    devbox.json devenv.nix devenv.yaml flake.lock flake.nix mise.local.toml mise.toml
+    shell.nix default.nix
+    """
+    # interpreters and test runners that load from the directory they start in
+    """
+    bunfig.toml conftest.py ipython_config.py manage.py mypy.ini noxfile.py pyproject.toml
+    pytest.ini setup.cfg setup.py sitecustomize.py tox.ini usercustomize.py
+    """
+    # builds, which editors start too
+    """
+    build.rs build.sbt cmakelists.txt cmakepresets.json cmakeuserpresets.json
+    composer.json gemfile gnumakefile gradlew gradlew.bat guardfile hie.yaml jenkinsfile
+    justfile makefile meson.build mvnw package.json pnpm-workspace.yaml pom.xml rakefile
+    rust-toolchain rust-toolchain.toml vagrantfile workspace workspace.bazel
+    module.bazel
+    """
+    # hook managers
+    """
+    hk.pkl lefthook-local.toml lefthook-local.yaml lefthook-local.yml lefthook.json
+    lefthook.toml lefthook.yaml lefthook.yml prek.toml
+    """
+    # containers and CI
+    """
+    azure-pipelines.yml azure-pipelines.yaml bitbucket-pipelines.yml
+    """
 )
-_ENDINGS = (".pth", ".code-workspace")
+_ENDINGS = (".pth", ".code-workspace", ".mk", ".sln", ".csproj", ".vcxproj", ".props")
+# Families: a tool's own configuration that is a program, or names one.
+_FAMILIES = re.compile(
+    r"""
+      (astro|babel|commitlint|cypress|esbuild|eslint|jest|karma|knip|lint-staged|metro
+      |next|nuxt|playwright|postcss|prettier|release|remix|rollup|rspack|stylelint|svelte
+      |tailwind|tsup|turbo|vite|vitest|webpack|wdio)\.config\.\w+
+    | (gruntfile|gulpfile)\.\w+
+    | (build|settings|init)\.gradle(\.kts)?
+    | (docker-)?compose[\w.-]*\.ya?ml
+    | (dist\.)?taskfile[\w.-]*\.ya?ml
+    | directory\.(build|packages)\.(props|targets|rsp)
+    | dockerfile[\w.-]* | containerfile[\w.-]*
+    """,
+    re.VERBOSE,
+)
+# Where a name alone says nothing: the end of a path.
+_TAILS = (("hooks", "hooks.json"), ("tools", "bazel"), ("mise", "config.toml"))
+_BELOW = words("gradle mise")
+
+# Dot files by name, beside the general rule on dot paths: these no answer brings, only
+# trust does.
+_DOT_NAMES = words(
+    """
+    .aider.conf.yml .augment-guidelines .augmentignore .autoenv .autoenv.zsh .bazelrc
+    .bash_profile .bashrc .cirrus.yml .clinerules .crush.json .cursorrules
+    .devcontainer.json .dir-locals-2.el .dir-locals.el .drone.yml .env
+    .envrc .exrc .gdbinit .ghci .gitattributes .gitconfig
+    .gitlab-ci.yml .gitmodules .gitpod.yml .goosehints .iex.exs .irbrc .justfile
+    .lefthook-local.yaml .lefthook-local.yml .lefthook.json .lefthook.toml .lefthook.yaml
+    .lefthook.yml .lfsconfig .lldbinit .lsp.json .luarc.json .lvimrc .mcp.json
+    .mise.local.toml .mise.toml .npmrc .nvim.lua .nvimrc .ocamlinit .octaverc
+    .overcommit.yml .pdbrc .pnpmfile.cjs .pnpmfile.mjs .pre-commit-config.yaml .profile
+    .project .pryrc .pylintrc .replit .rprofile .rubocop.yml .rvmrc .stackblitzrc
+    .tool-versions .travis.yml .vimrc .windsurfrules .worktreeinclude .yarnrc .yarnrc.yml
+    .ycm_extra_conf.py .zprofile .zshenv .zshrc
+    """
+)
+_DOT_FAMILIES = re.compile(
+    r"""
+      \.(babelrc|eslintrc|lintstagedrc|mocharc|postcssrc|prettierrc|releaserc|stylelintrc
+        |simple-git-hooks|swcrc)(\.\w+)?
+    | \.(autoenv|augment|clinerules-|kilocode|roo|woodpecker)[\w.-]*
+    | \.env[\w.-]*
+    """,
+    re.VERBOSE,
+)
 
 
 def executed(path: bytes) -> bool:
     """Whether tools execute or obey a file at this path by themselves."""
-    # Where names fold case, any spelling is the same file.
-    *parents, name = path.decode("utf-8", "surrogateescape").casefold().split("/")
+    parts = folded(path)
+    name = parts[-1]
     return (
         name in _NAMES
+        or name in _DOT_NAMES
         or name.endswith(_ENDINGS)
-        or not _DIRECTORIES.isdisjoint((*parents, name))
+        or _FAMILIES.fullmatch(name) is not None
+        or not _DIRECTORIES.isdisjoint(parts)
+        or not _BELOW.isdisjoint(parts[:-1])
+        or tuple(parts[-2:]) in _TAILS
+        or any(
+            one.startswith(".") and _DOT_FAMILIES.fullmatch(one) is not None
+            for one in parts
+        )
     )
 
 
-def leads_outside(path: bytes, target: bytes) -> bool:
-    """Whether a link at this path could lead out of the project, or into `.git`.
-
-    `..` is followed only at the start of a target: behind a name it depends on what
-    that name is.
-    """
-    if target.startswith(b"/"):
-        return True
-    depth = path.count(b"/")
-    climbing = True
-    for part in target.split(b"/"):
-        if part in {b"", b"."}:
-            continue
-        if part == b"..":
-            if not climbing or depth == 0:
-                return True
-            depth -= 1
-        else:
-            climbing = False
-            if safety.name_problem(part) is not None:
-                return True
-    return False
-
-
-def withheld_from(objects: Objects) -> Withheld:
-    """Returns what says why a change of a path is left out, or None if it is not."""
-
-    def why(path: bytes, old: Entry | None, new: Entry | None) -> str | None:
-        del old
-        if executed(path):
-            return EXECUTED
-        if new is None or new.mode != LINK:
-            return None
-        try:
-            _, size = objects.header(new.oid)
-            if size > safety.PATH_LIMIT or leads_outside(path, objects.blob(new.oid)):
-                return OUTSIDE
-        except CorruptError:
-            # That it is damaged is said where it would be read.
-            return None
-        return None
-
-    return why
+def has_dot(path: bytes) -> bool:
+    """Whether a name in a path begins with a dot."""
+    return any(name.startswith(".") for name in folded(path))

@@ -1,6 +1,5 @@
 """Judging what was fetched: sizes, commits, trees, names (docs/format.md, 11)."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -21,13 +20,9 @@ _TREE_LIMIT = 16 * 1024 * 1024
 _TREES_LIMIT = 256 * 1024 * 1024
 _COMMIT_LIMIT = 4 * 1024 * 1024
 _MEMORY = 384 * 1024 * 1024
-_COMPONENT = re.compile(r"[a-z0-9_%][a-z0-9_%-]{0,199}")
-_TWO = 2
 _FIELDS = 3
 # Links of these names make git read a file elsewhere.
 _NEVER_LINKS = frozenset({b".gitmodules"})
-
-Key = tuple[str, str]
 
 
 class Fault(NamedTuple):
@@ -42,21 +37,7 @@ class Fault(NamedTuple):
     hint: str | None = None
 
 
-def branch_key(ref: str, prefix: str) -> Key | None:
-    """Returns the encoded session and branch of a ref, or None if it is no branch's."""
-    parts = ref.removeprefix(prefix).split("/")
-    if len(parts) != _TWO or not all(map(_COMPONENT.fullmatch, parts)):
-        return None
-    return parts[0], parts[1]
-
-
-def ledger_key(ref: str) -> str | None:
-    """Returns the encoded session of a ledger's ref, or None if it is no ledger's."""
-    component = ref.removeprefix(layout.EFFECTS)
-    same = component == ref or not _COMPONENT.fullmatch(component)
-    return None if same else component
-
-
+Key = layout.Key
 # What is new here: the kind and size of each object, by its oid.
 Incoming = Mapping[bytes, tuple[str, int]]
 

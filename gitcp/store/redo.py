@@ -12,7 +12,7 @@ from gitcp.format.checkpoint import timestamp
 from gitcp.format.commit import parse_commit
 from gitcp.git import redo
 from gitcp.git.objects import COMMIT, TREE
-from gitcp.git.redo import Move, RedoLog
+from gitcp.git.redo import DamagedLogError, Move, Record, RedoLog
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import STAGED_REF, Transaction, transaction
 from gitcp.names import decode
@@ -23,19 +23,24 @@ def settle(repository: Repository, logs: Iterable[RedoLog]) -> int:
     """Puts redo logs into git as one pack and removes them; returns how many records.
 
     The caller holds their locks. Killed at any point it can be done again: a move that
-    has been made already is left alone.
+    has been made already is left alone. Of a damaged log what is before the damage goes
+    into git; the file is kept in `damaged`, and the log can be used again.
 
     Raises:
+        DamagedLogError: one was damaged, or moved a ref that is not gitcp's.
         StorageError, BusyError: the logs stay.
     """
     taken = list(logs)
     moves: dict[str, list[Move]] = {}
+    damaged: dict[RedoLog, DamagedLogError] = {}
     count = 0
     with ExitStack() as stack:
         opened: Transaction | None = None
         for log in taken:
-            log.known = 0
-            for record, _ in log.news():
+            records, broken = _read(log)
+            if broken is not None:
+                damaged[log] = broken
+            for record in records:
                 if opened is None:
                     opened = stack.enter_context(transaction(repository))
                 count += 1
@@ -49,8 +54,41 @@ def settle(repository: Repository, logs: Iterable[RedoLog]) -> int:
             for ref, chain in moves.items():
                 _move(repository, opened, ref, chain)
         for log in taken:
-            log.remove()
+            if log not in damaged:
+                log.remove()
+    if damaged:
+        kept = ", ".join(str(log.put_aside()) for log in damaged)
+        raise DamagedLogError(
+            "; ".join(broken.message for broken in damaged.values()),
+            hint=f"what is whole was saved, and the log is kept as {kept}:"
+            " the next command goes on without it; run `gitcp verify`",
+        )
     return count
+
+
+def _read(log: RedoLog) -> tuple[list[Record], DamagedLogError | None]:
+    """Returns the records of a log, and the damage behind them.
+
+    A log that would move anything but gitcp's own refs was not written by gitcp: none
+    of it is used.
+    """
+    log.known = 0
+    records = []
+    broken = None
+    try:
+        for record, _ in log.news():
+            records.append(record)
+    except DamagedLogError as exc:
+        broken = exc
+    for record in records:
+        for ref, expect, new in map(msgspec.structs.astuple, record.moves):
+            whole = layout.is_oid(new) and (expect is None or layout.is_oid(expect))
+            if not layout.is_own(ref) or not whole:
+                return [], DamagedLogError(
+                    f"the write-ahead log {log.path} moves {ref!a} to {new!a},"
+                    " which gitcp never does"
+                )
+    return records, broken
 
 
 def _move(

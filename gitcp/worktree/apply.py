@@ -9,13 +9,15 @@ symbolic links.
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum, auto
+from typing import NamedTuple
 
 from gitcp import durable
+from gitcp.errors import CorruptError
 from gitcp.format.tree import EXECUTABLE, LINK, Entry
-from gitcp.worktree import files, replace
+from gitcp.worktree import files, replace, spelling
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import (
     CHMOD,
@@ -30,6 +32,8 @@ from gitcp.worktree.plan import (
 from gitcp.worktree.replace import CHANGED, Seen, Stream
 
 _X = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+_ONE_FILE = "this disk takes it and another name of the checkpoint for one"
+_IN_THE_WAY = "not captured and in the way"
 
 
 class _Now(Enum):
@@ -38,39 +42,61 @@ class _Now(Enum):
     OTHER = auto()
 
 
-def obstacles(
+class Ahead(NamedTuple):
+    """What a plan meets where it expects nothing.
+
+    `obstacles` are held by no checkpoint and would have to be overwritten; `already`
+    are the paths that hold what the plan would put there, though nothing captured them.
+    """
+
+    obstacles: list[Left]
+    already: set[bytes]
+
+
+def look_ahead(
     root: Root, plan: FilePlan, *, tracked: frozenset[bytes] = frozenset()
-) -> list[Left]:
-    """Returns what no checkpoint holds and the plan would have to overwrite.
+) -> Ahead:
+    """Returns what is where a plan would make something.
 
     `tracked` are paths that are this repository's though they lie in another one.
     """
     removed = {step.path for step in plan.steps if step.action in {DELETE, REMOVE_DIR}}
     root.forget()
     found: dict[bytes, Left] = {}
+    already: set[bytes] = set()
     seen: set[bytes] = set()
+    twins = spelling.twins(step.path for step in plan.steps)
     for step in plan.steps:
         if step.after is None:
             continue
+        others = twins.get(step.path, set()) - {step.path}
+        if others - removed and spelling.folds(root):
+            found[step.path] = Left(step.path, _ONE_FILE)
+            continue
         try:
-            mine = step.before is not None or step.path in tracked
-            above = () if mine else _ancestors(step.path)
-            for left in _in_the_way(root, step, above, removed, seen):
+            if step.before is not None:
+                continue
+            if step.path not in tracked:
+                for left in _on_the_way(root, step.path, removed, seen):
+                    found[left.path] = left
+            there = root.lstat(step.path)
+            if there is None or (others and not spelling.is_listed(root, step.path)):
+                continue
+            if _state(root, step) is _Now.AFTER:
+                already.add(step.path)
+                continue
+            for left in _in_the_way(root, step.path, there, removed):
                 found[left.path] = left
         except PermissionError:
             found[step.path] = Left(step.path, "in a directory that cannot be read")
-    return sorted(found.values())
+    return Ahead(sorted(found.values()), already)
 
 
-def _in_the_way(
-    root: Root,
-    step: Step,
-    on_the_way: Iterable[bytes],
-    removed: set[bytes],
-    seen: set[bytes],
+def _on_the_way(
+    root: Root, path: bytes, removed: set[bytes], seen: set[bytes]
 ) -> Iterator[Left]:
-    """Yields what is where a step, or a directory on its way, has to be."""
-    for above in on_the_way:
+    """Yields what is where a directory above a path has to be."""
+    for above in _ancestors(path):
         if above in seen:
             continue
         seen.add(above)
@@ -79,34 +105,41 @@ def _in_the_way(
             break
         if not files.is_directory(there):
             if above not in removed:
-                yield Left(above, "not captured and in the way")
+                yield Left(above, _IN_THE_WAY)
             break
         if root.lstat(above + b"/.git") is not None:
             yield Left(above, "a nested repository is in the way")
             break
-    there = root.lstat(step.path) if step.before is None else None
-    if there is None or _state(root, step) is _Now.AFTER:
-        return
+
+
+def _in_the_way(
+    root: Root, path: bytes, there: os.stat_result, removed: set[bytes]
+) -> Iterator[Left]:
+    """Yields what no checkpoint holds where a path has to be."""
     if files.is_directory(there):
-        for inside in _content(root, step.path, removed):
-            yield Left(inside, "not captured and in the way")
-    elif step.path not in removed:
-        yield Left(step.path, "not captured and in the way")
+        for inside in _content(root, path, removed):
+            yield Left(inside, _IN_THE_WAY)
+    elif path not in removed:
+        yield Left(path, _IN_THE_WAY)
 
 
-def apply(root: Root, plan: FilePlan, stream: Stream, *, token: str) -> list[Left]:
+def apply(
+    root: Root, plan: FilePlan, stream: Stream, *, token: str, tolerant: bool = False
+) -> list[Left]:
     """Carries out a plan; returns the paths that were not as the plan expected.
 
     `stream` yields the content of a blob; `token` names the temporary files, so that
-    what a killed run left is found.
+    what a killed run left is found. `tolerant` leaves paths whose content is damaged.
 
     Raises:
+        CorruptError: a blob cannot be read.
         StorageError: the disk refused; the plan can be applied again, or reversed.
     """
     left: list[Left] = []
     last = ""
     # A path that changes its kind has two steps.
     final = {step.path: step for step in plan.steps if step.after is not None}
+    twins = spelling.twins(step.path for step in plan.steps)
     with durable.storage("restoring files"):
         for step in plan.steps:
             if step.action != last:
@@ -114,11 +147,17 @@ def apply(root: Root, plan: FilePlan, stream: Stream, *, token: str) -> list[Lef
                 root.forget()
                 last = step.action
             try:
+                if step.path in twins and _is_respelled(root, step):
+                    continue
                 problem = _carry_out(root, step, stream, token)
             except (NotADirectoryError, FileNotFoundError):
                 # Somebody moves directories about while we work.
                 root.forget()
                 problem = CHANGED
+            except CorruptError as exc:
+                if not tolerant:
+                    raise
+                problem = f"its content cannot be read: {exc.message}"
             except OSError as exc:
                 # The temporary file that it names says nothing to anybody.
                 exc.filename = step.path
@@ -134,9 +173,16 @@ def apply(root: Root, plan: FilePlan, stream: Stream, *, token: str) -> list[Lef
     return left
 
 
+def _is_respelled(root: Root, step: Step) -> bool:
+    """Whether a path that is to go is found only because a new spelling is there."""
+    return step.after is None and not spelling.is_listed(root, step.path)
+
+
 def is_done(root: Root, step: Step) -> bool:
-    """Whether a path holds what a step was to bring about."""
-    return _state(root, step) is _Now.AFTER
+    """Whether a path holds what a step was to bring about, in this very spelling."""
+    if _state(root, step) is not _Now.AFTER:
+        return step.after is None and not spelling.is_listed(root, step.path)
+    return step.after is None or spelling.is_listed(root, step.path)
 
 
 def conflicts(root: Root, plan: FilePlan) -> list[Left]:

@@ -26,7 +26,7 @@ QUIET_NS = max(8_000_000, int(2e9 * time.clock_getres(_COARSE_CLOCK)))
 _LONGEST_STEP = 2 * _BILLION
 # A server's clock drifts against the local one; that is not setting it back.
 _DRIFT_NS = 3 * _BILLION
-_NOISE_NS = 1_000_000
+_NOISE_NS = 5_000_000
 
 
 class Reading(NamedTuple):
@@ -54,10 +54,7 @@ class Clock:
         # Those whose clock does not move on within a tick.
         self._slow: set[int] = set()
         self.look()
-        since_boot = _since_boot()
-        self.reading = Reading(
-            _boot_id(), time.time_ns() - since_boot, self.now - since_boot, self.now
-        )
+        self.reading = Reading(_boot_id(), _local(), self.now - _since_boot(), self.now)
         # Git compares whole seconds. From these on a change may not show in them: here,
         # and on disks whose clock is not known.
         self.second = self.now // _BILLION
@@ -160,6 +157,14 @@ def _since_boot() -> int:
     # Only Linux has a clock that goes on while the machine sleeps, by this name.
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime_ns(clock)
+
+
+def _local() -> int:
+    """Returns by how much the local clock is ahead of the time since the start.
+
+    A process that has to wait between two looks finds too much: the least is true.
+    """
+    return min(-_since_boot() + time.time_ns() for _ in range(3))
 
 
 def _boot_id() -> bytes:

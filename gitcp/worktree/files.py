@@ -6,16 +6,29 @@ a directory swapped for a link, by chance or on purpose, leads nowhere.
 
 import errno
 import os
+import resource
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from types import TracebackType
 from typing import Self
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHUNK = 1024 * 1024
-_OPEN_AT_MOST = 200
+# How much of the way to a directory is kept open: more only where many files may be.
+_KEPT_ANYWAY, _OPEN_AT_MOST = 32, 200
+_SHARE = 8
+
+
+@cache
+def _open_at_most() -> int:
+    """Returns how many directories to keep open, of the descriptors a process may have."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit == resource.RLIM_INFINITY:
+        return _OPEN_AT_MOST
+    return max(_KEPT_ANYWAY, min(_OPEN_AT_MOST, limit // _SHARE))
 
 
 class Root:
@@ -78,7 +91,7 @@ class Root:
         fd = self._open[-1][1] if self._open else self.fd
         for name in names[keep:]:
             below = self._enter(fd, name)
-            if len(self._open) == _OPEN_AT_MOST:
+            if len(self._open) >= _KEPT_ANYWAY and len(self._open) >= _open_at_most():
                 # A very deep tree: keep only the end of the way.
                 return self._deep(below, names[len(self._open) + 1 :], path)
             self._open.append((name, below))

@@ -1,23 +1,36 @@
 """The note that a restore is under way, so that a killed one is found and ended."""
 
+from base64 import b64decode, b64encode
 from pathlib import Path
 
 import msgspec
 
 from gitcp import durable
 from gitcp.errors import CorruptError, RestoreInterruptedError
+from gitcp.format import tree as trees
+from gitcp.worktree.plan import FilePlan, Left, Step
 
 _NAME = "restore.json"
+
+
+Entry = tuple[int, str]
+StepRow = tuple[str, str, Entry | None, Entry | None]
 
 
 class Journal(msgspec.Struct, frozen=True):
     """Everything `--continue` and `--abort` need; commits as hex.
 
     `checkpoint` is the id that the checkpoint of this restore will have: if the branch
-    holds it, only the journal is left to remove. `paths` (empty for all)
-    and `sparse` (left out by a sparse checkout) are base64. `withhold` leaves out what
-    a stranger's checkpoint may not bring unasked; `trust` hands a conversation that was
-    made elsewhere to its client.
+    holds it, only the journal is left to remove. `target` and `before` are the commits
+    it goes between, `target_id` and `before_id` their checkpoints, which stay the same
+    when pruning gives them other commits. `paths` (empty for all) and `sparse` (left out
+    by a sparse checkout) are base64. `withhold` leaves out what a stranger's checkpoint
+    may not bring unasked; `trust` hands a conversation that was made elsewhere to its
+    client.
+
+    `steps` is the plan: action, path in base64, and mode and object before and after.
+    `left` has what the plan leaves alone, path in base64 and reason. gitcp 0.1.0 wrote
+    neither, nor the ids: its plan has to be made again.
     """
 
     checkpoint: str
@@ -33,6 +46,46 @@ class Journal(msgspec.Struct, frozen=True):
     fork: tuple[str, str] | None = None
     withhold: bool = False
     trust: bool = False
+    target_id: str | None = None
+    before_id: str | None = None
+    steps: tuple[StepRow, ...] | None = None
+    left: tuple[tuple[str, str], ...] = ()
+
+    def plan(self) -> FilePlan | None:
+        """Returns the plan it holds; None for a journal of gitcp 0.1.0."""
+        if self.steps is None:
+            return None
+        return FilePlan(
+            tuple(
+                Step(action, b64decode(path), _entry(before), _entry(after))
+                for action, path, before, after in self.steps
+            ),
+            tuple(Left(b64decode(path), reason) for path, reason in self.left),
+        )
+
+    def holding(self, plan: FilePlan) -> "Journal":
+        """Returns this journal with a plan in it."""
+        return msgspec.structs.replace(
+            self,
+            steps=tuple(
+                (step.action, base64(step.path), _row(step.before), _row(step.after))
+                for step in plan.steps
+            ),
+            left=tuple((base64(item.path), item.reason) for item in plan.left),
+        )
+
+
+def base64(path: bytes) -> str:
+    """Returns a path as the journal holds it."""
+    return b64encode(path).decode()
+
+
+def _row(entry: trees.Entry | None) -> Entry | None:
+    return None if entry is None else (entry.mode, entry.oid.hex())
+
+
+def _entry(row: Entry | None) -> trees.Entry | None:
+    return None if row is None else trees.Entry(row[0], bytes.fromhex(row[1]))
 
 
 def write(directory: Path, journal: Journal) -> None:
@@ -42,7 +95,7 @@ def write(directory: Path, journal: Journal) -> None:
 
 
 def read(directory: Path) -> Journal | None:
-    """Returns the journal of a restore that was cut off, or None.
+    """Returns the journal of an interrupted restore, or None.
 
     Raises:
         CorruptError: there is one and it cannot be read.
@@ -52,12 +105,14 @@ def read(directory: Path) -> Journal | None:
     except FileNotFoundError:
         return None
     try:
-        return msgspec.json.decode(raw, type=Journal)
-    except msgspec.MsgspecError as exc:
+        found = msgspec.json.decode(raw, type=Journal)
+        found.plan()
+    except (msgspec.MsgspecError, ValueError) as exc:
         raise CorruptError(
             f"the restore journal {directory / _NAME} is damaged: {exc}",
             hint="look at `gitcp log` and restore by hand, then remove that file",
         ) from exc
+    return found
 
 
 def remove(directory: Path) -> None:
@@ -67,12 +122,12 @@ def remove(directory: Path) -> None:
 
 
 def is_open(directory: Path) -> bool:
-    """Whether a restore is under way here, or was cut off."""
+    """Whether a restore is under way here, or was interrupted."""
     return (directory / _NAME).exists()
 
 
 def refuse_if_open(directory: Path) -> None:
-    """Raises if a restore was cut off here.
+    """Raises if a restore was interrupted here.
 
     Raises:
         RestoreInterruptedError: it was.

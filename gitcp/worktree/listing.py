@@ -295,9 +295,7 @@ class Listing:
         # A name that stands for another one resembles it: both are ASCII or neither is,
         # but where the disk folds case.
         if self.everything or not (
-            self.folds
-            or found.st_dev != self._device
-            or any(not name.isascii() for name in names)
+            self.folds or found.st_dev != self._device or not b"".join(names).isascii()
         ):
             return
         prefix = directory + b"/" if directory else b""

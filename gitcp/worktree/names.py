@@ -1,8 +1,8 @@
 """Which names mean something to a scan, and which have no place in a snapshot."""
 
 import re
-import unicodedata
 from collections.abc import Iterator
+from typing import Literal
 
 from gitcp.format.layout import RESERVED
 from gitcp.format.safety import path_problem
@@ -35,6 +35,19 @@ def parents(path: bytes) -> Iterator[bytes]:
 
 def folded(name: bytes) -> str:
     """Returns what two names have in common that a disk may take for one."""
-    text = name.decode("utf-8", "surrogateescape")
-    text = unicodedata.normalize("NFD", text).casefold()
-    return unicodedata.normalize("NFD", text)
+    return _form(
+        "NFD", _form("NFD", name.decode("utf-8", "surrogateescape")).casefold()
+    )
+
+
+def composed(path: bytes) -> bytes:
+    """Returns a path in Unicode's composed form."""
+    text = _form("NFC", path.decode("utf-8", "surrogateescape"))
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _form(form: Literal["NFC", "NFD"], text: str) -> str:
+    # Seldom needed, and no small thing to load.
+    import unicodedata  # noqa: PLC0415
+
+    return unicodedata.normalize(form, text)

@@ -47,7 +47,7 @@ class FilePlan(NamedTuple):
     def reversed(self) -> "FilePlan":
         """Returns the plan that goes back."""
         back = [_step(step.path, step.after, step.before) for step in self.steps]
-        return FilePlan(tuple(_in_order(back)), self.left)
+        return FilePlan(tuple(in_order(back)), self.left)
 
 
 Selects = Callable[[bytes], bool]
@@ -145,7 +145,7 @@ def make(
         touched=touched,
         needed=needed,
     )
-    return FilePlan(tuple(_in_order(steps)), tuple(left))
+    return FilePlan(tuple(in_order(steps)), tuple(left))
 
 
 def _step(path: bytes, old: Entry | None, new: Entry | None) -> Step:
@@ -160,6 +160,11 @@ def _step(path: bytes, old: Entry | None, new: Entry | None) -> Step:
     if old is not None and old.oid == new.oid and old.mode != LINK:
         return Step(CHMOD, path, old, new)
     return Step(WRITE, path, old, new)
+
+
+def removal(path: bytes, entry: Entry) -> Step:
+    """Returns the step that removes what a path holds."""
+    return _step(path, entry, None)
 
 
 _A_DIRECTORY = Entry(DIRECTORY, b"")
@@ -222,8 +227,8 @@ def _above(path: bytes) -> Iterable[bytes]:
 _ORDER = {DELETE: 0, REMOVE_DIR: 1, CHMOD: 2, MAKE_DIR: 3, LINK_TO: 4, WRITE: 4}
 
 
-def _in_order(steps: Iterable[Step]) -> list[Step]:
-    """Deletes and removals deepest first, then the rest from the top down."""
+def in_order(steps: Iterable[Step]) -> list[Step]:
+    """Returns steps in a safe order: removals deepest first, then from the top down."""
     down = {DELETE, REMOVE_DIR}
     removing = [step for step in steps if step.action in down]
     making = [step for step in steps if step.action not in down]

@@ -4,6 +4,7 @@ With it `git diff-files` checks stat data in parallel and `git check-ignore` kno
 user's rules, while the user's index, configuration and attributes stay out of it.
 """
 
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from gitcp.errors import GitFailedError
 from gitcp.format import index as indexes
 from gitcp.git.process import Process
 from gitcp.git.repository import Repository
+from gitcp.worktree.names import composed
 
 _CONFIG = b"""[core]
 \trepositoryformatversion = 0
@@ -147,15 +149,22 @@ class PrivateGit:
                 environment=environment,
                 feed=True,
                 cwd=top,
-            )
+            ),
+            # Git for macOS reads names from the disk that way, and rules are written so.
+            compose=sys.platform == "darwin"
+            and self._repository.flag("core.precomposeunicode"),
         )
 
 
 class IgnoreChecker:
-    """Asks one `git check-ignore` about many paths, level by level."""
+    """Asks one `git check-ignore` about many paths, level by level.
 
-    def __init__(self, process: Process) -> None:
+    With `compose`, names are compared with the rules in Unicode's composed form.
+    """
+
+    def __init__(self, process: Process, *, compose: bool = False) -> None:
         self._process = process
+        self._compose = compose
 
     def ignored(self, paths: Sequence[bytes]) -> set[bytes]:
         """Returns those of the paths that the ignore rules name.
@@ -165,6 +174,13 @@ class IgnoreChecker:
         """
         if not paths:
             return set()
+        if self._compose and not all(path.isascii() for path in paths):
+            forms = {path: composed(path) for path in paths}
+            named = self._ask(list(forms.values()))
+            return {path for path, form in forms.items() if form in named}
+        return self._ask(paths)
+
+    def _ask(self, paths: Sequence[bytes]) -> set[bytes]:
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise ValueError("a checker needs both pipes")

@@ -144,9 +144,11 @@ class Tracked:
         git = self._place.repository.own_paths
 
         def is_open(path: bytes) -> bool:
-            if no_place(path) is not None or not git.isdisjoint((path, *parents(path))):
+            if no_place(path) is not None:
                 return False
-            if shut.isdisjoint(parents(path)):
+            if git and not git.isdisjoint((path, *parents(path))):
+                return False
+            if not shut or shut.isdisjoint(parents(path)):
                 return True
             return (
                 path in own and shut.intersection(parents(path)) <= state.nested.keys()

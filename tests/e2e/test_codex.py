@@ -132,6 +132,36 @@ def test_what_the_client_forks_itself_is_a_branch(project):
         assert f'"{words}"' in sent
 
 
+def spoken(items: list[Any]) -> list[Any]:
+    """What was said and done: not what the client tells the model of itself."""
+    return [
+        {name: value for name, value in one.items() if name != "id"}
+        for one in items
+        if one.get("role") != "developer"
+        and "<environment_context>" not in json.dumps(one)
+    ]
+
+
+def test_a_thread_made_elsewhere_goes_on_when_it_is_trusted(project):
+    thread = project.codex("turn one")
+    project.codex("resume", thread, "turn two")
+    end = project.checkpoints()[-1]
+    before = project.rollouts()
+    # What was sealed with a key that is gone was made elsewhere.
+    (project.top / ".git" / "gitcp" / "key").unlink()
+    assert project.gitcp("restore", end["id"], "-y")["resume"] is None
+    assert project.rollouts() == before
+    new = resumed(project.gitcp("restore", end["id"], "-y", "--trust"))
+    written = project.rollouts()[new].read_bytes()
+    for word in (b"approval_policy", b"sandbox", b"base_instructions", b'"developer"'):
+        assert word not in written
+    project.codex("resume", new, "the other way")
+    project.codex("resume", thread, "turn three")
+    there = spoken(project.said_before("turn three"))
+    assert spoken(project.said_before("the other way")) == there
+    assert len(there) > 4
+
+
 def test_a_client_that_is_killed_loses_nothing(project):
     thread = project.codex("turn one")
     tree = tree_bytes(project.top)

@@ -139,6 +139,19 @@ def test_restore_and_fork_resume_with_the_words_that_were_said(project):
     assert not log.exists(), log.read_text()
 
 
+def test_a_chat_made_elsewhere_goes_on_when_it_is_trusted(project):
+    first = project.gemini("turn one")
+    project.gemini("turn two", first)
+    ends = [one for one in project.checkpoints() if one["trigger"] == "turn-end"]
+    # What was sealed with a key that is gone was made elsewhere.
+    (project.top / ".git" / "gitcp" / "key").unlink()
+    assert project.gitcp("restore", ends[0]["id"], "-y")["resume"] is None
+    back = project.gitcp("restore", ends[0]["id"], "-y", "--trust")
+    project.gemini("another way", back["resume"].split()[2])
+    assert (project.top / "new.txt").read_bytes() == b"n"
+    assert project.sent_before("another way") == project.sent_before("turn two")
+
+
 def test_two_clients_in_one_work_tree_do_not_mix(project):
     # One alone first: clients that begin at once in a project that is new to them lose
     # each other's chats, as they do where one resumes while another begins.

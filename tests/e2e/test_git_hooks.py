@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.support import hooks
-from tests.support.gitrepo import commit_all, git, git_line, run_gitcp, write_files
-from tests.support.inprocess import ok
+from tests.support import hooks, restores
+from tests.support.gitrepo import (
+    IDENTITY,
+    commit_all,
+    git,
+    git_line,
+    run_gitcp,
+    write_files,
+)
+from tests.support.inprocess import invoke, ok
 
 # So long a test waits for what must not wait at all.
 FOR_EVER = 250
@@ -401,6 +409,59 @@ def test_row23_a_broken_gitcp_does_not_block_git(repo, tmp_path, how):
     run("merge", "-q", "main")
     assert git_line(repo, "log", "-1", "--format=%s") == "again"
     assert git_line(remote, "log", "-1", "--format=%s", "main") == "again"
+
+
+def test_a_gitcp_that_hangs_costs_a_command_its_limit_once(repo, tmp_path):
+    git(repo, "config", "gitcp.hookTimeout", "4s")
+    git(repo, "config", "gitcp.commitTrailer", "true")
+    # What it has started itself goes with it.
+    mark = f"3{secrets.randbelow(10**9)}"
+    body = f'echo "$2" >>{tmp_path}/started; sleep {mark}; true'
+    hooks.install(repo, hooks.program(tmp_path / "hangs", body))
+    hooks.change(repo, b"three")
+    # Four hooks run: two for the message, one after the commit, one for the amending.
+    git(repo, "commit", "-q", "-a", "--amend", "-m", "again")
+    assert (tmp_path / "started").read_text() == "prepare-commit-msg\n"
+    left = subprocess.run(
+        ["ps", "-A", "-o", "args="], capture_output=True, check=True
+    ).stdout.decode("utf-8", "replace")
+    assert f"sleep {mark}" not in left
+    # The next command asks again.
+    git(repo, "config", "gitcp.hookTimeout", "200s")
+    git(repo, "config", "gitcp.commitTrailer", "false")
+    hooks.start(repo / ".git/hooks/gitcp-hook", hooks.gitcp_program(tmp_path))
+    hooks.change(repo, b"four")
+    git(repo, "commit", "-q", "-a", "-m", "four")
+    assert checkpoints(repo)[0]["trigger"] == "commit"
+    assert not (repo / ".git/gitcp/hung").exists()
+
+
+def test_an_open_restore_is_told_once_for_each_command(hooked):
+    commit(hooked, b"three")
+    commit(hooked, b"four")
+    restores.interrupt(hooked, "1")
+    count = len(checkpoints(hooked))
+
+    def said(*args: str) -> str:
+        done = subprocess.run(
+            ["git", *IDENTITY, *args], cwd=hooked, capture_output=True, check=True
+        )
+        return done.stderr.decode()
+
+    hooks.change(hooked, b"five")
+    told = [
+        said("commit", "-q", "-a", "-m", "five"),
+        said("commit", "-q", "--amend", "-m", "5"),
+    ]
+    for text in told:
+        assert text.count("a restore is open here") == 1
+        assert "`gitcp restore --continue`" in text
+        assert "`--abort`" in text
+        assert text.count("\n") == 1
+    assert len(checkpoints(hooked)) == count
+    assert invoke(hooked, "restore", "--continue").returncode == 3
+    hooks.change(hooked, b"six")
+    assert said("commit", "-q", "-a", "-m", "six") == ""
 
 
 def test_row23_a_rebase_of_50_commits_with_a_gitcp_that_hangs(repo, tmp_path):

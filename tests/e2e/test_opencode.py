@@ -193,6 +193,23 @@ def test_restore_and_fork_resume_with_the_words_that_were_said(project):
     assert project.log() == ""
 
 
+def test_a_session_made_elsewhere_goes_on_when_it_is_trusted(project):
+    first = project.turn("turn one")
+    (end,) = project.ends(1)
+    project.turn("turn two", "-s", first)
+    project.ends(2)
+    # What was sealed with a key that is gone was made elsewhere.
+    (project.top / ".git" / "gitcp" / "key").unlink()
+    assert project.gitcp("restore", end["id"], "-y", "--conversation")["resume"] is None
+    back = project.gitcp("restore", end["id"], "-y", "--conversation", "--trust")
+    new = project.resume(back["resume"])
+    project.turn("another way", "-s", new)
+    assert project.sent_before("another way") == project.sent_before("turn two")
+    assert json.loads(project.run("export", new))["info"]["directory"] == str(
+        project.top
+    )
+
+
 @pytest.mark.slow
 def test_two_clients_in_one_work_tree_do_not_mix(project):
     # One alone first: two that make the client's database at once find it locked.

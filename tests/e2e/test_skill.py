@@ -90,21 +90,24 @@ def test_checkpoint_saves_what_the_agent_knows_without_asking(project):
     assert entries[0]["why"] == "it's stateless"
 
 
-def test_restore_brings_back_what_the_user_asked_for(project):
+def test_restore_shows_it_unasked_and_does_it_only_after_a_question(project):
+    """Without a terminal nobody can say yes: the client denies what it would ask."""
     ok(project, "save", "-m", "good")
     (project / "a.txt").write_text("bad\n")
+    risky = "gitcp restore 1 --yes --trust"
     script = {
         "re:Restore a checkpoint": [
-            [use("Bash", command="gitcp restore 1 --dry-run")],
-            [use("Bash", command="gitcp restore 1 --yes")],
+            [use("Bash", command="gitcp restore --dry-run 1 a.txt")],
+            [use("Bash", command=risky)],
             [say("Restored.")],
         ]
     }
     with AnthropicServer(script) as server:
         messages = prompt(project, server, "/restore 1 a.txt")
         assert "which paths if not all: 1 a.txt" in said_to_the_model(server)
-    assert messages[-1]["permission_denials"] == []
-    assert (project / "a.txt").read_text() == "a\n"
+    denied = messages[-1]["permission_denials"]
+    assert [one["tool_input"]["command"] for one in denied] == [risky]
+    assert (project / "a.txt").read_text() == "bad\n"
 
 
 def test_prune_needs_a_yes_and_the_others_are_there(project):

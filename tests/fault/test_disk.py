@@ -103,7 +103,8 @@ class Order:
                 if source in self._dirty:
                     self.wrong.append(f"{source} became {target} unsynced")
                 # git's lock is transient; the rename onto the ref is what counts.
-                if not target.endswith(".lock"):
+                # What loses its name to a temporary one is going.
+                if not target.endswith(".lock") and "/.gitcp-tmp-" not in target:
                     self._owe(target)
 
     def _owe(self, path: str) -> None:

@@ -200,7 +200,7 @@ def killed_ending(scene: Scene, how: str, step: int) -> None:
 
 @pytest.mark.parametrize("how", ["--continue", "--abort"])
 def test_row03_kill_at_sampled_syscalls_of_ending(restoring, how):
-    killed_ending(restoring, how, 25)
+    killed_ending(restoring, how, 15)
 
 
 @pytest.mark.slow

@@ -231,12 +231,15 @@ def test_a_torn_record_is_cut_off_and_those_before_it_stay(pending, cut):
     fsck(repo)
 
 
-def test_a_flipped_bit_ends_the_log_there(pending):
+def test_a_flipped_bit_is_reported_and_what_is_before_it_stays(pending):
     repo, wanted = pending
     log = next((repo / ".git" / "gitcp" / "redo").iterdir())
     raw = bytearray(log.read_bytes())
     raw[-50] ^= 1
     log.write_bytes(raw)
+    done = run_gitcp(repo, "log")
+    assert done.returncode == 15
+    assert b"damaged at byte" in done.stderr
     with opened(repo) as saver:
         assert len(everything(saver)) == len(wanted)
     fsck(repo)

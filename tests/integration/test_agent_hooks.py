@@ -15,6 +15,7 @@ from gitcp.ops.agents import forks
 from gitcp.ops.agents import turns as agent_turns
 from gitcp.ops.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
+from tests.support import restores
 from tests.support.agent import Agent
 from tests.support.gitrepo import git, make_repo, run_gitcp
 from tests.support.inprocess import fails, invoke, ok
@@ -692,3 +693,76 @@ def test_two_thousand_turns(agent, repo):
     }
     assert written[1990] <= written[10] + 2
     assert ok(repo, "verify")["ok"]
+
+
+# --- while a restore is open --------------------------------------------------------------
+
+# client -> its hooks as a session and a turn begin, and after a turn
+BEGINNINGS = {
+    "claude-code": ("SessionStart", "UserPromptSubmit", "Stop"),
+    "codex": ("SessionStart", "UserPromptSubmit", "Stop"),
+    "gemini": ("SessionStart", "BeforeAgent", "AfterAgent"),
+    "cursor": ("sessionStart", "beforeSubmitPrompt", "stop"),
+}
+
+
+def hook(repo, client, name):
+    event = {
+        "session_id": "aaaaaaaa-1111-2222-3333-444444444444",
+        "conversation_id": "aaaaaaaa-1111-2222-3333-444444444444",
+        "generation_id": "g1",
+        "turn_id": "t1",
+        "transcript_path": str(repo.parent / "transcript.jsonl"),
+        "cwd": str(repo),
+        "workspace_roots": [str(repo)],
+        "hook_event_name": name,
+        "prompt": "hi",
+        "source": "startup",
+        "timestamp": "2026-11-22T10:00:00Z",
+    }
+    raw = json.dumps(event).encode()
+    done = run_gitcp(repo, "hook", client, name, input=raw)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout
+
+
+@pytest.mark.parametrize("client", BEGINNINGS)
+def test_an_open_restore_is_told_as_a_turn_begins_and_only_then(repo, client):
+    ok(repo, "save")
+    (repo / "new").write_text("1")
+    ok(repo, "save")
+    (repo / "new").write_text("2")
+    restores.interrupt(repo, "1")
+    # No setting turns it off.
+    setting(repo, "autoCheckpoint", "false")
+    session, turn, end = BEGINNINGS[client]
+    for name in (session, turn):
+        answer = hook(repo, client, name)
+        assert b"`gitcp restore --continue`" in answer
+        assert b"`gitcp restore --abort`" in answer
+        assert isinstance(json.loads(answer), dict)
+    assert hook(repo, client, end) == b""
+    assert "a restore was interrupted" in (repo / ".git/gitcp/hooks.log").read_text()
+    ok(repo, "restore", "--abort")
+    assert hook(repo, client, turn) == b""
+
+
+def test_a_restore_that_is_under_way_is_no_news(repo):
+    ok(repo, "save")
+    restores.interrupt(repo, "1")
+    workspace = open_workspace(repo)
+    assert workspace.is_interrupted()
+    with workspace.locked():
+        assert not open_workspace(repo).is_interrupted()
+    ok(repo, "restore", "--continue")
+    assert not workspace.is_interrupted()
+
+
+def test_commands_leave_open_what_beginnings_say(repo, config):
+    ok(repo, "install", "claude-code")
+    hooks_of = json.loads((config / "settings.json").read_text())["hooks"]
+    for name, groups in hooks_of.items():
+        command = groups[0]["hooks"][0]["command"]
+        silent = name not in {"SessionStart", "UserPromptSubmit"}
+        assert (">/dev/null 2>&1" in command) == silent
+        assert command.endswith("2>&1 || :" if silent else " 2>/dev/null || :")

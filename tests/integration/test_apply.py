@@ -41,7 +41,7 @@ def between(repo: Path, present: Snapshot, target: Snapshot) -> FilePlan:
 
 def obstacles(repo: Path, plan: FilePlan) -> list[bytes]:
     with Root(repo) as root:
-        return [left.path for left in applying.obstacles(root, plan)]
+        return [left.path for left in applying.look_ahead(root, plan).obstacles]
 
 
 def wipe(repo: Path) -> None:

@@ -484,6 +484,15 @@ def test_settings_that_ignore_rules_depend_on(repo: Path, git: GitRunner):
     assert b"x" in captured(repo, check(repo))
 
 
+def test_rules_and_names_in_two_unicode_forms(repo: Path, git: GitRunner, monkeypatch):
+    """On macOS git composes the names that it reads before it looks at the rules."""
+    write_files(repo, {"e\u0301": b"", ".gitignore": "\u00e9\n".encode()})
+    assert "e\u0301".encode() in captured(repo, check(repo))
+    git("config", "core.precomposeUnicode", "true")
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert "e\u0301".encode() not in captured(repo, check(repo))
+
+
 def test_names_like_those_of_temporary_files(repo: Path):
     write_files(repo, {".gitcp-tmp-mine": b"1", "d/.gitcp-tmp-x-0": b"2"})
     ours = {f"d/.gitcp-tmp-0123456789ab-{end}": b"" for end in ("0", "abc123", "7.old")}

@@ -11,8 +11,8 @@ import pytest
 from gitcp.worktree import state
 from tests.integration.test_capture import Chaos, check
 from tests.support.gitrepo import git, make_repo, write_files
-from tests.support.odddisk import needs_fuse, odd_disk, set_clock
-from tests.support.snapshots import captured, on_disk
+from tests.support.odddisk import needs_fuse, odd_disk, stop_clock
+from tests.support.snapshots import capture, captured, on_disk, reads
 
 pytestmark = needs_fuse
 
@@ -102,15 +102,15 @@ def test_names_in_another_unicode_form(tmp_path: Path):
         same(repo)
 
 
-@pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("fold", [0, 1_000])
 def test_edits_within_one_step_of_the_disk_are_seen(
-    tmp_path: Path, monkeypatch, step: int, fold: int
+    tmp_path: Path, monkeypatch, fold: int
 ):
+    """The clock stands still: all that happens is within one step."""
     monkeypatch.setattr(state, "_FOLD_AT", fold)
-    with odd_disk(tmp_path / "disk", coarse=step) as disk:
+    with odd_disk(tmp_path / "disk", clock=True) as disk:
+        stop_clock(disk, int(time.time()) - 60)
         repo = make_repo(disk / "repo", {**FILES, ".gitignore": b"q\n"})
-        time.sleep(step - time.time() % step + 0.01)
         for number in range(3):
             (repo / "a").write_bytes(b"%d" % number)
             (repo / f"d/new{number}").write_bytes(b"")
@@ -124,6 +124,21 @@ def test_edits_within_one_step_of_the_disk_are_seen(
         same(repo)
 
 
+def test_no_step_is_waited_for(tmp_path: Path):
+    """Once its clock has moved, nothing is read again."""
+    with odd_disk(tmp_path / "disk", clock=True) as disk:
+        now = int(time.time())
+        stop_clock(disk, now)
+        repo = make_repo(disk / "repo", FILES)
+        same(repo)
+        stop_clock(disk, now + 1)
+        same(repo)
+        with reads() as noted:
+            same_again = capture(repo)
+        assert noted == []
+        assert captured(repo, same_again) == on_disk(repo)
+
+
 @pytest.mark.parametrize("back", [30, 3600])
 @pytest.mark.parametrize("step", [0, 1])
 def test_a_clock_that_is_set_back(tmp_path: Path, monkeypatch, back: int, step: int):
@@ -131,17 +146,18 @@ def test_a_clock_that_is_set_back(tmp_path: Path, monkeypatch, back: int, step: 
     monkeypatch.setattr(state, "_FOLD_AT", 0)
     with odd_disk(tmp_path / "disk", clock=True, coarse=step) as disk:
         repo = make_repo(disk / "repo", FILES)
-        set_clock(disk, back)
+        now = int(time.time())
+        stop_clock(disk, now + 0.25)
         (repo / "a").write_bytes(b"11")
-        changed = os.stat(repo / "a").st_ctime
-        set_clock(disk, back + 20)
+        stop_clock(disk, now + back)
         same(repo)
         same(repo)
-        set_clock(disk, changed - time.time())
+        # In git's index there are whole seconds only.
+        stop_clock(disk, now + (0.25 if step else 0.75))
         (repo / "a").write_bytes(b"22")
         same(repo)
         (repo / "a").write_bytes(b"33")
-        set_clock(disk, back + 40)
+        stop_clock(disk, now + 2 * back)
         same(repo)
 
 

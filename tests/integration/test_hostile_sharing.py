@@ -14,7 +14,8 @@ import pytest
 
 import gitcp
 from gitcp.cli.app import COMMANDS
-from gitcp.sharing.executed import executed, leads_outside
+from gitcp.sharing.executed import executed
+from gitcp.sharing.withheld import leads_outside
 from tests.support.clones import refs, results, save
 from tests.support.gitrepo import (
     Symlink,
@@ -25,7 +26,7 @@ from tests.support.gitrepo import (
     tree_bytes,
     write_files,
 )
-from tests.support.inprocess import fails, invoke, ok
+from tests.support.inprocess import fails, invoke, ok, partly
 
 # --- row 50: nothing steers a terminal ----------------------------------------------
 
@@ -265,7 +266,7 @@ def test_row54_they_stay_out_unless_trusted(bob, brought):
     assert shown.splitlines()[1].strip().startswith("from     origin")
     assert "--trust" in shown
     assert f"held   {'.envrc'}" in shown
-    done = ok(bob, "restore", "s:last", "--yes")
+    done = partly(bob, "restore", "s:last", "--yes")
     assert {one["path"] for one in done["left"]} == {*BROUGHT, "GEMINI.md"}
     there = {os.fsdecode(path) for path in tree_bytes(bob)}
     assert set(HARMLESS) <= there
@@ -288,19 +289,19 @@ def test_row54_trust_brings_them(ann, bob, brought):
 
 
 def test_row54_no_other_way_brings_them_either(bob, brought):
-    ok(bob, "restore", "s:last", "--to", "out", "--yes")
+    partly(bob, "restore", "s:last", "--to", "out", "--yes")
     there = {os.fsdecode(path) for path in tree_bytes(bob / "out")}
     assert not there & set(BROUGHT)
     assert set(HARMLESS) <= there
-    ok(bob, "fork", "s:last", "mine", "--worktree", "../tree")
+    partly(bob, "fork", "s:last", "mine", "--worktree", "../tree")
     there = {os.fsdecode(path) for path in tree_bytes(bob / ".." / "tree")}
     assert not there & set(BROUGHT)
     # A fork gives it another name and my seal; its files are still a stranger's.
     ok(bob, "fork", "s:last", "renamed", "--no-switch")
-    ok(bob, "switch", "s/renamed", "--restore", "--yes")
+    partly(bob, "switch", "s/renamed", "--restore", "--yes")
     assert (bob / ".envrc").read_bytes() == b"mine"
     assert not os.path.lexists(bob / "abs")
-    ok(bob, "restore", "s:1", ".mcp.json", "--yes")
+    partly(bob, "restore", "s:1", ".mcp.json", "--yes")
     assert not (bob / ".mcp.json").exists()
 
 
@@ -318,7 +319,7 @@ def test_row54_a_killed_restore_goes_on_without_them(bob, brought):
         )
         with pytest.raises(KeyboardInterrupt):
             ops.restore(workspace, plan)
-    ok(bob, "restore", "--continue")
+    partly(bob, "restore", "--continue")
     assert not (bob / ".claude").exists()
     assert (bob / "sub" / "code.py").exists()
 
@@ -353,7 +354,7 @@ def test_row54_a_copied_seal_is_worth_nothing(ann, bob, hub):
     oid = git(bob, *args, input=forged).decode().strip()
     git(bob, "update-ref", "refs/gitcp/s/s/main", oid)
     assert ok(bob, "show", "s:1")["checkpoint"]["foreign"] is True
-    ok(bob, "restore", "s:1", "--yes")
+    partly(bob, "restore", "s:1", "--yes")
     assert not (bob / ".envrc").exists()
 
 

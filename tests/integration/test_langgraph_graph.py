@@ -15,11 +15,14 @@ pytest.importorskip("langgraph.graph", reason="gitcp[langgraph] is not installed
 pytest.importorskip("langgraph.checkpoint.conformance", reason="not installed")
 
 from langgraph.channels.delta import DeltaChannel
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.types import Send
 
 import gitcp
 from gitcp.adapters.langgraph import DeltaChainError
+from gitcp.adapters.place import store_at
 from gitcp.errors import RestoreInterruptedError, UsageError
+from gitcp.ops.upkeep.verify import verify
 from tests.support.gitrepo import git_line, run_gitcp
 from tests.support.graphs import (
     END,
@@ -354,3 +357,57 @@ def test_files_of_two_threads_share_their_objects(repo):
         # Without workspace= the files of the line stay what they were.
         put(plain, config, {"n": 2}, 1)
         assert plain.checkpoint(at("a")).files_tree in trees
+
+
+def test_versions_that_something_else_makes_are_warned_of_once(repo):
+    """As under LangGraph's server, which wraps a saver and counts by itself."""
+
+    class Wrapped(BaseCheckpointSaver[Any]):
+        def __init__(self, inner: Any) -> None:
+            super().__init__()
+            self.inner = inner
+
+        def get_tuple(self, config: Any) -> Any:
+            return self.inner.get_tuple(config)
+
+        def put(self, *args: Any) -> Any:
+            return self.inner.put(*args)
+
+        def put_writes(self, *args: Any) -> None:
+            self.inner.put_writes(*args)
+
+        def get_next_version(self, current: Any, channel: Any) -> Any:
+            return f"{int(str(current or 0).split('.')[0]) + 1:032}.0"
+
+    saver = opened(repo, workspace=repo)
+    graph = counting(repo, Wrapped(saver))
+    with pytest.warns(RuntimeWarning, match="workspace=") as caught:
+        graph.invoke({"words": []}, at("t"))
+    assert len(caught) == 1
+    # Warnings are errors in these tests: a second one would raise.
+    graph.invoke({"words": []}, at("t"))
+    saver.close()
+
+
+def test_parents_that_go_round_come_to_an_end_and_are_reported(tmp_path):
+    saver = opened(tmp_path / "s")
+    first = put(saver, at("t"), {"value": 1})
+    second = put(saver, first, {"value": 2}, 1)
+    third = put(saver, second, {"value": 3}, 2)
+    # The first once more, after the last: as a stranger's thread may say.
+    again = saver.get_tuple(first).checkpoint
+    saver.put(third, again, {"source": "loop", "step": 3, "parents": {}}, {})
+    way = []
+    config: Any = third
+    while config is not None:
+        way.append(config["configurable"]["checkpoint_id"])
+        config = saver.get_tuple(config).parent_config
+    assert way == [
+        one["configurable"]["checkpoint_id"] for one in (third, second, first)
+    ]
+    found = saver.get_delta_channel_history(config=third, channels=["missing"])
+    assert found["missing"]["writes"] == []
+    assert len(list(saver.list(at("t")))) == 3
+    saver.close()
+    problems = verify(store_at(tmp_path / "s")).problems
+    assert ["lead back to it" in one.problem for one in problems] == [True]

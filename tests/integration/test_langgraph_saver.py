@@ -34,6 +34,7 @@ from tests.support.graphs import (
     opened,
     put,
 )
+from tests.support.inprocess import invoke
 
 ODD = [
     "a/b",
@@ -590,3 +591,27 @@ def test_threads_go_with_gitcp_push_and_pull_and_part_as_branches(tmp_path):
         on = put(saver, theirs, {"n": "on theirs"}, 9)
         assert saver.checkpoint(on).branch == name
     assert run_gitcp(one, "verify").returncode == 0
+
+
+def test_a_bare_store_is_looked_after_where_it_is_named(tmp_path):
+    with opened(tmp_path / "s") as saver:
+        chain(saver, "t", 3)
+    store = ("-C", tmp_path / "s")
+
+    def looked_after(*words: str) -> Any:
+        done = invoke(tmp_path, *store, *words, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    found = looked_after("log")["checkpoints"]
+    assert [one["session"] for one in found] == ["langgraph-t"] * 5
+    checked = looked_after("verify")
+    assert (checked["ok"], checked["checked"]) == (True, 5)
+    for words in (["verify", "--repair"], ["gc"], ["du"], ["sessions"]):
+        looked_after(*words)
+    # What needs files says that there are none.
+    for words in (["save"], ["status"], ["restore", "langgraph-t:1", "--yes"]):
+        assert invoke(tmp_path, *store, *words).returncode == 17
+    # One that is only found around the directory is not taken.
+    assert invoke(tmp_path / "s", "log").returncode == 17
+    assert invoke(tmp_path, "-C", tmp_path / "s" / "refs", "log").returncode == 17

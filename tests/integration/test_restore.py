@@ -342,9 +342,9 @@ def test_row45_what_changes_between_plan_and_apply_stays(repo, monkeypatch):
     write_files(repo, {"README.md": b"2", "src/pkg/main.py": b"3"})
     real = applying.apply
 
-    def meanwhile(root, steps, stream, *, token):
+    def meanwhile(*args, **options):
         write_files(repo, {"README.md": b"by the user"})
-        return real(root, steps, stream, token=token)
+        return real(*args, **options)
 
     monkeypatch.setattr(applying, "apply", meanwhile)
     done = invoke(repo, "restore", "-y", "1")

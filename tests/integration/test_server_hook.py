@@ -192,6 +192,8 @@ def test_what_is_no_ledger_stays_out(ann, server):
         "no record": (b'{"n":4,', b'more\n{"n":4,'),
         "does not join": (line, line + line.replace(parent.encode(), tip.encode())),
         "not of a ledger": (line, f"parent {head}\n".encode()),
+        # git's own look at objects, or else the hook's: clients read on behind it.
+        "NUL byte": (b'{"n":4,', b'\0\n{"n":4,'),
     }
     for said, change in wrong.items():
         assert said in tried(ann, f"{forged(ann, tip, change)}:{LEDGER}"), said
@@ -261,3 +263,159 @@ def parents_of(repo: Path, oid: str) -> list[str]:
 
 def parent_line(oid: str) -> bytes:
     return f"parent {oid}\n".encode()
+
+
+# --- what a stranger pushes to get past it -------------------------------------------
+
+
+def record_of(repo: Path, commit: str) -> bytes:
+    return git(repo, "cat-file", "blob", f"{commit}:.gitcp/checkpoint.json")
+
+
+def with_record(repo: Path, start: str, raw: bytes) -> str:
+    """The same commit with another checkpoint.json."""
+    blob = git(repo, "hash-object", "-w", "--stdin", input=raw).decode().strip()
+    index = repo.parent / "forging-index"
+    index.unlink(missing_ok=True)
+    env = {**os.environ, "GIT_INDEX_FILE": str(index)}
+    git(repo, "read-tree", start, env=env)
+    info = f"100644,{blob},.gitcp/checkpoint.json"
+    git(repo, "update-index", "--add", "--cacheinfo", info, env=env)
+    tree = git(repo, "write-tree", env=env).strip()
+    old = git_line(repo, "rev-parse", f"{start}^{{tree}}").encode()
+    return forged(repo, start, (old, tree))
+
+
+def test_a_replaced_commit_is_seen_as_it_is(ann, server):
+    """The replacement was what the hook looked at, and a session was rewritten."""
+    save(ann, a_py=b"1")
+    ok(ann, "push")
+    first = git_line(ann, "rev-parse", REF)
+    evil = forged(ann, first, (b"gitcp@localhost> ", b"gitcp@localhost> 1"))
+    child = save(ann, a_py=b"2")["commit"]
+    assert "would replace" in tried(ann, f"{child}:refs/replace/{first}")
+    # One that came another way, or before, changes nothing either.
+    git(server, "fetch", "-q", ann, child)
+    git(server, "fetch", "-q", ann, f"+{evil}:refs/tmp/evil")
+    git(server, "update-ref", f"refs/replace/{evil}", child)
+    assert "does not go on" in tried(ann, f"{evil}:{REF}")
+    assert git_line(server, "rev-parse", REF) == first
+    assert not tried(ann, f"HEAD:refs/replace/{git_line(ann, 'rev-parse', 'HEAD')}")
+
+
+@pytest.mark.parametrize(
+    "ref",
+    ["refs/GITCP/s/main/main", "refs/Gitcp/s/x/y", "refs/git\u200ccp/s/main/main"],
+)
+def test_another_spelling_of_a_ref_is_refused(ann, server, ref):
+    save(ann, a_py=b"1")
+    assert "another spelling" in tried(ann, f"{REF}:{ref}")
+    assert "another spelling" in tried(ann, f"HEAD:refs/Replace/{'0' * 40}")
+
+
+def test_an_encoding_changes_nothing(ann, server):
+    """`git log` translated the message first: clients read the bytes."""
+    save(ann, a_py=b"1")
+    tip = git_line(ann, "rev-parse", REF)
+    head = b"committer gitcp <gitcp@localhost>"
+    raw = git(ann, "cat-file", "commit", tip)
+    line = raw[raw.index(head) : raw.index(b"\n\n")]
+    # In UTF-7 these are the letters of a trailer.
+    utf7 = forged(
+        ann,
+        tip,
+        (line, line + b"\nencoding UTF-7"),
+        (b"Gitcp-Checkpoint: ", b"+AEc-itcp-Checkpoint: "),
+    )
+    assert "no checkpoint" in tried(ann, f"{utf7}:{REF}")
+    # A second committer, and a message with NUL, are read as clients read them.
+    other = line.replace(head, b"committer Mallory <m@x>")
+    two = forged(ann, tip, (line, other + b"\n" + line))
+    git(server, "config", "receive.fsckObjects", "false")
+    assert "no checkpoint" in tried(ann, f"{two}:{REF}")
+    null = forged(ann, tip, (b"Gitcp-Seq: 1", b"\0\nGitcp-Seq: 1\0"))
+    assert "no number" in tried(ann, f"{null}:{REF}")
+    assert git(server, "for-each-ref", "refs/gitcp") == b""
+
+
+FIELDS = (
+    (b'"format": 1', b'"format": 2'),
+    (b'"seq": 1', b'"seq": 2'),
+    (b'"seq": 1', b'"seq": 1.0'),
+    (b'"seq": 1', b'"seq": "1"'),
+    (b'"session": "main"', b'"session": "other"'),
+    (b'"branch": "main"', b'"branch": null'),
+    (b'"created": "2', b'"created": "\\u001b2'),
+    (b'"trigger": "manual"', b'"trigger": ["manual"]'),
+    (b'"skipped": 0', b'"skipped": -1'),
+    (b'"skipped": 0', b'"skipped": 99999999999999999999'),
+    (b'"note": null', b'"note": "\xff"'),
+    (b'"note": null', b'"note": "\xed\xa0\x80"'),
+    (b'"note": null', b'"note": "\\ud800"'),
+    (b'"note": null', b'"note": nul'),
+    (b'"note": null', b'"note": "a\tb"'),
+    (b'"note": null', b'"note": null,\n  "note": null'),
+    (b'"note": null', b'"note": {}'),
+    (b'"note": null,\n', b""),
+    (b'"added": ', b'"addde": '),
+    (b'"files": {', b'"files": [{'),
+    (b'"position": null', b'"position": {"a":'),
+    (b"\n}\n", b",\n}\n"),
+    (b"\n}\n", b"\n}\n}\n"),
+    (b"\n}\n", b"\n"),
+)
+
+
+def test_a_record_that_no_client_could_read_blocks_no_branch(ann, server, bob):
+    """Once it is there nobody else could push to that branch, or pull it."""
+    made = save(ann, a_py=b"1")
+    tip = git_line(ann, "rev-parse", REF)
+    whole = record_of(ann, tip)
+    bad = [b'{"format":1}\n', b"", b"[]\n", b"{}\n", whole[:-3], whole + b"x"]
+    for old, new in FIELDS:
+        assert whole.count(old) >= 1, old
+        bad.append(whole.replace(old, new, 1))
+    bad.append(whole.replace(made["id"].encode(), b"0" * 12))
+    for raw in bad:
+        said = tried(ann, f"{with_record(ann, tip, raw)}:{REF}")
+        assert "record" in said, raw
+    assert git(server, "for-each-ref", "refs/gitcp") == b""
+    assert not tried(ann, f"{tip}:{REF}")
+    ok(bob, "pull")
+    assert ok(bob, "verify")["ok"]
+
+
+@pytest.mark.parametrize("awk", ["mawk", "gawk", "busybox awk", "original-awk"])
+def test_each_awk_takes_what_gitcp_writes(ann, server, bob, awk, tmp_path):
+    """Whatever a name, a note, a position or a label is."""
+    if shutil.which(awk.split()[0]) is None:
+        pytest.skip(f"{awk} is not installed")
+    program = tmp_path / "bin" / "awk"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {awk} "$@"\n')
+    program.chmod(0o755)
+    hook = server / "hooks" / "update"
+    body = hook.read_text().partition("\n")[2]
+    hook.write_text(f"#!/bin/sh\nPATH={program.parent}:$PATH\n{body}")
+    odd = 'a "b"\\\n\t\x01é\U0001f642/-%'
+    session = gitcp.open(ann).session(f"-{odd}", f"{odd}x" * 30)
+    for number in range(3):
+        session.save(
+            messages=[{"n": number}],
+            note=f"{odd}\x7f\u2028" * number or None,
+            label=f"l{number}{odd}",
+            trigger=odd,
+            position={odd: [1.5e9, -2, {}, [], [[odd, None, True]], {"x": {"y": "]"}}]},
+            metadata={"a,": '",\\', "}": "{"},
+            decisions=[gitcp.Decision(odd, why=odd, kind="task")],
+            allow_empty=True,
+        )
+    ok(ann, "push")
+    ok(bob, "pull")
+    assert ok(bob, "verify")["ok"]
+    tip = git_line(ann, "for-each-ref", "--format=%(objectname)", "refs/gitcp/s")
+    raw = record_of(ann, tip)
+    git(server, "config", "gitcp.allowPruned", "true")
+    (ref,) = git(ann, "for-each-ref", "--format=%(refname)", "refs/gitcp/s").split()
+    bad = with_record(ann, tip, raw.replace(b'"seq": 3', b'"seq": 4'))
+    assert "record of another number" in tried(ann, f"{bad}:{ref.decode()}")

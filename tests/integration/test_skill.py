@@ -143,3 +143,28 @@ def test_every_command_that_an_agent_is_told_of_exists():
                 helps[command] = invoke(Path("/"), command, "--help").stdout.decode()
             for option in re.findall(r"(?<=\s)--?[a-z][a-z-]*", rest):
                 assert option in helps[command], (command, option)
+
+
+def test_a_command_runs_nothing_that_changes_files_without_a_question():
+    """What a slash command lets pass begins with its harmless option."""
+    allowed = {
+        one.path.stem: re.findall(r"Bash\((.*?)\)", one.content.decode())
+        for one in skill.project_files(Path("/project"))
+        if one.path.stem in {"restore", "rollback", "prune"}
+    }
+    assert allowed["restore"] == [
+        "gitcp restore --dry-run:*",
+        "gitcp log:*",
+        "gitcp show:*",
+    ]
+    for found in allowed.values():
+        for one in found:
+            assert one.endswith((" --yes", " last")) or any(
+                word in one for word in ("--dry-run:*", "log:*", "show:*", "du:*")
+            ), one
+
+
+@pytest.mark.parametrize("how", ["--continue", "--abort"])
+def test_a_dry_run_ends_no_restore(repo, how):
+    """The slash command may run everything that begins with `restore --dry-run`."""
+    assert "stand alone" in fails(repo, 2, "restore", "--dry-run", how)

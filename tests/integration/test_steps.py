@@ -728,7 +728,7 @@ def test_the_restore_command_asks_and_takes_an_answer(repo, world):
 
 
 def test_a_restore_that_was_taken_back_leaves_the_steps_as_they_were(repo, monkeypatch):
-    from gitcp.ops import restore as restoring
+    from gitcp.ops import finishing as restoring
 
     run = session(repo)
     first = run.save(note="before", allow_empty=True)

@@ -56,11 +56,17 @@ def ok(
     *args: str | bytes | Path,
     input: bytes | None = None,  # noqa: A002
     env: Env | None = None,
+    status: int = 0,
 ) -> Any:
-    """The JSON document of a command that must succeed."""
+    """The JSON document of a command that must succeed, or end with a status."""
     done = invoke(cwd, args[0], "--json", *args[1:], input=input, env=env)
-    assert done.returncode == 0, (args, done.stdout, done.stderr)
+    assert done.returncode == status, (args, done.stdout, done.stderr)
     return json.loads(done.stdout)
+
+
+def partly(cwd: Path, *args: str | bytes | Path) -> Any:
+    """The JSON document of a command that must leave something out, and list it."""
+    return ok(cwd, *args, status=3)
 
 
 def fails(

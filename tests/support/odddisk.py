@@ -71,7 +71,7 @@ def odd_disk(
     `normalise`: names are stored in NFD, and found in each form, as on HFS+.
     `coarse`: the step of the time stamps, in seconds. `nolinks`: no hard links.
     `unsteady`: another inode number at each look. `clock`: the disk stamps with a
-    clock of its own, which `set_clock` moves.
+    clock of its own, which `set_clock` moves and `stop_clock` stops.
     """
     reason = missing()
     if reason is not None:
@@ -108,7 +108,12 @@ def odd_disk(
 
 def set_clock(seen: Path, ahead: float) -> None:
     """Moves the clock of a mirror with a `clock`, in seconds ahead of the true one."""
-    (seen.parent / "ahead").write_text(str(int(ahead * _BILLION)))
+    (seen.parent / "clock").write_text(f"ahead {int(ahead * _BILLION)}")
+
+
+def stop_clock(seen: Path, at: float) -> None:
+    """Stops the clock of a mirror with a `clock`, at a time in seconds since 1970."""
+    (seen.parent / "clock").write_text(f"at {int(at * _BILLION)}")
 
 
 def _wait(server: subprocess.Popen, seen: Path, log: Path) -> None:
@@ -201,10 +206,11 @@ class Mirror:
 
     def _now(self) -> int:
         try:
-            text = Path(os.fsdecode(self._behind)).with_name("ahead").read_text()
+            text = Path(os.fsdecode(self._behind)).with_name("clock").read_text()
         except FileNotFoundError:
-            text = "0"
-        return time.time_ns() + int(text or 0)
+            return time.time_ns()
+        how, _, value = text.partition(" ")
+        return int(value) + (time.time_ns() if how == "ahead" else 0)
 
     def _stamp(
         self, *paths: bytes, fd: int | None = None, modified: int | None = None

@@ -13,10 +13,10 @@ pytest.importorskip("langgraph.checkpoint.base", reason="gitcp[langgraph] is mis
 import ormsgpack
 
 from gitcp.adapters.langgraph import values
-from gitcp.adapters.langgraph.events import Key, Said, encode_said
 from gitcp.adapters.langgraph.items import head_length, split
 from gitcp.adapters.langgraph.values import Value, encode_value, load_value
 from gitcp.format import tree
+from gitcp.format.graph import Key, Said, encode_said
 from gitcp.format.layout import GRAPH
 from gitcp.format.tree import DIRECTORY, Entry
 from gitcp.git.objects import object_id

@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from gitcp.adapters.langgraph import events
-from gitcp.adapters.langgraph.events import PUT, Said
 from gitcp.adapters.langgraph.reader import Reader
 from gitcp.format import checkpoint as manifests
 from gitcp.format import layout
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import NULL, Base, Files, Manifest, Sealed, timestamp
 from gitcp.format.commit import Trailers, encode_commit
+from gitcp.format.graph import PUT, Said, encode_said
 from gitcp.format.tree import DIRECTORY, FILE, Entry, Tree
 from gitcp.git.objects import BLOB, COMMIT, TREE, object_id
 from gitcp.git.pack import entry
@@ -135,7 +134,7 @@ class Builder:
                 step.base.commit if step.base else None,
                 None,
             ),
-            (events.encode_said(step.said),),
+            (encode_said(step.said),),
         )
         oid = pending.add_object(COMMIT, raw)
         reader.keep_manifest(oid, manifest)

@@ -4,37 +4,16 @@ import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import quote, unquote
 
 from gitcp.adapters.langgraph.values import Value
 from gitcp.errors import CorruptError, FormatTooNewError
-from gitcp.format.commit import Commit, trailer
+from gitcp.format.graph import Said
 
 FORMAT = 1
-TRAILER = "Graph"
-PUT = "put"
-WRITES = "writes"
-_FIELDS = 5
 
 Typed = tuple[str, bytes]
 Dump = Callable[[Any], Typed]
 Load = Callable[[Typed], Any]
-
-
-class Key(NamedTuple):
-    """A checkpoint of a graph within its thread."""
-
-    namespace: str
-    ident: str
-
-
-class Said(NamedTuple):
-    """What the trailer says of a commit: enough to know where it belongs."""
-
-    kind: str
-    key: Key
-    parent: str | None
-    run: str | None
 
 
 class Write(NamedTuple):
@@ -46,30 +25,6 @@ class Write(NamedTuple):
     channel: str
     value: Typed
     replace: bool
-
-
-def encode_said(said: Said) -> tuple[str, str]:
-    """Returns the trailer of a commit."""
-    words = (
-        said.kind,
-        said.key.namespace,
-        said.key.ident,
-        said.parent or "",
-        said.run or "",
-    )
-    return TRAILER, ",".join(quote(word, safe="") for word in words)
-
-
-def decode_said(commit: Commit) -> Said | None:
-    """Returns what a commit says, or None where it is no event of a graph."""
-    text = trailer(commit, TRAILER)
-    if text is None:
-        return None
-    words = [unquote(word) for word in text.split(",")]
-    if len(words) < _FIELDS or words[0] not in {PUT, WRITES}:
-        return None
-    kind, namespace, ident, parent, run = words[:_FIELDS]
-    return Said(kind, Key(namespace, ident), parent or None, run or None)
 
 
 def pack(value: Any, dump: Dump) -> dict[str, Any]:

@@ -7,6 +7,7 @@ the loop's own thread, so that is when the snapshot is taken; the version names 
 
 import os
 import threading
+import warnings
 from collections import OrderedDict
 from contextlib import ExitStack
 from typing import NamedTuple
@@ -46,6 +47,8 @@ class Follower:
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._last: FilesState | None = None
         self._published: bytes | None = None
+        # Whether versions are made where snapshots are taken; None as long as unknown.
+        self._asked: bool | None = None
 
     def snapshot(self, version: str) -> None:
         """Captures the files for the step that a version ends.
@@ -55,6 +58,7 @@ class Follower:
         """
         workspace = self.workspace
         with self._mutex, workspace.locked(), ExitStack() as stack:
+            self._asked = True
             journal.refuse_if_open(workspace.directory)
             opened = stack.enter_context(transaction(workspace.repository))
             with workspace.capturing() as capture:
@@ -86,6 +90,22 @@ class Follower:
         with self._mutex:
             held = self._held.get(version) if isinstance(version, str) else None
             return held.files if held is not None else None
+
+    def missed(self) -> None:
+        """Warns, once, that a step's files were not captured: no version was asked for.
+
+        That is so where something around the saver makes the versions itself, as
+        LangGraph's server does.
+        """
+        with self._mutex:
+            warn, self._asked = self._asked is None, bool(self._asked)
+        if warn:
+            warnings.warn(
+                "workspace= captures no files here: the versions of the channels come"
+                " from another get_next_version than GitcpSaver's",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def published(self, version: object) -> None:
         """Lets go of a snapshot whose objects a ref holds now."""

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from gitcp.adapters.langgraph.events import PUT, Key, Said, decode_said
 from gitcp.format.commit import Commit, trailers_of
+from gitcp.format.graph import PUT, Key, Said, decode_said
 
 ROOT = ""
 
@@ -145,6 +145,25 @@ class Index:
             key for key in self.nodes if namespace is None or key.namespace == namespace
         )
         yield from sorted(found, key=lambda key: key.ident, reverse=True)
+
+    def parent_of(self, key: Key) -> str | None:
+        """Returns the checkpoint before one; None where it begins, or parents go round.
+
+        Parents are what the caller of `put`, or a stranger, wrote. A circle of them has
+        a checkpoint whose parent is not older by its id: it is cut there.
+        """
+        node = self.nodes[key]
+        if node.parent is None or node.parent < key.ident:
+            return node.parent
+        seen = set[str]()
+        at: str | None = node.parent
+        while at is not None and at not in seen:
+            if at == key.ident:
+                return None
+            seen.add(at)
+            above = self.nodes.get(Key(key.namespace, at))
+            at = above.parent if above is not None else None
+        return node.parent
 
     # --- where an event goes ---------------------------------------------------------
 

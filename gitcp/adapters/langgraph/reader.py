@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from gitcp.adapters.langgraph import events
-from gitcp.adapters.langgraph.events import Key, Typed, Write
+from gitcp.adapters.langgraph.events import Typed, Write
 from gitcp.adapters.langgraph.index import Node
 from gitcp.adapters.langgraph.values import Value, load_data, load_value
 from gitcp.errors import CorruptError
@@ -14,6 +14,7 @@ from gitcp.format import layout
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Manifest
 from gitcp.format.commit import parse_commit
+from gitcp.format.graph import Key
 from gitcp.format.tree import Tree
 from gitcp.git.objects import BLOB, COMMIT, TREE
 from gitcp.git.pack import read_entry

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gitcp.adapters.langgraph.events import Key, decode_said, encode_said
 from gitcp.errors import CorruptError
 from gitcp.format import layout
+from gitcp.format.graph import Key, decode_said, encode_said
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import decode

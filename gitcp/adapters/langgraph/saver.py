@@ -19,18 +19,19 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.base import Checkpoint as GraphCheckpoint
 from langgraph.checkpoint.serde.base import SerializerProtocol
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from gitcp.adapters.langgraph import events
 from gitcp.adapters.langgraph.aio import AsyncMethods
+from gitcp.adapters.langgraph.classes import default_serializer
 from gitcp.adapters.langgraph.engine import Engine
-from gitcp.adapters.langgraph.events import PUT, Key, Said, Write
+from gitcp.adapters.langgraph.events import Write
 from gitcp.adapters.langgraph.files import follow
 from gitcp.adapters.langgraph.index import ROOT, Index, Node
 from gitcp.adapters.langgraph.sqlite import take_over
 from gitcp.adapters.langgraph.thread import Put, Thread, note_of
 from gitcp.adapters.place import store_at
 from gitcp.errors import GitcpError, NotFoundError, UsageError
+from gitcp.format.graph import PUT, Key, Said
 from gitcp.git.consolidate import consolidate
 from gitcp.store.checkpoint import Checkpoint
 
@@ -53,10 +54,10 @@ class GitcpSaver(AsyncMethods):
     git's own refs a moment later: at once after `flush`, on `close`, at the end of a
     `with` block and of the process.
 
-    Values are deserialized by `serde`. The default imports nothing but the types that
-    LangGraph holds for safe; more are allowed with
-    `JsonPlusSerializer(allowed_msgpack_modules=[...])`, and LangGraph itself adds the
-    classes that a graph's state is declared with.
+    Values are deserialized by `serde`. The default imports nothing: it rebuilds the types
+    that LangGraph considers safe, and plain data (pydantic, dataclass, enum, NamedTuple)
+    of classes that the program has loaded. Reading anything else raises
+    `BlockedClassError`; `JsonPlusSerializer(allowed_msgpack_modules=[...])` allows it.
 
     Raises:
         NotARepositoryError: the directory holds something else.
@@ -71,9 +72,7 @@ class GitcpSaver(AsyncMethods):
         workspace: str | os.PathLike[str] | None = None,
         serde: SerializerProtocol | None = None,
     ) -> None:
-        super().__init__(
-            serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None)
-        )
+        super().__init__(serde=serde or default_serializer())
         store = store_at(path)
         follower = (
             follow(workspace, store.repository) if workspace is not None else None
@@ -153,6 +152,8 @@ class GitcpSaver(AsyncMethods):
         # Of all the versions the greatest is the one made for this checkpoint.
         newest = max(versions.values(), key=_order, default=None)
         files = follower.of(newest) if follower is not None else None
+        if follower is not None and files is None and new_versions:
+            follower.missed()
         with thread.mutex:
             same = self._unchanged(thread, said, values, versions, new_versions)
             wanted = Put(
@@ -252,9 +253,11 @@ class GitcpSaver(AsyncMethods):
             node = index.nodes.get(key) if key is not None else None
             if key is None or node is None:
                 return None
-            return self._tuple(thread, key, node)
+            return self._tuple(thread, key, node, index.parent_of(key))
 
-    def _tuple(self, thread: Thread, key: Key, node: Node) -> CheckpointTuple:
+    def _tuple(
+        self, thread: Thread, key: Key, node: Node, before: str | None
+    ) -> CheckpointTuple:
         load = self.serde.loads_typed
         with thread.mutex:
             event, values = thread.reader.values(key, node)
@@ -263,7 +266,7 @@ class GitcpSaver(AsyncMethods):
         checkpoint["channel_values"] = {
             name: load(typed) for name, typed in values.items()
         }
-        parent = Key(key.namespace, node.parent) if node.parent is not None else None
+        parent = Key(key.namespace, before) if before is not None else None
         return CheckpointTuple(
             _config(thread.thread_id, key),
             cast("GraphCheckpoint", checkpoint),
@@ -296,12 +299,12 @@ class GitcpSaver(AsyncMethods):
             if "thread_id" in asked
             else list(self._engine.thread_ids())
         )
-        found: list[tuple[Key, Node, Thread]] = []
+        found: list[tuple[Key, Node, Thread, str | None]] = []
         for thread_id in ids:
             thread = self._engine.thread(thread_id)
             with thread.current() as index:
                 found += [
-                    (key, index.nodes[key], thread)
+                    (key, index.nodes[key], thread, index.parent_of(key))
                     for key in index.keys(namespace)
                     if (ident is None or key.ident == ident)
                     and (last is None or key.ident < last)
@@ -309,12 +312,12 @@ class GitcpSaver(AsyncMethods):
         if len(ids) > 1:
             found.sort(key=lambda one: one[0].ident, reverse=True)
         left = limit
-        for key, node, thread in found:
+        for key, node, thread, parent in found:
             if left is not None and left <= 0:
                 return
             if filter and not self._fits(thread, node, filter):
                 continue
-            yield self._tuple(thread, key, node)
+            yield self._tuple(thread, key, node, parent)
             left = left - 1 if left is not None else None
 
     def _fits(self, thread: Thread, node: Node, wanted: dict[str, Any]) -> bool:

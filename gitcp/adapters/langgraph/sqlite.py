@@ -16,9 +16,10 @@ import ormsgpack
 
 from gitcp.adapters.langgraph import events
 from gitcp.adapters.langgraph.engine import Engine
-from gitcp.adapters.langgraph.events import PUT, Key, Said, Typed, Write
+from gitcp.adapters.langgraph.events import Typed, Write
 from gitcp.adapters.langgraph.thread import Put, Thread, note_of
 from gitcp.errors import NotFoundError, UsageError
+from gitcp.format.graph import PUT, Key, Said
 from gitcp.store.settling import BYTES
 
 _OPTIONS = (

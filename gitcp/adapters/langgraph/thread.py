@@ -10,7 +10,7 @@ import msgspec
 from gitcp import durable
 from gitcp.adapters.langgraph import events
 from gitcp.adapters.langgraph.builder import Builder, Pending, Step
-from gitcp.adapters.langgraph.events import WRITES, Key, Said, Typed, Write
+from gitcp.adapters.langgraph.events import Typed, Write
 from gitcp.adapters.langgraph.index import Index
 from gitcp.adapters.langgraph.reader import Reader, State
 from gitcp.adapters.langgraph.relink import Relink, copy_lines, delete_refs
@@ -19,6 +19,7 @@ from gitcp.errors import CorruptError, UsageError
 from gitcp.format import layout
 from gitcp.format.checkpoint import Base
 from gitcp.format.commit import Commit, parse_commit, trailers_of
+from gitcp.format.graph import WRITES, Key, Said
 from gitcp.format.tree import DIRECTORY, FILE, Entry
 from gitcp.git.objects import BLOB, COMMIT
 from gitcp.git.reclaim import store_locked

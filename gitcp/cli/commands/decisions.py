@@ -7,7 +7,7 @@ import click
 
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
-from gitcp.cli.options import command, reader
+from gitcp.cli.options import command, path_inside, reader
 from gitcp.cli.render import decision_line
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
@@ -63,9 +63,18 @@ def decisions_command(
     workspace = reader(out)
     found = select(workspace, selector)
 
+    # Entries keep paths as they were written; here it may be written in another way.
+    names = set()
+    if path is not None:
+        inside = os.fsdecode(path_inside(out, workspace.top, path))
+        names = {path.rstrip("/"), inside} if inside else {"."}
+
     def about(entry: Decision) -> bool:
-        prefix = f"{path}/" if path else ""
-        return any(one == path or one.startswith(prefix) for one in entry.paths)
+        return "." in names or any(
+            one == name or one.startswith(f"{name}/")
+            for one in entry.paths
+            for name in names
+        )
 
     entries = [
         entry

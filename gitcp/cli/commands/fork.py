@@ -8,13 +8,21 @@ from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, trust_option, yes_option
 from gitcp.cli.render import headline
-from gitcp.cli.restoring import Handed, carry_out, resume_line, written_back
+from gitcp.cli.restoring import (
+    Handed,
+    carry_out,
+    refuse_withheld,
+    resume_line,
+    say_left,
+    written_back,
+)
 from gitcp.errors import UsageError
 from gitcp.names import check_typed
 from gitcp.ops import fork as ops
 from gitcp.ops.select import select
 from gitcp.ops.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.worktree.plan import Left
 
 
 @command("fork")
@@ -40,11 +48,14 @@ def fork_command(
     start = select(workspace, arguments[0] if len(arguments) > 1 else None)
     if worktree is not None:
         directory = Path(out.directory, worktree)
-        made = ops.fork_into_worktree(workspace, start, name, directory, trust=trust)
+        made, steps = ops.fork_into_worktree(
+            workspace, start, name, directory, trust=trust
+        )
         with written_back(
             open_workspace(directory), made, source=start, trust=trust
         ) as handed:
-            _print(out, made, f"its files are in {safe(worktree)}", handed)
+            _print(out, made, f"its files are in {safe(worktree)}", handed, steps.left)
+        refuse_withheld(steps.left)
         return
     if no_switch:
         _print(out, ops.fork_only(workspace.store, start, name), None, Handed())
@@ -58,13 +69,20 @@ def fork_command(
     carry_out(out, workspace, wanted, yes=yes)
 
 
-def _print(out: Output, made: Checkpoint, more: str | None, handed: Handed) -> None:
+def _print(
+    out: Output,
+    made: Checkpoint,
+    more: str | None,
+    handed: Handed,
+    left: tuple[Left, ...] = (),
+) -> None:
     if out.json:
         out.document(
             {
                 "schema": "gitcp.fork/1",
                 "checkpoint": documents.checkpoint(made),
                 "resume": handed.shown(out.directory),
+                "left": documents.left(left),
             }
         )
         return
@@ -72,3 +90,4 @@ def _print(out: Output, made: Checkpoint, more: str | None, handed: Handed) -> N
     if more:
         out.print(f"  {more}")
     resume_line(out, handed)
+    say_left(out, list(left))

@@ -26,7 +26,7 @@ def gc_command(out: Output, drop_lost: bool, yes: bool) -> None:
     can reach; `gitcp verify --lost` lists what --drop-lost removes. What killed processes
     left is cleared away.
     """
-    workspace = open_workspace(out.directory)
+    workspace = open_workspace(out.directory, bare=out.directory != ".")
     if drop_lost:
         found = kept(workspace)
         if found and not yes and not out.json:

@@ -2,15 +2,20 @@
 
 import os
 import sys
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
 
 from gitcp.cli.emit import Output
-from gitcp.cli.guard import guarded, here, limited
+from gitcp.cli.guard import OutOfTimeError, guarded, here, limited
 from gitcp.cli.options import command
 from gitcp.ops.hooklog import write
+
+# Of `hookTimeout`: the rest is for starting and for the log.
+_SHARE = 0.8
 
 
 @command("git-hook", context_settings={"ignore_unknown_options": True})
@@ -47,7 +52,9 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
             write(directory, what, started, _push(directory, remote))
         return
     few_reads = workspace.repository.objects.few_reads()
-    with limited(workspace.settings.hook_timeout, what), few_reads:
+    # The script ends a gitcp that takes the whole time; this one still says that it did.
+    left = workspace.settings.hook_timeout * _SHARE - (time.monotonic() - started)
+    with _remembered(workspace.directory), limited(left, what), few_reads:
         from gitcp.ops.githooks import events
 
         events.patient(workspace)
@@ -78,6 +85,17 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
             case _:
                 raise UsageError(f"gitcp has no part in the hook {name!a}")
         write(directory, what, started, done)
+
+
+@contextmanager
+def _remembered(directory: Path) -> Iterator[None]:
+    """Notes that time ran out: the next hook of the same command does not try again."""
+    try:
+        yield
+    except OutOfTimeError:
+        with suppress(OSError):
+            (directory / "hung").write_text(f"{int(time.time())}\n")
+        raise
 
 
 def _push(directory: str, remote: str) -> str:

@@ -110,6 +110,8 @@ def log_command(
     session, branch = (
         split(where, current) if where else (current.session, current.branch)
     )
+    # No work tree is on any branch of a bare store.
+    everything = everything or (workspace.bare and where is None)
     if everything:
         found = _newest_first(store, unreadable)
     elif where is None and store.tip(session, branch) is None:

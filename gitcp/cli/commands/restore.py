@@ -18,14 +18,15 @@ from gitcp.cli.restoring import (
     carry_out,
     document,
     not_captured,
+    refuse_withheld,
     report,
     say_left,
+    stoppable,
     written_back,
 )
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
-from gitcp.ops import extract, planning
-from gitcp.ops import restore as ops
+from gitcp.ops import extract, finishing, planning
 from gitcp.ops.agents import resume
 from gitcp.ops.select import select
 from gitcp.ops.workspace import Workspace, open_workspace
@@ -81,7 +82,7 @@ def restore_command(
     looks = dry_run or directory is not None
     workspace = reader(out) if looks else open_workspace(out.directory)
     if go_on or abort:
-        if selector or (go_on and abort):
+        if selector or looks or (go_on and abort):
             raise UsageError(
                 "--continue and --abort stand alone", hint="leave the rest out"
             )
@@ -112,10 +113,11 @@ def restore_command(
                 hint="`gitcp messages SEL -o FILE` writes the conversation",
             )
         if dry_run:
-            steps = extract.plan_whole(target, inside, trust=trust)
+            bounds = planning.bounds_of(workspace)
+            steps = extract.plan_whole(target, inside, bounds=bounds, trust=trust)
             _show_whole(out, target, directory, steps)
         else:
-            _write_to(out, target, directory, inside, trust=trust)
+            _write_to(out, workspace, target, directory, inside, trust=trust)
         return
     workspace.refuse_if_interrupted()
     if yes and not dry_run:
@@ -143,13 +145,16 @@ def restore_command(
 def _end_interrupted(out: Output, workspace: Workspace, *, go_on: bool) -> None:
     entry = journal.read(workspace.directory)
     if go_on:
-        done = ops.resume(workspace)
+        with stoppable():
+            done = finishing.resume(workspace)
         wanted = entry is not None and entry.conversation
         trust = entry is not None and entry.trust
         with written_back(workspace, done.checkpoint, wanted, trust=trust) as handed:
-            report(out, None, done, handed)
+            report(out, workspace, None, done, handed)
+        refuse_withheld(done.left)
         return
-    back = ops.abort(workspace)
+    with stoppable():
+        back = finishing.abort(workspace)
     if out.json:
         out.document(document(back, None, FilePlan((), ()), []))
     elif entry is not None and entry.checkpoint == back.id:
@@ -180,6 +185,7 @@ def _show_whole(
 
 def _write_to(
     out: Output,
+    workspace: Workspace,
     target: Checkpoint,
     directory: str,
     paths: list[bytes],
@@ -195,7 +201,8 @@ def _write_to(
             f"{directory} cannot be used: {exc.strerror}", hint="name a new directory"
         ) from exc
     with root:
-        steps = extract.write_to(target, root, paths, trust=trust)
+        bounds = planning.bounds_of(workspace)
+        steps = extract.write_to(target, root, paths, bounds=bounds, trust=trust)
     if out.json:
         left = [*steps.left, *not_captured(target)]
         out.document(document(target, None, steps, left))
@@ -207,3 +214,4 @@ def _write_to(
         for line in whence(out, target):
             out.print(line)
         say_left(out, list(steps.left))
+    refuse_withheld(steps.left)

@@ -65,11 +65,12 @@ def undo_command(
             "--to and --keep go with --effects",
             hint="`gitcp restore SEL` goes back to a checkpoint",
         )
-    replaced = ops.last_replaced(workspace)
+    replaced, undone = ops.last_replaced(workspace)
     wanted = planning.plan_restore(
         workspace,
         replaced,
         note=f"undid a restore: back to {replaced.id}",
         trust=trust,
+        undoes=undone,
     )
     carry_out(out, workspace, wanted, yes=yes, dry_run=dry_run)

@@ -5,14 +5,20 @@ import click
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
+from gitcp.cli.render import count
 from gitcp.errors import CorruptError, UsageError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
 from gitcp.names import check_typed
 from gitcp.ops.upkeep.check import Problem
+from gitcp.ops.upkeep.doubts import Doubts, doubts
 from gitcp.ops.upkeep.repair import repair
 from gitcp.ops.upkeep.verify import Report, verify
 from gitcp.ops.workspace import Workspace
+
+# How long to look for what an older gitcp may have done, in seconds.
+_DOUBTS = 20.0
+_SHOWN = 20
 
 
 @command("verify")
@@ -34,7 +40,8 @@ def verify_command(
 ) -> int:
     """Read everything that is stored, and check it.
 
-    Exits with 15 if something is wrong.
+    Exits with 15 if something is wrong. Checkpoints that an older gitcp may have made
+    wrong are named; they are no reason for another exit status.
     """
     workspace = reader(out)
     if lost:
@@ -49,19 +56,26 @@ def verify_command(
         report = repair(workspace, only, progress=progress)
     else:
         report = verify(workspace.store, only, progress=progress)
+    doubtful = Doubts((), complete=True) if only else doubts(workspace, _DOUBTS)
     if out.json:
+        problems = (*report.problems, *doubtful.problems)
         out.document(
             {
                 "schema": "gitcp.verify/1",
                 "checked": report.checked,
                 "ok": report.ok,
-                "problems": [_document(one) for one in report.problems],
+                "problems": [_document(one) for one in problems],
+                "doubts": {
+                    "found": len(doubtful.problems),
+                    "complete": doubtful.complete,
+                },
                 "repaired": [_document(one) for one in report.repaired],
                 "moved": [one._asdict() for one in report.moved],
             }
         )
     else:
         _show(out, report, mend=mend)
+        _show_doubts(out, doubtful)
     return 0 if report.ok else CorruptError.exit_status
 
 
@@ -140,8 +154,22 @@ def _line(out: Output, problem: Problem, color: str) -> str:
     return f"  {ident}  {where}: {safe(problem.problem)}"
 
 
+def _show_doubts(out: Output, doubtful: Doubts) -> None:
+    if not doubtful.problems:
+        return
+    bad = len({problem.checkpoint for problem in doubtful.problems})
+    out.warn(
+        f"an older gitcp may have made {count(bad, 'checkpoint')} wrong; what is stored"
+        " is whole, but it may not be what was there:"
+    )
+    for problem in doubtful.problems[:_SHOWN]:
+        out.note(_line(out, problem, "yellow"))
+    if len(doubtful.problems) > _SHOWN or not doubtful.complete:
+        out.note("  and perhaps more; `gitcp verify --json` lists what was found")
+
+
 def _show(out: Output, report: Report, *, mend: bool) -> None:
-    count = "1 checkpoint" if report.checked == 1 else f"{report.checked} checkpoints"
+    checked = count(report.checked, "checkpoint")
     if report.repaired:
         out.print("repaired:")
         for problem in report.repaired:
@@ -159,13 +187,13 @@ def _show(out: Output, report: Report, *, mend: bool) -> None:
             out.print(f"  {name}: is at its newest sound checkpoint, {one.now[:12]}")
         out.note(f"  lost: all after it, up to the commit {one.was[:12]}")
     if report.ok:
-        out.print(f"{count} checked, {out.style('all sound', fg='green')}")
+        out.print(f"{checked} checked, {out.style('all sound', fg='green')}")
         return
     for problem in report.problems:
         out.print(_line(out, problem, "red"))
     bad = len({problem.checkpoint for problem in report.problems})
     out.print(
-        f"{count} checked, {out.style(f'{bad} damaged', fg='red', bold=True)};"
+        f"{checked} checked, {out.style(f'{bad} damaged', fg='red', bold=True)};"
         " the others are sound"
     )
     if mend:

@@ -153,12 +153,16 @@ def _understood(
 
 
 def _command(client: Client, scope: str) -> Callable[[str], str]:
-    """Makes commands that say nothing, and are nothing where gitcp is gone."""
+    """Makes commands that are nothing where gitcp is gone.
+
+    Where the client shows what a hook says, gitcp may say something there; else nothing.
+    """
     program = ("gitcp",) if scope == "project" else this_program()
 
     def command(hook: str) -> str:
         words = shlex.join((*program, "hook", client.name, hook))
-        return f"{words} >/dev/null 2>&1 || :"
+        silent = client.answer(hook, "") is None
+        return f"{words} {'>/dev/null 2>&1' if silent else '2>/dev/null'} || :"
 
     return command
 

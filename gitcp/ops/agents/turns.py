@@ -76,6 +76,20 @@ def workspace_of(event: Event) -> Workspace:
     return open_workspace(event.project)
 
 
+def warning(workspace: Workspace, event: Event) -> str | None:
+    """Returns what the user has to be told as a turn or session begins, or None.
+
+    No setting turns it off: until the restore is ended nothing that is done is saved.
+    """
+    if event.what not in words.BEGINNINGS or not workspace.is_interrupted():
+        return None
+    return (
+        f"gitcp: a restore was interrupted in {workspace.top}. Its files may be half"
+        " restored, and nothing is saved until `gitcp restore --continue` finishes it or"
+        " `gitcp restore --abort` takes it back."
+    )
+
+
 def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | None:
     """Does what an event asks for; returns the checkpoint if one was made.
 

@@ -30,7 +30,7 @@ from gitcp.sharing.adopt import (
     remember,
 )
 from gitcp.sharing.quarantine import Quarantine
-from gitcp.sharing.validate import Fault, Key, branch_key, ledger_key
+from gitcp.sharing.validate import Fault, Key
 from gitcp.store.lineage import goes_back, is_pruned_form, was_purged
 
 # Commits that a remote is told of, so that it need not send what is here.
@@ -306,7 +306,7 @@ def offered(
     steps: dict[str, str] = {}
     ignored = []
     for ref, oid in there.refs.items():
-        key, component = branch_key(ref, layout.SESSIONS), ledger_key(ref)
+        key, component = layout.branch_key(ref), layout.ledger_key(ref)
         if ref in there.symbolic or (key is None and component is None):
             ignored.append(ref)
         elif key is not None:

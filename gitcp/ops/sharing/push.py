@@ -25,7 +25,7 @@ from gitcp.sharing.adopt import (
     REJECTED,
     remember,
 )
-from gitcp.sharing.validate import Key, branch_key
+from gitcp.sharing.validate import Key
 
 _TRIES = 30
 _LONGEST_PAUSE = 1.0
@@ -293,7 +293,7 @@ class _Push:
             ref: key
             for ref in found
             if ref.removeprefix(layout.SESSIONS).partition("/")[0] in sessions
-            and (key := branch_key(ref, layout.SESSIONS)) is not None
+            and (key := layout.branch_key(ref)) is not None
         }
         steps = {ledgers.ref_of(key): key for key in map(ledgers.key_of, sessions)}
         keys |= {ref: key for ref, key in steps.items() if ref in found}

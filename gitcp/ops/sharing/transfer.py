@@ -26,7 +26,7 @@ from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import Adopted, adopt, copy
 from gitcp.sharing.outgoing import ANY
 from gitcp.sharing.quarantine import Quarantine
-from gitcp.sharing.validate import Key, branch_key, ledger_key
+from gitcp.sharing.validate import Key
 from gitcp.store.checkpoint import Checkpoint
 
 _SUFFIX = "import"
@@ -169,8 +169,8 @@ def _tips(
     steps = {}
     for line in listed.decode("utf-8", "surrogateescape").splitlines():
         oid, _, ref = line.partition(" ")
-        key = branch_key(ref, layout.SESSIONS)
-        component = ledger_key(ref)
+        key = layout.branch_key(ref)
+        component = layout.ledger_key(ref)
         if ref.startswith(layout.SESSIONS) and key is not None:
             tips[key] = oid
         elif component is not None:

@@ -13,6 +13,7 @@ from gitcp.format.tree import DIRECTORY, GITLINK, Entry
 from gitcp.git.objects import BLOB, COMMIT, TREE, Objects, object_id
 from gitcp.names import encode
 from gitcp.ops.upkeep.ledgers import faults
+from gitcp.ops.upkeep.threads import Parents
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
@@ -67,6 +68,7 @@ class Check:
         self._trees: dict[bytes, _Below] = {}
         self._chains: dict[LogName, tuple[list[bytes], list[_Chain]]] = {}
         self._id: str | None = None
+        self._parents = Parents()
 
     def _wrong(
         self,
@@ -115,6 +117,7 @@ class Check:
         for found in reversed(line):
             self._id = found.id
             self.checked += 1
+            self._parents.note(found)
             self._checkpoint(found)
 
     def _below(self, key: tuple[str, str], line: list[Checkpoint]) -> bytes | None:
@@ -133,6 +136,12 @@ class Check:
         self._id = None
         what = "it names no commit; `gitcp verify --lost` looks for what it held"
         self._wrong(name.encode(), what)
+
+    def threads(self) -> None:
+        """Checks the parents in the threads of LangGraph that were met."""
+        for checkpoint, what in self._parents.circles():
+            self._id = checkpoint
+            self._wrong(layout.RESERVED + b"/" + layout.EVENT, what)
 
     def ledger(self, component: str, tip: str) -> None:
         """Checks the effects ledger of a session."""

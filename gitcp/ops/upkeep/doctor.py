@@ -13,6 +13,7 @@ from gitcp.git.consolidate import AT_MOST
 from gitcp.git.transaction import sweep
 from gitcp.git.versions import OLDEST_GIT, git_version, libgit2_version
 from gitcp.githooks import join
+from gitcp.ops.upkeep.doubts import doubts
 from gitcp.ops.upkeep.du import pack_sizes
 from gitcp.ops.upkeep.verify import head_damage
 from gitcp.ops.workspace import Workspace, open_workspace
@@ -22,6 +23,8 @@ from gitcp.worktree import state as states
 _LOW = 200 * 1024 * 1024
 _MIB = 1024 * 1024
 _SHOWN = 5
+# How long to look for what an older gitcp may have done, in seconds.
+_DOUBTS = 5.0
 _WHOLE = re.compile(r"\+?refs/\*:refs/\*")
 
 
@@ -51,6 +54,7 @@ def doctor(directory: Path) -> Iterator[Check]:
         _restore,
         _head,
         _branches,
+        _history,
         _mirrors,
         _git_hooks,
         _scan,
@@ -164,6 +168,22 @@ def _branches(workspace: Workspace) -> Check:
         hint="`gitcp verify --repair` puts back what has a good copy, and else puts a"
         " branch onto its newest sound checkpoint; `gitcp verify --lost` looks for the"
         " rest",
+    )
+
+
+def _history(workspace: Workspace) -> Check:
+    """Names what an older gitcp may have made wrong: nothing that keeps it from working."""
+    found = doubts(workspace, _DOUBTS)
+    ids = list(dict.fromkeys(one.checkpoint or "?" for one in found.problems))
+    if not ids:
+        rest = "" if found.complete else ", as far as there was time to look"
+        return Check("history", ok=True, detail=f"no doubts{rest}")
+    names = ", ".join(ids[:_SHOWN]) + (" …" if len(ids) > _SHOWN else "")
+    return Check(
+        "history",
+        ok=True,
+        detail=f"an older gitcp may have made these wrong: {names}",
+        hint="`gitcp verify` says why",
     )
 
 

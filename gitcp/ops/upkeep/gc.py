@@ -11,6 +11,7 @@ from gitcp.ops.upkeep.du import pack_sizes
 from gitcp.ops.upkeep.lost import Lost, kept
 from gitcp.ops.workspace import Workspace
 from gitcp.worktree import journal
+from gitcp.worktree.journal import Journal
 
 
 class Cleaned(NamedTuple):
@@ -69,8 +70,8 @@ def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
     )
 
 
-def journals(repository: Repository) -> Iterator[str]:
-    """Yields the commits that interrupted restores go between, in any work tree.
+def open_restores(repository: Repository) -> Iterator[Journal]:
+    """Yields the journals of interrupted restores, of all work trees.
 
     Raises:
         CorruptError: a journal cannot be read: what it needs is not known.
@@ -78,5 +79,19 @@ def journals(repository: Repository) -> Iterator[str]:
     for git_dir in git_directories(repository):
         entry = journal.read(git_dir / "gitcp")
         if entry is not None:
-            yield entry.target
-            yield entry.before
+            yield entry
+
+
+def journals(repository: Repository) -> Iterator[str]:
+    """Yields the commits that interrupted restores go between, in any work tree.
+
+    A commit that pruning has replaced may be gone by now: then the restore finds the
+    checkpoint, which pruning keeps, by its id.
+
+    Raises:
+        CorruptError: a journal cannot be read: what it needs is not known.
+    """
+    for entry in open_restores(repository):
+        for commit in (entry.target, entry.before):
+            if repository.objects.exists(bytes.fromhex(commit)):
+                yield commit

@@ -9,7 +9,7 @@ from gitcp.git.reclaim import drop_unreachable, packed_objects, store_locked
 from gitcp.git.transaction import transaction
 from gitcp.names import decode, encode
 from gitcp.ops.upkeep import du
-from gitcp.ops.upkeep.gc import journals
+from gitcp.ops.upkeep.gc import journals, open_restores
 from gitcp.ops.upkeep.lost import kept
 from gitcp.ops.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -139,10 +139,14 @@ def _judge(
     workspace: Workspace, forest: Forest, rules: Rules, keys: frozenset[Key] | None
 ) -> list[Judged]:
     needed = []
-    for commit in journals(workspace.repository):
-        with suppress(CorruptError):
-            found = workspace.store.checkpoint(commit)
-            needed += [found.id] if found else []
+    for entry in open_restores(workspace.repository):
+        ids = (entry.target_id, entry.before_id)
+        needed += [ident for ident in ids if ident is not None]
+        # A journal of gitcp 0.1.0 has no ids.
+        for commit in (entry.target, entry.before) if None in ids else ():
+            with suppress(CorruptError):
+                found = workspace.store.checkpoint(commit)
+                needed += [found.id] if found else []
     return forest.judge(rules, keys, workspace.store.time(), needed)
 
 

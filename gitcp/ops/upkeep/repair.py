@@ -5,6 +5,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 
 from gitcp import durable, notices
 from gitcp.errors import CorruptError, GitFailedError
@@ -40,13 +41,14 @@ def repair(
         before = verify(workspace.store, only, progress=progress)
         if before.ok:
             return before
-        with transaction(workspace.repository) as opened, workspace.root() as root:
+        with transaction(workspace.repository) as opened, ExitStack() as stack:
+            root = None if workspace.bare else stack.enter_context(workspace.root())
             done: set[bytes] = set()
             for problem in before.problems:
                 if problem.oid is None or problem.oid in done:
                     continue
-                if _from_git(workspace, opened, problem) or _from_files(
-                    root, opened, problem
+                if _from_git(workspace, opened, problem) or (
+                    root is not None and _from_files(root, opened, problem)
                 ):
                     done.add(problem.oid)
             opened.store()
@@ -54,8 +56,8 @@ def repair(
         # Packs are looked up anew only by a repository opened anew.
         with notices.listening(lambda _: None):
             # It is the work of this command to say where the branches go.
-            moved = _move(Store(discover(workspace.top)), workspace)
-        again = Store(discover(workspace.top))
+            moved = _move(_reopened(workspace), workspace)
+        again = _reopened(workspace)
         after = verify(again, only, progress=progress)
     still = {(one.checkpoint, one.path, one.oid) for one in after.problems}
     # A branch that had to leave a checkpoint behind does not repair it.
@@ -66,6 +68,12 @@ def repair(
         if (one.checkpoint, one.path, one.oid) not in still
     ]
     return Report(after.checked, after.problems, tuple(gone), tuple(moved))
+
+
+def _reopened(workspace: Workspace) -> Store:
+    repository = workspace.repository
+    where = repository.top or repository.git_dir
+    return Store(discover(where, worktree=not workspace.bare))
 
 
 def _move(store: Store, workspace: Workspace) -> list[Moved]:

@@ -75,6 +75,7 @@ def verify(
         if progress is not None:
             progress(number, len(chosen))
         check.branch(key, refs[key])
+    check.threads()
     for name in store.repository.refs.damaged() if not only else ():
         check.damaged(name)
     named = {encode(session) for session, _ in only}

@@ -1,0 +1,91 @@
+"""The one question about what a stranger's checkpoint would bring, with what it holds."""
+
+import difflib
+import os
+from collections.abc import Iterator
+
+import click
+
+from gitcp.cli.emit import safe
+from gitcp.cli.render import count
+from gitcp.errors import GitcpError
+from gitcp.format.checkpoint import show_path
+from gitcp.format.tree import EXECUTABLE, LINK
+from gitcp.ops.planning import Plan
+from gitcp.ops.workspace import Workspace
+from gitcp.sharing.withheld import ASKED
+from gitcp.worktree.files import Root
+
+# What a reader can take in; more is looked at with `gitcp diff`.
+_LARGEST = 64 * 1024
+_LINES = 60
+_PATHS = 20
+
+
+def ask_about_withheld(workspace: Workspace, wanted: Plan) -> Plan:
+    """Shows what dot paths and new programs hold and asks whether they may come, too.
+
+    Returns the plan that brings them if the answer is yes, else the plan as it is.
+    """
+    asked = [left.path for left in wanted.steps.left if left.reason in ASKED]
+    if not asked:
+        return wanted
+    with workspace.root() as root:
+        for path in asked[:_PATHS]:
+            click.echo("", err=True)
+            for line in _shown(root, wanted, path):
+                click.echo(safe(line), err=True)
+    more = f" ({len(asked) - _PATHS} are not shown)" if len(asked) > _PATHS else ""
+    question = (
+        f"Bring {'this path' if len(asked) == 1 else f'these {len(asked)} paths'},"
+        f" too? Tools may obey or run what {'it holds' if len(asked) == 1 else 'they hold'}"
+        f".{more}"
+    )
+    if not click.confirm(question, default=False, err=True):
+        return wanted
+    return wanted._replace(brought=frozenset(asked))
+
+
+def _shown(root: Root, wanted: Plan, path: bytes) -> Iterator[str]:
+    """Yields what would change at a path."""
+    entry = wanted.target.entry(path)
+    name = show_path(path)
+    if entry is None:
+        yield f"--- {name}: would be deleted"
+        return
+    kind = {LINK: "a link", EXECUTABLE: "executable"}.get(entry.mode, "a file")
+    yield f"+++ {name} ({kind})"
+    before, after = _present(root, path), _stored(wanted, entry.oid)
+    if before is None or after is None:
+        yield "  too large to show, or not text; `gitcp cat` prints it"
+        return
+    lines = list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
+    yield from lines[:_LINES]
+    if len(lines) > _LINES:
+        yield f"  … and {count(len(lines) - _LINES, 'more line')}"
+
+
+def _stored(wanted: Plan, oid: bytes) -> list[str] | None:
+    try:
+        _, size = wanted.target.objects.header(oid)
+        return None if size > _LARGEST else _text(wanted.target.objects.blob(oid))
+    except GitcpError:
+        return None
+
+
+def _present(root: Root, path: bytes) -> list[str] | None:
+    """Returns the lines that are there now; none where there is no such file."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        parent, name = root.parent(path)
+        with os.fdopen(os.open(name, flags, dir_fd=parent), "rb") as file:
+            data = file.read(_LARGEST + 1)
+    except OSError:
+        return []
+    return None if len(data) > _LARGEST else _text(data)
+
+
+def _text(data: bytes) -> list[str] | None:
+    if b"\0" in data:
+        return None
+    return data.decode("utf-8", "backslashreplace").splitlines()

@@ -1,0 +1,51 @@
+"""The trailer of a commit that holds an event of a LangGraph thread (docs/format.md, 15)."""
+
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from gitcp.format.commit import Commit, trailer
+
+TRAILER = "Graph"
+PUT = "put"
+WRITES = "writes"
+_FIELDS = 5
+
+
+class Key(NamedTuple):
+    """A checkpoint of a graph within its thread."""
+
+    namespace: str
+    ident: str
+
+
+class Said(NamedTuple):
+    """What the trailer says of a commit: enough to know where it belongs."""
+
+    kind: str
+    key: Key
+    parent: str | None
+    run: str | None
+
+
+def encode_said(said: Said) -> tuple[str, str]:
+    """Returns the trailer of a commit."""
+    words = (
+        said.kind,
+        said.key.namespace,
+        said.key.ident,
+        said.parent or "",
+        said.run or "",
+    )
+    return TRAILER, ",".join(quote(word, safe="") for word in words)
+
+
+def decode_said(commit: Commit) -> Said | None:
+    """Returns what a commit says, or None where it is no event of a graph."""
+    text = trailer(commit, TRAILER)
+    if text is None:
+        return None
+    words = [unquote(word) for word in text.split(",")]
+    if len(words) < _FIELDS or words[0] not in {PUT, WRITES}:
+        return None
+    kind, namespace, ident, parent, run = words[:_FIELDS]
+    return Said(kind, Key(namespace, ident), parent or None, run or None)

@@ -1,0 +1,140 @@
+"""Going back never deletes what the older checkpoint did not capture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.gitrepo import git, make_repo, write_files
+from tests.support.inprocess import invoke, ok
+
+
+def save(repo: Path, **files: bytes) -> dict:
+    write_files(repo, files)
+    return ok(repo, "save")["checkpoint"]
+
+
+def back(repo: Path) -> dict[str, str]:
+    """Restores #1; returns what was left and why, after comparing with a dry run."""
+    planned = ok(repo, "restore", "1", "--dry-run")
+    done = ok(repo, "restore", "-y", "1")
+    assert (planned["plan"], planned["left"]) == (done["plan"], done["left"])
+    for item in done["left"]:
+        assert (repo / item["path"]).exists(), item
+    return {item["path"]: item["reason"] for item in done["left"]}
+
+
+def test_what_was_ignored_and_is_included_now_stays(repo):
+    save(repo, **{".gitignore": b".env\n", ".env": b"1", "a": b"1"})
+    git(repo, "config", "--add", "gitcp.include", ".env")
+    save(repo, **{".env": b"2", "a": b"2"})
+    assert back(repo) == {".env": "ignored in the checkpoint"}
+    assert (repo / ".env").read_bytes() == b"2"
+    assert (repo / "a").read_bytes() == b"1"
+
+
+def test_what_was_ignored_and_is_tracked_now_stays(repo):
+    save(repo, **{".gitignore": b"conf\n", "conf": b"1"})
+    git(repo, "add", "-f", "conf")
+    save(repo, a=b"2")
+    assert back(repo) == {"conf": "ignored in the checkpoint"}
+    assert not (repo / "a").exists()
+
+
+def test_what_was_too_large_stays(repo):
+    git(repo, "config", "gitcp.maxFileSize", "1k")
+    save(repo, f=b"x" * 2000, a=b"1")
+    save(repo, f=b"small", a=b"2")
+    assert back(repo) == {"f": "not in it: too-large"}
+
+
+def test_what_was_a_nested_repository_stays(repo):
+    make_repo(repo / "lib", {"x": b"x", "d/y": b"y"})
+    save(repo, a=b"1")
+    (repo / "lib/.git").rename(repo.parent / "gone")
+    save(repo, a=b"2")
+    assert set(back(repo)) == {"lib"}
+    assert (repo / "lib/d/y").read_bytes() == b"y"
+
+
+def test_what_the_checkpoint_has_otherwise_goes(repo):
+    """A directory that stands where it has a file has been saved."""
+    save(repo, **{".gitignore": b"f/*\n", "f": b"a file"})
+    (repo / "f").unlink()
+    git(repo, "config", "--add", "gitcp.include", "f")
+    save(repo, **{"f/inside": b"2"})
+    assert back(repo) == {}
+    assert (repo / "f").read_bytes() == b"a file"
+
+
+def test_what_is_gone_is_not_reported_as_left(repo):
+    git(repo, "config", "gitcp.maxFileSize", "1k")
+    save(repo, f=b"x" * 2000, a=b"1")
+    (repo / "f").unlink()
+    save(repo, a=b"2")
+    assert back(repo) == {}
+    ok(repo, "undo", "-y")
+    done = invoke(repo, "restore", "-y", "1")
+    assert b"left: f" not in done.stderr
+    assert b"absent: f (not in it: too-large)" in done.stderr
+
+
+# --- what the restore itself brought --------------------------------------------------
+
+
+@pytest.fixture
+def brought(repo: Path) -> Path:
+    """A work tree into which a restore has brought a `.env` that is ignored."""
+    git(repo, "config", "gitcp.include", ".env")
+    save(repo, **{".gitignore": b".env\n", ".env": b"1", "a": b"1"})
+    git(repo, "config", "--unset", "gitcp.include")
+    (repo / ".env").unlink()
+    save(repo, a=b"2")
+    ok(repo, "restore", "-y", "1")
+    assert (repo / ".env").read_bytes() == b"1"
+    return repo
+
+
+def test_undo_takes_away_what_the_restore_brought(brought):
+    done = ok(brought, "undo", "-y")
+    assert {"path": ".env", "action": "delete"} in done["plan"]
+    assert not (brought / ".env").exists()
+    assert (brought / "a").read_bytes() == b"2"
+
+
+def test_undo_leaves_what_was_edited_since(brought):
+    (brought / ".env").write_bytes(b"mine")
+    done = ok(brought, "undo", "-y")
+    assert done["left"] == [{"path": ".env", "reason": "changed since it was restored"}]
+    assert (brought / ".env").read_bytes() == b"mine"
+
+
+def test_another_restore_to_the_same_checkpoint_is_no_undo(brought):
+    ok(brought, "restore", "-y", "2")
+    assert (brought / ".env").exists()
+
+
+def test_undo_leaves_what_was_there_before_the_restore(repo):
+    git(repo, "config", "gitcp.include", ".env")
+    save(repo, **{".gitignore": b".env\n", ".env": b"1", "a": b"1"})
+    git(repo, "config", "--unset", "gitcp.include")
+    save(repo, a=b"2")
+    planned = ok(repo, "restore", "1", "--dry-run")["plan"]
+    assert [step["path"] for step in planned] == ["a"]
+    ok(repo, "restore", "-y", "1")
+    ok(repo, "undo", "-y")
+    assert (repo / ".env").read_bytes() == b"1"
+
+
+def test_undo_takes_away_what_a_rule_that_comes_back_ignores(repo):
+    """The restore took the rule away, and brought what it ignores."""
+    save(repo, x=b"restored")
+    (repo / "x").unlink()
+    save(repo, **{".gitignore": b"x\ny\n"})
+    write_files(repo, {"y": b"was there before"})
+    ok(repo, "restore", "-y", "1")
+    assert (repo / "x").exists()
+    ok(repo, "undo", "-y")
+    assert not (repo / "x").exists()
+    assert (repo / "y").exists()

@@ -1,0 +1,243 @@
+"""What a stranger's checkpoint may not bring unasked: beside the list, a general rule."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from gitcp.sharing.executed import executed, has_dot
+from tests.support.clones import save
+from tests.support.gitrepo import (
+    Entry,
+    Executable,
+    Symlink,
+    commit_all,
+    git,
+    gitcp_argv,
+    gitcp_environment,
+    write_files,
+)
+from tests.support.inprocess import invoke, ok, partly
+
+
+def push(repo: Path, files: Mapping[str, Entry]) -> None:
+    write_files(repo, files)
+    save(repo, "-s", "s")
+    ok(repo, "push", "origin", "s")
+
+
+def reasons(document) -> dict[str, str]:
+    return {one["path"]: one["reason"] for one in document["left"]}
+
+
+def test_git_runs_no_hook_that_a_checkpoint_brought(ann, bob):
+    """The folder of hooks lies in the project, and only the configuration says so."""
+    for repo in (ann, bob):
+        write_files(repo, {"tools/hooks/pre-push": b"#!/bin/sh\n"})
+        commit_all(repo, "hooks")
+        git(repo, "config", "core.hooksPath", "tools/hooks")
+    canary = bob.parent / "canary"
+    push(
+        ann,
+        {
+            "tools/hooks/post-commit": Executable(
+                f"#!/bin/sh\ntouch {canary}".encode()
+            ),
+            "tools/other": b"x",
+        },
+    )
+    ok(bob, "pull")
+    done = partly(bob, "restore", "s:last", "--yes")
+    assert reasons(done) == {"tools/hooks/post-commit": "git's configuration names it"}
+    assert (bob / "tools/other").exists()
+    git(bob, "commit", "-q", "--allow-empty", "-m", "x")
+    assert not canary.exists()
+    assert partly(bob, "restore", "s:last", "--to", "../out", "--yes")["plan"]
+    assert not (bob.parent / "out/tools/hooks/post-commit").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "path"),
+    [
+        ("core.hooksPath", "{top}/Tools", "tools/post-commit"),
+        ("core.hooksPath", ".", "post-checkout"),
+        ("core.hooksPath", "link", "real/post-commit"),
+        ("include.path", "../shared/config", "shared/config"),
+        ("includeIf.gitdir:**.path", "{top}/shared/config", "shared/config"),
+        ("core.fsmonitor", "tools/monitor", "tools/monitor"),
+        ("core.sshCommand", "sh ./tools/ssh -v", "tools/ssh"),
+        ("filter.x.clean", "python3 'tools/my clean.py' %f", "tools/my clean.py"),
+        ("diff.x.textconv", "tools/conv", "tools/conv"),
+        ("diff.x.command", "FOO=1 tools/conv", "tools/conv"),
+        ("merge.x.driver", "tools/merge %O %A %B", "tools/merge"),
+        ("gpg.ssh.program", "tools/gpg", "tools/gpg"),
+        ("credential.https://x.helper", "!tools/cred", "tools/cred"),
+        ("alias.go", "!f() { tools/go; }; f", "tools/go"),
+        ("core.editor", "tools/edit", "tools/edit"),
+        ("pager.log", "tools/page", "tools/page"),
+        ("core.pager", "tools/run", "tools"),
+        ("sequence.editor", "tools/edit", "tools/edit"),
+    ],
+)
+def test_what_gits_configuration_names_stays_out(ann, bob, key, value, path):
+    """A path may also be replaced by one that holds it: a link instead of a folder."""
+    for repo in (ann, bob):
+        write_files(repo, {"real/x": b"x", "link": Symlink(b"real")})
+        commit_all(repo, "x")
+    git(bob, "config", key, value.replace("{top}", str(bob)))
+    there: bytes | Symlink = Symlink(b"other") if path == "tools" else b"x"
+    push(ann, {path: there, "free": b"x"})
+    ok(bob, "pull")
+    assert reasons(partly(bob, "restore", "s:last", "--yes")) == {
+        path: "git's configuration names it"
+    }
+    assert (bob / "free").exists()
+    assert not os.path.lexists(bob / path)
+    ok(bob, "restore", "s:last", "--yes", "--trust")
+    assert os.path.lexists(bob / path)
+
+
+def test_dot_paths_and_new_programs_stay_out_without_a_question(ann, bob):
+    for repo in (ann, bob):
+        write_files(
+            repo,
+            {
+                "a.sh": Executable(b"old"),
+                "b.sh": b"old",
+                ".toolrc": b"old",
+                ".gone": b"old",
+            },
+        )
+        commit_all(repo, "x")
+    (ann / ".gone").unlink()
+    push(
+        ann,
+        {
+            "a.sh": Executable(b"new"),
+            "b.sh": Executable(b"old"),
+            "new.sh": Executable(b"new"),
+            ".toolrc": b"new",
+            "x/.new/y": b"new",
+            "x/y": b"new",
+        },
+    )
+    ok(bob, "pull")
+    dot = "a dot path that is not like this in HEAD"
+    runs = "it would become executable"
+    left = {
+        "b.sh": runs,
+        "new.sh": runs,
+        ".toolrc": dot,
+        ".gone": dot,
+        "x/.new/y": dot,
+    }
+    assert reasons(ok(bob, "restore", "s:last", "--dry-run")) == left
+    done = invoke(bob, "restore", "s:last", "--yes")
+    assert done.returncode == 3
+    said = done.stderr.decode()
+    assert "5 paths of a checkpoint that was made elsewhere were left out" in said
+    assert all(said.count(f"{name}: {why}") == 1 for name, why in left.items())
+    assert (bob / "a.sh").read_bytes() == b"new"
+    assert (bob / "x/y").exists()
+    assert (bob / ".toolrc").read_bytes() == b"old"
+    assert not os.access(bob / "b.sh", os.X_OK)
+    # What HEAD has is Bob's, also where the file that is there is another.
+    (bob / ".toolrc").write_bytes(b"mine")
+    git(bob, "rm", "-q", "--cached", ".gone")
+    git(ann, "checkout", "-q", "HEAD", "--", ".toolrc")
+    push(ann, {"z": b"1"})
+    ok(bob, "pull")
+    left = reasons(partly(bob, "restore", "s/main:last", "--yes"))
+    assert ".toolrc" not in left
+    assert (bob / ".toolrc").read_bytes() == b"old"
+    assert ok(bob, "restore", "s/main:1", "--yes", "--trust")["left"] == []
+    assert (bob / ".toolrc").read_bytes() == b"new"
+    assert not (bob / ".gone").exists()
+
+
+def answered(repo: Path, answers: bytes, *args: str) -> tuple[int, str]:
+    """Runs a command at a terminal and types the answers."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        gitcp_argv(*args),
+        cwd=repo,
+        env=gitcp_environment({"NO_COLOR": "1", "TERM": "dumb"}),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    os.write(ours, answers)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(ours, 65536):
+            shown += chunk
+    os.close(ours)
+    return process.wait(120), shown.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_at_a_terminal_one_question_shows_what_they_hold(ann, bob, answer):
+    write_files(bob, {".toolrc": b"first\nsecond\n"})
+    commit_all(bob, "x")
+    push(
+        ann,
+        {
+            ".toolrc": b"first\nse\x1b[31mcond!\n",
+            "go.sh": Executable(b"#!/bin/sh\nrun me\n"),
+            ".envrc": b"never asked about",
+        },
+    )
+    ok(bob, "pull")
+    status, shown = answered(bob, f"y\n{answer}\n".encode(), "restore", "s:last")
+    assert shown.count("Bring these 2 paths, too?") == 1
+    assert "+se\\x1b[31mcond!" in shown
+    assert "-second" in shown
+    assert "+run me" in shown
+    assert "never asked about" not in shown
+    assert "\x1b[31m" not in shown
+    # What is on the list needs trust whatever the answer is.
+    assert status == 3
+    assert not (bob / ".envrc").exists()
+    assert (bob / "go.sh").exists() == (answer == "y")
+    assert (b"cond!" in (bob / ".toolrc").read_bytes()) == (answer == "y")
+
+
+def test_names_are_compared_as_loose_file_systems_do():
+    for path in (
+        ".claude\u200c/settings.json",
+        ".CLAUDE./x",
+        "Package.JSON",
+        "\u200d.envrc",
+        "a/.vSCode/x",
+        "sub/.env.local",
+        "gradle/wrapper/x.jar",
+        "mise/config.toml",
+        "hooks/hooks.json",
+        "vite.config.ts",
+        "docker-compose.prod.yml",
+        ".hg/hgrc",
+        "node_modules/x/y",
+        ".agents/skills/x",
+        "tools/bazel",
+    ):
+        assert executed(path.encode()), path
+    for path in (
+        "src/env.py",
+        "gradle",
+        "config.ts",
+        "bazel",
+        "a.env",
+        "mk",
+        "x/hooks",
+    ):
+        assert not executed(path.encode()), path
+    assert has_dot("a/\u200c.x/y".encode())
+    assert not has_dot(b"a.b/c.d")
