@@ -170,9 +170,7 @@ class Listing:
         return above
 
     def renamed_within(self, directory: bytes) -> bool:
-        """Whether names changed in a way that the directory's stat need not show."""
-        if not self.folds:
-            return False
+        """Whether a directory lists other names than last time, where names fold."""
         names = self._names_in(directory)
         return _digest(names) != self._state.listings.get(directory)
 

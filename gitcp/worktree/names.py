@@ -1,6 +1,5 @@
 """Which names mean something to a scan, and which have no place in a snapshot."""
 
-import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -9,13 +8,24 @@ from gitcp.format.safety import path_problem
 
 TEMPORARY = b".gitcp-tmp-"
 IGNORE_FILE = b".gitignore"
-# As a restore makes them: the token of its journal, then a number or a digest.
-_MADE_HERE = re.compile(rb"\.gitcp-tmp-[0-9a-f]{12}-[0-9a-f]{1,12}(\.old)?")
+_DIGITS = 12
+_HEX = b"0123456789abcdef"
 
 
 def is_temporary(name: bytes) -> bool:
-    """Whether a restore of gitcp's gives such a name to a file for a moment."""
-    return name.startswith(TEMPORARY) and _MADE_HERE.fullmatch(name) is not None
+    """Whether a restore of gitcp's gives such a name to a file for a moment.
+
+    After the prefix come the token of its journal, and a number or a digest.
+    """
+    if not name.startswith(TEMPORARY):
+        return False
+    marks = name.removeprefix(TEMPORARY).removesuffix(b".old")
+    token, _, rest = marks.partition(b"-")
+    return (
+        len(token) == _DIGITS
+        and 0 < len(rest) <= _DIGITS
+        and not (token + rest).strip(_HEX)
+    )
 
 
 def no_place(path: bytes) -> str | None:

@@ -139,6 +139,7 @@ class Scan:
 
     def _scan_directories(self) -> None:
         state = self._state
+        listing = self._listing
         changed: list[bytes] = []
         for path, known in state.dirs.items():
             try:
@@ -148,7 +149,9 @@ class Scan:
             except OSError:
                 changed.append(path)
                 continue
-            if signature(found) != known[:3] or self._listing.renamed_within(path):
+            if signature(found) != known[:3] or (
+                listing.folds and listing.renamed_within(path)
+            ):
                 changed.append(path)
         for path in list(state.nested):
             if self._place.stat(path + b"/.git") is None:
