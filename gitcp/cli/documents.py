@@ -9,6 +9,7 @@ import msgspec
 from gitcp.format import jsontext, tree
 from gitcp.format.checkpoint import Skipped, is_text, show_path
 from gitcp.format.log import Decision
+from gitcp.ops.sharing.foretold import Foretold
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import FilePlan, Left
 
@@ -95,3 +96,11 @@ def steps(plan: FilePlan) -> list[dict[str, Any]]:
 def left(found: Iterable[Left]) -> list[dict[str, Any]]:
     """Returns what a restore leaves as it is."""
     return [{**path_fields(path), "reason": reason} for path, reason in found]
+
+
+def withheld(told: Foretold | None) -> dict[str, Any]:
+    """Returns what a restore without trust would leave out."""
+    return {
+        "paths": left(told.paths) if told else [],
+        "conversation": told.agent if told else None,
+    }

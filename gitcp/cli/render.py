@@ -8,6 +8,7 @@ from gitcp.cli.emit import Output, one_line, safe
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
+from gitcp.ops.sharing.foretold import Foretold
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import DELETE, MAKE_DIR, REMOVE_DIR, Step
 
@@ -69,6 +70,27 @@ def whose(found: Checkpoint) -> str:
     author = None if found.origin.here else found.manifest.author
     by = f"by {one_line(author, 60)} (as it says), " if author else ""
     return f"{by}from {one_line(found.origin.logs or 'here', 60)}"
+
+
+def withheld_lines(told: Foretold, limit: int = 5) -> list[str]:
+    """Returns lines that say what a restore without trust would leave out."""
+    lines = []
+    if told.paths:
+        lines.append(
+            f"a restore leaves out {count(len(told.paths), 'path')} that differ"
+            f"{'s' if len(told.paths) == 1 else ''} from HEAD (--trust brings them):"
+        )
+        lines += [
+            f"  {safe(show_path(left.path))} ({left.reason})"
+            for left in told.paths[:limit]
+        ]
+        if len(told.paths) > limit:
+            lines.append(f"  and {len(told.paths) - limit} more")
+    if told.agent is not None:
+        lines.append(
+            f"its conversation ({safe(told.agent)}) goes to no client without --trust"
+        )
+    return lines
 
 
 def changed(found: Checkpoint) -> str:

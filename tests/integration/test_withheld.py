@@ -241,3 +241,27 @@ def test_names_are_compared_as_loose_file_systems_do():
         assert not executed(path.encode()), path
     assert has_dot("a/\u200c.x/y".encode())
     assert not has_dot(b"a.b/c.d")
+
+
+def test_pull_and_show_list_what_stays_out_before_anybody_restores(ann, bob):
+    path = ann.parent / "theirs.jsonl"
+    said = b'{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user","content":"x"}}'
+    path.write_bytes(said + b"\n")
+    write_files(ann, {"Makefile": b"x", "\x1b.rc": b"x", ".rc": b"x", "code": b"x"})
+    ok(ann, "save", "-s", "s", "--transcript", str(path))
+    ok(ann, "push")
+    shown = invoke(bob, "pull")
+    text = shown.stdout.decode()
+    assert "a restore leaves out 2 paths that differ from HEAD" in text
+    assert "Makefile (tools execute it by themselves)" in text
+    assert "its conversation (claude-code) goes to no client without --trust" in text
+    told = ok(bob, "show", "s:1")["withheld"]
+    assert {one["path"] for one in told["paths"]} == {"Makefile", ".rc"}
+    assert told["conversation"] == "claude-code"
+    assert "withheld" in invoke(bob, "show", "s:1").stdout.decode()
+    git(bob, "update-ref", "-d", "refs/gitcp/s/s/main")
+    git(bob, "update-ref", "-d", "refs/gitcp/r/origin/s/main")
+    (branch,) = ok(bob, "pull")["branches"]
+    assert branch["withheld"] == told
+    # One's own has nothing to tell.
+    assert ok(ann, "show", "s:1")["withheld"] == {"paths": [], "conversation": None}

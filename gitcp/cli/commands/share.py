@@ -10,6 +10,7 @@ from gitcp.cli.options import command, reader
 from gitcp.ops.workspace import Workspace, open_workspace
 
 _WIDTH = 12
+_TAKEN = frozenset({"created", "fast-forward", "forked"})
 
 
 def transfer_progress(out: Output) -> Callable[[str], None] | None:
@@ -169,7 +170,10 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
     Everything is checked before anything is taken. Files do not change: `gitcp
     restore` brings them. Where a branch grew on both sides, theirs becomes a fork.
     """
+    from gitcp.cli import documents
+    from gitcp.cli.render import withheld_lines
     from gitcp.ops.sharing import pull as ops
+    from gitcp.ops.sharing.foretold import Foretold, of_tips
 
     workspace = open_workspace(out.directory)
     name = _remote(workspace, remote)
@@ -180,12 +184,22 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
         progress=transfer_progress(out),
         interactive=can_ask(),
     )
+    news = [one.commit for one in pulled.branches if one.result in _TAKEN]
+    told = of_tips(workspace, [commit for commit in news if commit])
     if out.json:
         out.document(
             {
                 "schema": "gitcp.pull/1",
                 "remote": name,
-                "branches": _documents(pulled.branches),
+                "branches": [
+                    {
+                        **document,
+                        "withheld": documents.withheld(told.get(one.commit or "")),
+                    }
+                    for one, document in zip(
+                        pulled.branches, _documents(pulled.branches), strict=True
+                    )
+                ],
                 "ledgers": _steps_documents(pulled.ledgers),
                 "secrets": [],
                 "ignored": list(pulled.ignored),
@@ -197,6 +211,8 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
         for one in (*pulled.ledgers, *pulled.branches):
             if one.result != "up-to-date":
                 out.print(_line(out, one))
+                for line in withheld_lines(told.get(one.commit or "", Foretold())):
+                    out.print(f"{'':<{_WIDTH}}   {line}")
         if not ops.news(pulled) and not pulled.refused:
             out.note(f"nothing new at {name}")
     _tell(out, workspace, name, pulled)

@@ -7,11 +7,21 @@ import click
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe
 from gitcp.cli.options import command, reader
-from gitcp.cli.render import change_lines, decision_line, headline, size, when, whence
+from gitcp.cli.render import (
+    change_lines,
+    decision_line,
+    headline,
+    size,
+    when,
+    whence,
+    withheld_lines,
+)
 from gitcp.format.checkpoint import show_path
 from gitcp.ops.conversation import as_markdown, last_spoken
 from gitcp.ops.githooks.behind import Behind, Part, changed_by, decided_in
 from gitcp.ops.select import look_up
+from gitcp.ops.sharing.foretold import Foretold, foretold
+from gitcp.ops.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
@@ -46,10 +56,16 @@ def _show_behind(out: Output, behind: Behind) -> None:
         out.print(f"  (it was made of {some}{more})")
 
 
-def _head(out: Output, found: Checkpoint) -> None:
+def _told(workspace: Workspace, found: Checkpoint) -> Foretold | None:
+    return foretold(workspace, found) if found.origin.foreign else None
+
+
+def _head(out: Output, found: Checkpoint, told: Foretold | None) -> None:
     out.print(headline(out, found))
     for line in whence(out, found):
         out.print(line)
+    for line in withheld_lines(told, _LINES) if told else ():
+        out.print(f"  withheld {line}")
 
 
 @command("show")
@@ -77,13 +93,14 @@ def show_command(out: Output, selector: str | None) -> None:
                 "decisions": documents.decisions(new),
                 "skipped": documents.skipped(skipped),
                 "behind": _behind_document(behind),
+                "withheld": documents.withheld(_told(workspace, found)),
             }
         )
         return
     said = found.manifest
     if behind is not None:
         _show_behind(out, behind)
-    _head(out, found)
+    _head(out, found, _told(workspace, found))
     out.print(f"  made     {when(found)} UTC, {safe(said.trigger)}")
     if said.label:
         out.print(f"  label    {safe(said.label)}")
