@@ -1,0 +1,529 @@
+"""Every byte that comes from elsewhere, made hostile: nothing acts, nothing steers.
+
+Each field of each record of a session, in each form, and each field of what each client
+writes, is replaced by hostile values, one at a time. The session is pulled and every
+command that reads it is run. No file outside of what the command may write changes, no
+command runs, no escape reaches a terminal, nothing ends in a traceback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
+
+import pytest
+
+from gitcp.cli import main
+from tests.support.gitrepo import tree_bytes
+from tests.support.hostile import Mallory, Session, places, replaced, text_of, values
+from tests.support.inprocess import invoke, ok
+
+SESSION = "11111111-2222-4333-8444-555555555555"
+ID = "66666666-7777-4888-9999-aaaaaaaaaaaa"
+TALK = [{"role": "user", "content": "hi"}]
+TIME = "2026-01-01T00:00:00.000Z"
+CLAUDE: list[dict[str, Any]] = [
+    {"type": "permission-mode", "permissionMode": "bypassPermissions"},
+    {
+        "type": "user",
+        "uuid": ID,
+        "parentUuid": None,
+        "promptId": "p",
+        "sessionId": SESSION,
+        "cwd": "/",
+        "timestamp": TIME,
+        "version": "2.1.0",
+        "permissionMode": "bypassPermissions",
+        "message": {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+    },
+    {
+        "type": "assistant",
+        "uuid": "b",
+        "parentUuid": ID,
+        "message": {
+            "id": "m",
+            "role": "assistant",
+            "model": "m",
+            "content": [
+                {"type": "tool_use", "id": "t", "name": "Bash", "input": {"a": 1}}
+            ],
+            "usage": {"input_tokens": 1},
+        },
+    },
+    {
+        "type": "system",
+        "subtype": "compact_boundary",
+        "uuid": "c",
+        "parentUuid": "b",
+        "compactMetadata": {"trigger": "auto", "preservedSegment": {"headUuid": "b"}},
+    },
+    {
+        "type": "attachment",
+        "uuid": "d",
+        "parentUuid": "c",
+        "attachment": {"type": "date", "date": "x"},
+        "rendered": [{"content": "x"}],
+        "renderedRole": "system",
+    },
+]
+CODEX: list[dict[str, Any]] = [
+    {
+        "timestamp": TIME,
+        "ordinal": 0,
+        "type": "session_meta",
+        "payload": {
+            "id": SESSION,
+            "cwd": "/",
+            "cli_version": "0.1",
+            "model_provider": "x",
+            "forked_from_id": "y",
+            "forked_from_ordinal_exclusive": 3,
+        },
+    },
+    {
+        "timestamp": TIME,
+        "ordinal": 1,
+        "type": "response_item",
+        "payload": {
+            "type": "message",
+            "id": "m",
+            "role": "user",
+            "content": [{"type": "input_text", "text": "hi"}],
+        },
+    },
+    {
+        "type": "response_item",
+        "payload": {
+            "type": "function_call",
+            "name": "x",
+            "arguments": "{}",
+            "call_id": "c",
+        },
+    },
+    {"type": "turn_context", "payload": {"approval_policy": "never", "turn_id": "t"}},
+    {
+        "type": "event_msg",
+        "payload": {
+            "type": "item_completed",
+            "item": {"type": "UserMessage", "id": "i", "content": []},
+        },
+    },
+]
+GEMINI: list[dict[str, Any]] = [
+    {"sessionId": SESSION, "projectHash": "h", "startTime": TIME, "kind": "main"},
+    {"id": "m", "timestamp": TIME, "type": "user", "content": [{"text": "hi"}]},
+    {
+        "$set": {
+            "messages": [
+                {
+                    "id": "n",
+                    "type": "gemini",
+                    "content": "x",
+                    "toolCalls": [
+                        {"id": "t", "name": "x", "args": {}, "status": "success"}
+                    ],
+                }
+            ],
+            "directories": ["/"],
+        }
+    },
+]
+OPENCODE: list[dict[str, Any]] = [
+    {
+        "info": {
+            "id": "msg_1fa46d6c6001rQWfzvhOc563Pj",
+            "sessionID": "ses_e05b929d4ffe70dBQkiYKGgVRf",
+            "role": "assistant",
+            "parentID": "x",
+            "time": {"created": 1},
+            "path": {"cwd": "/", "root": "/"},
+        },
+        "parts": [
+            {"type": "text", "text": "hi"},
+            {
+                "type": "tool",
+                "tool": "bash",
+                "callID": "c",
+                "state": {"status": "completed", "input": {}, "output": "x"},
+            },
+            {"type": "file", "mime": "x/y", "url": "file:///etc/passwd"},
+        ],
+    }
+]
+DESCRIBED = {
+    "id": "ses_e05b929d4ffe70dBQkiYKGgVRf",
+    "title": "t",
+    "directory": "/",
+    "permission": [{"permission": "*", "pattern": "*", "action": "allow"}],
+    "time": {"created": 1, "updated": 2},
+    "version": "1",
+    "share": {"url": "x"},
+}
+MESSAGES: list[dict[str, Any]] = [
+    {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+    {"role": "assistant", "content": "x", "tool_calls": [{"id": "a", "function": {}}]},
+]
+CLIENTS: dict[str, list[dict[str, Any]]] = {
+    "claude-code": CLAUDE,
+    "codex": CODEX,
+    "gemini": GEMINI,
+    "opencode": OPENCODE,
+    "cursor": [{"hook": "stop", "payload": {"conversation_id": "x"}}],
+    "messages": MESSAGES,
+}
+RECORD: dict[str, Any] = {
+    "id": "0123456789ab",
+    "session": "x",
+    "branch": "main",
+    "seq": 1,
+    "format": 1,
+    "created": TIME,
+    "trigger": "manual",
+    "note": "n",
+    "label": "l",
+    "author": "a",
+    "base": {"commit": "0" * 40, "branch": "main", "operation": "merge"},
+    "position": {"a": 1},
+    "metadata": {"phase": "x"},
+    "files": {"tree": None, "added": 0, "modified": 0, "deleted": 0, "captured": True},
+    "conversation": {
+        "source": "main",
+        "kind": "messages",
+        "messages": 1,
+        "bytes": 1,
+        "segments": 1,
+        "digest": "0",
+        "agent_session": "x",
+    },
+    "decisions": {"entries": 0, "bytes": 0, "segments": 0, "digest": "0"},
+    "steps": None,
+    "task": "t",
+    "skipped": 0,
+    "restored_from": None,
+    "replaced": None,
+    "forked_from": None,
+    "origin": {"seal": "0" * 64, "files": None, "logs": None},
+    "effects": 1,
+    "ledger": "0" * 40,
+}
+DECISION = {"kind": "decision", "text": "x", "why": "y", "at": TIME, "paths": ["a"]}
+SKIPPED = {"path": "a", "reason": "too large", "path_b64": "YQ=="}
+STEP = {
+    "n": 1,
+    "at": TIME,
+    "kind": "intent",
+    "branch": "main",
+    "id": "0" * 12,
+    "step": "s",
+    "call": "1",
+    "attempt": 1,
+    "effect": "irreversible",
+    "policy": "ask",
+    "reads": ["a"],
+    "undo": {"command": ["sh", "-c", "true"], "directory": "/", "seal": "x"},
+    "command": ["sh", "-c", "true"],
+    "directory": "/",
+    "value": {"a": 1},
+    "size": 1,
+}
+
+
+class Case(NamedTuple):
+    """One field, and how a session is forged in which it is hostile."""
+
+    what: str
+    forge: Any
+
+
+def cases() -> Iterator[Case]:
+    """Yields every field of every form."""
+    for path in places(RECORD):
+        yield Case(
+            f"record {path}",
+            lambda m, n, raw, path=path: m.push(
+                n, Session(decisions=line(DECISION)), field=(path, raw)
+            ),
+        )
+    for kind, records in CLIENTS.items():
+        for number, one in enumerate(records):
+            for path in places(one):
+                yield Case(
+                    f"{kind} {number} {path}",
+                    lambda m, n, raw, kind=kind, at=number, path=path: m.push(
+                        n, transcript(kind, at, path, raw)
+                    ),
+                )
+        yield Case(
+            f"{kind} line",
+            lambda m, n, raw, kind=kind, said=records: m.push(
+                n, Session(kind, (raw, *map(packed, said)))
+            ),
+        )
+    for path in places(DESCRIBED):
+        yield Case(
+            f"described {path}",
+            lambda m, n, raw, path=path: m.push(
+                n, transcript("opencode", described=replaced(DESCRIBED, path, raw))
+            ),
+        )
+    for path in places(DECISION):
+        yield Case(
+            f"decision {path}",
+            lambda m, n, raw, path=path: m.push(
+                n, Session(decisions=replaced(DECISION, path, raw) + b"\n")
+            ),
+        )
+    for name in ("name", "kind", "messages", "bytes", "segments", "digest", "format"):
+        yield Case(
+            f"meta {name}",
+            lambda m, n, raw, name=name: m.push(n, Session(), meta=(name, raw)),
+        )
+    for path in places(SKIPPED):
+        yield Case(
+            f"skipped {path}",
+            lambda m, n, raw, path=path: m.push(
+                n,
+                Session(own={"skipped.jsonl": replaced(SKIPPED, path, raw) + b"\n"}),
+            ),
+        )
+    yield Case(
+        "empty directory",
+        lambda m, n, raw: m.push(
+            n, Session(own={"empty-dirs.txt": text_of(raw) + b"\0"})
+        ),
+    )
+    yield Case(
+        "summary",
+        lambda m, n, raw: m.push(n, Session(own={"summary.md": text_of(raw)})),
+    )
+    for name in ("Checkpoint", "Session", "Branch", "Seq", "Trigger", "Base", "Label"):
+        yield Case(
+            f"trailer {name}",
+            lambda m, n, raw, name=name: m.push(
+                n, Session(), trailer=(name, text_of(raw))
+            ),
+        )
+    for path in places(STEP):
+        yield Case(
+            f"step {path}", lambda m, n, raw, path=path: stepped(m, n, path, raw)
+        )
+    yield Case(
+        "ledger last",
+        lambda m, n, raw: (
+            m.push(n, Session()),
+            m.ledger(n, [packed(STEP)], text_of(raw)),
+        ),
+    )
+
+
+def packed(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def line(value: Any) -> bytes:
+    return packed(value) + b"\n"
+
+
+def transcript(
+    kind: str,
+    at: int = -1,
+    path: tuple[Any, ...] = (),
+    raw: bytes = b"",
+    described: bytes | None = None,
+) -> Session:
+    records = [
+        replaced(one, path, raw) if number == at else packed(one)
+        for number, one in enumerate(CLIENTS[kind])
+    ]
+    beside = {}
+    if kind == "opencode":
+        beside["session.json"] = described or packed(DESCRIBED)
+    return Session(kind, tuple(records), beside, files={"a.py": b"theirs\n"})
+
+
+def stepped(mallory: Mallory, name: str, path: tuple[Any, ...], raw: bytes) -> None:
+    mallory.push(name, Session())
+    mallory.ledger(name, [replaced(STEP, path, raw)])
+
+
+# --- what is run, and what must hold ---------------------------------------------------
+
+ONCE = (
+    ("status",),
+    ("log", "--all"),
+    ("sessions",),
+    ("remote-sessions",),
+    ("doctor",),
+)
+EACH = (
+    ("show", "{}:last"),
+    ("log", "-s", "{}"),
+    ("diff", "{}:last", "--stat"),
+    ("messages", "{}:last", "--format", "markdown"),
+    ("context", "{}:last"),
+    ("decisions", "{}:last"),
+    ("files", "{}:last"),
+    ("steps", "-s", "{}"),
+    ("restore", "{}:last", "--dry-run"),
+    ("restore", "{}:last", "--yes"),
+)
+TRUSTED = ("restore", "{}:last", "--yes", "--trust")
+# Where clients find conversations; nothing that is there may change.
+ROOMS = re.compile(
+    rb"\.(claude(/projects(/.*)?)?|codex(/sessions(/.*)?)?|gemini(/.*)?"
+    rb"|local(/(share|state)(/(opencode|gitcp)(/.*)?)?)?|cache(/.*)?)"
+)
+# What a restore may change; the rest of the project's files stay, and there come no more.
+PROJECT = frozenset({b"a.py", b"b.bin"})
+STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_STATUSES = {0, 1, 2, 3, 13, 14, 15, 16, 18, 19, 20, 22, 23, 25}
+
+
+class Screen(io.TextIOWrapper):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def at_a_terminal(cwd: Path, *args: str) -> tuple[int, str]:
+    """Runs a command in this process; its output goes to a terminal."""
+    buffers = [io.BytesIO(), io.BytesIO()]
+    out, err = (
+        Screen(one, encoding="utf-8", errors="surrogateescape") for one in buffers
+    )
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.chdir(cwd))
+        stack.enter_context(mock.patch.dict(os.environ, {"NO_COLOR": "1"}))
+        stack.enter_context(mock.patch.object(sys, "stdin", io.StringIO()))
+        stack.enter_context(mock.patch.object(sys, "stdout", out))
+        stack.enter_context(mock.patch.object(sys, "stderr", err))
+        status = main(list(args))
+    out.flush()
+    err.flush()
+    text = b"".join(one.getvalue() for one in buffers).decode("utf-8", "replace")
+    # gitcp's own line of progress.
+    return status, text.replace("\r", "").replace("\x1b[K", "")
+
+
+class Scene:
+    """Bob's home, his clone, what lies around them; and what must be as it was."""
+
+    def __init__(self, home: Path, bob: Path, canary: Path) -> None:
+        self.home, self.bob, self.canary = home, bob, canary
+        for name in (
+            ".claude/settings.json",
+            ".codex/config.toml",
+            ".ssh/id",
+            ".bashrc",
+        ):
+            path = home / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"mine\n")
+        self.around = bob.parent / "around"
+        self.around.mkdir()
+        (self.around / "x").write_bytes(b"mine\n")
+        ok(bob, "save", "-s", "mine")
+        self.before = self.looked()
+
+    def looked(self) -> dict[str, Any]:
+        git = self.bob / ".git"
+        return {
+            "home": tree_bytes(self.home),
+            "around": tree_bytes(self.around),
+            "beside": sorted(os.listdir(self.bob.parent)),
+            "hooks": tree_bytes(git / "hooks"),
+            "config": (git / "config").read_bytes(),
+            "head": (git / "HEAD").read_bytes(),
+            "info": tree_bytes(git / "info"),
+            "worktrees": (git / "worktrees").exists(),
+            "project": {
+                name: node
+                for name, node in tree_bytes(self.bob).items()
+                if name not in PROJECT and node[0] != "dir"
+            },
+        }
+
+    def same(self, what: str, *, trusted: bool = False) -> None:
+        now = self.looked()
+        if trusted:
+            # New files in clients' own rooms, and nothing else.
+            old = self.before["home"]
+            home = now["home"]
+            assert all(home.get(name) == one for name, one in old.items()), what
+            assert all(ROOMS.fullmatch(name) for name in home.keys() - old.keys()), what
+            self.before["home"] = home
+        for name, one in now.items():
+            assert one == self.before[name], (what, name)
+        assert not self.canary.exists(), what
+
+    def run(self, what: str, *args: str) -> None:
+        status, text = at_a_terminal(self.bob, *args)
+        assert status in _STATUSES, (what, args, status, text[-2000:])
+        assert "Traceback" not in text, (what, args, text[-2000:])
+        found = STEERS.search(text)
+        assert found is None, (what, args, text[max(0, found.start() - 200) :][:400])
+
+
+def sweep(scene: Scene, mallory: Mallory, chosen: list[tuple[Case, bytes]]) -> int:
+    """Forges, pulls and reads; returns how many sessions were taken in."""
+    names = {}
+    for number, (case, raw) in enumerate(chosen):
+        name = f"e{number:05d}"
+        names[name] = f"{case.what} = {raw[:60]!r}"
+        case.forge(mallory, name, raw)
+    scene.run("pull", "pull")
+    scene.same("pull")
+    for args in ONCE:
+        scene.run("all", *args)
+    listed = invoke(scene.bob, "sessions", "--json")
+    assert b"Traceback" not in listed.stderr
+    found = {one["name"] for one in json.loads(listed.stdout)["sessions"]} & set(names)
+    for name in sorted(found):
+        for command in EACH:
+            scene.run(names[name], *(word.format(name) for word in command))
+        scene.same(names[name])
+        scene.run(names[name], *(word.format(name) for word in TRUSTED))
+        scene.same(names[name], trusted=True)
+    return len(found)
+
+
+@pytest.fixture
+def scene(sealed, bob, tmp_path) -> Scene:
+    return Scene(sealed, bob, tmp_path / "canary")
+
+
+def test_a_sample_of_all_fields_made_hostile(scene, hub):
+    """Each field of the rarest kind is in the whole sweep; here, one in many."""
+    everything = list(cases())
+    raws = values(scene.canary)
+    chosen = [
+        (case, raws[(7 * number) % len(raws)])
+        for number, case in enumerate(everything[::14])
+    ]
+    assert len(chosen) > 10
+    # Those that are taken in, and handed to a client, are what the test is about.
+    assert sweep(scene, Mallory(hub), chosen) > len(chosen) / 4
+    assert len(scene.before["home"]) > 12
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("part", range(13))
+def test_all_fields_made_hostile(scene, hub, part):
+    raws = values(scene.canary)
+    chosen = [
+        (case, raw)
+        for number, case in enumerate(cases())
+        for at, raw in enumerate(raws)
+        if (number + at) % 13 == part
+    ]
+    assert sweep(scene, Mallory(hub), chosen) > len(chosen) / 4
