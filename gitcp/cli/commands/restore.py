@@ -26,10 +26,11 @@ from gitcp.cli.restoring import (
 )
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
-from gitcp.ops import extract, finishing, planning
+from gitcp.ops import bare, extract, finishing, planning
 from gitcp.ops.agents import resume
 from gitcp.ops.select import select
 from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.sharing.withheld import Bounds
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import journal
 from gitcp.worktree.files import Root
@@ -80,6 +81,13 @@ def restore_command(
     find it, unless --trust is given.
     """
     looks = dry_run or directory is not None
+    if directory is not None and selector is not None and not (go_on or abort):
+        found = bare.find(out.directory, selector)
+        plain = not (dry_run or conversation or agent)
+        if found and plain and (trust or found.checkpoint.origin.files is None):
+            inside = [path_inside(out, found.top, path) for path in paths]
+            _write_to(out, found.checkpoint, directory, inside, Bounds(), trust=trust)
+            return
     workspace = reader(out) if looks else open_workspace(out.directory)
     if go_on or abort:
         if selector or looks or (go_on and abort):
@@ -112,12 +120,13 @@ def restore_command(
                 "--conversation does not go with --to",
                 hint="`gitcp messages SEL -o FILE` writes the conversation",
             )
+        foreign = target.origin.files is not None and not trust
+        bounds = planning.bounds_of(workspace) if foreign else Bounds()
         if dry_run:
-            bounds = planning.bounds_of(workspace)
             steps = extract.plan_whole(target, inside, bounds=bounds, trust=trust)
             _show_whole(out, target, directory, steps)
         else:
-            _write_to(out, workspace, target, directory, inside, trust=trust)
+            _write_to(out, target, directory, inside, bounds, trust=trust)
         return
     workspace.refuse_if_interrupted()
     if yes and not dry_run:
@@ -185,10 +194,10 @@ def _show_whole(
 
 def _write_to(
     out: Output,
-    workspace: Workspace,
     target: Checkpoint,
     directory: str,
     paths: list[bytes],
+    bounds: Bounds,
     *,
     trust: bool,
 ) -> None:
@@ -201,7 +210,6 @@ def _write_to(
             f"{directory} cannot be used: {exc.strerror}", hint="name a new directory"
         ) from exc
     with root:
-        bounds = planning.bounds_of(workspace)
         steps = extract.write_to(target, root, paths, bounds=bounds, trust=trust)
     if out.json:
         left = [*steps.left, *not_captured(target)]

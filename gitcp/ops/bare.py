@@ -1,0 +1,87 @@
+"""The last way out: a checkpoint from a commit id, by nothing but the objects.
+
+No ref, no HEAD, no configuration, no lock and none of gitcp's own files is needed, so
+that whatever of those is damaged does not matter.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.errors import CorruptError, GitcpError
+from gitcp.format.commit import trailers_of
+from gitcp.git.repository import Repository
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.origin import ELSEWHERE, Origin, Seals
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_LINK = "gitdir: "
+
+
+class Found(NamedTuple):
+    """A checkpoint, and the top of the work tree that it was asked for in."""
+
+    checkpoint: Checkpoint
+    top: Path
+
+
+class _CarefulSeals(Seals):
+    """Takes for made elsewhere whatever cannot be told to be made here."""
+
+    def of(self, found: Checkpoint) -> Origin:
+        try:
+            return super().of(found)
+        except (GitcpError, OSError, ValueError):
+            return Origin(ELSEWHERE, ELSEWHERE, here=False)
+
+
+def find(directory: str | os.PathLike[str], commit: str) -> Found | None:
+    """Returns the checkpoint in a commit; None where there is none that can be read.
+
+    `commit` has 40 digits; anything else is no such id.
+    """
+    if _COMMIT.fullmatch(commit) is None:
+        return None
+    place = _place(Path(os.path.realpath(directory)))
+    if place is None:
+        return None
+    top, git_dir = place
+    repository = Repository(git_dir=git_dir, common_dir=_common(git_dir), config={})
+    oid = bytes.fromhex(commit)
+    try:
+        raw = repository.objects.commit(oid)
+        trailers = trailers_of(raw)
+        if trailers is None:
+            return None
+        seals = _CarefulSeals(repository)
+        found = Checkpoint(repository.objects, oid, raw, trailers, seals)
+        _ = found.manifest
+    except CorruptError:
+        # Whoever asks the usual way learns what is wrong.
+        return None
+    return Found(found, top)
+
+
+def _place(directory: Path) -> tuple[Path, Path] | None:
+    """Returns the top of a work tree and its git directory, without asking git."""
+    for top in (directory, *directory.parents):
+        there = top / ".git"
+        if (there / "objects").is_dir() or (there / "commondir").is_file():
+            return top, there
+        try:
+            text = os.fsdecode(there.read_bytes())
+        except OSError:
+            continue
+        if text.startswith(_LINK):
+            return top, top / text.removeprefix(_LINK).rstrip("\n")
+    return None
+
+
+def _common(git_dir: Path) -> Path:
+    """Returns the directory with the objects: of a linked work tree it is another."""
+    try:
+        text = os.fsdecode((git_dir / "commondir").read_bytes())
+    except OSError:
+        return git_dir
+    return git_dir / text.rstrip("\n")
