@@ -77,6 +77,18 @@ class NotFoundError(GitcpError):
     exit_status = 13
 
 
+class ProgramNotFoundError(NotFoundError):
+    """There is no program of a name; the exit status is a shell's."""
+
+    exit_status = 127
+
+
+class ProgramNotRunnableError(NotFoundError):
+    """A program is there and cannot be executed; the exit status is a shell's."""
+
+    exit_status = 126
+
+
 class AmbiguousError(GitcpError):
     """A selector fits more than one checkpoint, or a name more than one step."""
 

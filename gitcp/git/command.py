@@ -9,7 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from gitcp.errors import NotFoundError
+from gitcp.errors import (
+    NotFoundError,
+    ProgramNotFoundError,
+    ProgramNotRunnableError,
+)
 
 _CHUNK = 65536
 _QUIET = 0.2
@@ -199,7 +203,12 @@ def _status(returncode: int) -> int:
 
 
 def _unstartable(args: Sequence[str], exc: OSError) -> NotFoundError:
-    return NotFoundError(
+    kind = (
+        ProgramNotFoundError
+        if isinstance(exc, FileNotFoundError)
+        else ProgramNotRunnableError
+    )
+    return kind(
         f"{args[0]!a} cannot be started: {exc.strerror}",
         hint="check its name, and that it is executable",
     )

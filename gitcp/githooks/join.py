@@ -56,6 +56,8 @@ _FRAMEWORKS = (
     ".pre-commit-config.yaml",
 )
 _STATE = "git-hooks.json"
+# The repository's own `core.hooksPath` where another one has taken its place.
+_BEFORE = "gitcp.hooksPathBefore"
 
 
 class State(msgspec.Struct, frozen=True):
@@ -94,6 +96,31 @@ def state(repository: Repository) -> State | None:
         return None
 
 
+def found(repository: Repository) -> State | None:
+    """Returns what is installed here, as the hooks themselves tell it if need be.
+
+    `.git/gitcp` may have been deleted by hand: hooks that gitcp is in have its marker
+    lines, and one that it moved aside lies beside them.
+    """
+    noted = state(repository)
+    if noted is not None:
+        return noted
+    said = places.configured(repository)
+    own = places.own_directory(repository)
+    if said.path and Path(said.path) == own:
+        local = repository.setting(_BEFORE.lower())
+        return State(str(own), local, local or "", local)
+    directory = (
+        places.resolved(repository, said.path)
+        if said.path
+        else repository.common_dir / "hooks"
+    )
+    joined = any(_has(directory / name) for name in (*NAMES, WATCH))
+    if joined or (directory / text.RUNNER).is_file():
+        return State(str(directory), said.path)
+    return None
+
+
 def install(repository: Repository, runner: bytes) -> Report:
     """Joins the hooks of a repository; what is joined already is left alone.
 
@@ -102,7 +129,7 @@ def install(repository: Repository, runner: bytes) -> Report:
         UsageError: something that is no hook lies in a hook's place.
         StorageError: the disk refused.
     """
-    before = state(repository)
+    before = found(repository)
     said = places.configured(repository)
     if before is not None and not _still(before, said.path):
         # Somebody has set another path since: what was done for the old one goes.
@@ -126,6 +153,8 @@ def install(repository: Repository, runner: bytes) -> Report:
         if place.original is not None and before is None:
             config = repository.common_dir / "config"
             old = config.read_bytes()
+            if said.local is not None:
+                repository.git("config", "--local", _BEFORE, said.local)
             repository.git("config", "--local", "core.hooksPath", str(place.directory))
             kept = msgspec.structs.replace(
                 kept,
@@ -153,7 +182,7 @@ def uninstall(repository: Repository) -> Report | None:
     Raises:
         StorageError: the disk refused.
     """
-    before = state(repository)
+    before = found(repository)
     if before is None:
         return None
     directory = Path(before.directory)
@@ -425,3 +454,5 @@ def _configure_back(repository: Repository, before: State) -> None:
         repository.git("config", "--local", "--unset", "core.hooksPath")
     else:
         repository.git("config", "--local", "core.hooksPath", before.local)
+    if repository.setting(_BEFORE.lower()) is not None:
+        repository.git("config", "--local", "--unset", _BEFORE)

@@ -98,10 +98,19 @@ def test_stdin_is_the_commands(repo):
     assert done.stdout == b"handed through"
 
 
-def test_a_command_that_is_not_there_is_not_found(repo):
-    done = run_gitcp(repo, "run", "--", "no-such-command-here")
-    assert done.returncode == 13
-    assert b"no-such-command-here" in done.stderr
+@pytest.mark.parametrize("how", [(), ("--step", "one")])
+def test_a_command_that_does_not_start_has_the_status_a_shell_gives_it(repo, how):
+    (repo / "not-executable").write_text("text")
+    for name, status in (
+        ("no-such-command-here", 127),
+        ("./no-such-file", 127),
+        ("./not-executable", 126),
+        (".git", 126),
+    ):
+        word = f"./{name}" if name == ".git" else name
+        done = run_gitcp(repo, "run", *how, "--", word)
+        assert done.returncode == status, (word, done)
+        assert name.encode() in done.stderr
 
 
 def test_a_killed_command_has_the_status_a_shell_gives_it(repo):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import threading
 
 import pytest
 
+from gitcp import durable
 from gitcp.agents import registry
-from gitcp.errors import GitcpError
+from gitcp.errors import BusyError, GitcpError
 from gitcp.ops import watch
 from gitcp.ops.agents import forks
 from gitcp.ops.agents import turns as agent_turns
@@ -693,6 +695,34 @@ def test_two_thousand_turns(agent, repo):
     }
     assert written[1990] <= written[10] + 2
     assert ok(repo, "verify")["ok"]
+
+
+@pytest.mark.parametrize("held", ["work tree", "ref", "both"])
+def test_a_hook_waits_for_no_lock_as_long_as_a_person(agent, repo, held, monkeypatch):
+    agent.turn("one", new="1")
+    monkeypatch.setattr(agent_turns, "_LOCK", 0.2)
+    monkeypatch.setattr(agent_turns, "_REF_LOCK", 0.1)
+    asked: list[float] = []
+    real = durable.until
+
+    def until(take, *, timeout):
+        asked.append(timeout)
+        return real(take, timeout=timeout)
+
+    monkeypatch.setattr(durable, "until", until)
+    (ref,) = (repo / ".git/refs/gitcp/s").rglob("main")
+    with contextlib.ExitStack() as stack:
+        if held != "ref":
+            workspace = open_workspace(repo)
+            stack.enter_context(workspace.locked())
+            asked.clear()
+        if held != "work tree":
+            ref.with_name("main.lock").touch()
+        (repo / "new").write_text("2")
+        with pytest.raises(BusyError):
+            agent.ask("two")
+    assert max(asked) <= 0.2
+    assert asked[-1] == (0.1 if held == "ref" else 0.2)
 
 
 # --- while a restore is open --------------------------------------------------------------

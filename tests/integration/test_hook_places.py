@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 
@@ -407,3 +408,53 @@ def test_an_older_git_gets_no_setting_that_it_does_not_know(repo, monkeypatch):
     before = (repo / ".git" / "config").read_bytes()
     ok(repo, "install", "git-hooks")
     assert (repo / ".git" / "config").read_bytes() == before
+
+
+# --- where gitcp's own notes have gone -----------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["none", "shell", "program", "link"])
+def test_uninstall_finds_its_lines_though_its_notes_were_deleted(tmp_path, repo, kind):
+    path = repo / ".git/hooks/post-commit"
+    if kind == "shell":
+        hooks.program(path, "echo mine")
+    elif kind == "program":
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"#!/usr/bin/env python3\nprint(1)\n")
+        path.chmod(0o755)
+    elif kind == "link":
+        hooks.program(repo / "mine.sh", "echo mine")
+        path.symlink_to("../../mine.sh")
+    before = hooks.contents(repo / ".git/hooks")
+    install(repo, tmp_path)
+    shutil.rmtree(repo / ".git/gitcp")
+    assert [one["what"] for one in ok(repo, "status")["installed"]] == ["git-hooks"]
+    ok(repo, "uninstall", "git-hooks")
+    assert hooks.contents(repo / ".git/hooks") == before
+    assert uninstall(repo) is None
+
+
+@pytest.mark.parametrize("scope", ["global", "local"])
+def test_uninstall_gives_a_hooks_path_back_though_its_notes_were_deleted(
+    tmp_path, repo, scope, monkeypatch
+):
+    shared = tmp_path / "shared"
+    hooks.program(shared / "post-commit", "touch mine")
+    # Never the global configuration itself: for tests that is a device.
+    own = tmp_path / "gitconfig"
+    own.write_text(f"[core]\n\thooksPath = {shared}\n" if scope == "global" else "")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own))
+    if scope == "local":
+        git(repo, "config", "--local", "core.hooksPath", str(shared))
+    install(repo, tmp_path)
+    shutil.rmtree(repo / ".git/gitcp")
+    ok(repo, "uninstall", "git-hooks")
+    assert git_line(repo, "config", "core.hooksPath") == str(shared)
+    assert b"gitcp" not in (repo / ".git/config").read_bytes()
+    commit(repo)
+    assert (repo / "mine").exists()
+    # Installed again, and left as it was.
+    install(repo, tmp_path)
+    assert events.install(discover(repo)).original == str(shared)
+    uninstall(repo)
+    assert git_line(repo, "config", "core.hooksPath") == str(shared)

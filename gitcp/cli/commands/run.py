@@ -61,7 +61,8 @@ def run_command(
 
     If the command fails, a `test-failure` checkpoint holds the files as it left them,
     its exit status, and the end of its output as a dead end in the decision log. The
-    exit status is the command's.
+    exit status is the command's; 127 if there is no such program, 126 if it cannot be
+    executed.
 
     With --step the command is run once: where the ledger says that it is done, it is not
     run again, and the exit status is 0. It finds an idempotency key in `GITCP_STEP_KEY`.

@@ -21,8 +21,10 @@ from gitcp.store.checkpoint import Checkpoint
 
 INTERVAL = "interval"
 _NOTE = 72
-# A client waits for its hooks: it must not wait for a lock as long as a person would.
-_LOCK = 5.0
+# A client waits for its hooks: it must not wait for a lock as long as a person would. One
+# after the other they leave time to say in the log which one it was.
+_LOCK = 4.0
+_REF_LOCK = 2.0
 # Where only these happened, bookkeeping in the transcript is no reason for a checkpoint.
 _QUIET = frozenset({words.TURN_START, words.COMPACT, words.SESSION_END, INTERVAL})
 # At a session's borders a file that the client has rewritten is found out.
@@ -117,6 +119,8 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
     workspace.settings = settings._replace(
         lock_timeout=min(settings.lock_timeout, _LOCK)
     )
+    refs = workspace.repository.refs
+    refs.lock_timeout = min(refs.lock_timeout, _REF_LOCK)
     return _save(workspace, client, event, binding, trigger)
 
 

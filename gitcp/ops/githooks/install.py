@@ -56,7 +56,7 @@ def installed(what: str, place: Place) -> list[Done]:
         return []
     with suppress(GitcpError):
         repository = discover(place.top)
-        state = join.state(repository)
+        state = join.found(repository)
         if state is not None:
             notes = tuple(join.problems(repository))
             return [Done(what, None, state.directory, changed=False, notes=notes)]
