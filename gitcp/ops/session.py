@@ -231,6 +231,9 @@ class Session:
 
         It saves each `every` records or `seconds`, and at the end. `records` must yield
         the same records in the same order each time.
+
+        Raises:
+            UsageError: the position that the session has saved is not a batch's.
         """
         return Batch(self, records, every=every, seconds=seconds, note=note)
 
@@ -267,9 +270,7 @@ class Batch(Generic[T]):
         self._seconds = seconds
         self._note = note
         last = session.last
-        position = last.position if last is not None else None
-        offset = position.get("offset", 0) if isinstance(position, dict) else 0
-        self.offset: int = offset if isinstance(offset, int) else 0
+        self.offset: int = _offset(last) if last is not None else 0
         self._found = self.offset
         self._saved = self.offset
         self._saved_at = self._clock()
@@ -323,6 +324,25 @@ class Batch(Generic[T]):
             self._seconds is not None
             and self._clock() - self._saved_at >= self._seconds
         )
+
+
+def _offset(last: Checkpoint) -> int:
+    """Returns how many records are done, as a batch saved it.
+
+    Raises:
+        UsageError: the position is not a batch's: to begin at 0 would do all again.
+    """
+    position = last.position
+    if position is None:
+        return 0
+    offset = position.get("offset") if isinstance(position, dict) else None
+    if isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0:
+        return offset
+    raise UsageError(
+        f"the position in {last.session}/{last.branch} #{last.seq} is not a batch's:"
+        f" {json.dumps(position)[:80]}",
+        hint='give the batch a session of its own, or save position={"offset": N} first',
+    )
 
 
 def _json(value: Any, what: str, *, any_text: bool = False) -> msgspec.Raw:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import threading
 
 import pytest
 
-from gitcp import durable
+from gitcp import durable, notices
 from gitcp.agents import registry
 from gitcp.errors import BusyError, GitcpError
 from gitcp.ops import watch
@@ -723,6 +724,28 @@ def test_a_hook_waits_for_no_lock_as_long_as_a_person(agent, repo, held, monkeyp
             agent.ask("two")
     assert max(asked) <= 0.2
     assert asked[-1] == (0.1 if held == "ref" else 0.2)
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe", "directory", "huge"])
+def test_a_transcript_without_an_end_is_not_read(agent, repo, kind):
+    agent.turn("one", new="1")
+    held = stored(agent)
+    agent.transcript.unlink()
+    if kind == "device":
+        agent.transcript.symlink_to("/dev/zero")
+    elif kind == "pipe":
+        os.mkfifo(agent.transcript)
+    elif kind == "directory":
+        agent.transcript.mkdir()
+    else:
+        with agent.transcript.open("wb") as file:
+            file.truncate(1 << 40)
+    (repo / "new").write_text("2")
+    with notices.listening(lambda text: None):
+        made = agent.hook("SessionEnd")
+    # The files are saved, and what was said before stays.
+    assert made is not None
+    assert stored(agent) == held
 
 
 # --- while a restore is open --------------------------------------------------------------

@@ -167,3 +167,17 @@ def test_answers_that_come_in_any_order_are_matched_by_their_ids(repo):
     assert done == {str(number): number * number for number in range(10)}
     assert list(done) == [str(number) for number in range(10)]
     assert calls == [0, 10, 10, 20]
+
+
+@pytest.mark.parametrize(
+    "position",
+    [7, "seven", {"row": 7}, {"offset": "7"}, {"offset": True}, {"offset": -1}],
+)
+def test_a_position_that_is_not_a_batchs_is_refused(repo, position):
+    session = gitcp.open(repo).session("pipe")
+    session.save(position=position)
+    with pytest.raises(gitcp.UsageError, match="is not a batch's"):
+        session.batch(range(3), every=1)
+    session.save(position={"offset": 2, "more": 1})
+    with session.batch(range(3), every=1) as batch:
+        assert list(batch) == [2]

@@ -5,11 +5,12 @@ last segment; only at the borders of a session is all of it compared.
 """
 
 import os
+import stat
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from gitcp import durable
+from gitcp import durable, notices
 from gitcp.agents.client import Client, Event, Source, whole_lines
 from gitcp.format import log, tree
 from gitcp.format.layout import LogName, segment_path
@@ -21,6 +22,7 @@ from gitcp.store.draft import Grown, NewRecords
 _PATIENCE = 3.0
 _PAUSE = 0.005
 _TAIL = 1 << 18
+_LARGEST = 1 << 30
 
 
 class Gathered(NamedTuple):
@@ -179,14 +181,26 @@ def _size(path: Path) -> int:
 
 
 def read(path: Path, start: int = 0, size: int = -1) -> bytes:
-    """Returns a file from some byte on; nothing where it cannot be read."""
+    """Returns a file from some byte on; nothing where it cannot be read.
+
+    Only what a regular file holds at this moment: a device or a pipe has no end, and
+    what a client claims to be its transcript may be one.
+    """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
         return b""
     try:
         with os.fdopen(fd, "rb") as file:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                notices.tell(f"the transcript {path} is no regular file: not read")
+                return b""
+            left = max(0, found.st_size - start)
+            if left > _LARGEST:
+                notices.tell(f"the transcript {path} is larger than 1 GiB: not read")
+                return b""
             file.seek(start)
-            return file.read(size)
+            return file.read(left if size < 0 else min(left, size))
     except OSError:
         return b""
