@@ -56,6 +56,8 @@ _FRAMEWORKS = (
     ".pre-commit-config.yaml",
 )
 _STATE = "git-hooks.json"
+# `.git/gitcp/hooks` has as many parts.
+_TAIL = 3
 # The repository's own `core.hooksPath` where another one has taken its place.
 _BEFORE = "gitcp.hooksPathBefore"
 
@@ -88,12 +90,23 @@ class Report(NamedTuple):
 
 
 def state(repository: Repository) -> State | None:
-    """Returns what is installed here, or None."""
+    """Returns what is installed here, or None.
+
+    The directory is that of this repository, also where it is a copy: the one that was
+    noted may be the other's.
+    """
     try:
         raw = (repository.store_dir / _STATE).read_bytes()
-        return msgspec.json.decode(raw, type=State)
+        noted = msgspec.json.decode(raw, type=State)
     except (OSError, msgspec.MsgspecError):
         return None
+    if noted.original is not None:
+        directory = places.own_directory(repository)
+    elif noted.path:
+        directory = places.resolved(repository, noted.path)
+    else:
+        directory = repository.common_dir / "hooks"
+    return msgspec.structs.replace(noted, directory=str(directory))
 
 
 def found(repository: Repository) -> State | None:
@@ -439,9 +452,18 @@ def _put(path: Path, content: bytes) -> bool:
     return True
 
 
+def _leads_here(repository: Repository, before: State) -> bool:
+    """Whether git is told to look in a directory that leads on, here or where it was."""
+    path = places.configured(repository).path
+    if path == before.directory:
+        return True
+    own = Path(before.directory).parts[-_TAIL:]
+    return path is not None and Path(path).parts[-_TAIL:] == own
+
+
 def _configure_back(repository: Repository, before: State) -> None:
     """Makes git look for hooks where it did, if it still looks here."""
-    if places.configured(repository).path != before.directory:
+    if not _leads_here(repository, before):
         return
     config = repository.common_dir / "config"
     raw = config.read_bytes()

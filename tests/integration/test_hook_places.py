@@ -458,3 +458,25 @@ def test_uninstall_gives_a_hooks_path_back_though_its_notes_were_deleted(
     assert events.install(discover(repo)).original == str(shared)
     uninstall(repo)
     assert git_line(repo, "config", "core.hooksPath") == str(shared)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_copied_repository_leaves_the_hooks_of_the_original_alone(
+    tmp_path, repo, shared, monkeypatch
+):
+    if shared:
+        own = tmp_path / "gitconfig"
+        own.write_text(f"[core]\n\thooksPath = {tmp_path / 'shared'}\n")
+        monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own))
+    install(repo, tmp_path)
+    before = hooks.contents(repo / ".git")
+    copy = tmp_path / "copy"
+    shutil.copytree(repo, copy, symlinks=True)
+    assert uninstall(copy) is not None
+    assert hooks.contents(repo / ".git") == before
+    if shared:
+        assert git_line(copy, "config", "core.hooksPath") == str(tmp_path / "shared")
+        assert not (copy / ".git/gitcp/hooks").exists()
+    else:
+        assert not (copy / ".git/hooks/post-commit").exists()
+    assert uninstall(repo) is not None
