@@ -57,6 +57,7 @@ SECTIONS = {
         "push": "share",
         "pull": "share",
         "remote-sessions": "share",
+        "trust": "trust",
         "export": "transfer",
         "import": "transfer",
         "scan": "scan",

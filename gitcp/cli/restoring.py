@@ -27,6 +27,7 @@ from gitcp.ops.book import show_call
 from gitcp.ops.effects import Behind
 from gitcp.ops.finishing import Restored
 from gitcp.ops.planning import Plan
+from gitcp.ops.sharing.trust import is_trusted
 from gitcp.ops.uncaptured import not_in_it
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.withheld import HELD
@@ -184,6 +185,11 @@ def carry_out(
         report(out, workspace, wanted.target, done, handed, wanted.behind)
     refuse_withheld(done.left)
     return done
+
+
+def with_trust(workspace: Workspace, target: Checkpoint, trust: bool) -> bool:
+    """Whether a checkpoint is trusted: by the option, or by where it came from."""
+    return trust or (target.origin.foreign and is_trusted(workspace.store, target))
 
 
 @contextmanager

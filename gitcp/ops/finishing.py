@@ -18,6 +18,7 @@ from gitcp.git.transaction import Transaction, transaction
 from gitcp.ops import effects
 from gitcp.ops.planning import Plan, bounds_of, make_steps, side, unseen_plan
 from gitcp.ops.save import captured
+from gitcp.ops.sharing import trust
 from gitcp.ops.uncaptured import find, note_brought
 from gitcp.ops.workspace import Current, Workspace, files_of
 from gitcp.sharing.withheld import withheld_from
@@ -99,6 +100,9 @@ def finish(
                     workspace, opened, entry, target, before, snapshot, steps, left
                 ),
             )
+    trust.note_made(
+        workspace.store, result.checkpoint, target if entry.conversation else before
+    )
     workspace.make_current(entry.session, entry.branch)
     journal.remove(workspace.directory)
     if left:

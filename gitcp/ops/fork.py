@@ -16,6 +16,7 @@ from gitcp.git.transaction import transaction
 from gitcp.names import decode
 from gitcp.ops import extract, planning
 from gitcp.ops.planning import Plan
+from gitcp.ops.sharing import trust as trust_notes
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, same_files
@@ -124,7 +125,9 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
             files_from=start,
             bases=(start.raw.tree,),
         )
-        return store.append(opened, draft).checkpoint
+        made = store.append(opened, draft).checkpoint
+    trust_notes.note_made(store, made, start)
+    return made
 
 
 def plan_fork(

@@ -14,6 +14,7 @@ from gitcp.cli.restoring import (
     refuse_withheld,
     resume_line,
     say_left,
+    with_trust,
     written_back,
 )
 from gitcp.errors import UsageError
@@ -46,6 +47,7 @@ def fork_command(
     workspace = open_workspace(out.directory)
     workspace.refuse_if_interrupted()
     start = select(workspace, arguments[0] if len(arguments) > 1 else None)
+    trust = with_trust(workspace, start, trust)
     if worktree is not None:
         directory = Path(out.directory, worktree)
         made, steps = ops.fork_into_worktree(

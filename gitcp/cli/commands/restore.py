@@ -22,6 +22,7 @@ from gitcp.cli.restoring import (
     report,
     say_left,
     stoppable,
+    with_trust,
     written_back,
 )
 from gitcp.errors import UsageError
@@ -107,6 +108,7 @@ def restore_command(
             "--conversation does not go with paths", hint="leave one of them out"
         )
     target = select(workspace, selector)
+    trust = with_trust(workspace, target, trust)
     if agent is not None and (files or paths or directory is not None):
         raise UsageError(
             "--agent is about the conversation, and only files would come back",

@@ -8,7 +8,7 @@ from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line
 from gitcp.cli.options import command, left_out, reader, trust_option, yes_option
 from gitcp.cli.render import headline
-from gitcp.cli.restoring import carry_out
+from gitcp.cli.restoring import carry_out, with_trust
 from gitcp.errors import NotFoundError
 from gitcp.ops import fork, planning
 from gitcp.ops.listing import Listed, listed
@@ -123,7 +123,10 @@ def switch_command(
     if bring:
         target = require_tip(workspace.store, session, branch)
         wanted = planning.plan_restore(
-            workspace, target, onto=Current(session, branch), trust=trust
+            workspace,
+            target,
+            onto=Current(session, branch),
+            trust=with_trust(workspace, target, trust),
         )
         carry_out(out, workspace, wanted, yes=yes)
         return

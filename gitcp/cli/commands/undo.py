@@ -4,7 +4,7 @@ import click
 
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command, trust_option, yes_option
-from gitcp.cli.restoring import carry_out
+from gitcp.cli.restoring import carry_out, with_trust
 from gitcp.errors import UsageError
 from gitcp.ops import planning
 from gitcp.ops import restore as ops
@@ -19,7 +19,10 @@ def rollback_command(out: Output, trust: bool, yes: bool) -> None:
     """Go back to the last checkpoint (`restore last`)."""
     workspace = open_workspace(out.directory)
     workspace.refuse_if_interrupted()
-    wanted = planning.plan_restore(workspace, select(workspace, "last"), trust=trust)
+    last = select(workspace, "last")
+    wanted = planning.plan_restore(
+        workspace, last, trust=with_trust(workspace, last, trust)
+    )
     carry_out(out, workspace, wanted, yes=yes)
 
 
@@ -70,7 +73,7 @@ def undo_command(
         workspace,
         replaced,
         note=f"undid a restore: back to {replaced.id}",
-        trust=trust,
+        trust=with_trust(workspace, replaced, trust),
         undoes=undone,
     )
     carry_out(out, workspace, wanted, yes=yes, dry_run=dry_run)

@@ -7,6 +7,7 @@ from gitcp.errors import GitcpError
 from gitcp.format import tree as trees
 from gitcp.ops.agents import resume
 from gitcp.ops.planning import bounds_of
+from gitcp.ops.sharing.trust import is_trusted
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.withheld import Bounds, withheld_from
 from gitcp.store.checkpoint import Checkpoint
@@ -38,6 +39,8 @@ def foretold(
     """
     origin = found.origin
     agent = None
+    if is_trusted(workspace.store, found):
+        return Foretold()
     if origin.logs is not None and resume.can_resume(found):
         held = found.manifest.conversation
         agent = held.kind if held else None

@@ -12,7 +12,7 @@ from gitcp.git.remote import RefusedError
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits, Told
 from gitcp.names import decode, encode
-from gitcp.ops.sharing import ledgers
+from gitcp.ops.sharing import ledgers, trust
 from gitcp.ops.sharing.intake import judge, limits_of, our_tips, refusal
 from gitcp.ops.sharing.push import parts
 from gitcp.ops.sharing.receiving import Receiving
@@ -99,6 +99,7 @@ def pull(
     noted = refs.list(prefix)
     seen = {key: noted.get(f"{prefix}{key[0]}/{key[1]}") for key in found}
     ours = workspace.store.refs()
+    before_it = {*ours.values(), *refs.list(layout.REMOTES).values()}
     gone = {key for key, oid in found.items() if _purged_here(workspace, key, oid)}
     wanted = {
         key: there.branches[key]
@@ -156,6 +157,7 @@ def pull(
             branches.append(made)
             if back:
                 rewound.append(made)
+    trust.note_pulled(workspace.store, place, tips.values(), before_it)
     missing = () if sessions else missing_there(noted, prefix, found)
     return Pulled(
         branches,

@@ -1,0 +1,43 @@
+"""gitcp trust."""
+
+import click
+
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command, reader
+from gitcp.errors import UsageError
+
+
+@command("trust")
+@click.argument("remote", metavar="[REMOTE]", required=False)
+@click.option("--remove", is_flag=True, help="Trust it no more")
+def trust_command(out: Output, remote: str | None, remove: bool) -> None:
+    """Trust a remote once: what is pulled from it needs no --trust.
+
+    Without REMOTE it lists the addresses that you trust. Trust is kept in your own git
+    configuration (gitcp.trust), by address, and holds in all your repositories. It means
+    everyone who may push there: their files that tools execute come with a restore, and
+    their conversations go to where your agents find them.
+    """
+    from gitcp.ops.sharing import trust
+
+    repository = reader(out).repository
+    changed, told = False, ""
+    if remote is None and remove:
+        raise UsageError("which remote?", hint="`gitcp trust` lists them")
+    if remote is not None and remove:
+        url = trust.take(repository, remote)
+        changed = True
+        told = f"{url} is trusted no more"
+    elif remote is not None:
+        url, changed = trust.give(repository, remote)
+        told = f"{url} is trusted{' from now on' if changed else ' already'}"
+    found = trust.trusted(repository)
+    if out.json:
+        out.document({"schema": "gitcp.trust/1", "trusted": found, "changed": changed})
+    elif remote is not None:
+        out.print(safe(told))
+    else:
+        for one in found:
+            out.print(f"  {safe(one)}")
+        if not found:
+            out.note("no remote is trusted; `gitcp trust REMOTE` trusts one")

@@ -1,0 +1,211 @@
+"""Remotes that the user trusts once, and which checkpoints came from them.
+
+Trust is given to a remote's address, in the user's own git configuration
+(`gitcp.trust`); a repository that somebody sends cannot give it. What came from where is
+noted by each pull, in this repository's private directory: a checkpoint that is not in
+these notes came from nowhere that could be trusted (docs/decisions/0060).
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+from gitcp import durable
+from gitcp.errors import GitFailedError, UsageError
+from gitcp.git import remote as remotes
+from gitcp.git.repository import Repository
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Store
+
+_NOTES = "pulled.jsonl"
+_KEY = "gitcp.trust"
+# Not the repository's own: that file may have come with it.
+_SCOPES = frozenset({"system", "global", "command"})
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_SCP = re.compile(r"[^/]+:")
+
+
+class _Note(msgspec.Struct, frozen=True):
+    """Checkpoints that came at once: from `tip` back to, and without, `before`."""
+
+    url: str
+    tip: str
+    before: str | None = None
+
+
+_DECODER = msgspec.json.Decoder(_Note)
+
+
+def address(repository: Repository, given: str) -> str:
+    """Returns the address of a remote, by its name or as it is given, in one spelling.
+
+    Raises:
+        UsageError: there is no such remote.
+    """
+    name = remotes.find(repository, given)
+    urls = repository.config.get(f"remote.{name.lower()}.url", [])
+    return _spelled(repository, urls[0] if urls else name)
+
+
+def _spelled(repository: Repository, url: str) -> str:
+    """Returns an address without what is secret in it; a path as an absolute one."""
+    if not _URL.match(url):
+        if _SCP.match(url):
+            return url.rstrip("/")
+        return os.path.realpath(Path(repository.top or repository.git_dir, url))
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2] if parts.scheme != "ssh" else parts.netloc
+    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+
+
+def trusted(repository: Repository) -> list[str]:
+    """Returns the addresses that the user trusts."""
+    raw = repository.git("config", "--list", "--show-scope", "-z")
+    fields = raw.decode("utf-8", "surrogateescape").split("\0")
+    found = []
+    for scope, setting in zip(fields[::2], fields[1::2], strict=False):
+        key, _, value = setting.partition("\n")
+        if scope in _SCOPES and key.lower() == _KEY and value:
+            found.append(value)
+    return found
+
+
+def give(repository: Repository, given: str) -> tuple[str, bool]:
+    """Trusts a remote from now on; returns its address, and whether that is new.
+
+    Raises:
+        UsageError: there is no such remote.
+        GitFailedError: git cannot write the user's configuration.
+    """
+    url = address(repository, given)
+    if url in trusted(repository):
+        return url, False
+    repository.git("config", "--global", "--add", _KEY, url)
+    return url, True
+
+
+def take(repository: Repository, given: str) -> str:
+    """Takes the trust in a remote, or in an address, back.
+
+    Raises:
+        UsageError: it is not trusted by the user's own configuration.
+    """
+    url = given
+    if given not in trusted(repository):
+        url = address(repository, given)
+    try:
+        repository.git("config", "--global", "--unset-all", _KEY, f"^{re.escape(url)}$")
+    except GitFailedError as exc:
+        raise UsageError(
+            f"{url} is not trusted", hint="`gitcp trust` lists what is"
+        ) from exc
+    return url
+
+
+# --- what came from where --------------------------------------------------------------
+
+
+def note_pulled(
+    store: Store, remote: str, tips: Iterable[str], before: Iterable[str]
+) -> None:
+    """Notes where new checkpoints came from.
+
+    `before` are commits that were here: what they reach came earlier, maybe from
+    elsewhere.
+
+    Raises:
+        StorageError: the notes cannot be written.
+    """
+    repository = store.repository
+    url = address(repository, remote)
+    stops = "".join(f"^{oid}\n" for oid in sorted(set(before)))
+    notes = []
+    for tip in sorted(set(tips)):
+        raw = repository.git(
+            "rev-list",
+            "--first-parent",
+            "--parents",
+            "--stdin",
+            data=f"{tip}\n{stops}".encode(),
+        )
+        lines = raw.decode().splitlines()
+        if lines:
+            last = lines[-1].split()
+            notes.append(_Note(url, tip, last[1] if len(last) > 1 else None))
+    _add(repository, notes)
+
+
+def note_made(store: Store, made: Checkpoint, source: Checkpoint) -> None:
+    """Notes that a checkpoint made here has files or records of one that came.
+
+    Raises:
+        StorageError: the notes cannot be written.
+    """
+    url = _came_from(store, source) if source.origin.foreign else None
+    if url is not None:
+        parents = made.raw.parents
+        note = _Note(url, made.commit, parents[0].hex() if parents else None)
+        _add(store.repository, [note])
+
+
+def _add(repository: Repository, notes: list[_Note]) -> None:
+    if not notes:
+        return
+    path = repository.store_dir / _NOTES
+    with durable.storage("noting what came from where"):
+        durable.make_directories(path.parent)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+        with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
+            file.write(b"".join(msgspec.json.encode(one) + b"\n" for one in notes))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def is_trusted(store: Store, found: Checkpoint) -> bool:
+    """Whether what is foreign in a checkpoint came from remotes that the user trusts."""
+    if not found.origin.foreign:
+        return True
+    allowed = trusted(store.repository)
+    return bool(allowed) and _came_from(store, found) in allowed
+
+
+def _came_from(store: Store, found: Checkpoint) -> str | None:
+    """Returns the address that a checkpoint's foreign part came from, if that is known.
+
+    A checkpoint made here goes on with what the one before it had, unless it brought
+    another's: a restore and a fork are noted themselves.
+    """
+    came = _commits(store)
+    for one in store.line(found):
+        url = came.get(one.commit)
+        if url is not None:
+            return url
+        brought = one.manifest.restored_from or one.manifest.forked_from
+        if not one.origin.here or brought:
+            return None
+    return None
+
+
+def _commits(store: Store) -> Mapping[str, str]:
+    """Returns the address that each noted commit came from first."""
+    try:
+        raw = (store.repository.store_dir / _NOTES).read_bytes()
+    except FileNotFoundError:
+        return {}
+    found: dict[str, str] = {}
+    for line in raw.splitlines():
+        try:
+            note = _DECODER.decode(line)
+        except msgspec.MsgspecError:
+            # A line that was cut short by a crash vouches for nothing.
+            continue
+        tip = store.checkpoint(note.tip)
+        for one in store.line(tip) if tip else ():
+            if one.commit == note.before:
+                break
+            found.setdefault(one.commit, note.url)
+    return found
