@@ -8,11 +8,13 @@ from typing import NamedTuple
 from gitcp.errors import GitcpError
 from gitcp.format.log import Decision
 from gitcp.git.command import tee
+from gitcp.ops.brief import LEFT_OUT, brief, holds_secret
 from gitcp.ops.finishing import Restored
 from gitcp.ops.planning import plan_restore
 from gitcp.ops.restore import restore
 from gitcp.ops.save import Request, save
 from gitcp.ops.workspace import Workspace
+from gitcp.sharing import dotenv
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Saved
 
@@ -73,7 +75,7 @@ def run(
                     Decision(
                         f"{_short(line)} (exit status {done.status})",
                         kind="tried",
-                        why=_ends(done.out, done.err),
+                        why=_told(workspace, done.out, done.err),
                     ),
                 ),
                 allow_empty=True,
@@ -95,8 +97,16 @@ def run(
 
 
 def _short(line: str) -> str:
-    first = line.split("\n", 1)[0]
-    return first if len(first) <= _NOTE else f"{first[: _NOTE - 1]}…"
+    return brief(line, _NOTE)
+
+
+def _told(workspace: Workspace, out: bytes, err: bytes) -> str | None:
+    """Returns how the output ended, or that it holds a secret.
+
+    It is looked through before it is cut: the rest of a secret does not look like one.
+    """
+    known = dotenv.of_project(workspace.top)
+    return LEFT_OUT if holds_secret([out, err], known) else _ends(out, err)
 
 
 def _ends(out: bytes, err: bytes) -> str | None:

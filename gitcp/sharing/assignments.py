@@ -40,6 +40,8 @@ _DECLARES = re.compile(
     rb"|define)[ \t]+"
     rb"|[ \t\"'=]-{1,2})\Z"
 )
+_QUERIES = frozenset({b"?", b"&"})
+_LEAST = 16
 _CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
 
 
@@ -71,6 +73,12 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     rest = data[match.start("rest") : match.end("rest")]
     strength = names.strength(name, rest, data[at - len(before) - 1 : at - len(before)])
     if strength == names.NONE:
+        return None
+    if (
+        data[at - len(before) - 1 : at - len(before)] in _QUERIES
+        and len(value) < _LEAST
+    ):
+        # What a badge or a counter has in its URL.
         return None
     loose = any(match[group] is not None for group in ("space", "cell", "call", "pair"))
     if loose and _declared(data, at - len(before), match, name):

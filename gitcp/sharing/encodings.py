@@ -16,6 +16,8 @@ _LETTERS = frozenset(
 _BLANKED = bytes(byte if byte in _LETTERS else 32 for byte in range(256))
 _BASE64 = re.compile(rb"[^ ]{24,}")
 # As `base64` and mail have it: full lines, all but the last. Undone, `\n` is `\r` here.
+# Names of programs are long, too, but have few capitals.
+_CAPITAL = re.compile(rb"[A-Z].{0,12}[A-Z]")
 _FULL = (40, 128)
 _MORE = re.compile(rb"(?:[\r\n]{1,2}[ \t>|]{0,40}[A-Za-z0-9+/]{4,128}+)++={0,2}")
 _HEX = re.compile(rb"(?:0x)?((?:[0-9a-fA-F]{2}){16,})")
@@ -28,6 +30,7 @@ _DUMP = re.compile(
 _BLANK = b" \t\r\n>|"
 _BREAKS = frozenset({b"\r", b"\n"})
 _FEW = 12
+_DUMPS = (b"0000000: ", b"00000000  ", b"0000000 ")
 _TEXT = re.compile(rb"[\t\n\r\x1b -~\x80-\xf4]{12,}")
 _PRINTED = re.compile(rb"[\t\n\r\x1b -~]{12,}")
 _URLSAFE = bytes.maketrans(b"-_", b"+/")
@@ -73,12 +76,12 @@ def encoded(data: bytes) -> Iterator[tuple[int, bytes]]:
         digits = _HEX.fullmatch(data, start, end)
         if digits is not None:
             yield from _unhexed(start, digits[1])
-        else:
+        elif _CAPITAL.search(data, start, end) is not None:
             yield from _read(start, data[start:end])
     if data.count(b"0x") + data.count(b"\\x") >= _FEW:
         for match in _LISTED.finditer(data):
             yield from _unhexed(match.start(), re.sub(rb"[\\0]x|[ ,]", b"", match[0]))
-    if b"0000000" in data:
+    if any(head in data for head in _DUMPS):
         yield from _dumped(data)
 
 

@@ -132,7 +132,7 @@ def mixed(value: bytes) -> bool:
     classes = value.translate(_CLASSES)
     return (
         min(classes.count(b"a"), classes.count(b"A")) >= len(value) // 6
-        and b"0" in classes
+        and classes.count(b"0") >= 2  # noqa: PLR2004
         and len(set(value)) >= len(value) // 3
     )
 

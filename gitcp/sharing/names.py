@@ -89,6 +89,8 @@ _WEAKER = (
     b"otp",
 )
 _LEAST_WEAK = 20
+_QUERIES = frozenset({b"?", b"&"})
+_IN_QUERY = frozenset({b"code", b"sig", b"signature"})
 
 
 def strength(name: bytes, rest: bytes, before: bytes) -> int:
@@ -116,8 +118,8 @@ def strength(name: bytes, rest: bytes, before: bytes) -> int:
         return PASSWORD if known else NONE
     if lower.endswith((b"secret", b"token", b"credential")):
         return STRONG if rest.lower() not in _PLURAL else NONE
-    if lower.endswith(b"code"):
-        return WEAK if before in {b"?", b"&"} and lower == b"code" else NONE
+    if lower.endswith((b"code", b"sig", b"signature")):
+        return WEAK if before in _QUERIES and lower in _IN_QUERY else NONE
     return WEAK if _WHOLE_WORD.search(name) else NONE
 
 
@@ -128,7 +130,7 @@ def _key(name: bytes, rest: bytes, before: bytes) -> int:
         return STRONG
     if _KEY_ELSE.search(name):
         return NONE
-    if before in {b"?", b"&"}:
+    if before in _QUERIES:
         return WEAK
     capitals = name == name.upper() and b"_" in name
     header = b"-" in name and name[:1].isupper()

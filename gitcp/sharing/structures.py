@@ -102,13 +102,9 @@ _NAMED_HASH = re.compile(
 )
 _NT_HASH = re.compile(rb"(?<![\w$])[0-9a-fA-F]{32}:[0-9a-fA-F]{32}:::")
 _HASHES = (
-    (b"$", _HASH),
-    (b"{s", _HASH),
-    (b"pbkdf2", _NAMED_HASH),
-    (b"argon2", _NAMED_HASH),
-    (b"scrypt", _NAMED_HASH),
-    (b"scram-sha", _NAMED_HASH),
-    (b":::", _NT_HASH),
+    ((b"$", b"{s"), _HASH),
+    ((b"pbkdf2", b"argon2", b"scrypt", b"scram-sha"), _NAMED_HASH),
+    ((b":::",), _NT_HASH),
 )
 _NETRC = re.compile(
     rb"(?:\bmachine[ \t]+\S{2,100}|\bdefault)\s{1,8}login\s{1,4}\S{1,100}\s{1,8}"
@@ -123,14 +119,14 @@ _CHAP = re.compile(
     rb"|l2tpd?)[ \t]+[\"']?(?P<value>[^\s\"']{6,100})[\"']?[ \t]+\*"
 )
 _FILES = (
-    (b"machine", _NETRC),
+    (b"machine ", _NETRC),
     (b"default login", _NETRC),
     (b":*:", _PGPASS),
     (b":5432:", _PGPASS),
     (b":6432:", _PGPASS),
     (b":5433:", _PGPASS),
     (b"pppd", _CHAP),
-    (b" * ", _CHAP),
+    (b' * "', _CHAP),
 )
 _JWK = re.compile(
     rb"[\"'](?:d|k|p|q|dp|dq|qi)[\"']\s{0,9}:\s{0,9}[\"']"
@@ -145,11 +141,14 @@ _SAYS_SECRET = re.compile(
 )
 _BEFORE = 48
 _MNEMONIC = re.compile(
-    rb"(?<![a-z])(?:[a-z]{3,8}(?: {1,2}|, ?)){11,23}[a-z]{3,8}(?![a-z])(?! [a-z])"
+    rb"(?: (?:is|are|of))?[^a-z0-9]{1,16}"
+    rb"(?P<words>(?:[a-z]{3,8}(?: {1,2}|, ?)){11,23}[a-z]{3,8})(?![a-z])(?! [a-z])"
 )
-_NEAR_WORDS = (b"mnemonic", b"seed", b"recovery", b"wallet", b"phrase", b"bip39")
-_NEAR = re.compile(rb"(?:%b)[a-z_]{0,12}" % b"|".join(_NEAR_WORDS))
-_FAR = 400
+_NEAR_WORDS = (b"mnemonic", b"phrase", b"recovery", b"wallet", b"bip39", b"seed")
+_NEAR = re.compile(
+    rb"(?:mnemonic|(?:seed|recovery|secret|backup)[ _-]?(?:phrase|words?|key)|bip-?39|wallet"
+    rb"|(?<![a-z])seed[\"' ]?[:=])[a-z_]{0,12}"
+)
 # Words of prose that no list of such words has.
 _PROSE = frozenset(
     b"and the for with from are was not has have had its but you were been which their"
@@ -167,8 +166,9 @@ _OTPAUTH = re.compile(
 
 def records(data: bytes, lower: bytes) -> Iterator[Token]:
     """Yields the passwords in commands and in files that hold nothing else."""
-    for sign, hashes in _HASHES:
-        for match in hashes.finditer(data) if sign in lower else ():
+    for signs, hashes in _HASHES:
+        there = any(sign in lower for sign in signs)
+        for match in hashes.finditer(data) if there else ():
             if (
                 judge.token(match[0])
                 and not judge.placeholder(match[0][3:])
@@ -205,16 +205,15 @@ def numbers_and_words(data: bytes, lower: bytes) -> Iterator[Token]:
 
 
 def _mnemonics(lower: bytes, data: bytes) -> Iterator[Token]:
-    done = 0
     for near in _NEAR.finditer(lower):
-        match = _MNEMONIC.search(lower, max(done, near.end()), near.end() + _FAR)
+        match = _MNEMONIC.match(lower, near.end())
         if match is None:
             continue
-        done = match.end()
-        words = re.findall(rb"[a-z]+", match[0])
+        start, end = match.span("words")
+        words = re.findall(rb"[a-z]+", match["words"])
         known = len(words) in _COUNTS and len(set(words)) >= _DISTINCT
         if known and not _PROSE.intersection(words):
-            yield Token("mnemonic", data[match.start() : match.end()], match.start())
+            yield Token("mnemonic", data[start:end], start)
 
 
 def checked(data: bytes, start: int, end: int) -> Iterator[Token]:

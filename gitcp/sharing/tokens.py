@@ -344,11 +344,14 @@ _START = re.compile(
     + trie(sorted(start.decode() for start in _RULES)).encode()
 )
 _INFIX = re.compile("|".join(f"({infix})" for _, infix, _ in _INFIXES).encode())
+_ANY = re.compile(_START.pattern + b"|" + _INFIX.pattern)
 _AROUND = [(name, _bounded(pattern)) for name, _, pattern in _INFIXES]
 
 
 def tokens_in(data: bytes, start: int, end: int) -> Iterator[Token]:
     """Yields the tokens in a run of letters that tokens are made of, in any order."""
+    if _ANY.search(data, start, end) is None:
+        return
     at = start
     while True:
         head = _START.search(data, at, end)

@@ -19,6 +19,7 @@ _ESCAPE = re.compile(
     rb"(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?)"
     rb"|x([0-9a-fA-F]{2})|0?(33)(?=[\[\](]))"
 )
+_UNTOUCHED = re.compile(rb"(?<![^\n])[^\\\n]{1,100000}+(?![^\n])")
 # A line end that was an escape is no line of the file: lines are counted by `\n`.
 _CONTROL = {
     b"n": b"\r",
@@ -69,7 +70,7 @@ _LINE_ENDS = b"\r\n"
 # string that is put together from two, or because it was full.
 _CONTINUED = re.compile(
     rb"\\[ \t]{0,4}(?:\r\n|\n|\r)[ \t]{0,40}"
-    rb"|[\r\n](?:(?<=[\w+/=.:-]{14}[\r\n])|(?<=[\"'][\r\n])"
+    rb"|[\r\n](?:(?<=[\w+/=.:-]{16}[\r\n])|(?<=[\"'][\r\n])"
     rb"|(?<=[\"'][+.&\\][\r\n])|(?<=[\"'] [+.&\\][\r\n]))"
     rb"\n?[ \t>|#]{0,60}(?:[+.&][ \t]{0,4})?(?=[\w.+/=\"'-])"
     rb"|\+(?:(?<=[\"']\+)|(?<=[\"'] \+)) ?(?=[\"'])"
@@ -120,8 +121,11 @@ def uncoloured(data: bytes) -> bytes | None:
 def unescaped(data: bytes) -> Iterator[bytes]:
     """Yields a text with one layer of escapes undone, then two, while there are any.
 
-    Lines are those of the text given: an escaped line end becomes a carriage return.
+    Lines are those of the text given: an escaped line end becomes a carriage return. Of
+    lines without escapes only the ends are left, as they were looked at before.
     """
+    if b"\\" in data:
+        data = _UNTOUCHED.sub(b"", data)
     for _ in range(_DEEPEST):
         if b"\\" not in data:
             return

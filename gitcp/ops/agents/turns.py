@@ -15,6 +15,7 @@ from gitcp.format import jsontext
 from gitcp.format.layout import branch_ref
 from gitcp.ops.agents import bindings
 from gitcp.ops.agents.bindings import Binding
+from gitcp.ops.brief import brief
 from gitcp.ops.settings import Settings
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -208,7 +209,7 @@ def _save(
 
 
 def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
-    asked = _line(event.asked) if event.asked else binding.asked
+    asked = brief(event.asked, _NOTE) if event.asked else binding.asked
     file = str(event.transcript) if event.transcript else binding.transcript
     bindings.keep(
         workspace, msgspec.structs.replace(binding, asked=asked, transcript=file)
@@ -217,17 +218,10 @@ def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
 
 def _note(event: Event, binding: Binding, trigger: str) -> str | None:
     """Returns what tells a checkpoint from others: what the turn was about."""
-    asked = _line(event.asked) if event.asked else binding.asked
+    asked = brief(event.asked, _NOTE) if event.asked else binding.asked
     if trigger == words.TURN_START:
         return f"before: {asked}" if asked else None
     if trigger == words.TOOL and event.tools:
         names = ", ".join(dict.fromkeys(event.tools))
-        return _line(f"{names}: {asked}" if asked else names)
+        return brief(f"{names}: {asked}" if asked else names, _NOTE)
     return asked
-
-
-def _line(text: str) -> str:
-    """Returns the first line of a text, short enough for a list."""
-    line = next((one.strip() for one in text.splitlines() if one.strip()), "")
-    line = line.encode("utf-8", "replace").decode()
-    return line[: _NOTE - 1] + "…" if len(line) > _NOTE else line

@@ -6,16 +6,15 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from gitcp import durable
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
 from gitcp.format.commit import purged
 from gitcp.git.objects import BLOB, Objects
-from gitcp.git.reclaim import drop_unreachable, git_directories, store_locked
+from gitcp.git.reclaim import drop_unreachable, store_locked
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import decode
-from gitcp.ops.sharing import forms, ledgers
+from gitcp.ops.sharing import beside, forms, ledgers
 from gitcp.ops.sharing.scan import scanner_of
 from gitcp.ops.upkeep.gc import journals
 from gitcp.ops.workspace import Workspace
@@ -98,7 +97,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         if not dry_run:
             _forget_remote_tips(workspace, remotes)
             forms.forget(workspace, old)
-            _clear_pending(workspace, eraser)
+            beside.clear(workspace, eraser)
             # Those that never were on a branch, or are not any more, go with them.
             dropped = drop_unreachable(
                 repository,
@@ -109,9 +108,12 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
             taken = dropped.taken
     if not (purger.changed or steps.changed or remotes):
         raise missing or NotFoundError(
-            "no checkpoint holds this", hint="`gitcp scan` lists what there is"
+            "no checkpoint holds this as text",
+            hint="`gitcp scan` lists what there is; a file that holds it compressed is"
+            " taken out as a whole: gitcp purge PATH",
         )
     left = list(_in_work_tree(workspace, eraser, wanted.paths, purger.files))
+    left += beside.left(workspace, eraser)
     left += steps.left
     if not dry_run:
         left += _still_there(workspace, purger.gone | steps.gone)
@@ -209,7 +211,7 @@ def _values(
             continue
         looked.add(key)
         for hit in _hits(repository.objects, scan, piece):
-            if hit.fingerprint in wanted:
+            if hit.fingerprint in wanted and hit.value:
                 found[hit.value] = hit.fingerprint
     names = ", ".join(sorted(set(wanted) - set(found.values())))
     missing = NotFoundError(
@@ -295,19 +297,6 @@ def _forget_remote_tips(workspace: Workspace, refs: dict[str, str]) -> None:
     """Lets go of what was seen on remotes: it would keep the old objects alive."""
     for ref, oid in refs.items():
         workspace.repository.git("update-ref", "-d", ref, oid)
-
-
-def _clear_pending(workspace: Workspace, eraser: Eraser | None) -> None:
-    """Takes values out of decisions that wait for the next save."""
-    if eraser is None:
-        return
-    for git_dir in git_directories(workspace.repository):
-        path = git_dir / "gitcp" / "pending.jsonl"
-        with durable.storage("clearing what waits"):
-            raw = path.read_bytes() if path.exists() else b""
-            erased = eraser.records(raw)
-            if erased != raw:
-                durable.replace(path, erased)
 
 
 def _in_work_tree(

@@ -144,12 +144,15 @@ def refuse(checked: Checked, doing: str) -> None:
     if not checked.findings:
         return
     names = [one.fingerprint for one in checked.findings]
+    known = [one.fingerprint for one in checked.findings if one.rule != scanner.UNREAD]
     count = "a secret" if len(names) == 1 else f"{len(names)} secrets"
+    held = f"it holds {count}" if known else "some of it takes too long to look through"
+    taken = f"{known[0]}` takes one" if known else "PATH` takes a file"
     shown = " ".join(names[:_NAMED])
     raise SecretsFoundError(
-        f"{doing} was refused: it holds {count}",
+        f"{doing} was refused: {held}",
         findings=checked.findings,
-        hint=f"`gitcp purge {names[0]}` takes one out of all checkpoints;"
+        hint=f"`gitcp purge {taken} out of all checkpoints;"
         f" if it is none: --allow {shown.replace(' ', ' --allow ')}",
     )
 

@@ -1,0 +1,73 @@
+"""A purged secret is gone from what lies beside the store, or is named there."""
+
+import json
+
+import pytest
+
+from gitcp.ops import run
+from gitcp.ops.brief import LEFT_OUT
+from gitcp.ops.workspace import open_workspace
+from tests.support.agent import Agent
+from tests.support.gitrepo import git as run_git
+from tests.support.gitrepo import git_line, make_repo
+from tests.support.inprocess import invoke, ok
+
+CANARY = "k3J9dLq0" + "Xz7Yv3Wn5Bt1"
+# Nothing about it says that it is a secret: the prompt is kept as it is.
+WORDS = "wombat-quokka-numbat"
+
+
+@pytest.fixture
+def agent(repo, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    return Agent(repo, tmp_path / "claude")
+
+
+def purge(repo, value):
+    done = invoke(
+        repo, "purge", "--value-from-stdin", "--yes", "--json", input=value.encode()
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_prompt_that_a_hook_kept_does_not_bring_a_purged_value_back(agent, repo):
+    agent.turn(f"log in with {WORDS}", new="1")
+    log = repo / ".git/gitcp/hooks.log"
+    with log.open("ab") as file:
+        file.write(f"2026-11-22T08:00:00Z hook 0.1s {WORDS}\n".encode())
+    kept = list((repo / ".git/gitcp/agents").rglob("*.json"))
+    assert any(WORDS in path.read_text() for path in kept)
+    report = purge(repo, WORDS)
+    assert not any(WORDS in path.read_text() for path in kept)
+    assert WORDS not in log.read_text()
+    assert all(json.loads(path.read_text()) for path in kept)
+    # The client's own file is the client's.
+    (named,) = [one for one in report["left"] if "conversation" in one]
+    assert str(agent.transcript) in named
+    assert WORDS in agent.transcript.read_text()
+
+
+def test_the_end_of_an_output_holds_no_half_of_a_secret(repo):
+    (repo / ".env").write_text(f"API_TOKEN={CANARY}\n")
+    workspace = open_workspace(repo)
+    cut = f"{'x' * 3000}\nit is {CANARY}\n{'y' * 2040}\n".encode()
+    assert run._told(workspace, cut, b"") == LEFT_OUT
+    assert run._told(workspace, b"", f"{CANARY[:6]} {CANARY}".encode()) == LEFT_OUT
+    assert run._told(workspace, b"all is well\n", b"exit 3") == "all is well\nexit 3"
+
+
+def test_a_secret_in_a_name_is_not_printed_beside_the_refusal(tmp_path):
+    repo = make_repo(tmp_path / "q", {"a.txt": b"a\n"})
+    run_git(tmp_path, "init", "--quiet", "--bare", "r.git")
+    run_git(repo, "remote", "add", "origin", str(tmp_path / "r.git"))
+    run_git(repo, "push", "--quiet", "origin", "main")
+    token = "gh" + "p_" + (CANARY * 2)[:36]
+    ok(repo, "save", "--allow-empty")
+    ok(repo, "fork", f"try {token}")
+    ok(repo, "save", "--allow-empty")
+    for arguments in (("push",), ("push", "--json"), ("scan",)):
+        done = invoke(repo, *arguments)
+        assert done.returncode == 24, done
+        assert token not in (done.stdout + done.stderr).decode()
+    assert git_line(tmp_path / "r.git", "for-each-ref", "refs/gitcp") == ""
