@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import random
+import re
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,9 @@ T = TypeVar("T")
 
 _PRIVATE = 0o600
 _OTHERS = 0o066
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+# Seconds: no file that gitcp replaces takes so long to write.
+_YOUNG = 60.0
 
 _CAUSES = {
     errno.ENOSPC: ("the disk is full", "free some space and run the command again"),
@@ -156,6 +160,54 @@ def replace(
         raise
     if sync:
         sync_directory(path.parent)
+
+
+def link(source: Path, name: Path) -> None:
+    """Gives a file a second name, which must be free.
+
+    Raises:
+        StorageError: the file system has no hard links.
+        OSError: FileExistsError where the name is taken; anything else that fails.
+    """
+    try:
+        os.link(source, name)
+    except OSError as exc:
+        # Linux says EPERM, which another user's file gives as well.
+        if exc.errno not in _NO_LINKS or source.stat().st_uid != os.geteuid():
+            raise
+        raise StorageError(
+            f"{name.parent} is on a file system without hard links, and gitcp's locks"
+            " need them",
+            hint="move the repository to a disk that has them: FAT, exFAT and some network"
+            " disks do not",
+        ) from exc
+
+
+def clear_temporaries(directory: Path, *names: str) -> None:
+    """Removes what killed processes left of replacing these files, or any git hook.
+
+    What a living process may be writing stays: it is young, or the process is there.
+    """
+    known = "|".join(map(re.escape, names))
+    left = re.compile(rf"(?:{known})\.(\d+)\.tmp|\.[a-z-]+\.gitcp-(\d+)")
+    with suppress(FileNotFoundError, NotADirectoryError):
+        for path in directory.iterdir():
+            match = left.fullmatch(path.name)
+            with suppress(FileNotFoundError):
+                if match and not _is_being_written(path, int(match[1] or match[2])):
+                    path.unlink()
+
+
+def _is_being_written(path: Path, process: int) -> bool:
+    if time.time() - path.lstat().st_mtime < _YOUNG:
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return process != os.getpid()
 
 
 def remove(path: Path) -> None:

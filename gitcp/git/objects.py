@@ -196,8 +196,11 @@ class Objects:
         if size <= IN_MEMORY:
             yield self.blob(oid)
             return
+        git_dir = self._directory.parent
         reader = process.start(
-            ["cat-file", "blob", oid.hex()], cwd=self._directory.parent
+            ["cat-file", "blob", oid.hex()],
+            cwd=git_dir,
+            env={"GIT_DIR": str(git_dir)},
         )
         assert reader.stdout is not None
         digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
@@ -242,7 +245,10 @@ class _Asked:
         # Where an answer is not read to its end, as when a hook's time is over, the next
         # would begin with the rest of it: such a git is not asked again.
         running = self._running.pop(how, None) or process.start(
-            ["cat-file", how], cwd=self._cwd, stdin=process.PIPE
+            ["cat-file", how],
+            cwd=self._cwd,
+            env={"GIT_DIR": str(self._cwd)},
+            stdin=process.PIPE,
         )
         assert running.stdin is not None
         assert running.stdout is not None

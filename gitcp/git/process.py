@@ -57,6 +57,10 @@ SAFE = (
     "gc.auto=0",
     "-c",
     "maintenance.auto=false",
+    # A project may come with a directory that looks like a bare repository: one that is
+    # not named is not believed. What gitcp runs in a git directory names it.
+    "-c",
+    "safe.bareRepository=explicit",
     "-c",
     "core.fsync=reference",
 )

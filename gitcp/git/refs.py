@@ -239,7 +239,7 @@ class Refs:
             try:
                 # pack-refs removes directories that have become empty.
                 self._access.make_directories(path.parent)
-                os.link(staged, lock)
+                durable.link(staged, lock)
             except FileExistsError:
                 self._break_stale(lock, staged.parent.parent)
                 return None

@@ -25,6 +25,8 @@ _OPERATIONS = (
 _KNOWN_EXTENSIONS = frozenset(
     {"noop", "objectformat", "preciousobjects", "relativeworktrees", "worktreeconfig"}
 )
+# The caller has named a git directory, and means it.
+_NAMED = ("-c", "safe.bareRepository=all")
 _Config = dict[str, list[str]]
 # What git is asked for of every repository, a line each.
 _FIELDS = 5
@@ -126,13 +128,22 @@ class Repository:
         value = self.setting(name)
         return value is not None and value.lower() in {"", "true", "yes", "on", "1"}
 
+    @property
+    def _place(self) -> Path:
+        return self.top or self.git_dir
+
+    @property
+    def _named(self) -> dict[str, str]:
+        """What names the git directory where there is no work tree to find it from."""
+        return {} if self.top else {"GIT_DIR": str(self.git_dir)}
+
     def git(self, *args: str | bytes, data: bytes | None = None) -> bytes:
         """Runs git in this repository and returns its stdout.
 
         Raises:
             GitFailedError: git failed.
         """
-        return process.run(args, cwd=self.top or self.git_dir, data=data)
+        return process.run(args, cwd=self._place, env=self._named, data=data)
 
     def plumbing(self, *args: str | bytes, data: bytes | None = None) -> bytes:
         """Runs git on what all work trees share, with no work tree.
@@ -155,9 +166,8 @@ class Repository:
         Raises:
             GitFailedError: git failed.
         """
-        return process.run(
-            args, cwd=self.top or self.git_dir, env=environment, data=data
-        )
+        env = {**self._named, **environment}
+        return process.run(args, cwd=self._place, env=env, data=data)
 
     def start(
         self,
@@ -169,8 +179,8 @@ class Repository:
         """Starts git, in the work tree by default; with `feed`, its stdin is a pipe."""
         return process.start(
             args,
-            cwd=cwd or self.top or self.git_dir,
-            env=environment,
+            cwd=cwd or self._place,
+            env={**self._named, **environment},
             stdin=process.PIPE if feed else process.NOTHING,
         )
 
@@ -218,9 +228,11 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
             f"{where} is not a directory", hint="name one inside a git repository"
         )
     # Both at once: each costs a process start and no more.
-    config_process = process.start(["config", "--list", "-z"], cwd=where)
+    named = () if worktree or not _is_git_dir(where) else _NAMED
+    config_process = process.start([*named, "config", "--list", "-z"], cwd=where)
     probe_process = process.start(
         [
+            *named,
             "rev-parse",
             "--path-format=absolute",
             "--git-dir",
@@ -249,6 +261,8 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
     repository = Repository(
         git_dir=Path(git_dir), common_dir=Path(common_dir), config=config
     )
+    if not named:
+        _refuse_implicit(where, repository.git_dir)
     _check_supported(repository, object_format)
     for top in {repository.store_dir, repository.worktree_dir}:
         area.check(top, repository.access)
@@ -289,6 +303,28 @@ def nested_head(top: Path) -> bytes | None:
         return None
 
 
+def _is_git_dir(where: Path) -> bool:
+    """Whether a directory is a git directory itself, by what git looks for."""
+    return all((where / name).exists() for name in ("HEAD", "objects", "refs"))
+
+
+def _refuse_implicit(where: Path, git_dir: Path) -> None:
+    """Raises if a git directory was found around `where` by nothing but its looks.
+
+    git before 2.38 does not know safe.bareRepository.
+    """
+    real = Path(os.path.realpath(where))
+    if real.is_relative_to(os.path.realpath(git_dir)) and ".git" not in git_dir.parts:
+        raise _implicit(where)
+
+
+def _implicit(where: Path) -> UnsupportedRepositoryError:
+    return UnsupportedRepositoryError(
+        f"{where} is in a bare repository that was not named: a project may bring one along",
+        hint="run gitcp in a clone or a work tree of it",
+    )
+
+
 def _parse_config(raw: bytes) -> _Config:
     config: _Config = {}
     for item in raw.decode("utf-8", "surrogateescape").split("\0"):
@@ -305,6 +341,13 @@ def _refusal(where: Path, said: str) -> Exception:
             f"{where} is not in a git repository",
             hint="run `git init` there first, or go to your project",
         )
+    if "safe.bareRepository" in said:
+        if ".git" in Path(os.path.realpath(where)).parts:
+            return NotARepositoryError(
+                f"{where} is inside the git directory of a project, not in its work tree",
+                hint="change to the project's own directory",
+            )
+        return _implicit(where)
     if "dubious ownership" in said:
         return UnsupportedRepositoryError(
             f"git does not trust the repository at {where}: somebody else owns it",

@@ -72,7 +72,7 @@ class Secret:
                 file.flush()
                 os.fsync(file.fileno())
             try:
-                os.link(staged, path)
+                durable.link(staged, path)
             except FileExistsError:
                 if self.read() is None:
                     # It is cut short: what it sealed is nobody's any more.

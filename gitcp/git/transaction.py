@@ -242,7 +242,7 @@ class Transaction:
             # A second link to `owner`: whose it is must be known after a power cut too.
             keep = target / f"{name}.keep"
             try:
-                keep.hardlink_to(self._directory / OWNER)
+                durable.link(self._directory / OWNER, keep)
                 break
             except FileExistsError:
                 # Another transaction holds the same objects, and may let go of them.

@@ -200,6 +200,7 @@ def uninstall(repository: Repository) -> Report | None:
         return None
     directory = Path(before.directory)
     with durable.storage("leaving git's hooks"):
+        durable.clear_temporaries(directory)
         if before.original is not None:
             _configure_back(repository, before)
             _stop_leading_on(directory)
@@ -264,6 +265,7 @@ def _remember(repository: Repository, kept: State) -> None:
 def _join_all(repository: Repository, place: Place, runner: bytes) -> tuple[str, ...]:
     directory = place.directory
     directory.mkdir(parents=True, exist_ok=True)
+    durable.clear_temporaries(directory)
     changed = []
     if _put(directory / text.RUNNER, runner):
         changed.append(text.RUNNER)

@@ -6,17 +6,22 @@ import json
 import os
 import shutil
 import stat
+import struct
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import gitcp
+from gitcp.adapters.place import store_at
 from gitcp.errors import UnsupportedRepositoryError
 from gitcp.git.access import Access, parse
 from tests.fault.harness import fsck, needs_root
 from tests.support.gitrepo import git, git_line
+from tests.support.inprocess import invoke
 from tests.support.users import GROUP, User
 
 REFS = "refs/gitcp/s/main/main"
@@ -202,7 +207,7 @@ def test_both_work_with_every_setting(place, setting, umasks):
 
 @needs_root
 def test_each_has_a_key_of_his_own(place):
-    """What the other one sealed counts as made elsewhere (decision 0055)."""
+    """What the other one sealed counts as made elsewhere (decision 0059)."""
     one, two = (User(place, n, umask=0o077) for n in (1, 2))
     repo = shared(place, one, "group")
     one.gitcp(repo, "save", "-m", "by one")
@@ -305,3 +310,39 @@ def test_a_work_tree_around_the_home_directory_is_refused(repo, monkeypatch):
     monkeypatch.setenv("HOME", str(home))
     with pytest.raises(UnsupportedRepositoryError, match="home directory"):
         gitcp.open(repo)
+
+
+@pytest.mark.parametrize("work_tree", [None, "..", "../../.."])
+def test_a_bare_repository_that_a_project_brings_along_is_not_believed(
+    repo, tmp_path, work_tree
+):
+    tools = repo / "pkg" / "tools"
+    git(repo, "init", "--quiet", "--bare", tools)
+    if work_tree is not None:
+        git(tools, "config", "core.bare", "false")
+        git(tools, "config", "core.worktree", work_tree)
+    log = tools / "gitcp" / "redo" / "evil.redo"
+    log.parent.mkdir(parents=True)
+    precious = tmp_path / "precious"
+    precious.write_text("mine\n")
+    payload = msgspec.msgpack.encode([[[str(precious), None, "41414141"]], []])
+    head = struct.pack(">4sII", b"GCR1", len(payload), zlib.crc32(payload))
+    log.write_bytes(head + payload)
+    for place in (tools, tools / "objects"):
+        done = invoke(place, "status")
+        assert done.returncode == 17, done
+        assert b"bare repository" in done.stderr
+    assert precious.read_text() == "mine\n"
+    assert log.exists()
+
+
+def test_a_bare_repository_that_is_named_is_used(tmp_path):
+    store = store_at(tmp_path / "store")
+    assert store.repository.git("rev-parse", "--is-bare-repository") == b"true\n"
+    assert store_at(tmp_path / "store").repository.git_dir == tmp_path / "store"
+    assert list(store.refs()) == []
+
+
+def test_the_inside_of_a_git_directory_is_no_project(repo):
+    done = invoke(repo / ".git" / "refs", "status")
+    assert done.returncode == 10, done

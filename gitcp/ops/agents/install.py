@@ -59,6 +59,7 @@ def install(agent: str, place: Place, scope: str | None) -> Done:
     wanted = _understood(client, path, lambda: client.merge(base, command))
     assert wanted is not None
     with durable.storage(f"writing {path}"):
+        durable.clear_temporaries(path.parent, path.name)
         made = directories or _make_directories(path.parent)
         before = None if base is None else base64.b64encode(base).decode()
         _keep(place, _Record(str(path), before, _digest(wanted), made))
@@ -127,6 +128,7 @@ def _take_out(client: Client, place: Place, path: Path) -> bool:
     if after is None and record is not None and record.before is not None:
         after = b"{}\n"
     with durable.storage(f"writing {path}"):
+        durable.clear_temporaries(path.parent, path.name)
         if after is None:
             durable.remove(path)
             for directory in record.directories if record else ():
