@@ -57,7 +57,8 @@ def storage(doing: str) -> Iterator[None]:
         cause, hint = _CAUSES.get(
             exc.errno or 0, (exc.strerror or str(exc), "run `gitcp doctor`")
         )
-        where = f" ({os.fsdecode(exc.filename)})" if exc.filename else ""
+        named = isinstance(exc.filename, str | bytes)
+        where = f" ({os.fsdecode(exc.filename)})" if named else ""
         raise StorageError(f"{doing} failed: {cause}{where}", hint=hint) from exc
 
 

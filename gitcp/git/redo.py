@@ -313,11 +313,16 @@ def directory(repository: Repository) -> Path:
 
 
 def names(repository: Repository) -> list[str]:
-    """Returns the names of the redo logs there are."""
-    try:
-        found = os.listdir(directory(repository))
-    except FileNotFoundError:
-        return []
+    """Returns the names of the redo logs there are.
+
+    Raises:
+        StorageError: the directory cannot be read, or is none.
+    """
+    with durable.storage("looking for write-ahead logs"):
+        try:
+            found = os.listdir(directory(repository))
+        except FileNotFoundError:
+            return []
     return sorted(name.removesuffix(SUFFIX) for name in found if name.endswith(SUFFIX))
 
 

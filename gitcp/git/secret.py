@@ -44,13 +44,15 @@ class Secret:
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             return None
-        with open(fd, "rb") as file:
+        try:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
                 return None
             if self._repository.access.shared and not _only_mine(status):
                 return None
-            raw = file.read(SIZE + 1)
+            raw = os.read(fd, SIZE + 1)
+        finally:
+            os.close(fd)
         return raw if len(raw) == SIZE else None
 
     def make(self, scratch: Path | None = None) -> bytes:

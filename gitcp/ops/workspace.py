@@ -105,11 +105,13 @@ class Workspace:
 
         Raises:
             CorruptError: the file they wait in is damaged.
+            StorageError: it cannot be read.
         """
-        try:
-            raw = (self.directory / "pending.jsonl").read_bytes()
-        except FileNotFoundError:
-            return []
+        with durable.storage("reading the decisions that wait"):
+            try:
+                raw = (self.directory / "pending.jsonl").read_bytes()
+            except FileNotFoundError:
+                return []
         return list(decode_decisions(raw, "the next save (pending.jsonl)"))
 
     def add_pending(self, entries: list[Decision]) -> None:
