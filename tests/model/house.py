@@ -100,7 +100,9 @@ def purge(world: World, tree: Tree, *, path: bytes) -> None:
     for id_, old in list(repo.records.items()):
         got = plain.read(repo.top, rows[id_])
         wanted = without(old.captured, path)
-        found = differences(wanted, got.captured)
+        listed = {p: why for p, why in got.captured.skipped.items()
+                  if not under(p, {path})}  # fmt: skip
+        found = differences(wanted, replace(got.captured, skipped=listed))
         check(not found, f"after a purge of {path!r} {id_}: " + "; ".join(found))
         had = wanted.files != old.captured.files
         check(not had or got.captured.lists(path), f"{path!r} is not listed in {id_}")
@@ -111,8 +113,13 @@ def purge(world: World, tree: Tree, *, path: bytes) -> None:
 def without(captured: Captured, path: bytes) -> Captured:
     """What a checkpoint holds once a path is purged."""
     files = {p: e for p, e in captured.files.items() if not under(p, {path})}
+    gitlinks = {
+        p: head for p, head in captured.gitlinks.items() if not under(p, {path})
+    }
+    skipped = {p: why for p, why in captured.skipped.items() if not under(p, {path})}
     # Whether a directory that became empty is listed no document says.
-    return replace(captured, files=files, bare=frozenset(closure([path + b"/x"])))
+    bare = frozenset(closure([path + b"/x"]))
+    return replace(captured, files=files, gitlinks=gitlinks, skipped=skipped, bare=bare)
 
 
 # --- run -----------------------------------------------------------------------------
