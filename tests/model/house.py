@@ -73,8 +73,9 @@ def prune(world: World, tree: Tree, *, keep: int, dry: bool) -> None:
     repo = tree.repo
     before = world.look(tree)
     kept = always_kept(repo)
-    for ids in repo.lines.values():
-        kept |= set(ids[-keep:])
+    for tip in repo.tips.values():
+        # The last of a branch may be from before it was forked.
+        kept |= {row[3] for row in plain.line(repo.top, tip)[-keep:]}
     all_ids = set(repo.records)
     world.call(tree, *args, "-y")
     untouched(world, tree, before)
@@ -135,7 +136,7 @@ def run(world: World, tree: Tree, *, fails: bool, back: bool) -> None:
     status = 3 if fails else 0
     command = ["sh", "-c", f"echo {world.step} > ran.txt; exit {status}"]
     args = ["run", *(["--rollback-on-failure"] if back else []), "--", *command]
-    if back and (b"ran.txt" in before.facts.ignored or not fails):
+    if back and not fails:
         return
     world.call(tree, *args, may=(status,), process=True)
     made = world.news(tree.repo)
@@ -155,8 +156,9 @@ def run(world: World, tree: Tree, *, fails: bool, back: bool) -> None:
     world.must_hold(held, before.captured, "before a run")
     check(held.decisions == decisions, f"{held.id}: {held.decisions}, not {decisions}")
     if back:
-        untouched(world, tree, before)
         tree.undo = None
+        if b"ran.txt" not in after.facts.ignored | after.facts.excluded:
+            untouched(world, tree, before)
     elif failed:
         world.must_hold(failed[0], after.captured, "a failed run")
 

@@ -79,7 +79,7 @@ def restored(
         doubt |= {path for path in kept if named(path)}
     if "undo-leaves" in OPEN:
         doubt |= {path for path in going if path in created and path in spared}
-    outcome = Outcome({}, open=doubt | facts.murky)
+    outcome = Outcome({}, open=doubt | here.murky)
     _place(outcome, wanted, listing, facts, here, loose)
     for path in kept:
         if path in listing:

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,7 @@ class World:
         }
         self.trees: dict[str, Tree] = {}
         self.step = 0
+        self.seen = Seen({}, Facts(), capture({}, Facts()))
 
     def add(self, name: str, root: Path, repo: Repo | None = None) -> Tree:
         """A work tree of the run; of a repository of its own unless one is given."""
@@ -102,7 +103,8 @@ class World:
         """What is on disk, what git says about it, and what a checkpoint must hold."""
         found = plain.listing(tree.root)
         facts = plain.facts(tree.root, found, self.rules, 100 << 20, more)
-        return Seen(found, facts, capture(found, facts))
+        self.seen = Seen(found, facts, capture(found, facts))
+        return self.seen
 
     def news(self, repo: Repo) -> list[Stored]:
         """The checkpoints made since it was last asked; branches have only grown."""
@@ -145,7 +147,24 @@ class World:
     def must_hold(self, stored: Stored, wanted: Captured, what: str) -> None:
         """A checkpoint holds what the model says."""
         found = differences(wanted, stored.captured)
-        check(not found, f"{what} {stored.id} ({stored.trigger}): " + "; ".join(found))
+        told = "".join(self.known(path) for path in unlike(wanted, stored.captured))
+        check(
+            not found,
+            f"{what} {stored.id} ({stored.trigger}): " + "; ".join(found) + told,
+        )
+
+    def known(self, path: bytes) -> str:
+        """What git was seen to say about a path last."""
+        facts = self.seen.facts
+        marks = [
+            word for word, true in (
+                ("tracked", path in facts.index), ("ignored", path in facts.ignored),
+                ("excluded", path in facts.excluded), ("murky", path in facts.murky),
+                ("included", path in facts.included), ("nested", path in facts.nested),
+                (f"in {facts.enclosing(path)!r}", facts.enclosing(path) is not None),
+            ) if true
+        ]  # fmt: skip
+        return f"\n  {path!r}: {self.seen.listing.get(path)} {', '.join(marks)}"
 
     def current(self, tree: Tree) -> Line:
         """The session and branch that the person in a work tree is on."""
@@ -266,6 +285,12 @@ def check(true: bool, what: str) -> None:
         raise DifferenceError(what)
 
 
-def unlike(a: Iterable[str], b: Iterable[str]) -> list[str]:
-    """What one has and the other has not."""
-    return sorted(set(a) ^ set(b))
+def unlike(wanted: Captured, stored: Captured) -> list[bytes]:
+    """The paths that are not the same in two checkpoints."""
+    a, b = wanted, stored
+    return sorted(
+        {path for path, _ in set(a.files.items()) ^ set(b.files.items())}
+        | {path for path, _ in set(a.gitlinks.items()) ^ set(b.gitlinks.items())}
+        | (a.skipped.keys() ^ b.skipped.keys())
+        | (a.empty ^ b.empty)
+    )
