@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tests.model import edits, plain
@@ -11,6 +12,8 @@ from tests.model.model import OPEN, Facts, Node, differences
 from tests.model.outcome import Outcome, disk_differences, lost, restored
 from tests.model.plain import Stored
 from tests.model.world import Line, Seen, Tree, Undo, World, check, name
+
+NONE: Mapping[bytes, Node] = {}
 
 
 def restore(
@@ -104,7 +107,7 @@ def outcome_of(
     tree: Tree,
     before: Seen,
     target: Stored,
-    created: frozenset[bytes],
+    created: Mapping[bytes, Node],
     paths: tuple[bytes, ...],
 ) -> Outcome:
     """What must be on disk once a checkpoint is restored."""
@@ -126,6 +129,10 @@ def outcome_of(
         before.listing, before.facts, target.captured,
         spared=spared - before.facts.included, created=created, only=paths or None,
     )  # fmt: skip
+    outcome.open |= {
+        path for path, node in created.items() if before.listing.get(path) == node
+        and node.kind != "dir" and path not in before.captured.files
+    }  # fmt: skip
     # Tracked by now, and ignored by the older rules: no document says.
     outcome.open |= {path for path in spared if path in before.facts.index}
     outcome.open |= {p for p in dirs if p in excluded_dirs or target.captured.lists(p)}
@@ -140,7 +147,7 @@ def go_back(
     *,
     how: str = "whole",
     paths: tuple[bytes, ...] = (),
-    created: frozenset[bytes] = frozenset(),
+    created: Mapping[bytes, Node] = NONE,
     line: Line | None = None,
 ) -> None:
     """Runs a command that brings a checkpoint's files back, and looks at everything."""
@@ -169,7 +176,12 @@ def go_back(
     )
     after = world.look(tree)
     if files:
-        found = lost(before.listing, after.listing, before.captured)
+        # What the restore brought that is undone may go, if it is as it was brought.
+        own = {
+            path for path, node in created.items() if before.listing.get(path) == node
+        }
+        others = {p: node for p, node in before.listing.items() if p not in own}
+        found = lost(others, after.listing, before.captured)
         check(not found, "; ".join(found))
         found = disk_differences(outcome, after.listing)
         told = explain(before, target, outcome, after)
@@ -243,7 +255,8 @@ def finish(
     tree.undo = None
     if line is None and how != "conversation":
         brought = after.listing.keys() - before.listing.keys()
-        tree.undo = Undo(was, replaced.id, frozenset(brought))
+        created = {path: after.listing[path] for path in brought}
+        tree.undo = Undo(was, replaced.id, created)
 
 
 def rehearse(
@@ -255,7 +268,7 @@ def rehearse(
 ) -> None:
     """`--dry-run` changes nothing, and plans what a restore would do."""
     before = world.look(tree)
-    outcome = outcome_of(world, tree, before, target, frozenset(), paths)
+    outcome = outcome_of(world, tree, before, target, NONE, paths)
     status, document = world.call(tree, *args, "--dry-run", may=(0, 18))
     untouched(world, tree, before)
     world.unchanged(tree.repo)

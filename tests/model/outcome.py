@@ -17,6 +17,7 @@ from tests.model.model import (
     ancestors,
     capture,
     closure,
+    under,
 )
 
 
@@ -200,5 +201,6 @@ def lost(before: Listing, after: Listing, here: Captured) -> list[str]:
         for path, node in before.items()
         if node.kind != "dir"
         and path not in here.files
+        and not under(path, here.murky)
         and (after.get(path) or Node("dir"))[:3] != node[:3]
     ]

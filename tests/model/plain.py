@@ -27,6 +27,7 @@ from tests.model.model import (
 )
 
 TRAILERS = ("Checkpoint", "Session", "Branch", "Seq", "Trigger")
+PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789_-"
 _FORMAT = "%H%x00%P%x00%ce%x00" + "%x00".join(
     f"%(trailers:key=Gitcp-{name},valueonly,separator=%x2C)" for name in TRAILERS
 )
@@ -181,7 +182,8 @@ def facts(
         data=b"".join(path + b"\0" for path in asked), status=1,
     ) if asked else b""  # fmt: skip
     # git calls nothing ignored in which its index has files, even where it is a file.
-    upper = [*(p for p in closure(index) if p in found), *outer]
+    upper = [p for p in closure(index) if p in found] + outer
+    upper += [p for p in index if p in found and found[p].kind == "dir"]
     hidden = run(
         root, "check-ignore", "--no-index", "-z", "--stdin",
         data=b"".join(path + b"\0" for path in upper), status=1,
@@ -261,6 +263,14 @@ class Stored:
     document: dict[str, Any]
     talk: dict[str, bytes]
     decisions: tuple[str, ...]
+
+
+def component(name: str) -> str:
+    """A name as a part of a ref."""
+    return "".join(
+        char if char in PLAIN else "".join(f"%{byte:02x}" for byte in char.encode())
+        for char in name
+    )
 
 
 def tips(root: Path, prefix: str = "refs/gitcp/s") -> dict[str, str]:

@@ -38,6 +38,8 @@ def world_on(base: Path, home: Path) -> World:
     world = World(base, home)
     top = world.add("r", base / "r")
     make_repo(home / "sub", {"s": b"sub\n"})
+    git(home, "init", "-q", "--bare", str(home / "hub.git"))
+    git(base / "r", "remote", "add", "hub", str(home / "hub.git"))
     git(base / "r", "worktree", "add", "-q", "-b", "side", str(base / "w"))
     world.add("w", base / "w", top.repo)
     return world

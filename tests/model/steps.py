@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from tests.model import back, commands, edits, house, plain
+from tests.model import back, commands, edits, house, plain, transfer
+from tests.model.model import OPEN
 from tests.model.world import LIMIT, Tree, World
 
 Make = Callable[[Random, World, Tree], dict[str, Any] | None]
@@ -18,10 +19,11 @@ NAMES = [b"a", b"b", b"A", b"d/a", b"d/b", b"d/e/a", b"D/a", b"e", b"e/a", b"sp 
 DIRECTORIES = [b"d", b"d/e", b"e", b"f/g", b"a", b"build", b"o.ign"]
 TARGETS = [b"a", b"d", b"nowhere", b"../outside", b".", b"d/a"]
 RULE_FILES = [b".gitignore", b".gitignore", b"d/.gitignore", b"info/exclude"]
+SIZES: list[str | None] = [str(LIMIT), "5000"]
 SETTINGS: list[tuple[str, list[str | None]]] = [
     ("gitcp.include", ["*.ign", "/build/o", None, None]),
     ("gitcp.exclude", ["/sp*", "b", None, None]),
-    ("gitcp.maxFileSize", [str(LIMIT), "5000"]),
+    ("gitcp.maxFileSize", [str(LIMIT)] if "smaller-limit" in OPEN else SIZES),
     ("core.fileMode", ["true"]),
     ("core.autocrlf", ["true", None]),
 ]
@@ -219,6 +221,8 @@ OPS: dict[str, tuple[int, Make, Callable[..., Any]]] = {
     "purge": (1, held_path, house.purge),
     "gc": (1, fixed(), house.collect),
     "verify": (1, fixed(), house.verify),
+    "push": (1, fixed(), transfer.push),
+    "export": (1, picked(), transfer.export),
     "run": (2, fixed(fails=[False, True], back=[False, True]), house.run),
     "agent": (5, fixed(agent=list(house.IDS), event=["UserPromptSubmit", "Stop"]),
               house.agent),

@@ -49,7 +49,7 @@ class Undo:
 
     line: Line
     id: str
-    created: frozenset[bytes]
+    created: dict[bytes, Node]
 
 
 @dataclass
