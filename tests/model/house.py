@@ -36,7 +36,7 @@ def decide(world: World, tree: Tree, *, number: int) -> None:
 def collect(world: World, tree: Tree) -> None:
     """`gitcp gc`: nothing that a checkpoint needs goes."""
     quiet(world, tree, args=["gc"], may=[0])
-    plain.run(tree.root, "fsck", "--connectivity-only", "--no-dangling")
+    plain.fsck(tree.root, "--connectivity-only")
 
 
 def verify(world: World, tree: Tree) -> None:

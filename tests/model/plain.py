@@ -45,6 +45,15 @@ def run(
     return done.stdout
 
 
+def fsck(where: Path, *args: str) -> None:
+    """Lets git look for damage.
+
+    Not in its commit graph: the user's own `git repack -a -d` removes commits that no
+    ref has any more and leaves them in the graph, also without gitcp.
+    """
+    run(where, "-c", "core.commitGraph=false", "fsck", "--no-dangling", *args)
+
+
 def blob(data: bytes) -> str:
     """The name that git gives to some bytes."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()

@@ -48,5 +48,5 @@ def arrive(world: World) -> Tree:
 
 def leave(there: Tree) -> None:
     """What came is whole; then it goes. Commits with one name hold the same."""
-    plain.run(there.root, "fsck", "--strict", "--no-dangling", "--full")
+    plain.fsck(there.root, "--full", "--strict")
     shutil.rmtree(there.root)

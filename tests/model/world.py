@@ -244,7 +244,7 @@ class World:
         """Every acknowledged checkpoint is as it was, and git finds nothing wrong."""
         for repo in {id(tree.repo): tree.repo for tree in self.trees.values()}.values():
             self.all_there(repo)
-            git(repo.top, "fsck", "--strict", "--no-dangling", "--full")
+            plain.fsck(repo.top, "--full", "--strict")
 
     def all_there(self, repo: Repo) -> None:
         """Every acknowledged checkpoint of a repository is as it was."""
