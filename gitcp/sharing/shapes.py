@@ -69,10 +69,9 @@ def shaped(data: bytes, start: int, end: int) -> Iterator[Token]:
     for match in _DOTTED.finditer(data, start, end):
         parts = match[0].split(b".")
         long = [part for part in parts if len(part) >= _LONG_NAMED]
-        if len(long) >= 1 and all(judge.irregular(part) for part in long):
-            mixed = sum(not part.isalpha() and not part.islower() for part in long)
-            if mixed == len(long) and sum(map(len, long)) >= 2 * _LONG_NAMED:
-                yield Token("shaped-token", match[0], match.start())
+        random = all(judge.irregular(part) and judge.mixed(part) for part in long)
+        if long and random and sum(map(len, long)) >= 2 * _LONG_NAMED:
+            yield Token("shaped-token", match[0], match.start())
 
 
 def _random_tail(head: bytes, tail: bytes) -> bool:
