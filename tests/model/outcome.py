@@ -168,6 +168,7 @@ def _in_the_way(
 ) -> None:
     """What stays and is in the way of what must come."""
     dirs = closure(wanted) | set(empty) | closure(empty)
+    outcome.doubtful |= {path for path in empty if facts.enclosing(path) is not None}
     for path in loose:
         hard = facts.enclosing(path) is None
         if path in dirs and outcome.after[path].kind != "dir":

@@ -223,7 +223,9 @@ def _is_repository(root: Path, git_dir: bytes) -> bool:
 
 def _head(root: Path, path: bytes) -> str | None:
     where = os.path.join(os.fsencode(root), path)
-    head = run(where, "rev-parse", "-q", "--verify", "HEAD", status=128)
+    # A submodule that was moved still says in its settings where it was.
+    here = ("--git-dir=.git", "--work-tree=.")
+    head = run(where, *here, "rev-parse", "-q", "--verify", "HEAD", status=128)
     return head.decode().strip() or None
 
 
