@@ -3,6 +3,7 @@
 import codecs
 import json
 import os
+import secrets
 import sys
 import time
 import unicodedata
@@ -52,10 +53,26 @@ def color_wanted(choice: str, stream: TextIO) -> bool:
     return os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
-def _say(text: str) -> None:
-    """Prints to stderr; where that is impossible there is nobody to be told."""
+# Around what `Output.style` adds. No text from elsewhere can know it.
+_MARK = f"\0{secrets.token_hex(8)}\0"
+
+
+def _printable(text: str) -> bytes:
+    """Returns the bytes of a line; all but the styles between marks is made safe."""
+    parts = text.split(_MARK)
+    parts[::2] = map(safe, parts[::2])
+    return "".join(parts).encode("utf-8", "backslashreplace")
+
+
+def unstyled(text: str) -> str:
+    """Returns a line without what `Output.style` added: as long as it looks."""
+    return "".join(text.split(_MARK)[::2])
+
+
+def _say(raw: bytes) -> None:
+    """Prints to stderr; a stderr that cannot be written is no reason to fail."""
     with suppress(OSError):
-        click.echo(text.encode("utf-8", "backslashreplace"), err=True)
+        click.echo(raw, err=True, color=True)
 
 
 def _at_terminal(raw: bytes, stream: TextIO) -> bytes:
@@ -106,13 +123,20 @@ class Output:
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
 
     def style(self, text: str, **how: Any) -> str:
-        """Returns text in a colour, if colours are on."""
-        return click.style(text, **how) if self.color else text
+        """Returns text in a colour, if colours are on; for `print` and `tell`."""
+        if not self.color:
+            return text
+        start, _, end = click.style("\0", **how).partition("\0")
+        return f"{_MARK}{start}{_MARK}{text}{_MARK}{end}{_MARK}"
 
     def print(self, text: str = "") -> None:
-        """Prints a line of the result. The caller makes untrusted parts `safe`."""
+        """Prints a line of the result; only what `style` made steers a terminal."""
         with writing():
-            click.echo(text.encode("utf-8", "backslashreplace"), color=self.color)
+            click.echo(_printable(text), color=self.color)
+
+    def tell(self, text: str) -> None:
+        """Prints a line that is not the result to stderr, in the colours of `style`."""
+        _say(_printable(text))
 
     def raw(self, data: bytes) -> None:
         """Prints bytes as they are."""
@@ -127,18 +151,15 @@ class Output:
     def note(self, text: str) -> None:
         """Says something that is not the result, to stderr."""
         if not self.quiet:
-            _say(safe(text))
+            _say(_printable(text))
 
     def warn(self, text: str) -> None:
         """Says something that a user must not miss, to stderr."""
-        _say(safe(f"gitcp: warning: {text}"))
+        _say(_printable(f"gitcp: warning: {text}"))
 
     def error(self, message: str, hint: str | None) -> None:
         """Says what went wrong, and the way out."""
-        lines = f"gitcp: {safe(message)}"
-        if hint:
-            lines += f"\n  {safe(hint)}"
-        _say(lines)
+        _say(_printable(f"gitcp: {message}\n  {hint}" if hint else f"gitcp: {message}"))
 
     def document(self, document: Any) -> None:
         """Prints one JSON document."""
@@ -151,7 +172,7 @@ class Output:
     def error_document(self, document: dict[str, Any]) -> None:
         """Prints an error as a JSON document to stderr."""
         raw = _at_terminal(msgspec.json.encode({"error": document}), sys.stderr)
-        _say(raw.decode())
+        _say(raw)
 
     def confirm(self, question: str, *, yes: bool) -> None:
         """Asks, unless `yes` was given.

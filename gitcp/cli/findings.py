@@ -52,12 +52,12 @@ def show(out: Output, found: Iterable[Finding]) -> None:
     """Says where secrets lie, to stderr."""
     for one in found:
         name = out.style(one.fingerprint, fg="yellow", bold=True)
-        click.echo(f"  {name}  {safe(one.rule)}", err=True, color=out.color)
+        out.tell(f"  {name}  {safe(one.rule)}")
         for place in one.places[:_SHOWN]:
-            click.echo(f"    {safe(_place(place))}", err=True, color=out.color)
+            out.tell(f"    {safe(_place(place))}")
         more = len(one.places) - _SHOWN
         if more > 0:
-            click.echo(f"    … and in {more} more places", err=True)
+            out.tell(f"    … and in {more} more places")
 
 
 def _place(place: Place) -> str:

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-import click
-
 from gitcp.cli.emit import Output, one_line, safe
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
@@ -139,6 +137,6 @@ def width() -> int:
 def prompt_plan(out: Output, lines: list[str], limit: int = 40) -> None:
     """Prints a plan to stderr, for a confirmation."""
     for line in lines[:limit]:
-        click.echo(line, err=True, color=out.color)
+        out.tell(line)
     if len(lines) > limit:
-        click.echo(f"  … and {len(lines) - limit} more", err=True)
+        out.tell(f"  … and {len(lines) - limit} more")

@@ -3,7 +3,7 @@
 import base64
 import datetime
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
@@ -12,6 +12,15 @@ from gitcp.format.jsontext import compact
 from gitcp.format.layout import FORMAT
 
 _MILLISECOND = 1_000
+
+# What a field of a record may hold, whoever wrote it: such text is printed, compared
+# and given to git as an argument.
+Time = Annotated[
+    str, msgspec.Meta(pattern=r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z\Z")
+]
+ObjectId = Annotated[str, msgspec.Meta(pattern=r"\A([0-9a-f]{40}|[0-9a-f]{64})\Z")]
+CheckpointId = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{12}\Z")]
+Operation = Annotated[str, msgspec.Meta(pattern=r"\A[a-z-]{1,20}\Z")]
 
 
 def timestamp(epoch: float) -> str:
@@ -25,9 +34,9 @@ def timestamp(epoch: float) -> str:
 class Base(msgspec.Struct, frozen=True):
     """Where the user's own history stood."""
 
-    commit: str | None
+    commit: ObjectId | None
     branch: str | None
-    operation: str | None = None
+    operation: Operation | None = None
 
 
 class Files(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -36,7 +45,7 @@ class Files(msgspec.Struct, frozen=True, omit_defaults=True):
     Where nobody looked at files, `captured` is false: the tree says nothing then.
     """
 
-    tree: str | None
+    tree: ObjectId | None
     added: int
     modified: int
     deleted: int
@@ -87,11 +96,11 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     format: int
-    id: str
+    id: CheckpointId
     session: str
     branch: str
     seq: int
-    created: str
+    created: Time
     trigger: str
     note: str | None
     label: str | None
@@ -105,9 +114,9 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     steps: LogTotals | None
     task: str | None
     skipped: int
-    restored_from: str | None
-    replaced: str | None
-    forked_from: str | None
+    restored_from: CheckpointId | None
+    replaced: CheckpointId | None
+    forked_from: CheckpointId | None
     origin: Sealed | None = None
     effects: int = 0
     ledger: str = ""

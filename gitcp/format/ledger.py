@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import jsontext
+from gitcp.format.checkpoint import Time
 from gitcp.format.commit import WHO, Commit, clamp, pairs, purged
 
 LEDGER_FORMAT = 1
@@ -58,7 +59,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     n: int
-    at: str
+    at: Time
     kind: str
     branch: str
     id: str = ""
@@ -141,6 +142,11 @@ def decode_record(line: bytes, where: str) -> Record:
     if found.kind not in KINDS:
         raise CorruptError(
             f"{where} has a record of the unknown kind {found.kind!a}",
+            hint="run `gitcp verify`",
+        )
+    if found.effect and found.effect not in EFFECTS:
+        raise CorruptError(
+            f"{where} has a record of the unknown effect {found.effect!a}",
             hint="run `gitcp verify`",
         )
     return found

@@ -195,12 +195,15 @@ def fork_into_worktree(
     # All that can be wrong is found before there is anything to take back.
     steps = extract.plan_whole(start, bounds=planning.bounds_of(workspace), trust=trust)
     workspace.repository.git(
-        "worktree", "add", "--detach", "--no-checkout", os.fspath(directory), commit
+        *("worktree", "add", "--detach", "--no-checkout", "--"),
+        *(os.fspath(directory), commit),
     )
     try:
         made = fork_only(workspace.store, start, name)
     except BaseException:
-        workspace.repository.git("worktree", "remove", "--force", os.fspath(directory))
+        workspace.repository.git(
+            "worktree", "remove", "--force", "--", os.fspath(directory)
+        )
         raise
     other = open_workspace(directory)
     # The index as after a checkout, so that git status there tells the truth.

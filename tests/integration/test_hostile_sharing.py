@@ -509,7 +509,7 @@ def test_row58_what_was_pruned_does_not_come_back_with_a_lost_ref(ann):
     ok(ann, "verify", "--lost", "--repair")
     assert refs(ann) == before
     git(ann, "update-ref", "-d", "refs/gitcp/s/main/main")
-    ok(ann, "gc")
+    ok(ann, "gc", "--drop-lost", "--yes")
     assert ok(ann, "verify", "--lost")["lost"] == []
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.cli.emit import Output
 from tests.support.gitrepo import gitcp_argv, gitcp_environment
 from tests.support.inprocess import ok
 
@@ -69,3 +70,17 @@ def test_a_hook_that_is_called_wrongly_vetoes_nothing(repo, command):
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"gitcp: " in done.stderr
     assert shell(repo, "-C hook save --unknown", "").returncode == 2
+
+
+def test_what_is_printed_steers_no_terminal_but_by_its_own_styles(capfdbinary):
+    out = Output()
+    out.color = True
+    hostile = "\x1b]52;c;QUFB\x07\x1b[2J\x9b31m\r\u202e"
+    for tell in (out.print, out.tell):
+        tell(f"{out.style('bold' + hostile, bold=True)} plain{hostile}\tx\ny")
+    for printed in capfdbinary.readouterr():
+        assert printed.startswith(b"\x1b[1mbold\\x1b]52;c;QUFB\\x07\\x1b[2J\\x9b31m\\r")
+        assert printed.count(b"\x1b") == 2
+        assert b"\x1b[0m plain\\x1b" in printed
+        assert printed.endswith(b"\tx\ny\n")
+        assert b"\0" not in printed

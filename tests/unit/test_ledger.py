@@ -24,6 +24,7 @@ from gitcp.steps.model import Retry, options
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "format.md").read_text("utf-8")
 SECTION = DOCUMENT.partition("## 12a. The effects ledger")[2].partition("\n## 13.")[0]
 EMPTY = object_id(TREE, b"")
+AT = "2026-11-21T12:00:00Z"
 
 
 def vector() -> tuple[bytes, str]:
@@ -75,7 +76,7 @@ finite = json_values.filter(lambda value: "inf" not in repr(value))
         st.builds(
             Record,
             n=st.integers(1, 10**9),
-            at=text,
+            at=st.datetimes().map(lambda at: f"{at.isoformat()[:19]}Z"),
             kind=st.sampled_from(sorted(ledger.KINDS)),
             branch=text,
             step=text,
@@ -95,7 +96,7 @@ def test_records_come_back_from_a_commit(records):
 @given(finite)
 def test_results_come_back_as_they_were(value):
     raw = results.dump(value, None, "it")
-    record = Record(1, "", ledger.RESULT, "main", value=Raw(raw))
+    record = Record(1, AT, ledger.RESULT, "main", value=Raw(raw))
     found = ledger.decode_record(ledger.encode_record(record), "here")
     assert found.value is not UNSET
     assert results.load(bytes(found.value), None) == value
@@ -121,13 +122,15 @@ def test_text_that_is_no_unicode_survives():
 
 
 def test_a_newer_ledger_and_an_unknown_record_are_refused():
-    record = Record(1, "t", ledger.INTENT, "main", id="a")
+    record = Record(1, AT, ledger.INTENT, "main", id="a")
     raw = ledger.encode_ledger_commit(EMPTY, None, 0, "main", [record])
     newer = raw.replace(b"Gitcp-Version: 1", b"Gitcp-Version: 2")
     with pytest.raises(FormatTooNewError):
         ledger.records_of(parse_commit(newer), "here")
     with pytest.raises(CorruptError, match="unknown kind"):
-        ledger.decode_record(b'{"n":1,"at":"","kind":"later","branch":"m"}', "here")
+        ledger.decode_record(
+            b'{"n":1,"at":"2026-11-21T12:00:00Z","kind":"later","branch":"m"}', "here"
+        )
     with pytest.raises(CorruptError, match="not the ledger's"):
         ledger.records_of(
             parse_commit(raw.replace(b"Gitcp-Ledger", b"Gitcp-Other")), "x"

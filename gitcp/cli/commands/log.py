@@ -6,7 +6,7 @@ from itertools import islice
 import click
 
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, one_line, safe
+from gitcp.cli.emit import Output, one_line, safe, unstyled
 from gitcp.cli.options import command, left_out, reader
 from gitcp.cli.render import changed, when, width
 from gitcp.errors import CorruptError, FormatTooNewError
@@ -87,7 +87,7 @@ def _line(out: Output, found: Checkpoint, prefix: str, *, place: bool) -> str:
         f"{out.style(said.id, fg='yellow')} {out.style(when(found), dim=True)} "
         f"{changed(found):<12} {messages:<8} "
     )
-    room = max(20, width() - len(click.unstyle(left)) - len(trigger) - len(label))
+    room = max(20, width() - len(unstyled(left)) - len(trigger) - len(label))
     return (
         f"{left}{out.style(trigger, dim=True)}{out.style(label, fg='green')}"
         f"{one_line(said.note or '', room)}"
