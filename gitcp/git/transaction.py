@@ -241,6 +241,8 @@ class Transaction:
             registry.add(name)
             # A second link to `owner`: whose it is must be known after a power cut too.
             keep = target / f"{name}.keep"
+            # Noted first: an interrupt may come right after the link.
+            self._keeps.append(keep)
             try:
                 durable.link(self._directory / OWNER, keep)
                 break
@@ -248,7 +250,6 @@ class Transaction:
                 # Another transaction holds the same objects, and may let go of them.
                 mine = f"{name} {self._directory.name}".encode()
                 name = f"pack-{hashlib.sha1(mine, usedforsecurity=False).hexdigest()}"
-        self._keeps.append(keep)
         # git finds a pack by its .idx, so that comes last.
         pack.rename(target / f"{name}.pack")
         index.rename(target / f"{name}.idx")
@@ -263,10 +264,8 @@ class Transaction:
         with suppress(OSError):
             self._pack.abandon()
         with suppress(OSError):
-            _settle(self.repository, self._directory)
-            for keep in self._keeps:
-                _release(keep)
-            _remove(self._directory)
+            owner = (self._directory / OWNER).stat().st_ino
+            _let_go(self.repository, self._directory, owner, self._keeps)
 
 
 @contextmanager
@@ -327,20 +326,30 @@ def sweep(repository: Repository) -> int:
 
 
 def _bury(repository: Repository, directory: Path, owner: int) -> None:
+    packs = repository.common_dir / "objects" / "pack"
+    with suppress(OSError):
+        _let_go(repository, directory, owner, packs.glob("*.keep"))
+
+
+def _let_go(
+    repository: Repository, directory: Path, owner: int, keeps: Iterable[Path]
+) -> None:
+    """Ends a transaction, of this process or of a dead one, wherever it stopped.
+
+    `owner` is the inode of its owner file, by which its own among the `keeps` are known.
+    """
     _settle(repository, directory)
     packs = repository.common_dir / "objects" / "pack"
-    for keep in packs.glob("*.keep"):
-        try:
+    for keep in keeps:
+        with suppress(FileNotFoundError):
             if keep.stat().st_ino == owner:
                 _release(keep)
-        except FileNotFoundError:
-            continue
     for leaving in directory.glob(f"*{LEAVING}"):
         pack = packs / leaving.with_suffix(".pack").name
+        # It was not yet known whether git uses it.
         if pack.with_suffix(".idx").exists():
             leaving.rename(pack)
-    with suppress(OSError):
-        _remove(directory)
+    _remove(directory)
 
 
 def _settle(repository: Repository, directory: Path) -> None:

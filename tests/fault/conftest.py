@@ -3,3 +3,4 @@
 import pytest
 
 pytest.register_assert_rewrite("tests.fault.harness")
+pytest.register_assert_rewrite("tests.fault.sweep")

@@ -26,7 +26,6 @@ from tests.support.gitrepo import (
     gitcp_environment,
     make_repo,
     run_gitcp,
-    tree_bytes,
     write_files,
 )
 
@@ -309,13 +308,6 @@ def in_parallel(work: Callable[[Point], object], points: Sequence[Point]) -> Non
             pass
 
 
-def trees_equal(repo: Path, wanted: dict, *, but: bytes = b"next.txt") -> bool:
-    """Whether the work tree is exactly as noted."""
-    found = tree_bytes(repo)
-    found.pop(but, None)
-    return found == wanted
-
-
 @contextmanager
 def mounted(where: Path, *options: str | Path) -> Iterator[Path]:
     """Mounts something for a while, or skips the test where that is not allowed."""
@@ -365,34 +357,3 @@ class Scene(NamedTuple):
     acked: list[str]
     before: dict
     target: dict
-
-
-def interrupted(repo: Path) -> bool:
-    return (repo / ".git" / "gitcp" / "restore.json").exists()
-
-
-def ends(scene: Scene, repo: Path, how: str, wanted: dict) -> None:
-    """Ends an interrupted restore one way, and looks."""
-    refused = run_gitcp(repo, "save")
-    assert refused.returncode == 25, refused.stderr
-    done = run_gitcp(repo, "restore", how)
-    assert done.returncode == 0, done.stderr
-    assert tree_bytes(repo) == wanted
-    assert not interrupted(repo)
-    check(repo, scene.user, scene.acked)
-
-
-def after_kill(scene: Scene, repo: Path) -> None:
-    """Either way out of whatever a kill left leads to an exact state."""
-    fsck(repo)
-    if not interrupted(repo):
-        tree = tree_bytes(repo)
-        assert tree in (scene.before, scene.target)
-        check(repo, scene.user, scene.acked)
-        return
-    restored = git_line(repo, "log", "-1", "--format=%s", REF).startswith("restored")
-    twin = fresh(repo)
-    ends(scene, twin, "--continue", scene.target)
-    shutil.rmtree(twin)
-    # Past the commit point the restore is done: there is nothing to take back.
-    ends(scene, repo, "--abort", scene.target if restored else scene.before)

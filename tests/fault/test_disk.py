@@ -15,8 +15,6 @@ import pytest
 from tests.fault.harness import (
     REF,
     Point,
-    Scene,
-    after_kill,
     calls,
     check,
     every,
@@ -312,45 +310,6 @@ def test_row08_work_tree_on_a_full_disk(tmp_path, how):
         again = run_gitcp(work, "save")
         assert again.returncode == 0, again.stderr
         fsck(repo)
-
-
-def full_restore(repo: Path, step: int) -> None:
-    saved(repo)
-    write_files(repo, {"unsaved.txt": b"unsaved\n"})
-    through = fresh(repo)
-    points = [
-        p for p in calls(through, *RESTORE, among=_GROWING) if "write(1<" not in p.line
-    ]
-    scene = Scene(
-        repo, users_state(repo), line(repo), tree_bytes(repo), tree_bytes(through)
-    )
-
-    def one(point: Point) -> None:
-        trial = fresh(repo)
-        done = inject(trial, point, _ENOSPC, *RESTORE)
-        assert b"Traceback" not in done.stderr
-        if done.returncode == 15:
-            # The calls are numbered in another run: this one hit a file being read.
-            assert b"cannot be read" in done.stderr
-        elif done.returncode:
-            assert done.returncode == 20, done.stderr
-            assert b"disk is full" in done.stderr
-        after_kill(scene, trial)
-        shutil.rmtree(trial)
-
-    in_parallel(one, every(points, step))
-
-
-@needs_strace
-def test_row08_full_disk_at_sampled_calls_of_restore(scene):
-    full_restore(scene, 24)
-
-
-@needs_strace
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_row08_full_disk_at_every_call_of_restore(scene):
-    full_restore(scene, 1)
 
 
 # --- 9, 10: input/output errors -----------------------------------------------------------

@@ -12,14 +12,12 @@ from tests.fault.harness import (
     REF,
     Point,
     Scene,
-    after_kill,
     calls,
     check,
     every,
     fresh,
     in_parallel,
     inject,
-    interrupted,
     line,
     make_scene,
     needs_strace,
@@ -29,12 +27,14 @@ from tests.fault.harness import (
     tip,
     users_state,
 )
-from tests.support.gitrepo import git, git_line, run_gitcp, tree_bytes, write_files
+from tests.support.gitrepo import git, git_line, run_gitcp, tree_bytes
+from tests.support.inprocess import invoke
 
 pytestmark = needs_strace
 
 KILL = "signal=KILL"
 KILLED = -9
+INTERRUPTED = 130
 RESTORE = ("restore", "1", "--yes")
 
 
@@ -45,21 +45,6 @@ def saving(tmp_path: Path) -> Scene:
     rework(repo)
     run_gitcp(repo, "decide", "this waits for the next save")
     return Scene(repo, users_state(repo), line(repo), tree_bytes(repo), {})
-
-
-@pytest.fixture
-def restoring(tmp_path: Path) -> Scene:
-    repo = make_scene(tmp_path / "scene")
-    saved(repo)
-    rework(repo)
-    saved(repo)
-    write_files(repo, {"unsaved.txt": b"unsaved\n", "keep.txt": b"unsaved too\n"})
-    before = tree_bytes(repo)
-    through = fresh(repo)
-    assert run_gitcp(through, *RESTORE).returncode == 0
-    target = tree_bytes(through)
-    assert target != before
-    return Scene(repo, users_state(repo), line(repo), before, target)
 
 
 def sweep(scene: Scene, step: int, args: tuple[str, ...], trial) -> None:
@@ -154,62 +139,6 @@ def test_row01_kill_at_every_syscall_of_a_merge_of_packs(tmp_path):
     killed_merge(merging(tmp_path), 1)
 
 
-def killed_restore(scene: Scene, step: int) -> None:
-    def trial(repo: Path, done) -> None:
-        if done.stdout:
-            assert tree_bytes(repo) == scene.target
-        after_kill(scene, repo)
-
-    sweep(scene, step, RESTORE, trial)
-
-
-def test_row02_kill_at_sampled_syscalls_of_restore(restoring):
-    killed_restore(restoring, 22)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-def test_row02_kill_at_every_syscall_of_restore(restoring):
-    killed_restore(restoring, 1)
-
-
-def half_way(scene: Scene) -> Scene:
-    """A restore that was killed among its files."""
-    points = calls(fresh(scene.repo), *RESTORE)
-    moves = [
-        p for p in points if p.call.startswith(("rename", "link")) and "-tmp-" in p.line
-    ]
-    repo = fresh(scene.repo)
-    assert inject(repo, moves[len(moves) // 2], KILL, *RESTORE).returncode == KILLED
-    assert interrupted(repo)
-    assert tree_bytes(repo) not in (scene.before, scene.target)
-    return scene._replace(repo=repo)
-
-
-def killed_ending(scene: Scene, how: str, step: int) -> None:
-    middle = half_way(scene)
-    wanted = scene.target if how == "--continue" else scene.before
-
-    def trial(repo: Path, done) -> None:
-        if not interrupted(repo):
-            assert tree_bytes(repo) == wanted
-        after_kill(middle, repo)
-
-    sweep(middle, step, ("restore", how), trial)
-
-
-@pytest.mark.parametrize("how", ["--continue", "--abort"])
-def test_row03_kill_at_sampled_syscalls_of_ending(restoring, how):
-    killed_ending(restoring, how, 15)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("how", ["--continue", "--abort"])
-def test_row03_kill_at_every_syscall_of_ending(restoring, how):
-    killed_ending(restoring, how, 1)
-
-
 def test_row12_lock_of_a_killed_gitcp_is_recovered(saving):
     points = calls(fresh(saving.repo), "save")
     # The rename of the lock is the commit point; killed on entry, the lock stands.
@@ -295,3 +224,34 @@ def test_row13_half_a_pack_is_removed(saving):
         ["git", "count-objects", "-v"], cwd=saving.repo, capture_output=True, check=True
     )
     assert b"garbage: 0" in done.stdout
+
+
+def test_an_interrupt_of_gc_puts_the_pack_back_that_was_leaving(saving, monkeypatch):
+    from gitcp.git import reclaim
+
+    def interrupt(directory, name):
+        raise KeyboardInterrupt
+
+    saved(saving.repo)
+    monkeypatch.setattr(reclaim, "discard", interrupt)
+    assert invoke(saving.repo, "gc").returncode == INTERRUPTED
+    nothing_left(saving.repo)
+    monkeypatch.undo()
+    check(saving.repo, saving.user, saving.acked)
+
+
+def test_an_interrupt_right_after_a_pack_is_kept_leaves_no_keep(saving, monkeypatch):
+    from gitcp import durable
+
+    original = durable.link
+
+    def interrupt(source, target):
+        original(source, target)
+        if target.suffix == ".keep":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(durable, "link", interrupt)
+    assert invoke(saving.repo, "save").returncode == INTERRUPTED
+    monkeypatch.undo()
+    nothing_left(saving.repo)
+    check(saving.repo, saving.user, saving.acked)

@@ -59,14 +59,15 @@ class Cut(NamedTuple):
     after: int
 
 
-def start(repo: Path, saves: int, mode: str) -> subprocess.Popen[str]:
+def start(repo: Path, saves: int, mode: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-c", _SAVER, str(saves), mode],
+        # `communicate` would not see what a buffer has read beyond a line.
+        bufsize=0,
         cwd=repo,
         env=gitcp_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
     )
 
 
@@ -86,9 +87,9 @@ def acknowledged(disk: Disk, repos: list[Path], cut: Cut, mode: str) -> list[lis
     for process in running:
         out, err = process.communicate(timeout=120)
         # Each access is an error now; a saver may have been done before.
-        assert process.returncode == 0 or "rror" in err, err
-        found.append(out.split())
-    found[0] = "".join(lines).split() + found[0]
+        assert process.returncode == 0 or b"rror" in err, err
+        found.append(out.decode().split())
+    found[0] = b"".join(lines).decode().split() + found[0]
     return found
 
 

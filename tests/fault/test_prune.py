@@ -1,8 +1,7 @@
-"""Pruning and collecting, killed at any moment or beside writers: old or new, all there."""
+"""Pruning and collecting beside writers: nothing acknowledged is lost."""
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import threading
@@ -11,25 +10,15 @@ from pathlib import Path
 import pytest
 
 from tests.fault.harness import (
-    Point,
-    calls,
-    every,
-    fresh,
     fsck,
-    in_parallel,
-    inject,
     make_scene,
-    needs_strace,
     nothing_left,
-    tip,
-    users_state,
 )
 from tests.support.gitrepo import (
     git,
     git_line,
     gitcp_environment,
     run_gitcp,
-    write_files,
 )
 
 MAIN, TRY = "refs/gitcp/s/main/main", "refs/gitcp/s/main/try"
@@ -39,26 +28,6 @@ def run(repo: Path, *args: str) -> bytes:
     done = run_gitcp(repo, *args)
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def scene(path: Path, *, pruned: bool = False) -> Path:
-    """Two branches that share history, eight checkpoints each."""
-    import gitcp
-
-    repo = make_scene(path)
-    session = gitcp.open(repo).session("main")
-    for number in range(1, 13):
-        write_files(repo, {"edit.txt": b"%d\n" % number * 999})
-        made = session.save(append=[{"n": number}])
-        if number == 4:
-            session.fork(made, "try")
-    branch = gitcp.open(repo).session("main", "try")
-    for number in range(101, 107):
-        write_files(repo, {"edit.txt": b"%d\n" % number * 999})
-        branch.save(append=[{"n": number}])
-    if pruned:
-        run(repo, "prune", "--keep-last", "2", "-y")
-    return repo
 
 
 def held(repo: Path, ref: str) -> dict[str, tuple[str, str]]:
@@ -73,104 +42,6 @@ def held(repo: Path, ref: str) -> dict[str, tuple[str, str]]:
     )
     rows = (line.split() for line in out.splitlines())
     return {row[0]: (row[1], row[2]) for row in rows}
-
-
-PRUNE = ("prune", "--keep-last", "2", "-y")
-
-
-def killed(repo: Path, step: int, args: tuple[str, ...], trial) -> None:
-    points = every(calls(fresh(repo), *args), step)
-    count = []
-
-    def one(point: Point) -> None:
-        copy = fresh(repo)
-        done = inject(copy, point, "signal=KILL", *args)
-        assert done.returncode in {0, -9}, done.stderr
-        count.append(done.returncode == -9)
-        trial(copy, done)
-        shutil.rmtree(copy)
-
-    in_parallel(one, points)
-    assert sum(count) >= 0.9 * len(points) > 3
-
-
-def killed_prune(tmp_path: Path, step: int) -> None:
-    repo = scene(tmp_path / "scene")
-    user = users_state(repo)
-    old = {ref: held(repo, ref) for ref in (MAIN, TRY)}
-    through = fresh(repo)
-    run(through, *PRUNE)
-    new = {ref: held(through, ref) for ref in (MAIN, TRY)}
-    assert len(new[MAIN]) == 3 < len(old[MAIN])
-    assert set(new[MAIN].items()) < set(old[MAIN].items())
-    commits = {ref: tip(through, ref) for ref in (MAIN, TRY)}
-
-    def trial(copy: Path, done) -> None:
-        fsck(copy)
-        # Whatever comes next finds both branches old, or both new.
-        (copy / "edit.txt").write_text("next")
-        run(copy, "save", "-s", "aside")
-        now = {ref: held(copy, ref) for ref in (MAIN, TRY)}
-        assert now in (old, new)
-        if done.stdout:
-            assert now == new
-        nothing_left(copy)
-        assert users_state(copy) == user
-        run(copy, *PRUNE, "-s", "main")
-        assert {ref: tip(copy, ref) for ref in (MAIN, TRY)} == commits
-        run(copy, "gc")
-        run(copy, "verify")
-        fsck(copy)
-        nothing_left(copy)
-
-    killed(repo, step, PRUNE, trial)
-
-
-@needs_strace
-def test_killed_at_sampled_syscalls_of_a_prune(tmp_path):
-    killed_prune(tmp_path, 13)
-
-
-@needs_strace
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_killed_at_every_syscall_of_a_prune(tmp_path):
-    killed_prune(tmp_path, 1)
-
-
-def killed_gc(tmp_path: Path, step: int) -> None:
-    repo = scene(tmp_path / "scene", pruned=True)
-    user = users_state(repo)
-    now = {ref: held(repo, ref) for ref in (MAIN, TRY)}
-
-    def trial(copy: Path, done) -> None:
-        del done
-        fsck(copy)
-        run(copy, "verify")
-        run(copy, "save", "--allow-empty", "-s", "aside")
-        nothing_left(copy)
-        assert {ref: held(copy, ref) for ref in (MAIN, TRY)} == now
-        assert users_state(copy) == user
-        run(copy, "gc")
-        run(copy, "verify")
-        fsck(copy)
-        nothing_left(copy)
-        packs = (copy / ".git/objects/pack").glob("*.pack")
-        assert len(list(packs)) == 1
-
-    killed(repo, step, ("gc",), trial)
-
-
-@needs_strace
-def test_killed_at_sampled_syscalls_of_a_gc(tmp_path):
-    killed_gc(tmp_path, 19)
-
-
-@needs_strace
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_killed_at_every_syscall_of_a_gc(tmp_path):
-    killed_gc(tmp_path, 1)
 
 
 _SAVER = """

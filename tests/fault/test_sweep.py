@@ -1,0 +1,69 @@
+"""Killed, interrupted or out of room at any moment: the old state, or the new one.
+
+Or a restore is open, and both ways out of it lead to an exact state. Each part of the
+whole sweep runs alone (docs/contributing.md):
+
+    pytest -m slow tests/fault/test_sweep.py -k kill-restore
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+
+import pytest
+
+from tests.fault import verbs
+from tests.fault.harness import needs_strace
+from tests.fault.sweep import FAULTS, Judge, Outcome, in_processes
+
+pytestmark = needs_strace
+
+SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 32))
+SAMPLES = 4
+WORKERS = 2
+
+
+@pytest.mark.parametrize("name", verbs.VERBS)
+def test_a_fault_at_sampled_calls_leaves_the_old_state_or_the_new(tmp_path, name):
+    print(f"SEED={SEED}")
+    chance = random.Random(f"{SEED} {name}")
+    verb = verbs.VERBS[name]
+    judge = Judge(verbs.make(tmp_path / "scene", verb), verb)
+    hits = [(p, f) for p in judge.points for f in FAULTS.values() if f.hits(p)]
+    for point, fault in chance.sample(hits, SAMPLES):
+        try:
+            judge.trial(point, fault)
+        except AssertionError as exc:
+            exc.add_note(f"{fault.name} at {point}, SEED={SEED}")
+            raise
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", verbs.VERBS)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_at_every_call_leaves_the_old_state_or_the_new(tmp_path, name, fault):
+    verb = verbs.VERBS[name]
+
+    def share(number: int) -> list[Outcome]:
+        top = tmp_path / str(number)
+        top.mkdir()
+        judge = Judge(verbs.make(top / "scene", verb), verb)
+        hits = [point for point in judge.points if FAULTS[fault].hits(point)]
+        outcomes = []
+        for point in hits[number::WORKERS]:
+            try:
+                outcomes.append(judge.trial(point, FAULTS[fault]))
+            except BaseException as exc:
+                exc.add_note(f"at {point}")
+                raise
+        return outcomes
+
+    outcomes = in_processes(share, WORKERS)
+    states = Counter(outcome.state for outcome in outcomes)
+    # Nearly every run meets its fault; some calls are not made in each run.
+    met = sum(outcome.status != 0 for outcome in outcomes)
+    print(f"{len(outcomes)} runs, {met} of them met their fault: {dict(states)}")
+    assert met >= 0.8 * len(outcomes) > 10

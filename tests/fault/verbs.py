@@ -1,0 +1,141 @@
+"""The commands that change a repository or a work tree, each with a scene to do it in."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from tests.fault.harness import make_scene, rework
+from tests.fault.sweep import FAULTS, Verb, copy, inject, is_open, must, points
+from tests.support.gitrepo import git, write_files
+
+SECRET = b"k3J9dLq0" + b"Xz7Yv3Wn5Bt1"
+RESTORE = ("restore", "1", "--yes")
+
+
+def _history(base: Path) -> None:
+    """About forty files, saved twice, nearly all of them changed between."""
+    repo = make_scene(base / "repo")
+    (base / "home").mkdir()
+    write_files(
+        repo,
+        {f"some/{n % 4}/file{n}.txt": b"one %d\n" % n * 50 for n in range(30)},
+    )
+    must(base, "save", "-m", "first")
+    rework(repo)
+    write_files(
+        repo,
+        {f"some/{n % 5}/file{n}.txt": b"two %d\n" % n * 60 for n in range(5, 35)},
+    )
+    must(base, "save", "-m", "second")
+
+
+def _unsaved(base: Path) -> None:
+    write_files(
+        base / "repo", {"unsaved.txt": b"unsaved\n", "keep.txt": b"unsaved too\n"}
+    )
+
+
+def _save(base: Path) -> None:
+    must(base, "decide", "this waits for the next save")
+    _unsaved(base)
+
+
+def _undo(base: Path) -> None:
+    must(base, *RESTORE)
+    _unsaved(base)
+
+
+def _half_way(base: Path) -> None:
+    """Leaves a restore that was killed among its files."""
+    _unsaved(base)
+    before = copy(base, base.with_name("before"))
+    through = points(base, RESTORE)
+    copy(before, base)
+    shutil.rmtree(before)
+    moves = [
+        point
+        for point in through
+        if point.call.startswith(("rename", "link", "unlink"))
+        and "/repo/.git/" not in point.line
+    ]
+    inject(base, moves[len(moves) // 2], FAULTS["kill"], RESTORE)
+    assert is_open(base)
+
+
+def _forked(base: Path) -> None:
+    must(base, "fork", "--no-switch", "1", "try")
+    for number in range(4):
+        write_files(base / "repo", {"edit.txt": b"%d\n" % number * 99})
+        must(base, "save", "-m", f"edit {number}")
+    must(base, "save", "-s", "main/try", "-m", "on the fork")
+
+
+def _pruned(base: Path) -> None:
+    _forked(base)
+    must(base, *PRUNE)
+
+
+def _secret(base: Path) -> None:
+    write_files(base / "repo", {"conf.ini": b"token=" + SECRET + b"\n"})
+    _forked(base)
+    (base / "repo" / "conf.ini").unlink()
+
+
+def _no_secret(base: Path) -> None:
+    found = git(
+        base / "repo", "cat-file", "--batch-all-objects", "--batch", "--unordered"
+    )
+    assert SECRET not in found
+
+
+def _one_pack(base: Path) -> None:
+    assert len(list((base / "repo/.git/objects/pack").glob("*.pack"))) == 1
+
+
+INSTALL = ("install", "git-hooks", "claude-code", "codex", "skill")
+
+
+def _settings(base: Path) -> None:
+    write_files(
+        base / "home",
+        {
+            ".claude/settings.json": b'{\n  "model": "opus", "hooks": {}\n}\n',
+            ".codex/config.toml": b"# mine\nmodel = 'x'\n",
+        },
+    )
+
+
+def _installed(base: Path) -> None:
+    _settings(base)
+    must(base, *INSTALL)
+
+
+PRUNE = ("prune", "--keep-last", "2", "-y")
+ONCE_MORE = frozenset({0})
+# 13: there is nothing more to purge.
+NOTHING_MORE = frozenset({0, 13})
+
+VERBS = {
+    "save": Verb(("save", "-m", "under test"), _save),
+    "restore": Verb(RESTORE, _unsaved),
+    "undo": Verb(("undo", "--yes"), _undo),
+    "fork": Verb(("fork", "--yes", "1", "other"), _unsaved),
+    "continue": Verb(("restore", "--continue"), _half_way),
+    "abort": Verb(("restore", "--abort"), _half_way),
+    "prune": Verb(PRUNE, _forked, ONCE_MORE),
+    "gc": Verb(("gc",), _pruned, ONCE_MORE, _one_pack),
+    "purge": Verb(("purge", "conf.ini", "-y"), _secret, NOTHING_MORE, _no_secret),
+    "install": Verb(INSTALL, _settings, ONCE_MORE, hooks=True),
+    "uninstall": Verb(
+        ("un" + INSTALL[0], *INSTALL[1:]), _installed, ONCE_MORE, hooks=True
+    ),
+}
+
+
+def make(base: Path, verb: Verb) -> Path:
+    """Makes the scene of a verb."""
+    base.mkdir()
+    _history(base)
+    verb.prepare(base)
+    return base
