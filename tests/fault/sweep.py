@@ -50,7 +50,7 @@ CHANGING = (
 # Those of them that a full disk may refuse.
 GROWING = frozenset(CHANGING) - {"unlink", "unlinkat", "rmdir", "chmod", "fchmod"}
 
-_TEMPORARY = re.compile(rb"\.gitcp-\d+$|\.\d+\.tmp$")
+_TEMPORARY = re.compile(rb"\.gitcp-\d+$|\.\d+\.tmp$|/gitcp/installed/")
 # How many directories an installed file was given.
 _DIRECTORIES = re.compile(rb"(gitcp install skill: [0-9a-f]+) \d+")
 
@@ -195,7 +195,7 @@ def settings(base: Path) -> dict[bytes, Node]:
     """The files that an installation changes.
 
     Directories that a killed one has made stay, empty; and so do its temporary files,
-    which nothing reads.
+    which nothing reads, and the record of settings that a killed uninstall put back.
     """
     found = tree_bytes(base / "home")
     hooks = tree_bytes(base / "repo" / ".git" / "hooks")
