@@ -74,6 +74,7 @@ class Scan:
             else:
                 self._tracked.learn(whole=False)
             state.rules = rules
+            state.limit = self._rules.limit
             self._tracked.learn_hidden(everything=whole or closed(state) != shut)
             self._apply_settings()
             self._tracked.drop_what_is_closed()
@@ -217,10 +218,12 @@ class Scan:
         forced = {path for path in state.forced if self._place.is_there(path)}
         present = listed | forced
         self._found.wanted = present | state.sparse.keys() | state.nested.keys()
+        # What was small enough under the limit of then may be too large by now.
+        again = not state.limit or self._rules.limit < state.limit
         self._found.look = {
             path
             for path in present
-            if path in changed or not is_leaf(self._previous(path))
+            if again or path in changed or not is_leaf(self._previous(path))
         }
 
 

@@ -23,7 +23,8 @@ Remembered = tuple[bytes, Stat]
 class ScanState(msgspec.Struct):
     """Derived data. `tree` equals the index with `overlay` laid over it.
 
-    `root` is the raw root tree, which no commit holds;
+    `limit` is the size in bytes that files were captured up to (0 where an older gitcp
+    did not note it); `root` is the raw root tree, which no commit holds;
     `dirs` maps each directory that is walked to the stat it had when it was listed and
     the number of its children that are not ignored;
     `overlay` has the paths captured since the index was written; `nested` the
@@ -38,6 +39,7 @@ class ScanState(msgspec.Struct):
 
     version: int = _VERSION
     rules: bytes = b""
+    limit: int = 0
     index: bytes = b""
     tree: bytes | None = None
     root: bytes = b""

@@ -24,6 +24,7 @@ from gitcp.worktree.scan import Rules
 from tests.conftest import GitRunner
 from tests.support.gitrepo import commit_all, git_line, make_repo, write_files
 from tests.support.gitrepo import git as run_git
+from tests.support.inprocess import ok
 from tests.support.snapshots import (
     capture,
     captured,
@@ -854,3 +855,17 @@ def test_learning_never_shows(repo: Path, seed: int, sealed: Path, monkeypatch):
             check(repo, rules)
         except AssertionError as exc:
             raise AssertionError(f"step {number}, {done[-8:]}: {exc}") from exc
+
+
+def test_a_smaller_limit_counts_for_what_was_captured_before(repo):
+    write_files(repo, {"large": b"x" * 9_000})
+    assert "large" in names_held(repo)
+    ok(repo, "config", "maxFileSize", "5000")
+    assert "large" not in names_held(repo)
+    ok(repo, "config", "maxFileSize", "10k")
+    assert "large" in names_held(repo)
+
+
+def names_held(repo):
+    ok(repo, "save")
+    return [one["path"] for one in ok(repo, "files", "last")["files"]]

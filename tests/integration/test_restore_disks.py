@@ -1,0 +1,31 @@
+"""Restoring on disks that take two spellings of a name for one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tests.support.gitrepo import make_repo
+from tests.support.inprocess import ok
+from tests.support.odddisk import needs_fuse, odd_disk
+from tests.support.snapshots import on_disk
+
+pytestmark = needs_fuse
+
+
+def test_a_name_that_changed_its_case_goes_back_and_forth(tmp_path: Path):
+    with odd_disk(tmp_path / "disk", fold=True) as disk:
+        repo = make_repo(disk / "repo", {"a": b"1", "d/x": b"x", "d/e/y": b"y"})
+        ok(repo, "save")
+        before = on_disk(repo)
+        os.rename(repo / "a", repo / "A")
+        os.rename(repo / "d", repo / "D")
+        os.rename(repo / "D/e", repo / "D/E")
+        (repo / "A").write_bytes(b"edited")
+        ok(repo, "save")
+        renamed = on_disk(repo)
+        ok(repo, "restore", "1", "--yes")
+        assert on_disk(repo) == before
+        ok(repo, "undo", "--yes")
+        assert on_disk(repo) == renamed
+        assert ok(repo, "verify")["ok"]
