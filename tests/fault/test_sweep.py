@@ -20,7 +20,8 @@ from tests.fault.sweep import FAULTS, Judge, Outcome, in_processes
 
 pytestmark = needs_strace
 
-SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 32))
+# CI takes the same sample each time; other seeds are for the slow runs.
+SEED = int(os.environ.get("SEED") or 1)
 SAMPLES = 4
 WORKERS = 2
 

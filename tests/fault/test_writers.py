@@ -26,7 +26,8 @@ from tests.support.gitrepo import git, git_line, make_repo
 from tests.support.inprocess import invoke, ok
 
 EDITS = int(os.environ.get("EDITS", "20000"))
-SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 16))
+# CI takes the same sample each time; other seeds are for the slow runs.
+SEED = int(os.environ.get("SEED") or 1)
 WAYS = ("append", "slots", "whole", "saved", "table")
 PARTLY = 3
 # What no checkpoint holds is in the way: nothing was changed.
