@@ -151,7 +151,8 @@ def test_row17_two_terminals_in_two_worktrees_of_one_session(repo):
     assert len(told) == 80
     a_chain_of(repo, told)
     for commit in told[::20]:
-        by = git_line(repo, "log", "-1", "--format=%s", commit)
+        page = git_line(repo, "cat-file", "blob", f"{commit}:.gitcp/summary.md")
+        by = page.splitlines()[2]
         files = git_line(repo, "ls-tree", "--name-only", commit).split()
         assert f"by-{by}" in files
         assert f"by-{1 - int(by)}" not in files

@@ -11,7 +11,7 @@ from gitcp.errors import UsageError
 @click.argument("remote", metavar="[REMOTE]", required=False)
 @click.option("--remove", is_flag=True, help="Trust it no more")
 def trust_command(out: Output, remote: str | None, remove: bool) -> None:
-    """Trust a remote once: what is pulled from it needs no --trust.
+    """Trust what is pulled from a remote, once for all.
 
     Without REMOTE it lists the addresses that you trust. Trust is kept in your own git
     configuration (gitcp.trust), by address, and holds in all your repositories. It means
