@@ -315,7 +315,7 @@ def test_row54_a_killed_restore_goes_on_without_them(bob, brought):
     plan = plan_restore(workspace, select(workspace, "s:last"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            ops, "_finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+            ops, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
         )
         with pytest.raises(KeyboardInterrupt):
             ops.restore(workspace, plan)

@@ -224,14 +224,20 @@ def test_row53_row49_a_ledger_that_is_not_sound_stays_out(ann, bob):
         name: bytes.fromhex(oid.decode().strip())
         for name, oid in (("file", tree), ("link", link))
     }
-    back = Record(0, "t", records.BACK, "main", of="main", upto=n + 5)
-    other = Record(0, "t", records.BACK, "main", of="main", upto=1, ledger="ab" * 20)
-    deep = b'{"n":%d,"at":"","kind":"result","branch":"main","id":"x","value":%b}' % (
-        n + 1,
-        b"[" * 99_999 + b"]" * 99_999,
+    back = Record(0, AT, records.BACK, "main", of="main", upto=n + 5)
+    other = Record(0, AT, records.BACK, "main", of="main", upto=1, ledger="ab" * 20)
+    deep = (
+        b'{"n":%d,"at":"2026-11-21T12:00:00Z","kind":"result","branch":"main","id":"x","value":%b}'
+        % (
+            n + 1,
+            b"[" * 99_999 + b"]" * 99_999,
+        )
     )
-    long = b'{"n":%d,"at":"","kind":"intent","branch":"\\ud800","id":"x"}' % (n + 1)
-    line = records.encode_record(Record(n + 1, "", records.KEPT, "main", id="0" * 12))
+    long = (
+        b'{"n":%d,"at":"2026-11-21T12:00:00Z","kind":"intent","branch":"\\ud800","id":"x"}'
+        % (n + 1)
+    )
+    line = records.encode_record(Record(n + 1, AT, records.KEPT, "main", id="0" * 12))
 
     def with_line(new: bytes) -> str:
         made = records.encode_ledger_commit(
@@ -244,8 +250,8 @@ def test_row53_row49_a_ledger_that_is_not_sound_stays_out(ann, bob):
 
     known = str(ok(ann, "steps")["steps"][0]["id"])
     nobody = "f" * 12
-    named = Record(0, "t", records.INTENT, "x" * 2000, id="1" * 12)
-    alone = Record(0, "t", records.JOINED, "")
+    named = Record(0, AT, records.INTENT, "x" * 2000, id="1" * 12)
+    alone = Record(0, AT, records.JOINED, "")
     cases = {
         "a gap": after(intent(), first=n + 2),
         "a number twice": after(intent(), first=n),
@@ -322,6 +328,7 @@ def test_row53_what_a_remote_leaves_out_is_done_here_all_the_same(ann, hub, bob,
 
 # --- row 50 -----------------------------------------------------------------------------
 
+AT = "2026-11-21T12:00:00Z"
 EVIL = "\x1b]52;c;Y2FuYXJ5\x07\x1b[2J\rback\x9b31m\x7f\u202etxt\u200b"
 
 
