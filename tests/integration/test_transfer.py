@@ -58,7 +58,9 @@ def test_a_session_comes_back_in_another_repository(repo, file, other):
         ("main", "created"),
         ("other", "created"),
     ]
-    assert run_gitcp(other, "restore", "main/main:2", "--yes").returncode == 0
+    assert (
+        run_gitcp(other, "restore", "main/main:2", "--yes", "--trust").returncode == 0
+    )
     assert tree_bytes(other) == tree_bytes(repo)
     assert run_gitcp(other, "verify").returncode == 0
     git(other, "gc", "-q", "--prune=now")
@@ -87,7 +89,9 @@ def test_what_grew_there_only_is_fast_forwarded(repo, file, other):
 
 def test_what_grew_on_both_sides_becomes_a_fork_once(repo, file, other):
     take(other, file)
-    assert run_gitcp(other, "restore", "main/main:2", "--yes").returncode == 0
+    assert (
+        run_gitcp(other, "restore", "main/main:2", "--yes", "--trust").returncode == 0
+    )
     write_files(repo, {"three": b"3"})
     save(repo)
     newer = file.with_name("newer.bundle")
