@@ -419,8 +419,10 @@ def test_a_client_never_notices_that_gitcp_cannot(project, tmp_path, how):
             stub.write_text("#!/nowhere/python\n")
             stub.chmod(0o755)
         elif how == "talking":
+            # Its stdout is the hook's answer to the client, since it may have to say
+            # that a restore is open; stderr and the exit status are not.
             stub.write_text(
-                '#!/bin/sh\necho \'{"decision": "block", "continue": false}\'\n'
+                '#!/bin/sh\necho \'{"decision": "block", "continue": false}\' >&2\n'
                 "echo no >&2\nexit 2\n"
             )
             stub.chmod(0o755)
