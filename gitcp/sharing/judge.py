@@ -31,7 +31,10 @@ _CODE = re.compile(
 )
 _VERSION = re.compile(rb"[\^~=v<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.]+)?")
 _NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECASE)
-_WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
+# The name of a version of something may end in its date.
+_WORDS = re.compile(
+    rb"[a-z]+(?:[_.:/-][a-z]+)*(?:\d{0,3}|-20\d\d-\d\d-\d\d)", re.IGNORECASE
+)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
 _CLASSES = bytes(
     97
