@@ -31,10 +31,9 @@ _CODE = re.compile(
 )
 _VERSION = re.compile(rb"[\^~=v<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.]+)?")
 _NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECASE)
-# The name of a version of something may end in its date.
-_WORDS = re.compile(
-    rb"[a-z]+(?:[_.:/-][a-z]+)*(?:\d{0,3}|-20\d\d-\d\d-\d\d)", re.IGNORECASE
-)
+_WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
+# The name of a version of something, as in a list of features.
+_DATED = re.compile(rb"[a-z]+(?:[_-][a-z]+)*-20\d\d-\d\d-\d\d", re.IGNORECASE)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
 _CLASSES = bytes(
     97
@@ -127,6 +126,8 @@ def chance(value: bytes) -> bool:
 
 def plausible(value: bytes) -> bool:
     """Whether a value can be a secret at all; most words of a text cannot."""
+    if _DATED.fullmatch(value):
+        return False
     return len(value) >= _SHORT and (not value.isalpha() or len(value) >= _PLAIN_WORD)
 
 
