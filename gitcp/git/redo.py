@@ -71,14 +71,18 @@ class RedoLog:
     """
 
     def __init__(self, repository: Repository, name: str) -> None:
+        self._fd = -1
         self.path = directory(repository) / f"{name}{SUFFIX}"
         self._repository = repository
-        self._fd = -1
         self._owner = 0
         self.generation = 0
         # Up to where this process knows the file to be whole.
         self.known = 0
         self._synced = 0
+
+    def __del__(self) -> None:
+        # A program that opens its store again and again would run out of descriptors.
+        self.close()
 
     @contextmanager
     def locked(self, *, timeout: float) -> Iterator[None]:

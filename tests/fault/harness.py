@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -331,6 +332,8 @@ def unmount(where: Path, *, patience: float = 60) -> None:
     """
     deadline = time.monotonic() + patience
     while True:
+        # Cycles keep the files of a store open that no test uses any more.
+        gc.collect()
         done = subprocess.run(
             ["umount", where], capture_output=True, check=False, text=True
         )

@@ -82,7 +82,8 @@ FAULTS = {
     for fault in (
         _signal("KILL"),
         _signal("INT", INTERRUPTED),
-        _signal("TERM", 143),
+        # A restore ends on it as on Ctrl-C, so that it says how to go on.
+        _signal("TERM", INTERRUPTED, 143),
         _signal("HUP", 129),
         Fault("full", "error=ENOSPC", _REFUSED),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import gitcp
 from tests.support.gitrepo import gitcp_environment
 
 GROUP = 42420
@@ -84,7 +86,10 @@ _found: list[str] = []
 
 
 def _interpreter() -> str:
-    """A Python that any user may start: root's own often lies in a closed home."""
+    """A Python that any user may start: root's own often lies in a closed home.
+
+    Skips where there is none, or where the package lies in a closed directory.
+    """
     if not _found:
         for python in _PYTHONS:
             try:
@@ -105,4 +110,12 @@ def _interpreter() -> str:
                 break
         else:
             pytest.skip("there is no Python here that another user may start")
+        if not _open_to_all(Path(gitcp.__file__)):
+            pytest.skip("another user cannot read the package where it is installed")
     return _found[0]
+
+
+def _open_to_all(path: Path) -> bool:
+    return bool(path.stat().st_mode & stat.S_IROTH) and all(
+        above.stat().st_mode & stat.S_IXOTH for above in path.resolve().parents
+    )

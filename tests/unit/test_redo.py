@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -157,6 +158,16 @@ def test_only_gitcps_own_refs_are_moved_and_to_whole_ids(repo, ref, new):
     assert not log.exists()
     # Nothing is in the way of the next command.
     assert gitcp.open(repo).session("main").save(note="one").seq == 1
+
+
+def test_a_log_that_nothing_uses_any_more_is_not_held_open(repository):
+    log = RedoLog(repository, "f.a")
+    with log.locked(timeout=1):
+        number = log._fd
+    assert os.fstat(number)
+    del log
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)
 
 
 def test_what_is_before_the_damage_is_saved_and_the_log_is_kept(repo):
