@@ -25,6 +25,7 @@ from gitcp.errors import BusyError, GitFailedError
 from gitcp.format.commit import WHO
 from gitcp.git import grace
 from gitcp.git.consolidate import discard, standing
+from gitcp.git.objects import COMMIT
 from gitcp.git.readers import Readers
 from gitcp.git.registry import KEPT, PACKS, Registry
 from gitcp.git.repository import Repository
@@ -234,12 +235,13 @@ class _Reach:
         loose = _loose(self._repository)
         if loose:
             # Nothing says that what lies about is complete.
-            self._add(self._walk(_INCOMPLETE, loose))
+            self._add(self._walk_what_is_there(loose))
 
     def only_from(self, commits: Iterable[str]) -> set[bytes]:
         """Returns the objects that some commits reach and nothing else does."""
         given = list(commits)
-        lines = self._walk(_INCOMPLETE, given) if given else ()
+        # A purge that was killed has removed some of it.
+        lines = self._walk_what_is_there(given) if given else ()
         return {_oid(line) for line in lines} & self._mine - self.keep
 
     def own_commits(self) -> set[bytes]:
@@ -273,6 +275,31 @@ class _Reach:
             if oid in self._mine and oid not in self.keep:
                 self.keep.add(oid)
                 self.lines.append(line)
+
+    def _walk_what_is_there(self, given: list[str]) -> list[bytes]:
+        try:
+            return self._walk(_INCOMPLETE, given)
+        except GitFailedError:
+            # Older gits end at a commit whose parent is missing.
+            there = self._ancestors(given)
+            return self._walk([*_INCOMPLETE, "--no-walk=unsorted"], there)
+
+    def _ancestors(self, given: list[str]) -> list[str]:
+        """Returns those of some objects and their ancestors that are there."""
+        objects = self._repository.objects
+        left = [bytes.fromhex(oid) for oid in given]
+        seen = set(left)
+        found = []
+        while left:
+            oid = left.pop()
+            if not objects.exists(oid):
+                continue
+            found.append(oid.hex())
+            if objects.header(oid)[0] == COMMIT:
+                parents = set(objects.commit(oid).parents)
+                left += parents - seen
+                seen |= parents
+        return found
 
     def _walk(self, options: list[str], given: Iterable[str]) -> list[bytes]:
         listed = self._repository.plumbing(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.support.gitrepo import git, git_line, make_repo
 from tests.support.inprocess import invoke, ok
 
 BIG = random.Random(7).randbytes(5000)
+REF = "refs/gitcp/s/main/main"
 DAY = 24 * 60 * 60
 
 
@@ -40,7 +42,7 @@ def is_there(repo: Path, oid: str) -> bool:
 
 
 def blob(repo: Path) -> str:
-    return git_line(repo, "rev-parse", "refs/gitcp/s/main/main:big")
+    return git_line(repo, "rev-parse", f"{REF}:big")
 
 
 def age(repo: Path, days: int) -> None:
@@ -145,6 +147,19 @@ def test_a_purge_does_not_wait_and_names_who_may_have_a_copy(project):
     done = ok(project, "purge", "--yes", "big")
     assert not is_there(project, oid)
     assert any("clone that borrows" in line for line in done["left"])
+
+
+def test_a_loose_commit_whose_parent_is_missing_stops_no_gc(project):
+    """What it reaches, as far as it is there, stays; the rest goes."""
+    tree = git_line(project, "rev-parse", f"{REF}^{{tree}}")
+    found = git(project, "cat-file", "commit", "HEAD").replace(
+        b"\nauthor", b"\nparent " + b"1" * 40 + b"\nauthor", 1
+    )
+    text = re.sub(rb"^tree \w+", b"tree " + tree.encode(), found)
+    git(project, "hash-object", "-w", "-t", "commit", "--stdin", input=text)
+    git(project, "update-ref", "-d", REF)
+    ok(project, "gc", "--drop-lost", "--yes")
+    assert git(project, "ls-tree", "-r", tree)
 
 
 def test_a_purge_reaches_what_waits(project):
