@@ -265,3 +265,26 @@ def test_pull_and_show_list_what_stays_out_before_anybody_restores(ann, bob):
     assert branch["withheld"] == told
     # One's own has nothing to tell.
     assert ok(ann, "show", "s:1")["withheld"] == {"paths": [], "conversation": None}
+
+
+def test_import_lists_it_as_pull_does(ann, bob):
+    path = ann.parent / "theirs.jsonl"
+    said = b'{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user","content":"x"}}'
+    path.write_bytes(said + b"\n")
+    write_files(ann, {"Makefile": b"x", ".rc": b"x", "code": b"x"})
+    ok(ann, "save", "-s", "s", "--transcript", str(path))
+    bundle = ann.parent / "s.bundle"
+    ok(ann, "export", "s:last", "-o", str(bundle))
+    text = invoke(bob, "import", str(bundle)).stdout.decode()
+    assert "a restore leaves out 2 paths that differ from HEAD" in text
+    assert "Makefile (tools execute it by themselves)" in text
+    assert "its conversation (claude-code) goes to no client without --trust" in text
+    told = ok(bob, "show", "s:1")["withheld"]
+    assert {one["path"] for one in told["paths"]} == {"Makefile", ".rc"}
+    # What is here already was told when it came.
+    (again,) = ok(bob, "import", str(bundle))["branches"]
+    assert again["result"] == "up-to-date"
+    assert again["withheld"] == {"paths": [], "conversation": None}
+    git(bob, "update-ref", "-d", "refs/gitcp/s/s/main")
+    (branch,) = ok(bob, "import", str(bundle))["branches"]
+    assert branch["withheld"] == told

@@ -1,16 +1,20 @@
 """gitcp export and gitcp import."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
+from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
-from gitcp.cli.render import count, size
+from gitcp.cli.render import count, size, withheld_lines
 from gitcp.errors import PartialError
 from gitcp.ops.select import select
+from gitcp.ops.sharing.foretold import Foretold, of_tips
 from gitcp.ops.sharing.transfer import export, take_in
 from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.sharing.adopt import UP_TO_DATE, Adopted
 
 
 @command("export")
@@ -80,21 +84,13 @@ def import_command(out: Output, file: str) -> None:
         _import_directory(out, workspace, path)
         return
     adopted = take_in(workspace, path)
+    news = [one for one in adopted if one.branch and one.result != UP_TO_DATE]
+    told = of_tips(workspace, [one.commit for one in news if one.commit])
     if out.json:
         out.document(
             {
                 "schema": "gitcp.import/1",
-                "branches": [
-                    {
-                        "session": one.session,
-                        "branch": one.branch,
-                        "result": one.result,
-                        "as": one.name,
-                        "commit": one.commit,
-                    }
-                    for one in adopted
-                    if one.branch
-                ],
+                "branches": [_branch(one, told) for one in adopted if one.branch],
                 "ledgers": [
                     {"session": one.session, "result": one.result, "commit": one.commit}
                     for one in adopted
@@ -107,8 +103,21 @@ def import_command(out: Output, file: str) -> None:
         place = f"{one.session}/{one.name}" if one.branch else one.session
         what = "" if one.branch else " (steps)"
         out.print(f"  {one.result:<12} {out.style(safe(place), fg='cyan')}{what}")
+        for line in withheld_lines(told.get(one.commit or "", Foretold())):
+            out.print(f"{'':<12}   {line}")
         if one.result == "forked":
             out.note(f"  {one.branch} grew here and there: both are kept")
+
+
+def _branch(one: Adopted, told: dict[str, Foretold]) -> dict[str, Any]:
+    return {
+        "session": one.session,
+        "branch": one.branch,
+        "result": one.result,
+        "as": one.name,
+        "commit": one.commit,
+        "withheld": documents.withheld(told.get(one.commit or "")),
+    }
 
 
 def _import_directory(out: Output, workspace: Workspace, path: Path) -> None:
