@@ -249,7 +249,7 @@ def cases() -> Iterator[Case]:
         yield Case(
             f"record {path}",
             lambda m, n, raw, path=path: m.push(
-                n, Session(decisions=line(DECISION)), field=(path, raw)
+                n, Session(decisions=line(DECISION)), field=(path, raw), sample=RECORD
             ),
         )
     for kind, records in CLIENTS.items():

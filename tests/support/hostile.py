@@ -124,10 +124,14 @@ class Mallory:
         session: Session,
         *,
         field: tuple[tuple[Any, ...], bytes] | None = None,
+        sample: Mapping[str, Any] | None = None,
         meta: tuple[str, bytes] | None = None,
         trailer: tuple[str, bytes] | None = None,
     ) -> None:
-        """Puts a session there; one field of its record, meta or trailers is hostile."""
+        """Puts a session there; one field of its record, meta or trailers is hostile.
+
+        `sample` is a record to take from what a field lies in, where this one has none.
+        """
         logs: dict[str, bytes] = {}
         content = b"".join(one + b"\n" for one in session.records)
         totals = self._log(logs, "conversation", "main", session.kind, content, meta)
@@ -159,6 +163,9 @@ class Mallory:
         )
         manifest = json.dumps(said).encode()
         if field is not None:
+            top = field[0][0]
+            if sample is not None and not said.get(top):
+                said[top] = sample[top]
             manifest = replaced(said, *field)
         own = {"checkpoint.json": manifest, **session.own, **logs}
         whole = {f".gitcp/{path}": data for path, data in own.items()}
