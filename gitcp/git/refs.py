@@ -52,7 +52,7 @@ class Refs:
     ) -> None:
         self._git_dir = git_dir
         self._common = common_dir
-        self._access = access
+        self.access = access
         self.lock_timeout = 10.0
 
     def symbolic(self, name: str) -> str | None:
@@ -193,7 +193,7 @@ class Refs:
                 file.write(f"{new or _ZERO}\n".encode())
                 file.flush()
                 os.fsync(file.fileno())
-            self._access.adjust(staged)
+            self.access.adjust(staged)
             lock = self.lock(name, staged)
             try:
                 found = self.read(name)
@@ -238,7 +238,7 @@ class Refs:
         def take() -> bool | None:
             try:
                 # pack-refs removes directories that have become empty.
-                self._access.make_directories(path.parent)
+                self.access.make_directories(path.parent)
                 durable.link(staged, lock)
             except FileExistsError:
                 self._break_stale(lock, staged.parent.parent)

@@ -10,9 +10,11 @@ from gitcp.errors import (
     NotARepositoryError,
     UnsupportedRepositoryError,
 )
-from gitcp.git import access, area, process
+from gitcp.git import access, area, configuration, process
+from gitcp.git.configuration import NONE, Listed, Sources
 from gitcp.git.objects import Objects
 from gitcp.git.refs import Refs
+from gitcp.git.served import check_place, check_supported
 
 _OPERATIONS = (
     ("rebase-merge", "rebase"),
@@ -22,12 +24,8 @@ _OPERATIONS = (
     ("REVERT_HEAD", "revert"),
     ("BISECT_LOG", "bisect"),
 )
-_KNOWN_EXTENSIONS = frozenset(
-    {"noop", "objectformat", "preciousobjects", "relativeworktrees", "worktreeconfig"}
-)
 # The caller has named a git directory, and means it.
 _NAMED = ("-c", "safe.bareRepository=all")
-_Config = dict[str, list[str]]
 # What git is asked for of every repository, a line each.
 _FIELDS = 5
 
@@ -39,13 +37,18 @@ class Repository:
     the git executable.
     """
 
-    def __init__(self, *, git_dir: Path, common_dir: Path, config: _Config) -> None:
+    def __init__(
+        self, *, git_dir: Path, common_dir: Path, listed: Listed = NONE, since: int = 0
+    ) -> None:
         self.git_dir = git_dir
         self.common_dir = common_dir
-        self.config = config
+        self.config = listed.values
         self.top: Path | None = None
         self.access = access.parse(self.setting("core.sharedrepository"))
         self.refs = Refs(git_dir, common_dir, self.access)
+        self._listed = listed
+        self._since = since
+        self._sources: Sources | None = None
 
     @cached_property
     def objects(self) -> Objects:
@@ -127,6 +130,35 @@ class Repository:
         """Returns a boolean configuration variable; absent is false."""
         value = self.setting(name)
         return value is not None and value.lower() in {"", "true", "yes", "on", "1"}
+
+    def reread(self) -> None:
+        """Reads the configuration again if one of its files has changed since.
+
+        Raises:
+            GitFailedError: git cannot read it now; what was read before stays in force.
+            UnsupportedRepositoryError: gitcp does not serve the repository any more.
+        """
+        if self._sources is None:
+            self._sources = self._sources_of(self._listed, self._since)
+        if not self._sources.changed():
+            return
+        since = configuration.now()
+        listed = configuration.parse(self.git(*configuration.LIST))
+        check_supported(self.common_dir, listed.values, "sha1")
+        if listed.values != self.config:
+            self.config = listed.values
+            self.access = access.parse(self.setting("core.sharedrepository"))
+            self.refs.access = self.access
+        self._sources = self._sources_of(listed, since)
+
+    def _sources_of(self, listed: Listed, since: int) -> Sources:
+        return Sources(
+            listed,
+            base=self._place,
+            git_dir=self.git_dir,
+            common_dir=self.common_dir,
+            since=since,
+        )
 
     @property
     def _place(self) -> Path:
@@ -229,7 +261,8 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
         )
     # Both at once: each costs a process start and no more.
     named = () if worktree or not _is_git_dir(where) else _NAMED
-    config_process = process.start([*named, "config", "--list", "-z"], cwd=where)
+    since = configuration.now()
+    config_process = process.start([*named, *configuration.LIST], cwd=where)
     probe_process = process.start(
         [
             *named,
@@ -244,7 +277,7 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
         ],
         cwd=where,
     )
-    config = _parse_config(process.finish(config_process, accept=(0, 128)))
+    listed = configuration.parse(process.finish(config_process, accept=(0, 128)))
     out, err = probe_process.communicate()
     if probe_process.returncode:
         raise _refusal(where, err.decode("utf-8", "replace").strip())
@@ -259,11 +292,11 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
         )
     git_dir, common_dir, bare, inside, object_format = fields
     repository = Repository(
-        git_dir=Path(git_dir), common_dir=Path(common_dir), config=config
+        git_dir=Path(git_dir), common_dir=Path(common_dir), listed=listed, since=since
     )
     if not named:
         _refuse_implicit(where, repository.git_dir)
-    _check_supported(repository, object_format)
+    check_supported(repository.common_dir, listed.values, object_format)
     for top in {repository.store_dir, repository.worktree_dir}:
         area.check(top, repository.access)
     if not worktree:
@@ -279,7 +312,7 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
             hint="change to the project's own directory",
         )
     repository.top = Path(os.path.realpath(where / up))
-    _check_place(repository.top)
+    check_place(repository.top)
     return repository
 
 
@@ -325,16 +358,6 @@ def _implicit(where: Path) -> UnsupportedRepositoryError:
     )
 
 
-def _parse_config(raw: bytes) -> _Config:
-    config: _Config = {}
-    for item in raw.decode("utf-8", "surrogateescape").split("\0"):
-        name, newline, value = item.partition("\n")
-        if name:
-            # git lower-cases all but the middle part; no value means true.
-            config.setdefault(name.lower(), []).append(value if newline else "true")
-    return config
-
-
 def _refusal(where: Path, said: str) -> Exception:
     if "not a git repository" in said:
         return NotARepositoryError(
@@ -370,50 +393,3 @@ def _way_out(said: str) -> str:
     """Returns the command that git names, with the path as git wants to be told it."""
     named = [line.strip() for line in said.splitlines() if "safe.directory" in line]
     return named[-1] if named else "see safe.directory in `git help config`"
-
-
-def _check_supported(repository: Repository, object_format: str) -> None:
-    def refuse(what: str) -> None:
-        raise UnsupportedRepositoryError(
-            f"{repository.common_dir} is {what}, which gitcp does not support",
-            hint="gitcp needs a SHA-1 repository with its refs in files and all its"
-            " objects present",
-        )
-
-    if object_format != "sha1":
-        refuse(f"a {object_format} repository")
-    storage = repository.setting("extensions.refstorage")
-    if storage and storage != "files":
-        refuse(f"a repository with its refs in a {storage}")
-    for name, values in repository.config.items():
-        partial = name == "extensions.partialclone" or (
-            name.startswith("remote.")
-            and name.endswith((".promisor", ".partialclonefilter"))
-            and values[-1].lower() not in {"false", "no", "off", "0"}
-        )
-        if partial:
-            refuse("a partial clone")
-    for name in repository.config:
-        section, _, key = name.partition(".")
-        if (
-            section == "extensions"
-            and key not in _KNOWN_EXTENSIONS
-            and key not in {"refstorage", "partialclone"}
-        ):
-            refuse(f"a repository with the extension {key}")
-
-
-def _check_place(top: Path) -> None:
-    real = Path(os.path.realpath(top))
-    home = os.environ.get("HOME")
-    if real == Path("/"):
-        what = "is the root directory"
-    elif home and Path(os.path.realpath(home)).is_relative_to(real):
-        same = real == Path(os.path.realpath(home))
-        what = "is your home directory" if same else "contains your home directory"
-    else:
-        return
-    raise UnsupportedRepositoryError(
-        f"{top} {what}, and is not a project",
-        hint="run gitcp in the repository of a project",
-    )

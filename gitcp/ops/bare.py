@@ -47,7 +47,7 @@ def find(directory: str | os.PathLike[str], commit: str) -> Found | None:
     if place is None:
         return None
     top, git_dir = place
-    repository = Repository(git_dir=git_dir, common_dir=_common(git_dir), config={})
+    repository = Repository(git_dir=git_dir, common_dir=_common(git_dir))
     oid = bytes.fromhex(commit)
     try:
         raw = repository.objects.commit(oid)

@@ -2,12 +2,11 @@
 
 import difflib
 import os
-import re
 from typing import NamedTuple
 
 from gitcp.errors import GitFailedError, UsageError
 from gitcp.git.repository import Repository
-from gitcp.ops.settings import KNOWN, Settings
+from gitcp.ops.settings import KNOWN, VARIABLES, Settings
 
 _MANY = frozenset(
     {"include", "exclude", "triggers", "allowSecrets", "encryptTo", "identity"}
@@ -45,7 +44,7 @@ def known(key: str) -> str:
 def get(repository: Repository, name: str) -> Setting:
     """Returns a setting, by its name as `known` returns it."""
     default, meaning = KNOWN[name]
-    variable = _variable(name)
+    variable = VARIABLES[name]
     if variable in os.environ:
         said = os.environ[variable]
         values = said.split(os.pathsep) if name in _MANY else [said]
@@ -64,7 +63,7 @@ def put(repository: Repository, name: str, value: str, *, add: bool = False) -> 
         UsageError: the value makes no sense.
         GitFailedError: git refused.
     """
-    Settings.of(repository, {_variable(name): value})
+    Settings.of(repository, {VARIABLES[name]: value})
     if add and name not in _MANY:
         raise UsageError(f"{name} has one value", hint="leave --add away")
     how = ("--add",) if add else ("--replace-all",)
@@ -83,7 +82,3 @@ def unset(repository: Repository, name: str) -> None:
         raise UsageError(
             f"{name} is not set in this repository", hint="`gitcp config` lists what is"
         ) from exc
-
-
-def _variable(name: str) -> str:
-    return "GITCP_" + re.sub(r"([A-Z])", r"_\1", name).upper()

@@ -101,6 +101,7 @@ def plan_restore(
         NotFoundError: a path is in neither state.
         UsageError: files alone are wanted, and the target holds none.
     """
+    workspace.refresh()
     target = own(workspace, target)
     wanted = unseen_plan(
         target,

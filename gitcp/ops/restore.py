@@ -36,6 +36,7 @@ def restore(workspace: Workspace, wanted: Plan) -> Restored:
         RestoreInterruptedError: an earlier restore has to be ended first.
         BusyError: another save or restore is under way.
     """
+    workspace.refresh()
     with workspace.locked():
         journal.refuse_if_open(workspace.directory)
         # It was shown, and asked about, before anything was locked.

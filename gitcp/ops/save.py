@@ -59,6 +59,7 @@ def save(
         StorageError, GitFailedError: nothing was saved.
     """
     _check_texts(request)
+    workspace.refresh()
     with workspace.locked():
         journal.refuse_if_open(workspace.directory)
         with (

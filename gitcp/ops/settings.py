@@ -69,6 +69,11 @@ KNOWN = {
         "whether git's hooks name the checkpoint in a commit's message",
     ),
 }
+# name -> the variable of the environment that overrides it
+VARIABLES = {
+    name: "GITCP_" + re.sub(r"([A-Z])", r"_\1", name).upper() for name in KNOWN
+}
+_NAMES = tuple(VARIABLES.values())
 SECRETS = ("block", "warn", "off")
 FREQUENCIES = ("turn", "tool", "manual")
 _TRUE = frozenset({"true", "yes", "on", "1"})
@@ -120,7 +125,7 @@ class Settings(NamedTuple):
         environment = os.environ if environment is None else environment
 
         def many(name: str) -> list[str]:
-            variable = "GITCP_" + re.sub(r"([A-Z])", r"_\1", name).upper()
+            variable = VARIABLES[name]
             if variable in environment:
                 return environment[variable].split(os.pathsep)
             return repository.config.get(f"gitcp.{name.lower()}", [])
@@ -158,6 +163,37 @@ class Settings(NamedTuple):
             parse_flag(one("commitTrailer"), "gitcp.commitTrailer"),
             parse_count(one("maxCheckpoints"), "gitcp.maxCheckpoints"),
         )
+
+
+class Following:
+    """The settings of a repository that a program keeps open, as they are now."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._read: tuple[Mapping[str, list[str]], list[str | None], Settings] | None
+        self._read = None
+
+    def now(self) -> Settings:
+        """Returns the settings in force; takes in what was changed since the last call.
+
+        Waits for refs follow `lockTimeout`.
+
+        Raises:
+            UsageError: a value makes no sense.
+            GitFailedError: git cannot read its configuration.
+            UnsupportedRepositoryError: gitcp does not serve the repository any more.
+        """
+        repository = self._repository
+        repository.reread()
+        environ = os.environ
+        # Most are missing, and `get` raises and catches an error for each of those.
+        given = [environ[name] if name in environ else None for name in _NAMES]  # noqa: SIM401
+        read = self._read
+        if read is None or read[0] is not repository.config or read[1] != given:
+            settings = Settings.of(repository)
+            repository.refs.lock_timeout = settings.lock_timeout
+            read = self._read = repository.config, given, settings
+        return read[2]
 
 
 def parse_size(text: str, what: str) -> int:

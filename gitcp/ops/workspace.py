@@ -14,7 +14,7 @@ from gitcp.format.log import Decision, decode_decisions, encode_decision
 from gitcp.git import redo
 from gitcp.git.repository import Repository, discover
 from gitcp.names import check_text
-from gitcp.ops.settings import Settings
+from gitcp.ops.settings import Following, Settings
 from gitcp.store.draft import FilesState
 from gitcp.store.store import Store
 from gitcp.worktree import journal
@@ -37,11 +37,31 @@ class Workspace:
     """A project that checkpoints are made of, or a bare repository that holds some."""
 
     def __init__(
-        self, repository: Repository, settings: Settings, store: Store
+        self,
+        repository: Repository,
+        settings: Settings,
+        store: Store,
+        *,
+        following: Following | None = None,
     ) -> None:
         self.repository = repository
         self.settings = settings
         self.store = store
+        self._following = following
+
+    def refresh(self) -> None:
+        """Takes in settings that were changed since the last operation began.
+
+        Every operation that a program may run again and again begins with this. It does
+        nothing in a workspace that was opened for one command.
+
+        Raises:
+            UsageError: a value makes no sense.
+            GitFailedError: git cannot read its configuration.
+            UnsupportedRepositoryError: gitcp does not serve the repository any more.
+        """
+        if self._following is not None:
+            self.settings = self._following.now()
 
     @property
     def bare(self) -> bool:
@@ -218,12 +238,13 @@ def check_decisions(entries: Iterable[Decision]) -> None:
 
 
 def open_workspace(
-    directory: str | os.PathLike[str], *, bare: bool = False
+    directory: str | os.PathLike[str], *, bare: bool = False, lasting: bool = False
 ) -> Workspace:
     """Returns the workspace around a directory.
 
     With `bare`, the directory may be a bare repository itself: an adapter's store.
-    One that is only found around the directory is never taken.
+    One that is only found around the directory is never taken. With `lasting`, for a
+    program that keeps it open, settings that are changed meanwhile take effect.
 
     Raises:
         NotARepositoryError: there is no repository.
@@ -241,7 +262,8 @@ def open_workspace(
 
         with suppress(StorageError, BusyError):
             settle_all(repository)
-    return Workspace(repository, settings, store)
+    following = Following(repository) if lasting else None
+    return Workspace(repository, settings, store, following=following)
 
 
 def _bare(directory: Path) -> Repository | None:

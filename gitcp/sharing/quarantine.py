@@ -88,7 +88,7 @@ class Quarantine:
         lines = [f"{oid} {name}\n" for name, oid in sorted(refs.items())]
         with durable.storage("preparing the quarantine"):
             (self.directory / "packed-refs").write_text("".join(lines))
-        return Repository(git_dir=self.directory, common_dir=self.directory, config={})
+        return Repository(git_dir=self.directory, common_dir=self.directory)
 
 
 def too_much(what: str, setting: str) -> TransferError:

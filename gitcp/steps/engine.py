@@ -86,6 +86,7 @@ class Engine:
     @contextmanager
     def held(self, slot: Slot) -> Iterator[lease.Lease]:
         """Holds a step for this process."""
+        self.workspace.refresh()
         with lease.held(
             self.workspace.repository,
             self.place.session,

@@ -25,7 +25,7 @@ def open(directory: str | os.PathLike[str] = ".") -> "Store":  # noqa: A001  git
         NotARepositoryError: there is none.
         UnsupportedRepositoryError: a kind that gitcp cannot serve.
     """
-    return Store(open_workspace(directory))
+    return Store(open_workspace(directory, lasting=True))
 
 
 class Store(base.Store):

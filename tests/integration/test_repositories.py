@@ -522,11 +522,11 @@ def test_a_bare_repository_has_no_files_to_work_on(repo, tmp_path):
 def test_row37_the_root_directory(tmp_path, monkeypatch):
     # `/` itself cannot be a repository of a test; what decides is the path.
     from gitcp.errors import UnsupportedRepositoryError
-    from gitcp.git import repository
+    from gitcp.git import served
 
     with pytest.raises(UnsupportedRepositoryError, match="root"):
-        repository._check_place(Path("/"))
+        served.check_place(Path("/"))
     link = tmp_path / "link"
     link.symlink_to("/")
     with pytest.raises(UnsupportedRepositoryError, match="root"):
-        repository._check_place(link)
+        served.check_place(link)

@@ -47,27 +47,29 @@ def checkpoint_hooks(session: Session) -> dict[HookEvent, list[HookMatcher]]:
     there with the transcripts of its subagents. They grow the branch of `session`; all
     conversations that get these hooks do. The settings of the project hold, as for the
     command hooks: `autoCheckpoint`, `frequency` (`tool` adds one after each batch of
-    tools), `triggers`, `hookTimeout`; `GITCP_DISABLE=1` turns them off.
+    tools), `triggers`, `hookTimeout`; `GITCP_DISABLE=1` turns them off. They take effect
+    when they change, but a `hookTimeout` that grows does so in the next options: the SDK
+    is told when these are made.
 
     A hook never fails, and never decides anything: what goes wrong is a line in
     `.git/gitcp/hooks.log`. With other hooks of your own, put the lists together.
     """
-    callback = _callback(session)
+    longest = session.workspace.settings.hook_timeout
     matcher = HookMatcher(
-        hooks=[cast("Any", callback)],
-        timeout=math.ceil(session.workspace.settings.hook_timeout + _GRACE),
+        hooks=[cast("Any", _callback(session, longest))],
+        timeout=math.ceil(longest + _GRACE),
     )
     return {cast("HookEvent", event): [matcher] for event in _EVENTS}
 
 
-def _callback(session: Session) -> _Callback:
+def _callback(session: Session, longest: float) -> _Callback:
     top = session.workspace.top
 
     async def callback(payload: Any, tool_use_id: str | None, context: Any) -> Any:
         del tool_use_id, context
         if os.environ.get("GITCP_DISABLE", "0") in {"", "0"}:
             started = time.monotonic()
-            limit = session.workspace.settings.hook_timeout
+            limit = min(_limit(session, started), longest)
             work = partial(_handle, session, payload, started)
             with anyio.move_on_after(limit) as scope:
                 # A thread cannot be stopped: it goes on, and a save is whole or not there.
@@ -79,6 +81,18 @@ def _callback(session: Session) -> _Callback:
         return {}
 
     return cast("_Callback", callback)
+
+
+def _limit(session: Session, started: float) -> float:
+    """Returns how long a hook may take by the settings as they are now."""
+    workspace = session.workspace
+    try:
+        workspace.refresh()
+    except GitcpError as exc:
+        hooklog.write(
+            workspace.top, "claude-sdk", started, f"{exc.code}: {exc.message}"
+        )
+    return workspace.settings.hook_timeout
 
 
 def _handle(session: Session, payload: Any, started: float) -> None:

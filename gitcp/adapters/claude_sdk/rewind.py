@@ -65,6 +65,7 @@ def rewind_files(
         BusyError: another save or restore is under way.
     """
     workspace = session.workspace if session is not None else open_workspace(".")
+    workspace.refresh()
     target, onto = _at(workspace, session, user_message_uuid)
     if dry_run:
         made = planning.plan_restore(workspace, target, conversation=False)

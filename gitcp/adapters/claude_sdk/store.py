@@ -21,6 +21,7 @@ from gitcp.format.log import Meta
 from gitcp.git.consolidate import consolidate
 from gitcp.git.transaction import transaction
 from gitcp.names import encode
+from gitcp.ops.settings import Following
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, NewRecords
@@ -66,6 +67,7 @@ class GitcpSessionStore:
 
     def __init__(self, path: "str | os.PathLike[str]") -> None:
         self._store = store_at(path)
+        self._following = Following(self._store.repository)
         self._seen = records.Seen()
         self._start_anew()
         forking.in_child(self, GitcpSessionStore._start_anew)
@@ -143,6 +145,7 @@ class GitcpSessionStore:
     # --- the same, in a thread --------------------------------------------------------
 
     def _append(self, key: "SessionKey", entries: "list[SessionStoreEntry]") -> int:
+        self._following.now()
         where = Key(key["project_key"], key["session_id"])
         source = keys.source_of(key.get("subpath"))
         return self._add(where, source, entries)
@@ -256,6 +259,7 @@ class GitcpSessionStore:
         return [] if tip is None else list(_subpaths(tip))
 
     def _delete(self, key: "SessionKey") -> None:
+        self._following.now()
         name = Key(key["project_key"], key["session_id"]).name
         subpath = key.get("subpath")
         if subpath:

@@ -11,6 +11,7 @@ from gitcp.errors import UsageError
 from gitcp.format import layout
 from gitcp.git import redo
 from gitcp.names import decode, encode
+from gitcp.ops.settings import Following
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.settling import Janitor
 from gitcp.store.store import Store
@@ -47,6 +48,7 @@ class Engine:
         self.store = store
         self.repository = store.repository
         self.follower = follower
+        self._following = Following(self.repository)
         # One pack holds many checkpoints, written without deltas.
         self.janitor = Janitor(self.repository, anew=True)
         self._reset()
@@ -65,6 +67,7 @@ class Engine:
     def thread(self, thread_id: str) -> Thread:
         """Returns a thread by its id; looking at it writes nothing."""
         session = session_of(thread_id)
+        self._following.now()
         with self._guard:
             found = self._threads.get(session)
             if found is None:

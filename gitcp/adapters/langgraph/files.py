@@ -57,6 +57,7 @@ class Follower:
             RestoreInterruptedError, BusyError, StorageError, GitFailedError: as `save`.
         """
         workspace = self.workspace
+        workspace.refresh()
         with self._mutex, workspace.locked(), ExitStack() as stack:
             self._asked = True
             journal.refuse_if_open(workspace.directory)
@@ -135,7 +136,7 @@ def follow(directory: str | os.PathLike[str], store: Repository) -> Follower:
         UsageError: it belongs to another repository.
         NotARepositoryError, UnsupportedRepositoryError: it is none, or not served.
     """
-    workspace = open_workspace(directory)
+    workspace = open_workspace(directory, lasting=True)
     mine = os.path.realpath(workspace.repository.common_dir)
     if mine != os.path.realpath(store.common_dir):
         raise UsageError(

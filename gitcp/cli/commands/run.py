@@ -67,7 +67,7 @@ def run_command(
     With --step the command is run once: where the ledger says that it is done, it is not
     run again, and the exit status is 0. It finds an idempotency key in `GITCP_STEP_KEY`.
     """
-    workspace = open_workspace(out.directory)
+    workspace = open_workspace(out.directory, lasting=True)
     sys.stdout.flush()
     if step is not None:
         if note is not None or rollback_on_failure:

@@ -21,17 +21,16 @@ def watch_command(out: Output, minutes: str | None) -> None:
     from gitcp.cli import documents
     from gitcp.ops.watch import watch
 
-    workspace = open_workspace(out.directory)
-    seconds = workspace.settings.interval
-    if minutes is not None:
-        seconds = parse_minutes(minutes, "--minutes")
+    workspace = open_workspace(out.directory, lasting=True)
+    fixed = None if minutes is None else parse_minutes(minutes, "--minutes")
+    seconds = workspace.settings.interval if fixed is None else fixed
     if not seconds:
         raise UsageError(
             "the interval is 0, which means never",
             hint="give --minutes, or `gitcp config intervalMinutes 30`",
         )
     out.note(f"a checkpoint every {seconds / 60:g} minutes; Ctrl-C ends it")
-    for found in watch(workspace, seconds):
+    for found in watch(workspace, fixed):
         if isinstance(found, GitcpError):
             # The disk may be full for now, or a restore may be under way.
             out.warn(f"nothing saved this time: {found.message}")

@@ -83,6 +83,7 @@ def pull(
         NotFoundError: it has no such session.
         TransferError: it cannot be reached, git refuses what it sent, or it is too much.
     """
+    workspace.refresh()
     place = remotes.find(
         workspace.repository, remote or workspace.settings.sharing.remote
     )

@@ -87,6 +87,7 @@ def push(
         NotFoundError: there is no such session.
         TransferError: the remote cannot be reached, or broke off.
     """
+    workspace.refresh()
     place = remotes.find(
         workspace.repository, remote or workspace.settings.sharing.remote
     )

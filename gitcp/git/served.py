@@ -1,0 +1,69 @@
+"""What gitcp serves: forms of repositories, and places for a work tree."""
+
+import os
+from pathlib import Path
+
+from gitcp.errors import UnsupportedRepositoryError
+from gitcp.git.configuration import Values
+
+_KNOWN_EXTENSIONS = frozenset(
+    {"noop", "objectformat", "preciousobjects", "relativeworktrees", "worktreeconfig"}
+)
+
+
+def check_supported(common_dir: Path, config: Values, object_format: str) -> None:
+    """Refuses a repository of a form in which gitcp's promises would not hold.
+
+    Raises:
+        UnsupportedRepositoryError: it is one.
+    """
+
+    def refuse(what: str) -> None:
+        raise UnsupportedRepositoryError(
+            f"{common_dir} is {what}, which gitcp does not support",
+            hint="gitcp needs a SHA-1 repository with its refs in files and all its"
+            " objects present",
+        )
+
+    if object_format != "sha1":
+        refuse(f"a {object_format} repository")
+    storage = config.get("extensions.refstorage", ["files"])[-1]
+    if storage and storage != "files":
+        refuse(f"a repository with its refs in a {storage}")
+    for name, values in config.items():
+        partial = name == "extensions.partialclone" or (
+            name.startswith("remote.")
+            and name.endswith((".promisor", ".partialclonefilter"))
+            and values[-1].lower() not in {"false", "no", "off", "0"}
+        )
+        if partial:
+            refuse("a partial clone")
+    for name in config:
+        section, _, key = name.partition(".")
+        if (
+            section == "extensions"
+            and key not in _KNOWN_EXTENSIONS
+            and key not in {"refstorage", "partialclone"}
+        ):
+            refuse(f"a repository with the extension {key}")
+
+
+def check_place(top: Path) -> None:
+    """Refuses a work tree that is no project.
+
+    Raises:
+        UnsupportedRepositoryError: it is the home directory, or contains it.
+    """
+    real = Path(os.path.realpath(top))
+    home = os.environ.get("HOME")
+    if real == Path("/"):
+        what = "is the root directory"
+    elif home and Path(os.path.realpath(home)).is_relative_to(real):
+        same = real == Path(os.path.realpath(home))
+        what = "is your home directory" if same else "contains your home directory"
+    else:
+        return
+    raise UnsupportedRepositoryError(
+        f"{top} {what}, and is not a project",
+        hint="run gitcp in the repository of a project",
+    )
