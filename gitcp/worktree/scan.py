@@ -142,6 +142,7 @@ class Scan:
         state = self._state
         listing = self._listing
         changed: list[bytes] = []
+        submodules = set(state.submodules)
         for path, known in state.dirs.items():
             try:
                 found = os.stat(
@@ -158,7 +159,8 @@ class Scan:
             if self._place.stat(path + b"/.git") is None:
                 del state.nested[path]
                 self._found.gone.add(path)
-                changed.append(path)
+                if path not in submodules:
+                    changed.append(path)
         for path, reason in list(state.skipped.items()):
             if reason not in _LOOK_AGAIN:
                 continue
@@ -202,6 +204,7 @@ class Scan:
         state.dirs = {}
         state.skipped = {}
         state.nested = {}
+        state.submodules = []
         state.ignore_files = {}
         state.listings = {}
         self._found.look = set()
@@ -237,4 +240,9 @@ def _content(path: Path) -> bytes:
 
 def empty_directories(state: ScanState) -> list[bytes]:
     """Returns the directories that hold nothing but ignored things."""
-    return [path for path, (_, _, _, count) in state.dirs.items() if path and not count]
+    holding = {above for path in state.nested for above in parents(path)}
+    return [
+        path
+        for path, (_, _, _, count) in state.dirs.items()
+        if path and not count and path not in holding
+    ]

@@ -10,7 +10,7 @@ from gitcp.format import index as indexes
 from gitcp.format.index import IndexEntry, Stat, trim
 from gitcp.worktree.clock import Clock, Reading
 
-_VERSION = 2
+_VERSION = 3
 # Beyond this many remembered paths, writing the index is the cheaper way.
 _FOLD_AT = 1_000
 _CHECKSUM = 20
@@ -31,6 +31,7 @@ class ScanState(msgspec.Struct):
     repositories inside, with the HEAD recorded (None where there is none);
     `ignore_files` the `.gitignore` files that are not captured themselves; `forced`
     what is tracked though no listing leads to it: ignored, or in a nested repository;
+    `submodules` those that are tracked and ignored;
     `sparse` what a sparse checkout leaves out; `hidden` what is forced but was not
     there; `listings` digests of what directories list, where that can change without
     their stat; `clock` what the clocks said when the file was written; `stored` the
@@ -50,6 +51,7 @@ class ScanState(msgspec.Struct):
     ignore_files: dict[bytes, Signature] = {}
     user_index: Signature | None = None
     forced: list[bytes] = []
+    submodules: list[bytes] = []
     sparse: dict[bytes, tuple[int, bytes]] = {}
     hidden: list[bytes] = []
     listings: dict[bytes, bytes] = {}

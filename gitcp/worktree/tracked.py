@@ -1,23 +1,25 @@
 """What the user's index says about files that no listing leads to.
 
-Git tracks files though they are ignored, or lie in a directory that has become a
-repository of its own, or are left out by a sparse checkout.
+Git tracks files and submodules though they are ignored, or lie in a directory that has
+become a repository of its own, or are left out by a sparse checkout.
 """
 
 import os
 from collections.abc import Iterable, Iterator
 
 from gitcp.format import tree as trees
+from gitcp.format.tree import GITLINK
 from gitcp.worktree.listing import UNSETTLED, Found, Listing, Place
 from gitcp.worktree.names import no_place, parents
 from gitcp.worktree.state import ScanState, Signature
 
 # Paths for one command line.
 _AT_ONCE = 200
+_GITLINK = f"{GITLINK:o} ".encode()
 
 
 class Tracked:
-    """Brings `forced`, `sparse` and `hidden` of a state up to date."""
+    """Brings `forced`, `submodules`, `sparse` and `hidden` of a state up to date."""
 
     def __init__(
         self, place: Place, state: ScanState, found: Found, listing: Listing
@@ -70,11 +72,20 @@ class Tracked:
         )
         new = state.nested.keys() - self._nested_before
         if not (whole or came_or_went or new or self._index_changed):
+            self._find_submodules()
             return
         state.user_index = self._index
         if came_or_went:
             self.learn_sparse()
-        state.forced = sorted(self._forced()) if self._index is not None else []
+        files, submodules = self._ignored() if self._index is not None else ([], [])
+        # Their directories are not listed: nothing else finds out that git let go.
+        for path in state.nested.keys() & (set(state.submodules) - set(submodules)):
+            del state.nested[path]
+            found.gone.add(path)
+        state.submodules = submodules
+        self._find_submodules()
+        inside = self._inside(sorted(state.nested)) if self._index is not None else ()
+        state.forced = sorted({*files, *self._present(inside)})
         # What a sparse checkout brought back has no stat to compare with yet.
         found.look |= self._sparse_before - state.sparse.keys()
         found.gone -= state.sparse.keys()
@@ -82,14 +93,34 @@ class Tracked:
         found.look |= forced - self._forced_before
         found.gone |= self._forced_before - forced
 
-    def _forced(self) -> Iterator[bytes]:
+    def _ignored(self) -> tuple[list[bytes], list[bytes]]:
+        """Returns the files and the submodules that git tracks though it ignores them."""
+        files: list[bytes] = []
+        submodules: list[bytes] = []
         listed = self._git(
-            "ls-files", "-z", "--cached", "--ignored", "--exclude-standard"
+            "ls-files", "-z", "-s", "--cached", "--ignored", "--exclude-standard"
         )
-        inside = self._inside(sorted(self._state.nested))
-        for path in {*listed.split(b"\0"), *inside}:
+        for line in listed.split(b"\0"):
+            path = line.partition(b"\t")[2]
+            (submodules if line.startswith(_GITLINK) else files).append(path)
+        return list(self._present(files)), sorted(self._present(submodules))
+
+    def _present(self, paths: Iterable[bytes]) -> Iterator[bytes]:
+        """Yields paths as the disk spells them, without what a sparse checkout omits."""
+        for path in paths:
             if path and path not in self._state.sparse:
                 yield self._listing.spelling(path)
+
+    def _find_submodules(self) -> None:
+        """Adds the ignored submodules that are checked out to the nested repositories."""
+        nested = self._state.nested
+        for path in self._state.submodules:
+            if (
+                path not in nested
+                and nested.keys().isdisjoint(parents(path))
+                and self._place.stat(path + b"/.git") is not None
+            ):
+                nested[path] = None
 
     def _inside(self, nested: list[bytes]) -> Iterator[bytes]:
         """Yields what this repository tracks below others."""

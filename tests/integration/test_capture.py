@@ -405,6 +405,47 @@ def test_row33_submodules(repo: Path, git: GitRunner, tmp_path: Path):
         assert snapshot.empty == ()
 
 
+def test_a_submodule_at_an_ignored_path_is_recorded_while_git_tracks_it(
+    repo: Path, git: GitRunner, tmp_path: Path
+):
+    other = make_repo(tmp_path / "other", {"f": b"1"})
+    write_files(repo, {"d/a": b"1"})
+    (repo / ".git/info/exclude").write_text("/d/*\n")
+    git("add", "-f", "d/a")
+    head = (0o160000, git_line(other, "rev-parse", "HEAD"))
+
+    def recorded() -> bool:
+        snapshot = check(repo)
+        listed = skipped(snapshot).get(b"d/sub")
+        assert captured(repo, snapshot).get(b"d/sub") == (head if listed else None)
+        assert snapshot.empty == ()
+        return listed is not None
+
+    assert not recorded()
+    submodule = ("-c", "protocol.file.allow=always", "submodule", "-q")
+    git(*submodule, "add", "--force", other, "d/sub")
+    git("commit", "-qm", "submodule")
+    assert recorded()
+    git(*submodule, "deinit", "-f", "d/sub")
+    assert not recorded()
+    git(*submodule, "update", "--init", "d/sub")
+    assert recorded()
+    git("rm", "-q", "--cached", "d/sub")
+    assert not recorded()
+    git("add", "-f", "d/sub")
+    assert recorded()
+    git("init", "-q", "d")
+    assert not recorded()
+    shutil.rmtree(repo / "d/.git")
+    assert recorded()
+    (repo / ".git/info/exclude").write_text("")
+    assert recorded()
+    (repo / ".git/info/exclude").write_text("/d/*\n")
+    assert recorded()
+    shutil.rmtree(repo / "d/sub")
+    assert not recorded()
+
+
 def test_row34_a_sparse_checkout_loses_nothing(repo: Path, git: GitRunner):
     write_files(repo, {"lib/a": b"1", "lib/b": b"2", "doc/c": b"3"})
     commit_all(repo)

@@ -23,10 +23,6 @@ OPEN = frozenset(
         "undo-leaves",
         # A path on the command line is resolved through links.
         "through-links",
-        # A submodule that the index has, at a path that the rules exclude, is not listed.
-        "ignored-submodule",
-        # A smaller gitcp.maxFileSize does nothing to files that are captured already.
-        "smaller-limit",
     }
 )
 
@@ -154,10 +150,9 @@ def capture(listing: Listing, facts: Facts) -> Captured:
             continue
         if path == RESERVED or path.startswith(RESERVED + b"/"):
             skipped[RESERVED] = "reserved-name"
-        elif inside == path and path in facts.ruled_out:
-            # Named by `gitcp.include`, of which no document speaks; or by the index.
-            if "ignored-submodule" in OPEN or not known:
-                murky.add(path)
+        elif inside == path and path in facts.ruled_out and not known:
+            # Named by `gitcp.include`, of which no document speaks.
+            murky.add(path)
         elif inside == path:
             head = facts.nested[path]
             entry = facts.index.get(path)

@@ -9,7 +9,6 @@ from random import Random
 from typing import Any
 
 from tests.model import back, commands, edits, house, plain, transfer
-from tests.model.model import OPEN
 from tests.model.world import LIMIT, Tree, World
 
 Make = Callable[[Random, World, Tree], dict[str, Any] | None]
@@ -19,11 +18,10 @@ NAMES = [b"a", b"b", b"A", b"d/a", b"d/b", b"d/e/a", b"D/a", b"e", b"e/a", b"sp 
 DIRECTORIES = [b"d", b"d/e", b"e", b"f/g", b"a", b"build", b"o.ign"]
 TARGETS = [b"a", b"d", b"nowhere", b"../outside", b".", b"d/a"]
 RULE_FILES = [b".gitignore", b".gitignore", b"d/.gitignore", b"info/exclude"]
-SIZES: list[str | None] = [str(LIMIT), "5000"]
 SETTINGS: list[tuple[str, list[str | None]]] = [
     ("gitcp.include", ["*.ign", "/build/o", None, None]),
     ("gitcp.exclude", ["/sp*", "b", None, None]),
-    ("gitcp.maxFileSize", [str(LIMIT)] if "smaller-limit" in OPEN else SIZES),
+    ("gitcp.maxFileSize", [str(LIMIT), "5000"]),
     ("core.fileMode", ["true"]),
     ("core.autocrlf", ["true", None]),
 ]
