@@ -35,6 +35,8 @@ _WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
 # The name of a version of something, as in a list of features.
 _DATED = re.compile(rb"[a-z]+(?:[_-][a-z]+)*-20\d\d-\d\d-\d\d", re.IGNORECASE)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
+_KEY_RUN = re.compile(rb"[A-Za-z0-9+/]+")
+_MARKER = re.compile(rb"-{4,5} ?(?:BEGIN|END) [A-Z0-9 ]{1,80}-{4,5}")
 _CLASSES = bytes(
     97
     if 97 <= byte < 123  # noqa: PLR2004  ASCII
@@ -177,9 +179,16 @@ def key_body(body: bytes) -> bool:
     )
 
 
-def key_letters(body: bytes) -> bytes:
-    """Returns a key without what lies between its lines."""
-    return b"".join(_BASE64.findall(body))
+def key_letters(key: bytes) -> bytes:
+    """Returns a key as it is in every way of writing it: its letters, and no more.
+
+    Without the lines around it, its padding, and what stands before and behind each of its
+    lines: an indent, quotes, comment signs. Plus signs are left out, as those of a diff or
+    of strings that are put together cannot be told from the key's own.
+    """
+    words = _MARKER.sub(b" ", key).split()
+    letters = (max(_KEY_RUN.findall(word), key=len, default=b"") for word in words)
+    return b"".join(letters).replace(b"+", b"")
 
 
 def code(name: bytes, value: bytes) -> bool:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 from gitcp.sharing import assignments, commands, structures
 from gitcp.sharing.shapes import shaped
+from gitcp.sharing.structures import KEY
 from gitcp.sharing.tokens import Token as Match
 from gitcp.sharing.tokens import tokens_in
 
-__all__ = ["Match", "matches"]
+__all__ = ["KEY", "Match", "matches"]
 
 # What may be a token: a run of what they are made of. Most text has none. The rest of a
 # text is blanked first, as a run is found three times as fast then.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gitcp.sharing import dotenv, encodings, judge, rules, views
 
 # Raised whenever a rule changes: what was found clean before is looked at again.
-VERSION = 4
+VERSION = 5
 _WINDOW = 4 * 1024 * 1024
 _OVERLAP = 64 * 1024
 _FINGERPRINT = 12
@@ -46,7 +46,7 @@ class Fingerprints:
         """Returns the name of a value: the same wherever and however it is written."""
         if b"\n" in value or b"\r" in value:
             # A key, whose line ends and indents differ from place to place.
-            value = judge.key_letters(value)
+            value = judge.key_letters(value) or value
         return hmac.digest(self._key, value, "sha256").hex()[:_FINGERPRINT]
 
 
@@ -75,7 +75,7 @@ class Scanner:
 
         `path` is where it lies: in an `.env` file every secret-looking value counts.
         """
-        found: dict[str, Hit] = {}
+        found: dict[tuple[str, int], Hit] = {}
         work = _Work()
         digest = hashlib.sha256()
         try:
@@ -85,17 +85,14 @@ class Scanner:
                 for match, line in self._window(data, path, work):
                     if match.value in work.values:
                         continue
-                    work.values.add(match.value)
-                    hit = Hit(
-                        match.rule,
-                        self._fingerprints.of(match.value),
-                        lines_before + line,
-                        match.value,
-                    )
-                    found.setdefault(hit.fingerprint, hit)
+                    work.note(match)
+                    # A key has one name however it is written; each writing is needed.
+                    name = self._fingerprints.of(match.value)
+                    hit = Hit(match.rule, name, lines_before + line, match.value)
+                    found.setdefault((name, hit.line), hit)
         except _TooMuchError:
             name = self._fingerprints.of(b"unread " + digest.digest())
-            found[name] = Hit(UNREAD, name, 1, b"")
+            found[name, 1] = Hit(UNREAD, name, 1, b"")
         return sorted(found.values(), key=lambda hit: hit.line)
 
     def _window(
@@ -145,11 +142,9 @@ class Scanner:
         for match, line in self._text(data, work):
             if any(value in match.value for value in work.values):
                 continue
-            if match.rule == "private-key":
-                # The same key, with some of its lines joined, is the same.
-                letters = judge.key_letters(match.value)
-                if any(letters in judge.key_letters(one) for one in work.values):
-                    continue
+            if match.rule == rules.KEY and work.has_key(match.value):
+                # With some of its lines joined.
+                continue
             yield match, line
 
     def _unpacked(
@@ -197,6 +192,7 @@ class _Work:
         self._left = _FREE
         self._seen: set[bytes] = set()
         self.values: set[bytes] = set()
+        self._keys: set[bytes] = set()
         # What all that is compressed in the object may still unpack to.
         self.room = encodings.UNPACKED_FREE
 
@@ -214,6 +210,16 @@ class _Work:
         self._left -= steps
         if self._left < 0:
             raise _TooMuchError
+
+    def note(self, match: rules.Match) -> None:
+        """Remembers a value that was found."""
+        self.values.add(match.value)
+        if match.rule == rules.KEY:
+            self._keys.add(judge.key_letters(match.value))
+
+    def has_key(self, value: bytes) -> bool:
+        """Whether a key was found already, in its own lines or in others."""
+        return judge.key_letters(value) in self._keys
 
     def is_new(self, data: bytes) -> bool:
         """Whether this was not looked at before, in another view of the same text."""
@@ -272,6 +278,9 @@ def library(rules_dir: Path | None = None) -> tuple[Extra, str] | None:
             if not finding.visible:
                 continue
             value = finding.secret.encode("utf-8", "surrogateescape")
-            yield rules.Match(finding.rule_id, value, max(0, text.find(value)))
+            at = text.find(value)
+            # What the library decoded by itself is a view of its own here.
+            if at >= 0:
+                yield rules.Match(finding.rule_id, value, at)
 
     return scan, f"kingfisher {version('kingfisher-secret-scanner')}"

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from gitcp.sharing import judge
 from gitcp.sharing.tokens import Token
 
+KEY = "private-key"
+
 _BEGIN = re.compile(
     rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
     rb"|---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"
@@ -46,10 +48,10 @@ def keys(data: bytes) -> Iterator[Token]:
                 and b"\\" not in body
                 and judge.key_body(body)
             ):
-                yield Token("private-key", body, head.end())
+                yield Token(KEY, body, head.end())
     if b"Private-Lines" in data:
         for match in _PUTTY.finditer(data):
-            yield Token("private-key", match[1], match.start(1))
+            yield Token(KEY, match[1], match.start(1))
 
 
 def urls(data: bytes) -> Iterator[Token]:
@@ -199,7 +201,7 @@ def numbers_and_words(data: bytes, lower: bytes) -> Iterator[Token]:
     for match in _NUMBERS.finditer(data):
         values = [int(part) for part in re.findall(rb"\d+", match[0])]
         if max(values) < 256 and len(set(values)) > 45 and values != sorted(values):  # noqa: PLR2004
-            yield Token("private-key", match[0], match.start())
+            yield Token(KEY, match[0], match.start())
     if any(word in lower for word in _NEAR_WORDS):
         yield from _mnemonics(lower, data)
 
@@ -226,7 +228,7 @@ def checked(data: bytes, start: int, end: int) -> Iterator[Token]:
         before = data[max(0, match.start() - _BEFORE) : match.start()]
         line = before[max(before.rfind(b"\n"), before.rfind(b"\r")) + 1 :]
         if _SAYS_SECRET.search(line) is not None and judge.irregular(match[0]):
-            yield Token("private-key", match[0], match.start())
+            yield Token(KEY, match[0], match.start())
 
 
 def _sound_wif(value: bytes) -> bool:

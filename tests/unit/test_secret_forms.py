@@ -134,6 +134,47 @@ def test_a_token_that_a_line_end_splits_is_found(form):
     assert TOKEN in values(form.format(TOKEN[:20], TOKEN[20:]))
 
 
+def lines_of(form):
+    return lambda key: "\n".join(form.format(line) for line in key.split("\n"))
+
+
+WRITTEN = {
+    "plain": str,
+    "crlf": lines_of("{}\r"),
+    "indented": lines_of("    {}"),
+    "diff": lines_of("+{}"),
+    "mail": lines_of("> {}"),
+    "program": lines_of('  "{}\\n" +'),
+    "printed": told,
+    "printed-twice": lambda key: told(told(key)),
+    "base64": encoded,
+    "base64-printed": lambda key: told(base64.encodebytes(key.encode()).decode()),
+}
+
+
+@pytest.mark.parametrize("written", WRITTEN.values(), ids=WRITTEN)
+@pytest.mark.parametrize("library", [False, True], ids=["built-in", "library"])
+def test_a_key_has_one_name_however_it_is_written(written, library):
+    found = scanner.library() if library else None
+    if library and found is None:
+        pytest.skip("without gitcp[secrets]")
+    names = Fingerprints(b"k" * 32)
+    extra = found[0] if found is not None else None
+    # Each has a plus sign at another place in its lines.
+    for seed in range(4):
+        value, line = secrets31(seed)["pem"]
+        hits = Scanner(names, extra=extra).scan([written(line).encode()])
+        assert {hit.fingerprint for hit in hits} == {names.of(value.encode())}
+
+
+def test_each_writing_of_a_key_is_reported():
+    key = secrets31()["pem"][1]
+    both = f"{key}\n\n{lines_of('    {}')(key)}\n".encode()
+    one, other = SCANNER.scan([both])
+    assert one.fingerprint == other.fingerprint
+    assert one.value != other.value
+
+
 NONE = [
     '"NextToken": "{}"',
     '"nextPageToken": "{}"',

@@ -246,6 +246,9 @@ def test_a_fingerprint_is_what_the_format_says():
     page = (Path(__file__).parents[2] / "docs/format.md").read_text()
     made = Fingerprints(bytes(range(32))).of(b"correct horse")
     assert f"of the value `correct horse`: `{made}`" in page
+    key = Fingerprints(bytes(range(32))).of(b"+ab+c/1\n+D==\n")
+    assert f"counts as `abc/1D`: `{key}`" in page
+    assert key == Fingerprints(bytes(range(32))).of(b"abc/1D")
 
 
 TRICKY = 'p"w\\1/2 $é💥\t-' + "x7"
