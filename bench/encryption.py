@@ -1,4 +1,4 @@
-"""What a remote gets of an encrypted session: pruned, encrypted anew, and its steps.
+"""What a remote gets of an encrypted session: pruned, encrypted again, and its steps.
 
 python bench/encryption.py --gitcp VENV/bin/gitcp
 

@@ -205,7 +205,7 @@ def table(benches: list[Bench], times: dict[str, list[float]], count: int) -> No
     print(f"\nN = {count:,}\n")
     print(
         "| saver | put (5 % - 95 %) | ratio | put_writes | get latest | ratio |"
-        " get, opened anew | list(limit=10) | bytes on disk |"
+        " get, reopened | list(limit=10) | bytes on disk |"
     )
     print("|---|---|---|---|---|---|---|---|---|")
     gets: dict[str, list[float]] = {bench.name: [] for bench in benches}
@@ -230,12 +230,12 @@ def table(benches: list[Bench], times: dict[str, list[float]], count: int) -> No
         name = bench.name
         puts = sorted(times[f"{name} put"])
         low, high = puts[len(puts) // 20], puts[len(puts) * 19 // 20]
-        anew = f"{middle(fresh[name]):.1f}" if fresh[name] else ""
+        reopened = f"{middle(fresh[name]):.1f}" if fresh[name] else ""
         print(
             f"| {name} | {middle(puts):.2f} ms ({low:.2f} - {high:.2f})"
             f" | {middle(puts) / put0:.2f} x | {middle(times[f'{name} writes']):.2f}"
             f" | {middle(gets[name]):.2f} ms | {middle(gets[name]) / get0:.2f} x"
-            f" | {anew} | {middle(lists[name]):.1f} | {bench.disk()} |",
+            f" | {reopened} | {middle(lists[name]):.1f} | {bench.disk()} |",
             flush=True,
         )
 

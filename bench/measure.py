@@ -107,7 +107,7 @@ def table(title: str, times: Mapping[str, Sequence[Taken]], unit: str) -> None:
 
 
 class Edits:
-    """The same files of a tree, changed anew each time."""
+    """The same files of a tree, changed again each time."""
 
     def __init__(self, top: Path, count: int) -> None:
         names = run(["git", "ls-files", "-z", "*.c", "*.h", "*.txt"], top).split("\0")

@@ -2,7 +2,7 @@
 
     python bench/saves.py --gitcp VENV/bin/gitcp TREE
 
-TREE is a committed git project that nobody needs: it is written to. `prepare.py` makes
+TREE is a committed git project to experiment on: it is written to. `prepare.py` makes
 one of an unpacked source package. Without one, a project of 78,000 files is generated.
 """
 

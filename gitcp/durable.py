@@ -231,7 +231,7 @@ def try_lock(path: Path, *, create: bool = True) -> int | None:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Somebody may have removed the file between opening and locking it.
+        # Another process may have removed the file between opening and locking it.
         if os.stat(path).st_ino != os.fstat(fd).st_ino:
             os.close(fd)
             return None

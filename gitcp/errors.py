@@ -164,14 +164,14 @@ class AgentRecordError(GitcpError):
 
 
 class ConfirmationError(GitcpError):
-    """A yes is needed and nobody can be asked."""
+    """Confirmation is required, and there is no terminal to ask at."""
 
     code = "confirmation-needed"
     exit_status = 23
 
 
 class EffectsStandError(ConfirmationError):
-    """Steps reached beyond the project since the checkpoint; somebody has to decide."""
+    """Steps reached beyond the project since the checkpoint; the user has to decide."""
 
     code = "effects-stand"
 
@@ -181,7 +181,7 @@ class EffectsStandError(ConfirmationError):
 
 
 class StepUnknownError(ConfirmationError):
-    """A step was cut off: whether it took effect is not known, and somebody has to say."""
+    """A step was interrupted: whether it took effect is unknown until the user says."""
 
     code = "step-unknown"
 
@@ -224,7 +224,7 @@ class SecretsFoundError(GitcpError):
 
 
 class RestoreInterruptedError(GitcpError):
-    """An earlier restore was cut off and has to be finished or taken back first."""
+    """An earlier restore was interrupted, and has to be finished or taken back first."""
 
     code = "restore-interrupted"
     exit_status = 25

@@ -91,7 +91,7 @@ def check_text(text: str, what: str) -> str:
 
 
 def check_typed(name: str, what: str) -> str:
-    """Returns a name given by a person, refusing what nobody means to type.
+    """Returns a name typed by a person; refuses what can only be a typing error.
 
     Programs may use any text; at a terminal a name with control characters, a `.`
     or `..` between slashes or a leading dash is a slip or an attack.

@@ -6,7 +6,7 @@ their formats, looked up where a search found it (Cloudflare, GitHub, GitLab, Go
 Datadog, Confluent, Sentry, Heroku, Tailscale, Buildkite, Azure, age, Weights & Biases)
 and from memory of it elsewhere; `source` names the page. `sure` is False where a
 length or a checksum was not documented, only seen or assumed. Every value is made
-from a seed: none was ever issued by anybody. Seed with the kind's name too: the same
+from a seed: none was ever issued. Seed with the kind's name too: the same
 seed gives kinds of one alphabet the same letters.
 
 It was written before the scanner's rules were changed, by a person who did not see

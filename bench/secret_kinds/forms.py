@@ -160,7 +160,7 @@ def binary_neighbour(value, line, rng):
 
 
 def url_encoded(value, line, rng):
-    """Give a form as it is posted: the line is what somebody pasted into it."""
+    """Give a form as it is posted: the line is what was pasted into it."""
     return f"id={rng.randint(1, 999)}&text={quote_plus(line)}&submit=Save".encode()
 
 

@@ -66,7 +66,7 @@ def _complete(where: Path) -> bool:
 
 
 def _make(where: Path) -> None:
-    # The lock is ours: whoever left this was killed.
+    # We hold the lock, so the process that left this was killed.
     for left in where.glob("*.lock"):
         left.unlink()
     try:

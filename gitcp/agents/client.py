@@ -142,7 +142,7 @@ class Client(Protocol):
         """Whether the end of the transcript holds what the event promised."""
 
     def speaks(self, tail: bytes) -> bool:
-        """Whether somebody said something there; bookkeeping alone is no reason to save."""
+        """Whether it has messages; bookkeeping alone is not a reason to save."""
 
     def sources(self, event: Event) -> list[Source]:
         """Returns what belongs to the conversation, the conversation itself first."""

@@ -72,7 +72,7 @@ _RECORD = msgspec.json.Decoder(_Record)
 _PAYLOAD = msgspec.json.Decoder(_Payload)
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
 _META = b'"session_meta"'
-# A chain of forks longer than this is a loop that somebody made by hand.
+# A chain of forks longer than this is a loop made by hand.
 _DEEPEST = 50
 _HEAD = 1 << 20
 # sessions/YYYY/MM/DD/rollout

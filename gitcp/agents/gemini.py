@@ -224,7 +224,7 @@ def _project(registry: Path, root: str) -> tuple[str, Grown | None]:
         known: dict[str, Any] = json.loads(raw or b"{}")
         names = msgspec.json.decode(raw or b"{}", type=_Projects).projects
     except (ValueError, *_UNREADABLE):
-        # Not understood, so not ours to write anew: it may name other projects.
+        # Not understood, so not rewritten: it may name other projects.
         return _slug(registry, root, ()), None
     if root in names:
         return names[root], None

@@ -138,7 +138,7 @@ def _without(text: str, agent: str) -> str:
         groups = hooks.members[at][2]
         others = [one for one in _inner(group) if not _is_mine(one, agent)]
         if others:
-            # Somebody put a hook of theirs into our group: that one stays.
+            # The user put a hook of theirs into our group: it stays.
             inner = groups.members[index][2].get("hooks")
             assert inner is not None
             mine = [_is_mine(one, agent) for one in _inner(group)].index(True)

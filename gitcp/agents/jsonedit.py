@@ -1,4 +1,4 @@
-"""Changing one place in a JSON file that somebody else wrote, and nothing around it.
+"""Changes one place in a user's JSON file, and no byte around it.
 
 Comments and trailing commas, which some clients allow, are kept as they are.
 """

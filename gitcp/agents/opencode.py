@@ -187,7 +187,7 @@ class OpenCode:
         """Returns the plugin.
 
         Raises:
-            ValueError: there is another one of this name, or somebody has changed ours.
+            ValueError: another plugin has this name, or the user has changed ours.
         """
         if text is not None:
             _check_ours(text)
@@ -202,7 +202,7 @@ class OpenCode:
         """Returns None: nothing is left of the plugin.
 
         Raises:
-            ValueError: somebody has changed it.
+            ValueError: the user has changed it.
         """
         if not self.installed(text):
             return text
@@ -231,7 +231,9 @@ def _check_ours(text: bytes) -> None:
         raise ValueError("it is not a plugin of gitcp's")
     made, seal, digest = text.rpartition(_SEAL)
     if not seal or digest.strip() != _digest(made):
-        raise ValueError("somebody has changed it; remove it yourself if it may go")
+        raise ValueError(
+            "it was changed by hand; remove it yourself if you do not need it"
+        )
 
 
 def _digest(made: bytes) -> bytes:

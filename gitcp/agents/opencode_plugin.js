@@ -11,7 +11,7 @@ import { join } from "node:path"
 const COMMANDS = {}
 const LIMIT = 15000
 
-// The input is a file that nobody else sees: a pipe would break where OpenCode ends first.
+// The input is a private file: a pipe would break where OpenCode ends first.
 const input = (text) => {
   const folder = mkdtempSync(join(tmpdir(), "gitcp-"))
   try {
@@ -54,7 +54,7 @@ const call = (hook, payload, directory) =>
     }
   })
 
-// Each message as the text it is, so that nobody on the way reads it anew.
+// Each message as the text it is, so that nothing on the way parses it again.
 const conversation = async (client, id) => {
   const [session, messages] = await Promise.all([
     client.session.get({ path: { id } }),

@@ -194,7 +194,7 @@ def run(arguments: list[str]) -> int:
         # click ends a completion by an exit of its own, and a closed pipe likewise.
         if isinstance(exc, SystemExit) and "_GITCP_COMPLETE" in os.environ:
             return exc.code if isinstance(exc.code, int) else _INTERNAL
-        # Whoever read this has gone; Python would complain again at exit.
+        # The reader of our output is gone; Python would complain again at exit.
         drop_output()
         return _CLOSED_PIPE
     except Exception as exc:  # noqa: BLE001  the boundary

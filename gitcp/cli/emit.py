@@ -178,7 +178,7 @@ class Output:
         """Asks, unless `yes` was given.
 
         Raises:
-            ConfirmationError: nobody can be asked.
+            ConfirmationError: there is no terminal to ask at.
             NothingToDoError: the answer was no.
         """
         if yes:

@@ -137,7 +137,7 @@ def _describe(out: Output, workspace: Workspace, wanted: Plan) -> list[str]:
             f" {call.intent.at[:19].replace('T', ' ')}): not taken back"
         )
     for call in wanted.behind.inside[:_SINCE]:
-        lines.append(f"  again  step {safe(show_call(call))} runs anew when called")
+        lines.append(f"  again  step {safe(show_call(call))} runs again when called")
     if len(wanted.behind.inside) > _SINCE:
         lines.append(f"  again  and {len(wanted.behind.inside) - _SINCE} more steps")
     if wanted.operation:

@@ -13,7 +13,7 @@ from gitcp.format.layout import FORMAT
 
 _MILLISECOND = 1_000
 
-# What a field of a record may hold, whoever wrote it: such text is printed, compared
+# What a field of a record may hold, of any origin: such text is printed, compared
 # and given to git as an argument.
 Time = Annotated[
     str, msgspec.Meta(pattern=r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z\Z")
@@ -42,7 +42,7 @@ class Base(msgspec.Struct, frozen=True):
 class Files(msgspec.Struct, frozen=True, omit_defaults=True):
     """The root tree without `.gitcp`, and counts against the previous checkpoint.
 
-    Where nobody looked at files, `captured` is false: the tree says nothing then.
+    If no files were looked at, `captured` is false, and the tree means nothing.
     """
 
     tree: ObjectId | None

@@ -190,5 +190,5 @@ def _inflate(raw: bytes, limit: int) -> bytes:
     if len(body) > limit:
         raise ValueError(f"it holds more than {limit:,} bytes")
     if not inflater.eof or inflater.unused_data:
-        raise ValueError("it is cut off, or something follows it")
+        raise ValueError("it is truncated, or something follows it")
     return body

@@ -264,7 +264,7 @@ def page_of(oid: str, commit: Commit, where: str) -> Page:
 
 
 def sealed_text(record: Record) -> bytes:
-    """Returns what a record's seal is made over: all that it has somebody do.
+    """Returns the bytes that a record's seal covers: everything that gitcp may act upon.
 
     Not its number, which is its place, nor its value, which may lie elsewhere.
     """

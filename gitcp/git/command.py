@@ -184,7 +184,7 @@ def _pump(stream: IO[bytes], to: int, tail: _Tail, ended: threading.Event) -> No
                 return
             tail.add(data)
             if listening:
-                # Whoever reads us may have gone; the program runs on.
+                # The reader of our output may be gone; the program runs on.
                 listening = _write(to, data)
 
 

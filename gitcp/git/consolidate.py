@@ -13,12 +13,12 @@ AT_MOST = 20
 
 
 def consolidate(
-    repository: Repository, *, force: bool = False, anew: bool = False
+    repository: Repository, *, force: bool = False, new_deltas: bool = False
 ) -> int:
     """Merges packs where there are too many; returns how many went.
 
-    With `anew` deltas are looked for within each pack too: worth it where one pack
-    holds many checkpoints, which were written without.
+    With `new_deltas` git looks for deltas within each pack too: worth it where one pack
+    holds many checkpoints, which were written without deltas.
 
     It is housekeeping: another process at it, or a failing git, leaves things as they
     are.
@@ -36,13 +36,15 @@ def consolidate(
             names = registry.names()
             there = standing(directory, names)
             merge = _to_merge(there, everything=force)
-            if len(merge) < (1 if anew and force else 2):  # one alone is merged already
+            if len(merge) < (
+                1 if new_deltas and force else 2
+            ):  # one alone is merged already
                 if len(there) != len(names):
                     registry.forget(set(names) - there.keys())
                 return 0
             try:
                 with transaction(repository) as opened:
-                    return _merge(repository, opened, merge, anew=anew)
+                    return _merge(repository, opened, merge, new_deltas=new_deltas)
             except (GitFailedError, FileNotFoundError):
                 # A pack may have gone under our hands: the user's own gc.
                 return 0
@@ -92,7 +94,7 @@ def _to_merge(sizes: dict[str, int], *, everything: bool) -> list[str]:
 
 
 def _merge(
-    repository: Repository, opened: Transaction, names: list[str], *, anew: bool
+    repository: Repository, opened: Transaction, names: list[str], *, new_deltas: bool
 ) -> int:
     directory = repository.common_dir / "objects" / "pack"
     base = opened.scratch / "merged"
@@ -104,7 +106,7 @@ def _merge(
         "--quiet",
         "--stdin-packs",
         "--delta-base-offset",
-        *(["--no-reuse-delta"] if anew else []),
+        *(["--no-reuse-delta"] if new_deltas else []),
         str(base),
         data="".join(f"{name}.pack\n" for name in names).encode(),
     )

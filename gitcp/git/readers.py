@@ -1,9 +1,9 @@
-"""Who only looks says so, and `gc` waits for those who looked before it began.
+"""Readers hold a shared lock; `gc` waits for readers that started before it.
 
-A reader walks from a ref to objects that a pruning beside it takes out of reach. It
-holds a shared lock on a file meanwhile. Whoever is about to remove objects gives that
-file another name and waits until everybody has let go of it: those who come later make a
-new one, and read the refs later, too. So readers that never end to come keep nobody.
+A reader walks from a ref to objects that a concurrent prune may make unreachable, so it
+holds a shared lock on a file. A process that is about to remove objects renames that
+file and waits until every reader has released it. Later readers make a new file, and read
+the refs later too. A steady stream of new readers therefore cannot starve `gc`.
 """
 
 import fcntl
@@ -55,7 +55,7 @@ def _join(repository: Repository) -> int | None:
 
 
 class Readers:
-    """Those who were reading when this was made, or when somebody else waited in vain."""
+    """The readers at the time this was made, and those that an earlier wait gave up on."""
 
     def __init__(self, repository: Repository) -> None:
         directory = repository.store_dir

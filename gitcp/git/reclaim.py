@@ -82,13 +82,13 @@ def drop_unreachable(
     """Merges gitcp's packs into one that holds only what something reaches.
 
     What git reaches in any way stays: refs, HEADs, reflogs, indexes of all worktrees,
-    and what loose objects name; likewise `roots`, commits that are read once nobody is
-    at work any more. Of a pack that git has used, the rest goes to a pack of its own until
+    and what loose objects name; likewise `roots`, commits that are computed once no other
+    process is at work. Of a pack that git has used, the rest goes to a pack of its own until
     git's grace is over; but what only the commits `purged` reach goes at once. The caller
     holds the store's lock, and no work tree's.
 
     Raises:
-        BusyError: somebody was at work all the time, or git used a pack meanwhile.
+        BusyError: other processes were at work until the timeout, or git used a pack.
         GitFailedError: an object is missing; nothing went.
         StorageError: the disk refused.
     """
@@ -199,7 +199,7 @@ def _wait_for_all(repository: Repository, timeout: float) -> None:
             str(one) for one in (*locks, *readers.waited, *indexes) if one.exists()
         ]
         raise BusyError(
-            f"somebody has been at work here for more than {timeout:g} s"
+            f"timed out after {timeout:g} s waiting for other git or gitcp processes"
             f"{f' ({at_work[-1]})' if at_work else ''}",
             hint="run `gitcp gc` again later; nothing was removed",
         )

@@ -67,7 +67,7 @@ class RedoLog:
     """The redo log of one session: a file, and the lock on it.
 
     One object serves one thread at a time, and one process: after a fork the
-    descriptor is opened anew, because a flock is shared with the child otherwise.
+    descriptor is opened again, because a flock is otherwise shared with the child.
     """
 
     def __init__(self, repository: Repository, name: str) -> None:
@@ -142,7 +142,7 @@ class RedoLog:
         except OSError as exc:
             if exc.errno not in {errno.EROFS, errno.EACCES} or not self.exists():
                 raise
-            # Whoever only looks can do without writing.
+            # A reader can do without writing.
             return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
 
     def exists(self) -> bool:
@@ -171,7 +171,7 @@ class RedoLog:
     def news(self) -> Iterator[Read]:
         """Yields the records that this object has neither written nor read yet.
 
-        A torn record at the end was never acknowledged: it is cut off.
+        A torn record at the end was never acknowledged: it is removed.
 
         Raises:
             DamagedLogError: a record is damaged that may have been acknowledged.

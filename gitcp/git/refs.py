@@ -67,8 +67,8 @@ class Refs:
 
         Raises:
             CorruptError: it is a ref of gitcp's, and its file holds none. It must not
-                read as one that is not there: whoever then made it anew would lose all
-                that it held.
+                read as one that is not there: a caller that then created it again would
+                lose all that it held.
         """
         base = self._git_dir if name == "HEAD" else self._common
         # Loose before packed: pack-refs writes the packed file before it removes the
@@ -255,7 +255,7 @@ class Refs:
         return lock
 
     def locks(self) -> Iterator[Path]:
-        """Yields the locks of refs of gitcp that are there, whoever holds them.
+        """Yields the existing locks of gitcp's refs, of any holder.
 
         Git's pack-refs takes empty directories away meanwhile; one with a lock stays.
         """

@@ -373,7 +373,7 @@ def _refusal(where: Path, said: str) -> Exception:
         return _implicit(where)
     if "dubious ownership" in said:
         return UnsupportedRepositoryError(
-            f"git does not trust the repository at {where}: somebody else owns it",
+            f"git does not trust the repository at {where}: another user owns it",
             hint=f"if you trust it: {_way_out(said)}",
         )
     if any(

@@ -1,7 +1,7 @@
-"""Keys of one user in a repository: made once, never sent, read by nobody else.
+"""Keys of one user in a repository: made once, never sent, unreadable to other users.
 
-In a repository that a group shares each member has his own: whoever owns `key` goes on
-with it, anyone else has `key-<uid>`. The directory belongs to the group, so a key is
+In a repository that a group shares each member has a key of their own: the owner of `key`
+keeps it, every other member has `key-<uid>`. The directory belongs to the group, so a key is
 believed only where its owner alone can have written it.
 """
 
@@ -77,7 +77,7 @@ class Secret:
                 durable.link(staged, path)
             except FileExistsError:
                 if self.read() is None:
-                    # It is cut short: what it sealed is nobody's any more.
+                    # It is truncated: what it sealed cannot be verified any longer.
                     staged.replace(path)
         finally:
             staged.unlink(missing_ok=True)

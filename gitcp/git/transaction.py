@@ -19,7 +19,7 @@ from gitcp.git.repository import Repository
 
 OWNER = "owner"
 STAGED_REF = "ref"
-# A pack on its way out, until it is known that nobody has begun to use it.
+# A pack to be removed, until it is known that no process has begun to use it.
 LEAVING = ".leaving"
 TRANSACTIONS = "tmp"
 
@@ -138,7 +138,7 @@ class Transaction:
         Raises:
             BranchMovedError: the ref is not at `expect`; the objects are in, unreferenced,
                 and `publish` may be called again with more of them.
-            BusyError: somebody else holds the ref's lock.
+            BusyError: another process holds the ref's lock.
             StorageError: the disk refused.
         """
         with durable.storage("writing the checkpoint"):
@@ -157,7 +157,7 @@ class Transaction:
         out stays. Returns what was and what is, for each ref that moved.
 
         Raises:
-            BusyError: somebody else holds a ref's lock; nothing moved.
+            BusyError: another process holds a ref's lock; nothing moved.
             StorageError: the disk refused. Nothing moved, or the next transaction goes on
                 with what was decided.
         """
@@ -188,7 +188,7 @@ class Transaction:
                 for directory in {lock.parent for _, lock in held.values()}:
                     durable.sync_directory(directory)
                 if held:
-                    # The commit point: from here on whoever comes goes on with it.
+                    # The commit point: from here on the next process finishes it.
                     durable.replace(decided, b"")
                     _settle(self.repository, self._directory)
                     decided.unlink()

@@ -19,7 +19,7 @@ _KEPT = re.compile(
     r"GIT_(CONFIG_(COUNT|PARAMETERS|KEY_\d+|VALUE_\d+)|HTTP_\w+|SSL_\w+|ALLOW_PROTOCOL)"
 )
 _SAFE = (
-    # What runs a program named in the address is nobody's address.
+    # A transport that runs a program named in the address is never wanted.
     "-c",
     "protocol.ext.allow=never",
     "-c",

@@ -145,7 +145,7 @@ def install(repository: Repository, runner: bytes) -> Report:
     before = found(repository)
     said = places.configured(repository)
     if before is not None and not _still(before, said.path):
-        # Somebody has set another path since: what was done for the old one goes.
+        # The path was changed since: undo what was done for the old one.
         uninstall(repository)
         before = None
         said = places.configured(repository)
@@ -297,7 +297,7 @@ def _lead_on(repository: Repository, directory: Path, original: str) -> list[str
         content = text.made(name, then=then) if name in NAMES else text.forward(then)
         old = _content(path)
         if old is not None and not text.is_made(old):
-            # Somebody took this directory for the place where hooks go.
+            # The user or a tool put hooks into this directory.
             if name in NAMES and _join(directory, name):
                 changed.append(name)
         elif _put(path, content):
@@ -310,13 +310,13 @@ def _stop_leading_on(directory: Path) -> None:
         content = _content(path)
         if path.name == text.RUNNER or (content and text.is_made(content)):
             path.unlink()
-    # Not empty where somebody else has put something there: that is not ours to remove.
+    # Not empty if other files were put there: those are not ours to remove.
     with suppress(OSError):
         directory.rmdir()
 
 
 def _has_framework(repository: Repository) -> bool:
-    """Whether something is at work here that writes its hooks anew now and then."""
+    """Whether a hook framework is in use here, which rewrites its hooks now and then."""
     top = repository.top
     return top is not None and any(os.path.lexists(top / name) for name in _FRAMEWORKS)
 

@@ -17,7 +17,7 @@ _BLOCK = re.compile(rb"^# >>> gitcp[^\n]*\n.*?^# <<< gitcp\n", re.MULTILINE | re
 _SHELL = re.compile(
     rb"#![ \t]*(?:/[\w./+-]*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:ba|da|a|z|k|mk)?sh(?:[ \t][^\n\r]*)?\n"
 )
-# git says on the hook's input what was rewritten; whoever comes after has to hear it too.
+# git says on the hook's input what was rewritten; later hooks have to read it too.
 _LISTENS = frozenset({"post-rewrite"})
 
 

@@ -58,7 +58,7 @@ def find(directory: str | os.PathLike[str], commit: str) -> Found | None:
         found = Checkpoint(repository.objects, oid, raw, trailers, seals)
         _ = found.manifest
     except CorruptError:
-        # Whoever asks the usual way learns what is wrong.
+        # The regular lookup reports what is wrong.
         return None
     return Found(found, top)
 

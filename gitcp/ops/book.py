@@ -168,7 +168,7 @@ class Book:
                 self._then[page.oid, record.n] = line.snapshot()
 
     def take(self, page: Page) -> bool:
-        """Goes on by one page; False where the book has to be made anew for it."""
+        """Applies one page; False if the book has to be rebuilt because of it."""
         if len(page.parents) > 1 or "".join(page.parents) != self._tip or page.purged:
             return False
         for record in page.records:
@@ -343,7 +343,7 @@ def _weight(call: Call) -> tuple[int, str, str, bool, str, int]:
         _FIRST.index(call.state),
         call.intent.at,
         call.id,
-        # What somebody found out tells less than what came back.
+        # A result that the call returned outranks one that a person reported.
         result is not None and bool(result.by),
         result.at if result is not None else "",
         call.n,

@@ -12,9 +12,9 @@ from gitcp.store.checkpoint import Checkpoint
 _BYTES_PER_TOKEN = 4
 
 UNREADABLE: Final = object()
-# Parts of a message of OpenCode's that nobody said.
+# Parts of an OpenCode message that are bookkeeping, not text.
 _BOOKKEEPING = frozenset({"step-start", "step-finish", "patch", "snapshot"})
-# Records of clients that nobody said: what they note for themselves.
+# Records that are not messages: what clients note for themselves.
 _NOTED = frozenset(
     {
         # Claude Code
@@ -93,7 +93,7 @@ def _type(value: dict[str, Any]) -> str:
 
 
 def last_spoken(raw: bytes, count: int) -> bytes:
-    """Returns the last records that somebody said, as lines."""
+    """Returns the last records that are messages, as lines."""
     found: list[bytes] = []
     for line, value in records_backwards(raw):
         role, text = _speech(value)
@@ -189,7 +189,7 @@ def context(found: Checkpoint) -> str:
     """Returns the block to put in front of a restored conversation.
 
     Case facts come first; nothing is left out. What was recorded elsewhere is quoted,
-    under a warning: whoever reads it must not take it for what the user asks.
+    under a warning: an agent must not take it for a request of the user.
     """
     if found.origin.logs is None:
         return _context(found)

@@ -100,5 +100,5 @@ def write_whole(directory: Root, target: Checkpoint, steps: FilePlan) -> None:
         raise PartialError(
             f"{len(left)} paths could not be written",
             left=[f"{show_path(item.path)}: {item.reason}" for item in left],
-            hint="somebody else writes there; take another directory",
+            hint="another process writes there; choose another directory",
         )

@@ -47,7 +47,7 @@ def sessions(
     out: one that is damaged must not hide the others.
 
     Raises:
-        CorruptError, FormatTooNewError: one cannot be read, and nobody is to be told.
+        CorruptError, FormatTooNewError: one cannot be read, and there is no `report` to call.
     """
     found: dict[str, list[BranchInfo]] = {}
     for session, branch in branches(store, store.refs(), unreadable=unreadable):
@@ -70,7 +70,7 @@ def branches(
     """Yields session and branch of each of these refs; see `sessions`.
 
     Raises:
-        CorruptError, FormatTooNewError: one cannot be read, and nobody is to be told.
+        CorruptError, FormatTooNewError: one cannot be read, and there is no `report` to call.
     """
     for component, oid in refs.items():
         try:
@@ -107,7 +107,7 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
 
     Raises:
         UsageError: the name is taken.
-        BranchMovedError: somebody took it at the same time.
+        BranchMovedError: another process took the name at the same time.
         NotFoundError: the checkpoint has been pruned.
     """
     check_free(store, start.session, name)

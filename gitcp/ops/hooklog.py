@@ -22,8 +22,8 @@ def write(
 ) -> None:
     """Adds an entry to the log of the repository around `directory`.
 
-    Where there is no repository, or the log cannot be written, there is nobody to tell:
-    a hook has no voice.
+    Without a repository, or if the log cannot be written, the entry is dropped: a hook
+    must not print.
     """
     with suppress(GitcpError, OSError):
         repository = discover(directory)

@@ -86,7 +86,7 @@ def _kept(store: Store) -> dict[str, Listed]:
 
 
 def _keep(store: Store, found: dict[str, Listed]) -> None:
-    # Derived: whoever cannot keep it reads the commits again.
+    # Derived: if it cannot be stored, the commits are read again.
     with suppress(StorageError), durable.storage("keeping the list of sessions"):
         store.repository.make_directory(store.repository.store_dir)
         durable.replace(

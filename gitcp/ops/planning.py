@@ -165,7 +165,7 @@ def unseen_plan(
     fork: tuple[str, str] | None = None,
     trust: bool = False,
 ) -> Plan:
-    """Returns a plan without steps, for a caller that shows it to nobody.
+    """Returns a plan without steps, for a caller that does not show it.
 
     `restore` makes the steps in any case, from what is there then. A checkpoint that
     holds no files leaves those that are there as they are.

@@ -21,7 +21,7 @@ def before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | No
     """Returns the checkpoint of a line that holds the state before a message or prompt.
 
     That is the newest one whose conversation does not hold it yet, but for those made
-    after it all the same: in the middle of a turn somebody may commit or save, and such
+    after it all the same: in the middle of a turn a commit or save may happen, and such
     a checkpoint has the files of then with the conversation of before.
     """
     if len(ident) < SHORTEST:

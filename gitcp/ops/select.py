@@ -96,7 +96,7 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
 def _story(workspace: Workspace, text: str) -> "Behind | None":
     from gitcp.ops.githooks import behind  # noqa: PLC0415  most selectors are no commits
 
-    # A name such as `main` may mean a session to whoever types it, and is no commit here.
+    # A name such as `main` may be meant as a session, so it is not looked up as a commit.
     if not _COMMIT.fullmatch(text):
         return None
     commit = behind.resolve(workspace, text)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Status(NamedTuple):
     """The current line and what is not in it yet.
 
-    `tip` is None before the first save; `interrupted` is the restore that was cut off.
+    `tip` is None before the first save; `interrupted` is the restore that was interrupted.
     """
 
     current: Current

@@ -186,7 +186,7 @@ class Workspace:
         return journal.is_open(self.directory)
 
     def refuse_if_interrupted(self) -> None:
-        """Raises if a restore was cut off here; waits for one that is under way.
+        """Raises if a restore was interrupted here; waits for one that is under way.
 
         Raises:
             RestoreInterruptedError: one was.

@@ -166,7 +166,7 @@ def fork(store: Store, opened: Transaction, theirs: Checkpoint, suffix: str) -> 
         try:
             made = store.append(opened, _branch_off(theirs, name)).checkpoint
         except BranchMovedError:
-            # Somebody took the name; it may be for the same line.
+            # Another process took the name; it may be for the same line.
             number -= 1
             continue
         return Adopted(session, branch, FORKED, name, made.commit)

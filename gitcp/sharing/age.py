@@ -12,7 +12,7 @@ from typing import Any
 from gitcp.errors import CorruptError, EncryptionError, NoKeyError
 
 _MAGIC = b"age-encryption.org/v1\n"
-# A thousand recipients: more than anybody has.
+# A thousand recipients: more than any team has.
 _HEADER_LIMIT = 256 * 1024
 _FILE_LIMIT = 1024 * 1024
 _KEY = re.compile(r"age1\S*|ssh-\S+\s.*")
@@ -20,7 +20,7 @@ _NO_KEY = "No matching keys found"
 _INSTALL = "install it: `pip install 'gitcp[crypt]'`"
 _KINDS = "one is age1…, ssh-ed25519 …, ssh-rsa …, or a file of such lines"
 _WAY_OUT = (
-    "make a key for this, and give it to whoever encrypts: `gitcp.identity` names its"
+    "make a key for this, and give it to those who encrypt: `gitcp.identity` names its"
     " file; or take the passphrase off a copy: `ssh-keygen -p -N '' -f COPY`"
 )
 
@@ -47,8 +47,8 @@ class Recipients:
     def __init__(self, given: Sequence[str], *, top: Path) -> None:
         """Reads public keys, and files of them.
 
-        A file inside `top`, the work tree, is refused: whoever can change a file of the
-        project could add a key.
+        A file inside `top`, the work tree, is refused: a change to the project could add
+        a key.
 
         Raises:
             EncryptionError: one is none, or there is no library.
@@ -62,7 +62,7 @@ class Recipients:
             else:
                 self._keys += self._file(text, top)
         if not self._keys:
-            raise EncryptionError("gitcp.encryptTo names nobody", hint=_KINDS)
+            raise EncryptionError("gitcp.encryptTo names no recipients", hint=_KINDS)
 
     def encrypt(self, data: bytes) -> bytes:
         """Returns the ciphertext; another one each time."""
@@ -93,8 +93,8 @@ class Recipients:
             os.path.realpath(top / ".git")
         ):
             raise EncryptionError(
-                f"gitcp.encryptTo: {name!a} lies in the project, where anybody who can"
-                " change a file could add a key",
+                f"gitcp.encryptTo: {name!a} lies in the project, where any change"
+                " of a file could add a key",
                 hint="put it beside the project, or below .git",
             )
         lines = _read(path, "gitcp.encryptTo", _KINDS).decode("utf-8", "replace")
@@ -147,7 +147,7 @@ class Identities:
             if str(exc) == _NO_KEY:
                 raise self._no_key("no key here fits") from exc
             raise CorruptError(
-                f"it was tampered with, or is cut off: {exc}", hint="do not use it"
+                f"it was tampered with, or is truncated: {exc}", hint="do not use it"
             ) from exc
         return opened
 
@@ -156,8 +156,8 @@ class Identities:
         return NoKeyError(
             f"{why}{passed}",
             hint="`gitcp.identity` names the file of your key; if it was not encrypted"
-            " to you, whoever pushes adds your public key to gitcp.encryptTo, and"
-            " runs `gitcp push --re-encrypt`",
+            " to you, ask those who push to add your public key to gitcp.encryptTo, and"
+            " to run `gitcp push --re-encrypt`",
         )
 
     def _file(self, path: Path) -> list[Any]:
@@ -200,7 +200,7 @@ def _told(sealed: bytes) -> list[bytes]:
     for line in sealed[:_HEADER_LIMIT].partition(b"\n--- ")[0].split(b"\n"):
         start, _, rest = line.partition(b" ")
         kind, _, more = rest.partition(b" ")
-        # age itself puts in what has no meaning, so that nobody relies on there being none.
+        # age adds stanzas without meaning, so that no reader relies on there being none.
         if start == b"->" and not kind.endswith(b"-grease"):
             found.append(
                 kind + more.split(b" ")[0] if kind.startswith(b"ssh-") else kind

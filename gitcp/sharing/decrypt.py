@@ -48,7 +48,7 @@ class Decryptor:
 
         Raises:
             NoKeyError: no key fits.
-            CorruptError: it was changed, or put together by somebody else.
+            CorruptError: it was changed, or not made by gitcp.
             TransferError: it holds more than may come.
         """
         line: list[_Form] = []

@@ -54,7 +54,7 @@ class PageDecryptor:
 
         Raises:
             NoKeyError: no key fits.
-            CorruptError: it was changed, or put together by somebody else.
+            CorruptError: it was changed, or not made by gitcp.
             TransferError: it holds more than may come.
         """
         forms: dict[bytes, _Form] = {}

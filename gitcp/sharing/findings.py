@@ -164,7 +164,7 @@ def _where(repository: Repository, piece: Piece, line: int) -> tuple[str, int | 
 def _record_in(message: bytes, line: int) -> int | None:
     """Returns the number of the record in a line of a ledger's page."""
     lines = message.split(b"\n")
-    # The first line, which nobody reads, says what the first record does.
+    # The first line, which is not parsed, says what the first record does.
     found = _NUMBER.match(lines[line - 1]) or _NUMBER.match(b"\n".join(lines[2:3]))
     return int(found[1]) if found else None
 

@@ -211,7 +211,7 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
     ):
         return False
     if _IDENTIFIER.fullmatch(value) or _WORDS.fullmatch(value):
-        # Letters alone are a name, unless nobody would think of it.
+        # Letters alone are a name, unless no person would think of it.
         return len(value) >= _RANDOM_LENGTH and _scrambled(value)
     digits = re.search(rb"\d", value) is not None
     letters = re.search(rb"[A-Za-z]", value) is not None

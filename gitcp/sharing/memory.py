@@ -46,7 +46,7 @@ class Clean:
         if raw.startswith(self._head) and len(raw) < _MOST * _OID:
             self._stands = True
             body = raw[len(self._head) :]
-            # A write that was cut off leaves less than an id at the end.
+            # A write that was interrupted leaves less than an id at the end.
             whole = len(body) - len(body) % _OID
             self._stands = whole == len(body)
             self._oids = {body[at : at + _OID] for at in range(0, whole, _OID)}

@@ -92,5 +92,5 @@ class Opening:
 
 
 def refuse(why: str) -> CorruptError:
-    """Returns the error for what was changed, or put together by somebody else."""
+    """Returns the error for what was changed, or not made by gitcp."""
     return CorruptError(why, hint="nothing of it was adopted; do not use it")

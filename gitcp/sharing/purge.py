@@ -1,4 +1,4 @@
-"""A checkpoint without what is to go: new blobs, trees, totals and message; same id."""
+"""Purges a checkpoint: new blobs, trees, totals and message; same id."""
 
 from collections.abc import Callable, Iterable
 
@@ -222,7 +222,7 @@ class Purger:
             found.id,
         ):
             raise CorruptError(
-                f"the name of {found.session}/{found.branch} holds what is to go",
+                f"the name of {found.session}/{found.branch} holds the value to purge",
                 hint="names stay: push other sessions only, or prune this one",
             )
         return made

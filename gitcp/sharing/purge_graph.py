@@ -1,7 +1,7 @@
 """Taking a value out of threads of LangGraph (docs/format.md, 15).
 
-What a graph serialized counts its own lengths. So what is to go is covered there with as
-many other bytes; only what is JSON in the event itself may get shorter.
+What a graph serialized counts its own lengths, so a purged value is overwritten there by
+as many other bytes; only what is JSON in the event itself may get shorter.
 """
 
 import base64
@@ -12,7 +12,7 @@ from gitcp.sharing.erase import Eraser
 
 
 def cover_event(eraser: Eraser, raw: bytes) -> bytes:
-    """Returns graph.json without what is to go, as one that can be read as before."""
+    """Returns graph.json without the purged values, readable as before."""
     event: dict[str, Any] = json.loads(raw)
     before = json.dumps(event)
     for packed in event.get("channels", {}).values():

@@ -1,4 +1,4 @@
-"""A ledger without what is to go: its pages anew, numbers and ids as they were."""
+"""Purges a ledger: rewrites its pages, with numbers and ids as they were."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -35,7 +35,7 @@ def clean(
     pages: Iterable[Page],
     eraser: Eraser,
 ) -> Cleaned:
-    """Writes those pages anew that hold what is to go, and all after them.
+    """Rewrites the pages that hold a purged value, and all after them.
 
     Raises:
         CorruptError: a page or a value is missing.
@@ -86,7 +86,7 @@ def _known_by(eraser: Eraser, record: Record) -> bool:
 def _erased(
     signet: Signet, eraser: Eraser, record: Record, values: dict[int, bytes]
 ) -> Record:
-    """Returns a record without what is to go; what it is known by stays."""
+    """Returns a record without the purged values; what identifies it stays."""
 
     def text(given: str) -> str:
         return eraser.erased(given.encode()).decode("utf-8", "replace")

@@ -58,7 +58,7 @@ def withheld_from(
 ) -> Withheld:
     """Returns what says why a change of a path is left out, or None if it is not.
 
-    What HEAD holds at a path is the user's own already; what nobody has committed, and
+    What HEAD holds at a path is the user's own already; what is not committed, and
     tools obey, is not deleted either. `brought` are paths that the user was shown and has
     asked for: rules that may be asked about let them pass.
     """

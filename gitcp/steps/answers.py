@@ -1,4 +1,4 @@
-"""Which step somebody speaks of who says what became of one that was cut off."""
+"""Resolves which interrupted step a `steps answer` command refers to."""
 
 import shlex
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def choose(workspace: Workspace, place: Current, found: Sequence[Call]) -> Call:
     Raises:
         AmbiguousError: several do.
     """
-    cut_off = [
+    interrupted = [
         one
         for one in found
         if one.state == OPEN
@@ -44,12 +44,12 @@ def choose(workspace: Workspace, place: Current, found: Sequence[Call]) -> Call:
             workspace.repository, place.session, place.branch, one.slot
         )
     ]
-    waiting = cut_off or [one for one in found if one.state in {OPEN, RUN_AGAIN}]
+    waiting = interrupted or [one for one in found if one.state in {OPEN, RUN_AGAIN}]
     if len(waiting) > 1:
         shown = ", ".join(" ".join(_named(one)) for one in waiting[:_SHOWN])
         more = ", …" if len(waiting) > _SHOWN else ""
         raise AmbiguousError(
-            f"{len(waiting)} steps of this name were cut off: {shown}{more}",
+            f"{len(waiting)} steps of this name were interrupted: {shown}{more}",
             hint=f"say which: `{command(workspace, place, waiting[0])}`",
         )
     return waiting[0] if waiting else found[-1]

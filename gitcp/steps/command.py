@@ -12,7 +12,7 @@ from gitcp.ops.book import Call, show_call
 from gitcp.ops.workspace import Workspace
 from gitcp.steps import lease, runner
 from gitcp.steps.engine import Engine
-from gitcp.steps.model import CutOffError, Options, current_step
+from gitcp.steps.model import Options, OutcomeUnknownError, current_step
 
 _KEPT = 4 * 1024
 # The exit status of a program that a signal ended, as shells give it on.
@@ -27,7 +27,7 @@ class CommandFailedError(Exception):
         self.status = status
 
 
-class CommandKilledError(CommandFailedError, CutOffError):
+class CommandKilledError(CommandFailedError, OutcomeUnknownError):
     """A signal ended the command of a step: what it had done by then is not known."""
 
 

@@ -79,7 +79,7 @@ def compensate(
         CompensationError: one cannot be, or its undo failed.
         NotFoundError: one that is to be kept is not there; nothing was undone.
     """
-    # One that is kept already, by a compensation that was cut off, is no longer in `calls`.
+    # One that is kept already, by a compensation that was interrupted, is no longer in `calls`.
     known = engine.history.live().values()
     strange = set(keep) - {one.name for one in known} - {one.id for one in known}
     if strange:
@@ -155,7 +155,7 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
         if not call.outside or call.state == FAILED:
             return _nothing
         raise CompensationError(
-            "it was cut off, and whether it took effect is not known",
+            "it was interrupted, and whether it took effect is not known",
             hint="find out, then say it:"
             f" `{answers.command(engine.workspace, engine.place, call)}`",
         )

@@ -1,4 +1,4 @@
-"""Running steps: the intent before, the result after, and what was cut off in between."""
+"""Runs steps: the intent before, the result after, and steps interrupted in between."""
 
 import secrets
 import time
@@ -45,7 +45,7 @@ from gitcp.steps import answers, lease, observed, remains, results
 from gitcp.steps.history import History
 from gitcp.steps.model import AGAIN, ASK, REPLAY, RETRY, Options, leaves_open
 
-# What a person or a program says of a step that was cut off.
+# What a person or a program says of a step that was interrupted.
 Ask = Callable[[Call], str]
 _ERROR = 500
 
@@ -63,7 +63,7 @@ class Begun(NamedTuple):
 class Engine:
     """The steps of one branch, as one run of a program goes through them.
 
-    `ask` decides on steps that were cut off; without it they raise.
+    `ask` decides on steps that were interrupted; without it they raise.
     """
 
     def __init__(
@@ -113,14 +113,14 @@ class Engine:
         """Returns the recorded result, or records the intent; the lease is held.
 
         Raises:
-            StepUnknownError: it was cut off, and its policy is to ask or to fail.
+            StepUnknownError: it was interrupted, and its policy is to ask or to fail.
             StepChangedError: it is recorded with other arguments.
             StepLoopError: it began too often.
         """
         given = results.digest(arguments)
         call = self.history.call(slot)
         if call is not None and call.state == OPEN:
-            call = self._cut_off(call, wanted)
+            call = self._resolve_interrupted(call, wanted)
         if call is not None and call.state == DONE:
             changed = given and call.intent.input and given != call.intent.input
             if not (changed and wanted.changed == AGAIN):
@@ -173,11 +173,11 @@ class Engine:
         intent = replace(begun.intent, attempt=begun.intent.attempt + 1)
         return begun._replace(intent=self.history.note(intent))
 
-    def _cut_off(self, call: Call, wanted: Options) -> Call:
-        """Decides on a step that began, has no result, and is run by nobody."""
+    def _resolve_interrupted(self, call: Call, wanted: Options) -> Call:
+        """Decides on a step that began, has no result, and that no process is running."""
         files = call.effect == LOCAL and self.ledger.is_ours(call.intent)
         if not call.error:
-            noted = "it was cut off before its result was recorded"
+            noted = "it was interrupted before its result was recorded"
             record = _about(UNKNOWN, self.place, call, error=noted)
             if files:
                 record = remains.tell(
@@ -197,15 +197,15 @@ class Engine:
         if wanted.unknown == ASK and self.ask is not None:
             said = self.ask(call)
             if said not in {DONE, RUN_AGAIN, book.DID_NOT}:
-                raise self._nobody_knows(call)
+                raise self._outcome_unknown(call)
             self._settle(call, said, None)
             return self.history.live()[call.slot]
-        raise self._nobody_knows(call)
+        raise self._outcome_unknown(call)
 
-    def _nobody_knows(self, call: Call) -> StepUnknownError:
-        where, ended = "", "was cut off"
+    def _outcome_unknown(self, call: Call) -> StepUnknownError:
+        where, ended = "", "was interrupted"
         if not self.ledger.is_ours(call.intent):
-            where, ended = " elsewhere", "was cut off there, or is still running"
+            where, ended = " elsewhere", "was interrupted there, or is still running"
         return StepUnknownError(
             f"the step {show_call(call)!a} began at {call.intent.at}{where} and {ended}:"
             " whether it took effect is not known",
@@ -214,7 +214,7 @@ class Engine:
         )
 
     def answer(self, call: Call, said: str, value: Any = None) -> None:
-        """Records what somebody found out about a step that was cut off.
+        """Records what became of an interrupted step.
 
         `done` with its result, `failed` (it had no effect), or `again` (run it once more,
         with the same key).
@@ -225,7 +225,7 @@ class Engine:
         if call.state not in {OPEN, book.AGAIN}:
             raise UsageError(
                 f"the step {show_call(call)!a} is {call.state}: there is nothing to say",
-                hint="`gitcp steps` lists those that were cut off",
+                hint="`gitcp steps` lists those that were interrupted",
             )
         if lease.is_running(
             self.workspace.repository, self.place.session, self.place.branch, call.slot
@@ -332,7 +332,7 @@ class Engine:
         Raises:
             UsageError: JSON cannot hold it; the step is recorded as done all the same
                 if it reached outside.
-            StorageError: it could not be recorded; the step counts as cut off.
+            StorageError: it could not be recorded; the step counts as interrupted.
         """
         wanted, codec = begun.wanted, begun.wanted.codec
         record = _of(RESULT, begun, codec=codec.name if codec else "")
@@ -353,7 +353,7 @@ class Engine:
             raise type(exc)(
                 f"the step {wanted.name!a} was run, but its result was not recorded:"
                 f" {exc.message}",
-                hint="it counts as cut off, and is not done again unasked",
+                hint="it counts as interrupted, and is not done again unasked",
             ) from exc
         return results.load(raw, codec)
 

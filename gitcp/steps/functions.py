@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gitcp.errors import UsageError
-from gitcp.steps.model import CutOffError, Options
+from gitcp.steps.model import Options, OutcomeUnknownError
 
 Function = Callable[..., Any]
 
@@ -20,7 +20,7 @@ def is_async(function: Function) -> bool:
     )
 
 
-class NotAwaitedError(UsageError, CutOffError):
+class NotAwaitedError(UsageError, OutcomeUnknownError):
     """The function of a step gave a coroutine: what that is to do was not done."""
 
 
@@ -33,7 +33,7 @@ def refuse_coroutine(wanted: Options, value: Any) -> None:
     if inspect.iscoroutine(value):
         value.close()
         raise NotAwaitedError(
-            f"the function of {wanted.name!a} gave a coroutine, which nobody awaits",
+            f"the function of {wanted.name!a} returned a coroutine that is not awaited",
             hint=f"`await session.step({wanted.name!r}, …)` with the coroutine function"
             " itself, not one that calls it",
         )

@@ -25,10 +25,10 @@ class History:
         self._store = workspace.store
         self._place = place
         self._counts: Counter[tuple[str, str]] = Counter()
-        self._start_anew()
-        forking.in_child(self, History._start_anew)
+        self._reset_after_fork()
+        forking.in_child(self, History._reset_after_fork)
 
-    def _start_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         # What it knows may be half changed in a child, which reads the ledger again.
         self._lock = RLock()
         self._book = Book(())
@@ -73,7 +73,7 @@ class History:
             return self._loops[_round(slot, given)]
 
     def is_ours(self, call: Call) -> bool:
-        """Whether all that a step would have somebody run or write was recorded here."""
+        """Whether every command and write that a step asks for was recorded here."""
         told = (call.intent, call.result)
         return all(self.ledger.is_ours(one) for one in told if one is not None)
 

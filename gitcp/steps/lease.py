@@ -1,4 +1,4 @@
-"""That a step runs once at a time."""
+"""A per-step lease: at most one process runs a step at a time."""
 
 import hashlib
 import os
@@ -30,7 +30,7 @@ def _place(repository: Repository, session: str, branch: str, slot: Slot) -> Pat
 class Lease:
     """A step that is held. A process that inherits the descriptor holds it too.
 
-    `died` is when the run before it, which was cut off, gave its last sign of life.
+    `died` is when the run before it, which was interrupted, gave its last sign of life.
     """
 
     def __init__(self, fd: int) -> None:
@@ -41,7 +41,7 @@ class Lease:
         self._beating: threading.Thread | None = None
 
     def beat(self) -> None:
-        """Gives signs of life from now on, for whoever may have to clear up."""
+        """Sends heartbeats from now on, for the process that may have to clean up."""
         if self._beating is None:
             self._sign()
             self._beating = threading.Thread(target=self._beat, daemon=True)
@@ -86,7 +86,7 @@ def held(
     try:
         yield lease
     finally:
-        # Whoever waits for it opens the path again.
+        # A process that waits for it opens the path again.
         with suppress(OSError):
             path.unlink()
         lease.close()

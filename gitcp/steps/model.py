@@ -209,7 +209,7 @@ def takes_key(function: Callable[..., Any]) -> bool:
         return False
 
 
-class CutOffError(Exception):
+class OutcomeUnknownError(Exception):
     """What was called was itself ended in the middle."""
 
 
@@ -220,12 +220,12 @@ OPEN_ENDED = (
     ConnectionAbortedError,
     BrokenPipeError,
     EOFError,
-    CutOffError,
+    OutcomeUnknownError,
 )
 
 
 def leaves_open(wanted: Options, error: BaseException) -> bool:
-    """Whether after an exception nobody knows if the outside world changed."""
+    """Whether an exception leaves it open if the outside world changed."""
     if not wanted.outside:
         return False
     return isinstance(error, OPEN_ENDED) or not isinstance(error, Exception)

@@ -1,4 +1,4 @@
-"""What a step on files left half done when it was cut off, and putting that back.
+"""Puts back what an interrupted step on files left half done.
 
 The run that died cannot be asked. Known are the files before it, and until when it lived:
 its lease says so. What differs and was not touched later is its own (docs/decisions/0015).
@@ -42,14 +42,14 @@ def tell(
     died: float | None,
     record: Record,
 ) -> Record:
-    """Adds to the record of a step that was cut off what it left; keeps all of that.
+    """Records what an interrupted step left in files, and saves that in a checkpoint.
 
     Where that is not clear the record has no `left`, and says which paths it is about.
 
     Raises:
         GitcpError: the files could not be saved; nothing was changed.
     """
-    note = f"step {call.name}, cut off"
+    note = f"step {call.name}, interrupted"
     try:
         before = observed.find(workspace, place, call.intent.before)
     except NotFoundError as exc:
@@ -80,7 +80,7 @@ def tell(
 
 
 def _by_then(top: Path, path: bytes, died: float | None) -> bool:
-    """Whether nobody has touched a path since a run died."""
+    """Whether a path was left untouched since a run died."""
     if died is None:
         return False
     try:
@@ -120,7 +120,9 @@ def put_back(
                 found = apply.apply(root, back, stream, token=secrets.token_hex(6))
     if found:
         names = _list([show_path(one.path) for one in found])
-        raise _unclear(workspace, place, call, f"it was cut off; {names} changed since")
+        raise _unclear(
+            workspace, place, call, f"it was interrupted; {names} changed since"
+        )
     return [show_path(one.path) for one in back.steps]
 
 

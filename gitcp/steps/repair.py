@@ -80,7 +80,9 @@ def _outside_world(first: Call, steps: Sequence[Call]) -> list[str]:
     refused = []
     for step in steps:
         if step.state == OPEN and step.outside:
-            refused.append(f"{show_call(step)} was cut off: nobody knows what it did")
+            refused.append(
+                f"{show_call(step)} was interrupted: what it did is not known"
+            )
         elif step.effect == IRREVERSIBLE and step.state in {DONE, STUCK}:
             what = "is irreversible" if step.id == first.id else "has sent it out"
             refused.append(f"{show_call(step)} {what}")
@@ -88,7 +90,7 @@ def _outside_world(first: Call, steps: Sequence[Call]) -> list[str]:
 
 
 def _changed_files(engine: Engine, steps: Sequence[Call]) -> list[str]:
-    """Returns the files that somebody changed since the newest of the steps wrote them."""
+    """Returns the files that were changed since the newest of the steps wrote them."""
     refused: list[str] = []
     seen: set[bytes] = set()
     with engine.workspace.root() as root:

@@ -110,7 +110,7 @@ class Session(base.Session):
             key: what tells this call from others of the name, instead of its number; it
                 is the idempotency key as well.
             scope: a name for a run of a job: in another scope every step is a new one.
-            unknown: what becomes of it where it was cut off: `retry` with the same key
+            unknown: what becomes of it where it was interrupted: `retry` with the same key
                 (the default where it does not reach outside), `ask` or `fail`.
             reads: paths that it reads; this is not observed, only what you say counts.
             writes: paths that it writes; without them, all that changed is its own.
@@ -122,7 +122,7 @@ class Session(base.Session):
                 likes.
 
         Raises:
-            StepUnknownError: it was cut off, and somebody has to say what became of it.
+            StepUnknownError: it was interrupted, and the user has to say what became of it.
             StepChangedError, StepLoopError: see `changed` and `loops`.
             StepTimeoutError: see `timeout`.
             UsageError: its result is not JSON, or the options make no sense.
@@ -158,7 +158,7 @@ class Session(base.Session):
         return start(self._engine, wanted, function, arguments)
 
     def on_unknown(self, ask: Callable[[Call], str] | None) -> None:
-        """Sets who is asked about a step that was cut off and has the policy `ask`.
+        """Sets who is asked about a step that was interrupted and has the policy `ask`.
 
         It returns `done` (it happened, and has no result), `failed` (it did not), `again`
         (run it once more, with the same key), or anything else: then the step raises.
@@ -180,14 +180,14 @@ class Session(base.Session):
         call: str = "",
         scope: str = "",
     ) -> None:
-        """Says what became of a step that was cut off: `done`, `failed` or `again`.
+        """Says what became of a step that was interrupted: `done`, `failed` or `again`.
 
         `call` is its key, or the number of the call, where several of the name were.
 
         Raises:
             NotFoundError: there is no such step.
-            AmbiguousError: several of the name were cut off.
-            UsageError: it was not cut off.
+            AmbiguousError: several of the name were interrupted.
+            UsageError: it was not interrupted.
         """
         from gitcp.steps import answers  # noqa: PLC0415  on use
 
@@ -228,7 +228,7 @@ class Session(base.Session):
         """Undoes what steps did since a checkpoint, newest first.
 
         Without `to`: since the newest checkpoint. Each undo is recorded before and after,
-        so that one that was cut off is gone on with. Files are put back only where they
+        so that an interrupted one is continued. Files are put back only where they
         are as the step left them. `keep` names steps that shall stand. `trust` also runs
         undos that came with a pull.
 

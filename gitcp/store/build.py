@@ -215,8 +215,8 @@ class Build:
     def _origin(self, logs_of: Checkpoint | None, log_tree: bytes | None) -> Origin:
         """Returns what of the new checkpoint was not made here.
 
-        Files that come from the work tree are the user's by then, whoever wrote them;
-        records stay a stranger's for as long as they are carried on.
+        Files that come from the work tree are the user's by then, whatever their author;
+        records that were made elsewhere stay so for as long as they are carried on.
         """
         files_of = self._draft.files_from
         if self._draft.files is None:

@@ -192,7 +192,7 @@ class Checkpoint:
         """Returns the messages, equal to what was saved.
 
         Raises:
-            AgentRecordError: a record is no JSON, as in a transcript cut off mid-line.
+            AgentRecordError: a record is not JSON, as in a transcript truncated mid-line.
             CorruptError: a segment is missing or damaged.
         """
         found = []

@@ -13,7 +13,7 @@ from gitcp.store.checkpoint import Checkpoint
 class FilesState(NamedTuple):
     """The files of a checkpoint to be: tree, empty directories, what is missing.
 
-    Not `captured` means that nobody looked: the checkpoint holds logs only.
+    Not `captured` means that no files were looked at: the checkpoint holds logs only.
     """
 
     tree: bytes | None

@@ -50,9 +50,9 @@ class Ledger:
         self._clock = clock
         self._log = RedoLog(repository, layout.ledger_log(session))
         self._reset()
-        forking.in_child(self, Ledger._start_anew)
+        forking.in_child(self, Ledger._reset_after_fork)
 
-    def _start_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         # In a child. A lock of the parent is on its descriptor as well.
         self._log.close()
         self._reset()
@@ -62,7 +62,7 @@ class Ledger:
         self._pages: list[Page] = []
         self._known: set[str] = set()
         self._trees: dict[tuple[str, int, str], bytes] = {}
-        # Held around the redo log, by whoever reads or writes it.
+        # Held while the redo log is read or written.
         self._mutex = threading.Lock()
         # Held for moments, around what is known of the ledger; never while writing.
         self._lock = threading.Lock()
@@ -167,7 +167,7 @@ class Ledger:
             return found
         if found in self._moves:
             return next(reversed(self._moves))
-        # Somebody has moved the ref meanwhile, or the log came back after a power cut.
+        # Another process moved the ref, or the log came back after a power cut.
         settle(self.repository, [self._log])
         self._log.acquire(timeout=self.repository.refs.lock_timeout)
         self._take_in()
@@ -353,7 +353,7 @@ class Ledger:
                 note = msgspec.structs.replace(note, seal=self.signet.seal(note))
                 self._publish([note], joins=theirs)
                 done = JOINED
-            # Whoever adopts it tells of it, and by refs.
+            # The caller that adopts it reports it, by refs.
             settle(self.repository, [self._log])
         return done
 
@@ -387,7 +387,7 @@ class Ledger:
     def settled(self) -> Iterator[None]:
         """Keeps everybody from adding to it; git has all of it meanwhile.
 
-        Whoever writes its pages anew does so in here.
+        A caller that rewrites its pages does so inside this context.
 
         Raises:
             BusyError, StorageError: it could not be settled; nothing is lost.

@@ -1,7 +1,7 @@
 """Which records of a ledger this repository wrote itself.
 
-Records travel with a pull. Those of others are read as what they are, a report; what
-they would have somebody run or write is not done unasked (docs/format.md, 12a).
+Records travel with a pull. Those of others are read as what they are, a report; a
+command or write that they ask for is not carried out unasked (docs/format.md, 12a).
 """
 
 import hashlib

@@ -99,7 +99,7 @@ def _move(
         present = repository.refs.read(ref)
     except CorruptError:
         if chain[0].expect is None:
-            # Whoever wrote the log has not seen what it held.
+            # The writer of the log did not see what the ref held.
             raise
         # The log knows what it held: what went on from there.
         repository.refs.drop_damaged(ref, opened.scratch / STAGED_REF)
@@ -135,7 +135,7 @@ def _holds(repository: Repository, ref: str, tip: str, wanted: str) -> bool:
 
 
 def _aside(repository: Repository, opened: Transaction, ref: str, new: str) -> None:
-    """Keeps what was acknowledged where somebody else has moved the branch meanwhile."""
+    """Keeps what was acknowledged if another process moved the branch meanwhile."""
     # Rarely needed; and the store needs this module.
     from gitcp.store.reissue import Place, reissue  # noqa: PLC0415
     from gitcp.store.store import Store  # noqa: PLC0415
@@ -161,7 +161,7 @@ def _aside(repository: Repository, opened: Transaction, ref: str, new: str) -> N
 def _joined(
     repository: Repository, opened: Transaction, ref: str, present: str, new: str
 ) -> None:
-    """Joins what was acknowledged to a ledger that somebody else has moved meanwhile."""
+    """Joins what was acknowledged to a ledger that another process moved meanwhile."""
     tip = repository.objects.commit(bytes.fromhex(present))
     said = ledger.ledger_trailers(tip)
     if said is None:
@@ -186,7 +186,7 @@ def _joined(
 
 
 def settle_all(repository: Repository, *, timeout: float = 1.0) -> int:
-    """Settles every redo log nobody is writing to; returns how many records.
+    """Settles every redo log that no process is writing to; returns how many records.
 
     Each is waited for as long as `timeout`.
 

@@ -23,7 +23,7 @@ To change content (`purge`): make the new trees and blobs through the transactio
 the commit's message has to change too. `change` is called once for each commit,
 oldest first, and again, with the refs locked, for checkpoints that were saved meanwhile:
 so it must be quick by then, and must not take the work tree's lock. What is saved just
-after is on the new tip; a save that brings the unwanted content in anew is found by
+after is on the new tip; a save that brings the unwanted content back is found by
 calling `rewrite` until `moved` is empty. Old objects are gone from disk after
 `gitcp.git.reclaim.drop_unreachable`, and not before; refs of other namespaces
 (`refs/gitcp/r/`) may be given in `refs` as well, and hold old commits if they are not.
@@ -76,7 +76,7 @@ def rewrite(
 
     Raises:
         CorruptError: a commit cannot be read, or has more than one parent.
-        BusyError: somebody else holds a ref's lock; nothing moved.
+        BusyError: another process holds a ref's lock; nothing moved.
         StorageError: the disk refused; nothing moved, or all will.
     """
     lines = _Lines(store, opened, change)

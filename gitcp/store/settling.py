@@ -53,17 +53,17 @@ class _Due(NamedTuple):
 class Janitor:
     """Settles what one store writes to redo logs; safe to share among threads.
 
-    While something is unsettled its thread holds it, so nobody else has to.
+    Its thread holds a reference to whatever is unsettled, so the caller need not.
     """
 
-    def __init__(self, repository: Repository, *, anew: bool = False) -> None:
+    def __init__(self, repository: Repository, *, new_deltas: bool = False) -> None:
         self._repository = repository
-        self._anew = anew
-        self._start_anew()
-        forking.in_child(self, Janitor._start_anew)
+        self._new_deltas = new_deltas
+        self._reset_after_fork()
+        forking.in_child(self, Janitor._reset_after_fork)
         _janitors.add(self)
 
-    def _start_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         # The parent of a child settles what it wrote.
         self._guard = threading.Condition()
         self._due: dict[int, _Due] = {}
@@ -111,7 +111,7 @@ class Janitor:
             known = self._due.get(id(what))
         what.settle()
         with self._guard:
-            # What was written meanwhile has been noted anew.
+            # What was written meanwhile has been noted again.
             if known is not None and self._due.get(id(what)) is known:
                 del self._due[id(what)]
 
@@ -182,7 +182,7 @@ class Janitor:
     def merge(self) -> None:
         """Merges packs where there are too many; failing is told and does no harm."""
         try:
-            consolidate(self._repository, anew=self._anew)
+            consolidate(self._repository, new_deltas=self._new_deltas)
         except GitcpError as exc:
             _warn("merging packs failed: %s", exc)
 

@@ -186,7 +186,7 @@ class Store:
             if self.repository.objects.exists(parents[0]):
                 raise
             missing = exc
-        # Whoever reads without a lock (git.readers) may come too late for it.
+        # A reader without a lock (git.readers) may find the objects gone.
         for _ in range(_PRUNINGS):
             try:
                 now = list(self._line_now(one))

@@ -151,7 +151,7 @@ def apply(
                     continue
                 problem = _carry_out(root, step, stream, token)
             except (NotADirectoryError, FileNotFoundError):
-                # Somebody moves directories about while we work.
+                # Another process moves directories while we work.
                 root.forget()
                 problem = CHANGED
             except CorruptError as exc:
@@ -159,7 +159,7 @@ def apply(
                     raise
                 problem = f"its content cannot be read: {exc.message}"
             except OSError as exc:
-                # The temporary file that it names says nothing to anybody.
+                # The temporary file that it names would mean nothing to the user.
                 exc.filename = step.path
                 raise
             again = final.get(step.path) if step.after is None else None

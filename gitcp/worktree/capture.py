@@ -86,7 +86,7 @@ class Capture:
             self._comparison = self._private.start_diff_files()
 
     def abandon(self) -> None:
-        """Ends a comparison that nobody will wait for."""
+        """Ends a comparison whose result is no longer needed."""
         process, self._comparison = self._comparison, None
         if process is not None:
             process.kill()
@@ -146,7 +146,7 @@ class Capture:
         """Captures, and returns the snapshot with what `use` makes of it.
 
         Where objects that an earlier scan relied on are gone (a branch was deleted or
-        purged, and git has pruned), everything is read anew.
+        purged, and git has pruned), everything is read again.
 
         Raises:
             StorageError, GitFailedError: as `take` does.

@@ -98,7 +98,7 @@ class Clock:
             if self._stamps_changes():
                 return found.st_ctime_ns
             return found.st_mtime_ns
-        # The later one, unless somebody chose it.
+        # The later one, unless it was set by hand.
         if found.st_mtime_ns > time.time_ns():
             return found.st_ctime_ns
         return max(found.st_ctime_ns, found.st_mtime_ns)

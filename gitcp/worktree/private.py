@@ -202,7 +202,7 @@ class IgnoreChecker:
             if not block:
                 break
             *fields, rest = (rest + block).split(b"\0")
-            # Whole records only; what is cut off waits for the next block.
+            # Whole records only; an incomplete one waits for the next block.
             whole = len(fields) // _FIELDS * _FIELDS
             for at in range(0, whole, _FIELDS):
                 pattern, path = fields[at + 2], fields[at + 3]

@@ -294,5 +294,5 @@ def _unchanged(directory: int, aside: bytes, seen: Seen) -> bool:
     again = look_at(directory, aside)
     if again.entry != seen.entry or again.stat is None:
         return False
-    # Somebody may still write to it through an open descriptor.
+    # A process may still write to it through an open descriptor.
     return _same_stat(directory, aside, again)

@@ -1,6 +1,6 @@
 """The real Claude Code with gitcp's hooks, in a real project, against a stand-in model.
 
-The client is cut off from the network (see tests/support/offline.py). What counts is what
+The client has no network (see tests/support/offline.py). What counts is what
 it sends to the model: after a restore, message by message what it had sent before.
 """
 
@@ -206,7 +206,9 @@ def test_a_fork_grows_on_its_own(claude, project):
     same_beginning(claude, "three", "more", "Done three.")
 
 
-def test_whoever_lost_a_branch_to_a_restore_goes_on_in_one_of_its_own(claude, project):
+def test_a_session_that_lost_its_branch_to_a_restore_gets_a_branch_of_its_own(
+    claude, project
+):
     session = claude.ask("one", cwd=project)
     claude.ask("two", cwd=project, resume=session)
     first, _ = turns(claude, project)
@@ -470,7 +472,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "claude-code.md"
 def story(top: Path) -> dict:
     """What the model does on the page."""
     app = str(top / "app.py")
-    shell = "rm notes.txt; sed -i s/name/nobody/ app.py"
+    shell = "rm notes.txt; sed -i s/name/none/ app.py"
     return {
         "greet the user by name": [
             [use("Write", file_path=app, content='print("hi", input("name? "))\n')],

@@ -198,7 +198,7 @@ def test_a_rewind_saves_first_and_leaves_what_no_checkpoint_holds(run):
     assert done.saved is not None
     run.session.restore(run.session.plan_restore(done.saved))
     assert tree_bytes(run.project) == now
-    # In the way, and nobody's: an ignored file where a directory has to be.
+    # In the way, and not captured: an ignored file where a directory has to be.
     shutil.rmtree(run.project / "src", ignore_errors=True)
     (run.project / ".git" / "info" / "exclude").write_text("/src\n")
     (run.project / "src").write_text("mine")
@@ -335,9 +335,7 @@ def test_a_conversation_resumes_from_the_store_alone_at_a_rewound_prompt(run, tm
     assert b"another way" in run.session.last.conversation()
 
 
-def test_prompts_are_found_where_the_client_has_written_its_transcript_anew(
-    run, tmp_path
-):
+def test_prompts_are_found_in_a_transcript_that_the_client_rewrote(run, tmp_path):
     """Resumed from the store, the conversation is the same and its bytes are not."""
     store = GitcpSessionStore(tmp_path / "transcripts")
     first = asyncio.run(work(run, PROMPTS[:2], run.options(session_store=store)))

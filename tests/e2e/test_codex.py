@@ -166,7 +166,7 @@ def test_a_client_that_is_killed_loses_nothing(project):
     thread = project.codex("turn one")
     tree = tree_bytes(project.top)
     project.kill("resume", thread, "slow turn", once=project.top / "slow")
-    # The turn that was cut off is undone, and the conversation goes on before it.
+    # The interrupted turn is undone, and the conversation goes on before it.
     cut = project.rollouts()[thread].read_bytes()
     assert b"slow turn" in cut
     restored = project.gitcp("restore", "last", "-y")
@@ -175,7 +175,7 @@ def test_a_client_that_is_killed_loses_nothing(project):
     project.codex("resume", resumed(restored), "the other way")
     assert project.said_before("the other way") == before
     project.gitcp("undo", "-y")
-    # And the thread itself goes on, with what was said in the turn that was cut off.
+    # And the thread itself goes on, with the messages of the interrupted turn.
     project.codex("resume", thread, "turn three")
     last = project.checkpoints()[-1]
     assert (last["note"], last["trigger"]) == ("turn three", "turn-end")

@@ -5,7 +5,7 @@ what they print, with ids and times left open. A line `…` stands for any lines
 ```python block is run; what it prints stands behind `# > `.
 
 After a change of the output: `python -m tests.e2e.test_docs` puts in the new one, and
-`python docs/reference.py` writes the reference anew.
+`python docs/reference.py` regenerates the reference.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ def test_the_trailer_names_the_checkpoint_that_follows(hooked):
 
 
 def test_the_trailer_leads_to_the_checkpoint_where_nothing_else_does(hooked):
-    """As after a rebase on a server, which tells nobody what became of what."""
+    """As after a rebase on a server, which reports no rewritten commits."""
     git(hooked, "config", "gitcp.commitTrailer", "true")
     ok(hooked, "decide", "why")
     commit(hooked, b"three")

@@ -215,7 +215,7 @@ def test_killed_when_the_mail_was_taken_and_nothing_recorded(place):
     assert place.sink.subjects == ["Offer"]
     states = {one["name"]: one["state"] for one in place.gitcp(0, "steps")["steps"]}
     assert states == {"draft": "done", "send-mail": "unknown"}
-    # Somebody looks into the mailbox, and says.
+    # The user looks into the mailbox, and answers.
     ident = place.sink.mails[0]["Message-ID"].strip("<>").partition("@")[0]
     result = json.dumps({"to": "ann@there", "id": ident})
     place.gitcp(0, "steps", "answer", "send-mail", "done", "--result", result)

@@ -91,7 +91,7 @@ def test_checkpoint_saves_what_the_agent_knows_without_asking(project):
 
 
 def test_restore_shows_it_unasked_and_does_it_only_after_a_question(project):
-    """Without a terminal nobody can say yes: the client denies what it would ask."""
+    """Without a terminal there is no one to confirm: the client denies what it would ask."""
     ok(project, "save", "-m", "good")
     (project / "a.txt").write_text("bad\n")
     risky = "gitcp restore 1 --yes --trust"
@@ -111,7 +111,7 @@ def test_restore_shows_it_unasked_and_does_it_only_after_a_question(project):
 
 
 def test_prune_needs_a_yes_and_the_others_are_there(project):
-    """Only the dry run goes without asking; without a terminal nobody says yes."""
+    """Only the dry run goes without asking; the rest needs a terminal to confirm at."""
     script = {
         "re:Remove old": [
             [use("Bash", command="gitcp prune --keep-last 3")],

@@ -51,7 +51,7 @@ SCRIPT = {
 
 
 class User(NamedTuple):
-    """Somebody with a home, a client and a clone."""
+    """A user with a home, a client and a clone."""
 
     claude: ClaudeCode
     clone: Path

@@ -65,7 +65,7 @@ class Remote(NamedTuple):
     def put_record(self, oid: str) -> None:
         forge(self.hub, LEDGER, {RECORD: oid})
 
-    # --- what somebody can make who has the public key, and knows the plaintext ---------
+    # --- what can be made with the public key, and knowledge of the plaintext ----------
 
     def sealed(self, plain: bytes) -> bytes:
         listed = git(self.ann, "config", "--get-all", "gitcp.encryptTo").decode()
@@ -171,7 +171,7 @@ def parent_too(it: Remote) -> None:
 
 LIES: dict[str, tuple[Callable[[Remote], object], str]] = {
     "record changed": (lambda it: it.change(RECORD, it.flipped()), "tampered with"),
-    "record cut off": (lambda it: it.change(RECORD, it.content()[:-9]), "tampered"),
+    "record truncated": (lambda it: it.change(RECORD, it.content()[:-9]), "tampered"),
     "record empty": (lambda it: it.change(RECORD, b""), "not encrypted with age"),
     "record in plaintext": (
         lambda it: it.change(RECORD, it.held()[1].raw),
@@ -231,7 +231,7 @@ LIES: dict[str, tuple[Callable[[Remote], object], str]] = {
         lambda it: it.say(it.plain(LEDGER), it.plain(f"{LEDGER}~1")),
         "says other than",
     ),
-    "a page of nobody": (
+    "a page of no ledger": (
         lambda it: it.say(it.plain(LEDGER), b"ab" * 20),
         "does not hold the page",
     ),

@@ -152,11 +152,11 @@ LIES: dict[str, tuple[Callable[[Held], object], str]] = {
         lambda it: it.put(HEAD, other_recipient(content(it.hub, it.all[HEAD]))),
         "no key here fits",
     ),
-    "record cut off": (
+    "record truncated": (
         lambda it: it.put(it.one, content(it.hub, it.all[it.one])[:-9]),
         "tampered with",
     ),
-    "header cut off": (
+    "header truncated": (
         lambda it: it.put(it.one, content(it.hub, it.all[it.one])[:40]),
         "has no end",
     ),

@@ -1,4 +1,4 @@
-"""A process forked while gitcp is at work: it keeps nobody, and takes nothing away."""
+"""A process forked while gitcp is at work blocks no other and releases no lock."""
 
 from __future__ import annotations
 
@@ -95,5 +95,5 @@ def test_packs_are_merged_beside_a_child_that_was_forked_in_a_merge(repo, monkey
             write_files(repo, {"a.txt": b"%d" % number})
             ok(repo, "save")
             if number % 2:
-                # Returns 0 where somebody else is at it.
+                # Returns 0 if another thread is at it.
                 assert consolidate.consolidate(repository, force=True) > 0

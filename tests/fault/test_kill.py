@@ -171,7 +171,7 @@ def test_row12_lock_of_a_killed_gitcp_is_recovered_in_its_way(saving, tmp_path):
 
 
 @pytest.mark.parametrize("whose", ["foreign", "live"])
-def test_row12_lock_of_somebody_else_is_never_broken(saving, whose):
+def test_a_lock_of_another_program_is_never_broken(saving, whose):
     from gitcp import durable
 
     lock = saving.repo / ".git" / f"{REF}.lock"

@@ -210,7 +210,7 @@ def test_a_settled_log_that_comes_back_changes_nothing(pending, tmp_path):
 
 
 @pytest.mark.parametrize("cut", [1, 7, 30, 200])
-def test_a_torn_record_is_cut_off_and_those_before_it_stay(pending, cut):
+def test_a_torn_record_is_removed_and_those_before_it_stay(pending, cut):
     repo, wanted = pending
     log = next((repo / ".git" / "gitcp" / "redo").iterdir())
     whole = log.read_bytes()

@@ -356,7 +356,7 @@ def test_row22_a_held_index_lock_neither_stops_nor_delays_a_save(repo):
     saved(repo)
     free = time.monotonic() - began
     lock = repo / ".git" / "index.lock"
-    lock.write_bytes(b"somebody's")
+    lock.write_bytes(b"another's")
     user = users_state(repo)
     (repo / "edit.txt").write_text("three\n")
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""Whoever looks at a line while it is pruned and collected never finds it broken."""
+"""A reader of a branch never finds it broken while it is pruned and collected."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_commit_that_is_lost_is_told_and_passed_over(repo):
 
 
 def slow_reader(repo: Path) -> subprocess.Popen[bytes]:
-    """A `gitcp log` that has begun, and waits for somebody to read the rest."""
+    """A `gitcp log` that has begun, and waits for its output to be read."""
     out, into = os.pipe()
     # The smallest there is: a line is printed before the next checkpoint is read.
     fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, 4096)

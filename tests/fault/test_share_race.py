@@ -77,7 +77,7 @@ def test_eight_clones_with_fifty_sessions_each_lose_nothing(tmp_path):
 
 
 def test_two_clones_that_grow_one_branch_lose_nothing(tmp_path):
-    """Both save and push at once, again and again; whoever is late is told so.
+    """Both save and push at once, again and again; the later one is told so.
 
     The late one's line goes its own way under a name of its own, as it is told.
     """

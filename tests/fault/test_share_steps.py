@@ -76,7 +76,7 @@ def test_a_pipeline_killed_here_goes_on_on_another_machine(tmp_path):
     bob = clone(hub, "bob")
     assert run_gitcp(bob, "pull").returncode == 0
     assert run_gitcp(bob, "switch", "job", "--restore", "--yes").returncode == 0
-    # What is done is not done again; what was cut off is unknown, and asked about.
+    # What is done is not done again; an interrupted step is unknown, and asked about.
     stopped = pipeline(bob, world)
     assert b"StepUnknownError" in stopped.stderr
     assert world.read_text().split() == ["a", "b", "c"]

@@ -75,10 +75,10 @@ def after_kill(repo: Path, user: dict[str, bytes]) -> str:
         assert again.returncode == 0, again.stderr
         outcome = "before"
     else:
-        # Cut off. It is not run, however often one tries, until somebody says.
+        # Interrupted. It is not run, however often it is called, until it is answered.
         assert recorded == ["open"]
         assert again.returncode == UNKNOWN, (again.returncode, again.stderr)
-        assert b"cut off" in again.stderr
+        assert b"interrupted" in again.stderr
         assert [one.state for one in steps(repo)] == ["open"]
         done = world(repo)
         said = "done" if done else "failed"
@@ -248,7 +248,7 @@ def told(out: bytes) -> dict[int, Any]:
 
 
 def settle(repo: Path, outside: Path) -> int:
-    """Answers for what was cut off, by looking at the world."""
+    """Answers for interrupted steps, by looking at the world."""
     session = gitcp.open(repo).session("job")
     did = outside.read_text().split() if outside.exists() else []
     unknown = [one for one in session.steps() if one.state == "open"]

@@ -137,7 +137,7 @@ def test_a_save_adds_only_what_is_new(agent):
         assert agent.transcript.read_bytes().startswith(one.conversation())
 
 
-def test_records_nobody_knows_are_kept_as_they_are(agent):
+def test_unknown_records_are_kept_as_they_are(agent):
     odd = b'{"type":"hologram","x":1e999}\n\n[1,2]\nnot json at all\n\xff\xfe\n{"a":"\\ud800"}\n'
     agent.write(odd)
     agent.turn("one", new="1")
@@ -173,7 +173,7 @@ def test_a_line_that_is_being_written_waits_for_the_next_save(agent, repo):
 
 
 @pytest.mark.parametrize("how", ["shorter", "other end", "other middle", "new file"])
-def test_a_file_that_the_client_wrote_anew_is_stored_anew(agent, repo, how):
+def test_a_file_that_the_client_rewrote_is_stored_whole(agent, repo, how):
     for number in range(4):
         agent.turn(f"turn {number}", new=str(number))
     before = [one.conversation() for one in agent.line()]
@@ -452,7 +452,7 @@ def test_the_hook_itself_is_silent_whatever_comes(repo, agent, tmp_path):
     assert "something unknown" in call("claude-code", "Stop", sent=b"{torn")
     assert "something unknown" in call("claude-code", "Stop", sent=b"[1]")
     assert "something unknown" in call("claude-code", "Stop")
-    assert "does not know the agent 'nobody'" in call("nobody", "Stop", sent=good)
+    assert "does not know the agent 'unknown'" in call("unknown", "Stop", sent=good)
     bare = call("claude-code", "Stop", cwd=tmp_path, sent=good, GITCP_FREQUENCY="x")
     assert "gitcp.frequency is 'x'" in bare or bare
 
@@ -558,7 +558,7 @@ def test_where_there_is_no_conversation_there_is_nothing_to_resume(agent, repo):
         repo, 2, "restore", "1", "--yes", "--agent", "claude-code"
     )
     assert "does not know the agent" in fails(
-        repo, 2, "restore", "2", "--yes", "--agent", "nobody"
+        repo, 2, "restore", "2", "--yes", "--agent", "unknown"
     )
     assert "only files" in fails(
         repo, 2, "restore", "2", "--yes", "--files", "--agent", "claude-code"

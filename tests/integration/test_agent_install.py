@@ -125,7 +125,7 @@ def test_the_file_comes_back_byte_for_byte(repo, config, text):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_what_somebody_changed_since_stays_changed(repo, config):
+def test_a_file_changed_by_hand_stays_changed(repo, config):
     path = config / "settings.json"
     config.mkdir()
     path.write_bytes(b'{"model": "opus"}')

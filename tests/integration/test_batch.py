@@ -46,7 +46,7 @@ def test_it_saves_when_the_time_is_over_and_not_before(repo):
     assert saved(session) == [3, 6, 9, 10]
 
 
-def test_a_save_of_ones_own_starts_the_time_anew(repo):
+def test_an_explicit_save_restarts_the_interval(repo):
     session, clock = gitcp.open(repo).session("pipe"), Clock()
     with timed(session, clock, range(8)) as batch:
         for record in batch:
@@ -96,7 +96,7 @@ def test_a_pace_that_makes_no_sense_is_refused(repo, given):
 
 @pytest.mark.parametrize("count", [0, 2])
 def test_other_records_do_not_pass_for_done(repo, count):
-    """A job that begins anew each night, and was given no session for each."""
+    """A job that starts again each night, without a session for each run."""
     with gitcp.open(repo).session("pipe").batch(range(3), every=1) as batch:
         assert list(batch) == [0, 1, 2]
     with (

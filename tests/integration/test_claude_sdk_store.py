@@ -285,7 +285,7 @@ def test_a_deleted_session_is_gone_also_where_refs_are_packed(store, place):
             assert await store.load(SUB) is None
             assert await store.list_subkeys(KEY) == []
             assert await store.load(other) == [entry(3)]
-        # What comes after starts anew, dedupe included.
+        # What comes after starts afresh, deduplication included.
         await store.append(KEY, [entry(1)])
         assert await store.load(KEY) == [entry(1)]
 

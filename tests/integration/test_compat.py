@@ -1,4 +1,4 @@
-"""What earlier formats wrote stays readable: tests/compat/, never written anew."""
+"""What earlier formats wrote stays readable: tests/compat/, never regenerated."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_an_irreversible_step_stops_unless_it_is_to_be_kept(repo):
     assert len(DID) == 3
 
 
-def test_a_step_that_was_cut_off_stops_a_compensation(repo, monkeypatch):
+def test_an_interrupted_step_stops_a_compensation(repo, monkeypatch):
     run = session(repo)
     first = run.save(note="before")
     monkeypatch.setattr(type(run._engine), "finish", lambda *_: None)
@@ -174,7 +174,7 @@ class KilledError(BaseException):
 
 
 @pytest.mark.parametrize("at", range(5))
-def test_a_compensation_that_was_cut_off_is_gone_on_with(repo, monkeypatch, at):
+def test_an_interrupted_compensation_is_continued(repo, monkeypatch, at):
     run = session(repo)
     first = run.save(note="before")
     run.step("one", book, 1, undo=cancel)
@@ -214,7 +214,7 @@ def test_files_are_put_back_only_where_they_are_as_the_step_left_them(repo):
         (repo / "src/pkg/main.py").write_text("changed")
 
     run.step("edit", work, effect="local")
-    (repo / "a.txt").write_text("edited by somebody since")
+    (repo / "a.txt").write_text("edited by hand since")
     with pytest.raises(gitcp.CompensationError, match=r"a\.txt"):
         run.compensate(first)
     # Nothing of it, then.
@@ -276,7 +276,7 @@ def test_a_command_that_takes_too_long_is_stopped(repo):
     words = ("run", "--step", "slow", "--timeout", "100ms", "--", "sleep", "600")
     assert command(repo, 11, *words)["error"]["code"] == "step-timeout"
     assert [one["state"] for one in ok(repo, "steps")["steps"]] == ["unknown"]
-    assert "cut off" in command(repo, 23, *words)["error"]["message"]
+    assert "interrupted" in command(repo, 23, *words)["error"]["message"]
 
 
 def test_what_makes_no_sense_at_the_command_line_is_refused(repo):
@@ -353,7 +353,7 @@ def test_a_repair_is_refused_where_others_used_what_would_be_undone(repo):
         run.repair(found)
     assert (repo / "report.md").exists()
     assert run.affected("other").refused == ()
-    # Somebody else wrote over it.
+    # Another process wrote over it.
     run.step("more", write(repo, "other.txt", "more"), effect="local")
     assert run.affected("other").refused == ("more wrote what other had written",)
     (repo / "other.txt").write_text("by hand")
@@ -520,7 +520,7 @@ def test_what_only_begins_when_it_is_called_is_not_taken_for_done(repo):
         with pytest.raises(gitcp.UsageError, match="is a generator"):
             step()
     assert run.steps() == []
-    with pytest.raises(gitcp.UsageError, match="nobody awaits"):
+    with pytest.raises(gitcp.UsageError, match="not awaited"):
         run.step("mail", lambda: send("a"))
     # What the function did before it gave the coroutine is not known.
     assert [one.state for one in run.steps()] == ["open"]
@@ -544,7 +544,7 @@ def test_a_step_to_keep_that_is_not_there_stops_before_anything_is_undone(repo):
     assert not list(repo.glob("undone-*"))
     command(repo, 0, "undo", "--effects", "--keep", "mail", "--yes")
     assert [path.name for path in repo.glob("undone-*")] == ["undone-room"]
-    # The same again, as after one that was cut off.
+    # The same again, as after an interrupted one.
     command(repo, 0, "run", "--step", "hall", "--undo", "true", "--", "true")
     command(repo, 0, "undo", "--effects", "--keep", "mail", "--yes")
 

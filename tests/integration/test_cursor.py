@@ -90,7 +90,7 @@ def test_its_hooks_file_is_joined_and_left(repo, tmp_path, monkeypatch):
     for _ in range(2):
         assert run_gitcp(repo, "install", "cursor").returncode == 0
     assert len(json.loads(path.read_bytes())["hooks"]["stop"]) == 2
-    # Somebody adds a hook in the meantime: only ours goes.
+    # The user adds a hook in the meantime: only ours goes.
     path.write_bytes(path.read_bytes().replace(b"./mine.sh", b"./other.sh"))
     assert run_gitcp(repo, "uninstall", "cursor").returncode == 0
     assert json.loads(path.read_bytes()) == json.loads(own.replace(b"mine", b"other"))

@@ -1,4 +1,4 @@
-"""What steps did, shared with encryption: it goes along, and nobody else can read it."""
+"""Step ledgers shared with encryption: they travel along, unreadable to others."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def stepped(repo: Path, *names: str) -> gitcp.Session:
 
 
 def done(repo: Path, *names: str) -> None:
-    """Runs steps again, as a program that was started anew does: none is run."""
+    """Calls the steps again, as a restarted program does: none is run."""
     session = vat(repo)
     for name in names:
         found = session.step(name, lambda: pytest.fail(NOT_AGAIN))
@@ -314,7 +314,7 @@ def test_row59_who_is_removed_learns_of_no_new_step(team, keys, hub):
     assert "no key here fits" in fails(bob, 3, "pull")
     assert refs(bob) == before
     assert states(bob) == {"load": "done"}
-    # And who came reads all of it once it is encrypted anew.
+    # And the new recipient reads all of it once it is encrypted again.
     eve = clone(hub, "eve")
     reads_with(eve, keys["eve"])
     assert "--re-encrypt" in refused(eve, "no-key")
@@ -378,7 +378,7 @@ def test_row59_a_ledger_that_is_there_unencrypted_is_not_mixed(team, keys):
 
 
 def plain_page(repo: Path, parent: str | None, *, first: int = 1) -> str:
-    """A page as anybody can write one."""
+    """A page as any writer could make it."""
     git(repo, "mktree", input=b"")
     kept = Record(
         first, "2026-01-01T00:00:00.000Z", formats.INTENT, "main", id="0" * 12

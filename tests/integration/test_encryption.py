@@ -429,7 +429,7 @@ def test_row59_who_is_removed_reads_nothing_new(team, keys):
     assert talk_of(bob) == talk_of(ann, "vat:~1")
 
 
-def test_row59_who_is_added_reads_all_once_it_is_encrypted_anew(team, keys, hub):
+def test_a_new_recipient_reads_everything_once_it_is_encrypted_again(team, keys, hub):
     ann, _, bob = team
     eve = clone(hub, "eve")
     reads_with(eve, keys["eve"])
@@ -481,7 +481,7 @@ def test_row59_recipients_may_lie_in_a_file_but_not_in_the_project(
         git(ann, "config", "gitcp.encryptTo", place)
         assert "lies in the project" in said(ann, 26, "push")["message"]
     for wrong in (
-        "age1nobody",
+        "age1nothing",
         "ssh-ed25519 AAAA",
         "ecdsa-sha2-nistp256 AAAA",
         "/none",
@@ -529,14 +529,14 @@ def test_row59_plaintext_is_not_pulled_where_ciphertext_is_due(team):
     ok(bob, "pull")
     there = git_line(hub, "rev-parse", REF)
     ok(ann, "save", "-s", "vat", "--allow-empty")
-    # A remote, or somebody in its place, has it unencrypted: a downgrade.
+    # A remote, or an attacker in its place, has it unencrypted: a downgrade.
     (hub / "hooks" / "update").unlink()
     git(ann, "push", "-q", "--force", "origin", f"{REF}:{REF}")
     assert "unencrypted" in refused(bob, "plaintext")
     # It is refused by what was there before, too, with nothing set here.
     git(bob, "config", "--unset-all", "gitcp.encryptTo")
     refused(bob, "plaintext")
-    # And nobody goes on with it.
+    # And no branch continues it.
     assert results(ann, "push")["vat/main"][0] == "up-to-date"
     ok(ann, "save", "-s", "vat", "--allow-empty")
     assert "unencrypted" in fails(ann, 12, "push")

@@ -163,7 +163,7 @@ def test_a_loose_commit_whose_parent_is_missing_stops_no_gc(project):
 
 
 def test_a_purge_reaches_what_waits(project):
-    secret = "a value that nobody may see, 8f1b2c"
+    secret = "a value that must not be seen, 8f1b2c"
     (project / "env").write_text(f"{secret}\n")
     ok(project, "save", "-m", "with it")
     oid = git_line(project, "hash-object", "-w", "env")

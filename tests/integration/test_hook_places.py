@@ -251,7 +251,7 @@ def test_a_directory_that_all_repositories_share_is_not_touched(
     assert hooks.contents(shared) == theirs
     (repo / "shared").unlink()
     # The user has set something else meanwhile: only our setting goes.
-    git(repo, "config", "user.name", "Somebody")
+    git(repo, "config", "user.name", "Someone")
     uninstall(repo)
     assert git_line(repo, "config", "--get", "core.hooksPath") == str(shared)
     git(repo, "config", "--unset", "user.name")

@@ -509,7 +509,7 @@ def test_row48_a_chain_of_deltas_that_explodes_is_stopped(forge, bob, tmp_path):
         forge.delta(oid, delta)
         length = step * times
         if length > 1 << 28:
-            # More than memory may be: nobody computes the id of that.
+            # More than memory may hold: its id is never computed.
             break
         oid = object_id("blob", bytes(length))
     tip = forge.checkpoint([(FILE, b"f", forge.blob(b"x"))])

@@ -161,7 +161,7 @@ ADDRESSES = (
     "ssh://-oProxyCommand=touch CANARY/x",
     "/etc",
     "../hub.git",
-    "nobody",
+    "nowhere",
 )
 
 
@@ -373,7 +373,7 @@ def test_row54_the_key_is_secret_and_does_not_leave(ann, hub):
     )
     assert key.read_bytes() not in everything
     assert key.read_bytes().hex().encode() not in everything
-    # Without it everything is somebody else's, and nothing breaks.
+    # Without it everything was made elsewhere, and nothing breaks.
     key.unlink()
     assert ok(ann, "show")["checkpoint"]["foreign"] is True
     save(ann, a_py=b"3")

@@ -175,7 +175,7 @@ def test_files_that_a_remote_names_are_not_put_back_unasked(ann, bob):
 
 
 def test_what_was_recorded_elsewhere_gets_no_seal_by_going_on_here(ann, bob):
-    """Bob tries again a step that was cut off: its beginning is his own by then."""
+    """Bob retries an interrupted step: its intent is his own by then."""
     shared(ann, bob)
     tip = page(
         ann,
@@ -249,14 +249,14 @@ def test_row53_row49_a_ledger_that_is_not_sound_stays_out(ann, bob):
         return page(ann, *found, **{"parent": good, "first": n + 1, **more})
 
     known = str(ok(ann, "steps")["steps"][0]["id"])
-    nobody = "f" * 12
+    unknown = "f" * 12
     named = Record(0, AT, records.INTENT, "x" * 2000, id="1" * 12)
     alone = Record(0, AT, records.JOINED, "")
     cases = {
         "a gap": after(intent(), first=n + 2),
         "a number twice": after(intent(), first=n),
-        "no beginning": after(result(id=nobody)),
-        "out of order": after(result(id=nobody), intent(id=nobody)),
+        "no beginning": after(result(id=unknown)),
+        "out of order": after(result(id=unknown), intent(id=unknown)),
         "another session": after(intent(), session="other"),
         "an unknown kind": with_line(line.rstrip(b"\n").replace(b"kept", b"later")),
         "nested too deep": with_line(deep),

@@ -1,4 +1,4 @@
-"""Two hosts and a cable: a session goes over it, and what is cut off leaves nothing."""
+"""Two hosts and a cable: a session goes over it, and an interrupted transfer leaves nothing."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def nothing_under_way(repo: Path) -> None:
     assert not list((git_dir / "objects" / "pack").glob("*.keep"))
 
 
-def test_a_pull_that_is_cut_off_adopts_nothing(ann, over_ssh, tmp_path, cable):
+def test_an_interrupted_pull_adopts_nothing(ann, over_ssh, tmp_path, cable):
     # The scan is not what is tested: in so many random bytes it may see a token.
     git(ann, "config", "gitcp.secrets", "off")
     save(ann, a_py=os.urandom(_WHOLE))
@@ -205,7 +205,7 @@ def test_a_pull_that_is_cut_off_adopts_nothing(ann, over_ssh, tmp_path, cable):
     assert bob.gitcp("verify")["ok"]
 
 
-def test_a_push_that_is_cut_off_leaves_the_remote_as_it_was(
+def test_an_interrupted_push_leaves_the_remote_as_it_was(
     hub, over_ssh, tmp_path, cable
 ):
     bob = over_ssh
@@ -226,10 +226,10 @@ def test_a_push_that_is_cut_off_leaves_the_remote_as_it_was(
     git(hub, "fsck", "--full", "--strict")
 
 
-def test_a_push_whose_answer_is_cut_off_is_known_to_have_arrived(
+def test_a_push_whose_answer_is_lost_is_known_to_have_arrived(
     hub, over_ssh, tmp_path, cable
 ):
-    """The server has taken it, and nobody heard: the next push finds it there."""
+    """The server took it, and its answer was lost: the next push finds it there."""
     bob = over_ssh
     made = save(bob.clone, a_py=b"2")
     cut = Cut(tmp_path, bob, cable)

@@ -307,7 +307,7 @@ class Deltas(TypedDict):
     words: Annotated[list[str], DeltaChannel(join, snapshot_frequency=5)]
 
 
-def test_a_delta_channel_is_rebuilt_and_not_cut_off(tmp_path):
+def test_a_delta_channel_is_rebuilt_whole(tmp_path):
     def work(state: Any) -> Any:
         return {"words": [f"w{len(state['words'])}"]}
 

@@ -315,9 +315,9 @@ def test_a_fork_is_a_named_branch_and_verify_is_content(repo):
 
 
 def test_commands_see_what_is_still_in_the_redo_log(repo):
-    """Settled by whoever comes first: here a process of its own."""
+    """The first process to open the store drains the log: here another one."""
     saver: Any = GitcpSaver(repo)
-    saver._engine.written = lambda thread: None  # nobody tidies up
+    saver._engine.written = lambda thread: None  # no background drain
     chain(saver, "t", 3)
     assert list((repo / ".git" / "gitcp" / "redo").iterdir())
     assert not git_line(repo, "for-each-ref", "refs/gitcp")
@@ -337,7 +337,7 @@ def test_a_branch_that_others_moved_meanwhile_loses_nothing(repo):
     saver._engine.thread("t").settle()
     first = git_line(repo, "rev-parse", "refs/gitcp/s/langgraph-t/main")
     acked = put(saver, made[-1], {"n": "acknowledged"}, 3)
-    # Somebody moves the branch back behind our back.
+    # Another process moves the branch back.
     git(repo, "update-ref", "refs/gitcp/s/langgraph-t/main", f"{first}~2")
     again = put(saver, acked, {"n": "and on"}, 4)
     listed = {

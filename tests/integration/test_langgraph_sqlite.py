@@ -106,7 +106,7 @@ def test_a_class_of_the_database_is_not_imported(tmp_path, monkeypatch):
     assert "their_module" not in sys.modules
     allowed = JsonPlusSerializer(allowed_msgpack_modules=[("their_module", "Theirs")])
     with opened(tmp_path / "s", serde=allowed) as saver:
-        # It was not lost: whoever allows it has it back.
+        # It was not lost: allowing the class brings it back.
         found = saver.get_tuple(at("t"))
         assert found.checkpoint["channel_values"]["ch"].text == "kept"
         assert found.pending_writes[0][2].text == "too"

@@ -1,4 +1,4 @@
-"""The redo log before a ledger: durable before git has it, and nobody overlooks it."""
+"""The write-ahead log of a ledger: durable before git has it, and never overlooked."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_looking_leaves_no_file(repo):
     assert not log_of(repo).parent.exists()
 
 
-def test_a_ref_that_somebody_moved_is_joined_with_the_log(repo, still):
+def test_a_ref_that_another_process_moved_is_joined_with_the_log(repo, still):
     """An older gitcp, which knows no log of a ledger, has added to it meanwhile."""
     run = gitcp.open(repo).session("work")
     run.step("a", lambda: 1)
@@ -196,7 +196,7 @@ def test_a_settled_log_that_comes_back_changes_nothing(repo):
     log_of(repo).write_bytes(kept)
     assert names(repo) == ["a", "large", "b"]
     assert git_line(repo, "rev-parse", REF) == tip
-    # Also where nobody opens the repository anew in between.
+    # Also if the repository is not opened again in between.
     log_of(repo).write_bytes(kept)
     assert run.step("c", lambda: 3) == 3
     run.flush()
@@ -205,7 +205,7 @@ def test_a_settled_log_that_comes_back_changes_nothing(repo):
 
 
 @pytest.mark.parametrize("cut", [1, 9, 100])
-def test_a_torn_record_is_cut_off_and_those_before_it_stay(repo, cut):
+def test_a_torn_record_is_removed_and_those_before_it_stay(repo, cut):
     killed(repo, "a", "b")
     log_of(repo).write_bytes(log_of(repo).read_bytes()[:-cut])
     states = [(one.name, one.state) for one in gitcp.open(repo).session("work").steps()]
@@ -235,7 +235,7 @@ def test_a_disk_that_refuses_records_nothing(repo, monkeypatch, still):
     assert ok(repo, "verify")["ok"]
 
 
-def test_whoever_writes_it_anew_keeps_the_others_out(repo, still):
+def test_rewriting_a_ledger_keeps_other_writers_out(repo, still):
     ledger = open_workspace(repo).store.ledger("work")
     run = gitcp.open(repo).session("work")
     run.step("a", lambda: 1)

@@ -74,7 +74,7 @@ def test_many_reads_are_left_to_libgit2(repo, monkeypatch):
         assert "_odb" in vars(objects)
 
 
-def test_after_an_answer_that_was_cut_off_git_is_asked_anew(repo, monkeypatch):
+def test_after_an_incomplete_answer_git_is_asked_again(repo, monkeypatch):
     oid = stored(repo, b"x" * 99)
     head = bytes.fromhex(git_line(repo, "rev-parse", "HEAD"))
     objects = discover(repo).objects

@@ -85,14 +85,14 @@ def test_another_plugin_of_that_name_is_left_alone(repo, tmp_path):
     plugin.unlink()
     assert run_gitcp(repo, "install", "opencode", env=environment).returncode == 0
     assert b'"session.idle":' in plugin.read_bytes()
-    # Somebody has put something of theirs into ours: it stays.
+    # The user has changed our file: it stays.
     made = plugin.read_bytes()
     plugin.write_bytes(made.replace(b"const LIMIT = 15000", b"const LIMIT = 5"))
     changed = plugin.read_bytes()
     for command in ("install", "uninstall"):
         done = run_gitcp(repo, command, "opencode", env=environment)
         assert done.returncode == 2
-        assert b"somebody has changed it" in done.stderr
+        assert b"it was changed by hand" in done.stderr
         assert plugin.read_bytes() == changed != made
     plugin.write_bytes(made)
     assert run_gitcp(repo, "install", "opencode", env=environment).returncode == 0

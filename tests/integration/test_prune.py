@@ -314,7 +314,7 @@ def test_a_large_limit_is_never_exceeded_and_looked_at_now_and_then(repo):
     sound(repo)
 
 
-def test_an_interrupted_restore_elsewhere_is_not_cut_off(repo):
+def test_an_interrupted_restore_in_another_work_tree_keeps_its_checkpoints(repo):
     """Its journal names commits; they stay until it has been ended."""
     import json
 

@@ -100,7 +100,7 @@ def test_a_purged_ledger_replaces_the_old_one_there_when_asked_to(ann, hub, bob)
 
 
 @pytest.mark.parametrize("how", ["value", "fingerprint"])
-def test_a_purge_that_was_cut_off_is_ended_by_the_same_one(ann, how, monkeypatch):
+def test_an_interrupted_purge_is_finished_by_the_same_command(ann, how, monkeypatch):
     """The branches moved; what was seen on the remote still held all of it."""
     session = gitcp.open(ann).session("job")
     session.save(messages=[{"role": "user", "content": SECRET}])

@@ -376,7 +376,7 @@ def test_an_unreadable_gitconfig(repo, sealed):
     unreadable.write_text("[user]\n\tname = x\n")
     unreadable.chmod(0)
     if os.access(unreadable, os.R_OK):
-        # For root everything is readable; a directory is not, for anybody.
+        # For root everything is readable; a directory is not, for any user.
         unreadable.unlink()
         unreadable.mkdir()
     env = {"GIT_CONFIG_GLOBAL": None}

@@ -287,7 +287,7 @@ def test_switch(repo):
     done = ok(repo, "switch", "-y", "main", "--restore")
     assert (repo / "README.md").read_bytes() == b"# A project\n"
     assert done["saved"]["session"] == "main"
-    fails(repo, 13, "switch", "nobody")
+    fails(repo, 13, "switch", "nowhere")
 
 
 def test_fork_into_a_worktree(repo, tmp_path):

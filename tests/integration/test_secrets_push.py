@@ -231,7 +231,7 @@ def test_what_a_remote_had_by_another_address_is_not_what_this_one_has(told):
     ok(told, "push")
 
 
-def test_what_somebody_pushed_to_a_branch_meanwhile_changes_nothing(told, tmp_path):
+def test_another_push_to_the_branch_meanwhile_changes_nothing(told, tmp_path):
     run_git(tmp_path, "clone", "-q", "-b", "main", "r.git", "other")
     write_files(tmp_path / "other", {"b.txt": b"b\n"})
     run_git(tmp_path / "other", "add", ".")

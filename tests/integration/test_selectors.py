@@ -159,7 +159,7 @@ def test_a_message_stands_for_the_state_before_it(repo):
 
 @pytest.mark.parametrize(
     "selector",
-    ["99", "~99", "nope", "dead", "nobody:1", "main/nobody:last", "0", "good:1", "abc",
+    ["99", "~99", "nope", "dead", "nowhere:1", "main/nowhere:last", "0", "good:1", "abc",
      "HEAD~1^", "~x", "-1x", "deadbeefdeadbeef"],
 )  # fmt: skip
 def test_what_is_not_there(repo, history, selector):
@@ -171,7 +171,7 @@ HOSTILE = ["../x", "..", ".", "a\nb", "a\x1b[31mb", "a\tb", "\x7f", "-rf", "a/..
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_row52_names_nobody_means(repo, name):
+def test_names_that_can_only_be_typing_errors_are_refused(repo, name):
     save(repo)
     before = {path.name for path in (repo / ".git/refs/gitcp/s").rglob("*")}
     fails(repo, 2, "save", "-s", name)

@@ -131,7 +131,7 @@ def test_gitcp_says_why_the_server_refused(ann, server, bob):
     save(ann, a_py=b"1")
     said = fails(ann, 12, "push")
     assert "(hook declined): no way" in said
-    assert "ask whoever runs it" in said
+    assert "ask its administrator" in said
     # Where it is not known which of them it is about, it is not said of any.
     save(ann, "-s", "other", a_py=b"2")
     (server / "hooks" / "update").write_text("#!/bin/sh\necho no $1 >&2; exit 1\n")
@@ -367,7 +367,7 @@ FIELDS = (
 
 
 def test_a_record_that_no_client_could_read_blocks_no_branch(ann, server, bob):
-    """Once it is there nobody else could push to that branch, or pull it."""
+    """Once it is there no other clone could push to that branch, or pull it."""
     made = save(ann, a_py=b"1")
     tip = git_line(ann, "rev-parse", REF)
     whole = record_of(ann, tip)

@@ -20,7 +20,7 @@ def job(repo: Path, branch: str = "main") -> gitcp.Session:
 
 
 class World:
-    """What steps did outside, as a list; one that is cut off has done it."""
+    """What steps did outside, as a list; an interrupted one has done it."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -29,7 +29,7 @@ class World:
         self.done.append(what)
         return {"did": what}
 
-    def cut_off(self, what: str) -> None:
+    def interrupted(self, what: str) -> None:
         self.done.append(what)
         raise KeyboardInterrupt
 
@@ -38,10 +38,10 @@ def step(session: gitcp.Session, world: World, name: str, **more: Any) -> Any:
     return session.step(name, world.do, name, **more)
 
 
-def cut_off(session: gitcp.Session, world: World, name: str, **more: Any) -> None:
+def interrupted(session: gitcp.Session, world: World, name: str, **more: Any) -> None:
     """Leaves a step as a kill would: its intent is there and no result."""
     with pytest.raises(KeyboardInterrupt):
-        session.step(name, world.cut_off, name, **more)
+        session.step(name, world.interrupted, name, **more)
 
 
 def states(repo: Path, branch: str = "main") -> dict[str, str]:
@@ -61,14 +61,14 @@ def sound(*repos: Path) -> None:
         git(repo, "fsck", "--strict", "--no-dangling")
 
 
-def test_a_pipeline_cut_off_here_goes_on_there(ann, hub, bob):
+def test_a_pipeline_interrupted_here_continues_there(ann, hub, bob):
     world = World()
     run = job(ann)
     run.save(note="start")
     step(run, world, "load", effect="none")
     step(run, world, "mail")
-    cut_off(run, world, "pay")
-    cut_off(run, world, "count", effect="none")
+    interrupted(run, world, "pay")
+    interrupted(run, world, "count", effect="none")
     assert results(ann, "push") == {"job/main": ("created", "main")}
     assert world.done == ["load", "mail", "pay", "count"]
 
@@ -84,7 +84,7 @@ def test_a_pipeline_cut_off_here_goes_on_there(ann, hub, bob):
     on = job(bob)
     assert step(on, world, "load", effect="none") == {"did": "load"}
     assert step(on, world, "mail") == {"did": "mail"}
-    with pytest.raises(gitcp.StepUnknownError, match="cut off"):
+    with pytest.raises(gitcp.StepUnknownError, match="interrupted"):
         step(on, world, "pay")
     # What was only computed is computed again, by its policy.
     assert step(on, world, "count", effect="none") == {"did": "count"}
@@ -99,7 +99,7 @@ def test_where_both_ran_steps_a_pull_joins_and_nothing_runs_twice(ann, hub, bob)
     run = job(ann)
     run.save(note="start")
     step(run, world, "load")
-    cut_off(run, world, "mail")
+    interrupted(run, world, "mail")
     ok(ann, "push")
     ok(bob, "pull")
     # Bob finds out about the mail; both go on.
@@ -301,10 +301,10 @@ def test_a_ledger_that_was_taken_back_there_is_not_here(ann, hub, bob):
     assert git_line(bob, "rev-parse", LEDGER) == ours
     assert states(bob) == {"load": "done"}
     assert b"taken back" not in invoke(bob, "pull").stderr
-    # Who comes anew is told that something is missing.
+    # A new clone is told that something is missing.
     carl = clone(hub, "carl")
     said = invoke(carl, "pull")
-    assert b"has not all that steps of job did" in said.stderr
+    assert b"has only part of the step ledger of job" in said.stderr
     assert steps_results(bob, "push") == {"job": "fast-forward"}
     assert steps_results(carl, "pull") == {"job": "fast-forward"}
     assert states(carl) == {"load": "done"}

@@ -1,4 +1,4 @@
-"""`gitcp install skill`: what agents are given, and nothing of anybody else's touched."""
+"""`gitcp install skill`: what agents are given, and no file of other origin touched."""
 
 from __future__ import annotations
 

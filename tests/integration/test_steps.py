@@ -44,7 +44,7 @@ def session(repo: Path, branch: str = "main") -> gitcp.Session:
     return gitcp.open(repo).session("work", branch)
 
 
-def cut_off(repo: Path, name: str, **options: Any) -> None:
+def interrupted(repo: Path, name: str, **options: Any) -> None:
     """Leaves a step as a kill between its effect and its result does."""
     run = session(repo)
     declared = run.step(name, **options)
@@ -252,22 +252,20 @@ def test_an_exception_says_that_nothing_happened_unless_the_line_went_dead(repo,
     assert len(world.did) == 1
 
 
-# --- cut off ----------------------------------------------------------------------
+# --- interrupted ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("effect", ["none", "local"])
-def test_a_step_that_stays_inside_is_run_again_where_it_was_cut_off(
-    repo, world, effect
-):
-    cut_off(repo, "a", effect=effect)
+def test_an_interrupted_step_without_outside_effect_is_run_again(repo, world, effect):
+    interrupted(repo, "a", effect=effect)
     assert [one.state for one in session(repo).steps()] == ["open"]
     assert session(repo).step("a", world.act, effect=effect) == 1
 
 
 def test_a_step_outside_is_not_run_again_unasked(repo, world):
-    cut_off(repo, "pay")
+    interrupted(repo, "pay")
     for _ in range(2):
-        with pytest.raises(gitcp.StepUnknownError, match="cut off"):
+        with pytest.raises(gitcp.StepUnknownError, match="interrupted"):
             session(repo).step("pay", world.act)
     assert world.did == []
     kinds = [one.kind for one in session(repo)._engine.ledger.records()]
@@ -275,7 +273,7 @@ def test_a_step_outside_is_not_run_again_unasked(repo, world):
 
 
 def test_a_step_with_the_policy_retry_keeps_its_key(repo):
-    cut_off(repo, "pay", unknown="retry")
+    interrupted(repo, "pay", unknown="retry")
     first = session(repo).steps()[0].intent.key
     found = session(repo).step("pay", lambda: gitcp.current_step().key, unknown="retry")
     assert found == first
@@ -284,8 +282,8 @@ def test_a_step_with_the_policy_retry_keeps_its_key(repo):
 @pytest.mark.parametrize(
     ("said", "runs", "result"), [("done", 0, 7), ("failed", 1, 1), ("again", 1, 1)]
 )
-def test_an_answer_settles_what_was_cut_off(repo, world, said, runs, result):
-    cut_off(repo, "pay")
+def test_an_answer_resolves_an_interrupted_step(repo, world, said, runs, result):
+    interrupted(repo, "pay")
     before = session(repo).steps()[0].intent.key
     session(repo).answer("pay", said, 7 if said == "done" else None)
     assert session(repo).step("pay", world.act) == result
@@ -307,10 +305,10 @@ def hint_of(repo: Path, name: str, **options: Any) -> list[str]:
 
 
 def test_an_answer_is_for_the_step_that_was_asked_about(repo):
-    """Two payments were cut off; what is said of one is not said of the other."""
+    """Two payments were interrupted; an answer to one does not answer the other."""
     for key in ("A", "B"):
-        cut_off(repo, "pay", key=key)
-    cut_off(repo, "pay", scope="today")
+        interrupted(repo, "pay", key=key)
+    interrupted(repo, "pay", scope="today")
     with pytest.raises(
         gitcp.AmbiguousError, match="pay --call key:A, pay --call key:B"
     ):
@@ -336,14 +334,14 @@ def test_an_answer_is_for_the_step_that_was_asked_about(repo):
 
 @pytest.mark.parametrize("name", ["-x", "two\nlines", "it's", "a b", "\u202ename"])
 def test_the_hint_is_a_command_whatever_the_name(repo, name):
-    cut_off(repo, name)
+    interrupted(repo, name)
     ok(repo, *hint_of(repo, name), "done")
     assert session(repo).step(name, lambda: 1) is None
 
 
 def test_a_later_call_does_not_take_the_answer(repo, world):
-    """As where steps run side by side: the second is done, the first was cut off."""
-    cut_off(repo, "pay")
+    """As where steps run side by side: the second is done, the first was interrupted."""
+    interrupted(repo, "pay")
     run = session(repo)
     run.on_unknown(lambda _: "stop")
     with pytest.raises(gitcp.StepUnknownError):
@@ -370,8 +368,8 @@ def test_a_very_long_name_does_not_push_the_others_aside(repo, world):
     assert lines[1].startswith("short  done")
 
 
-def test_somebody_may_be_asked(repo, world):
-    cut_off(repo, "pay")
+def test_a_callback_may_be_asked(repo, world):
+    interrupted(repo, "pay")
     run = session(repo)
     asked: list[str] = []
 
@@ -380,7 +378,7 @@ def test_somebody_may_be_asked(repo, world):
         return "again"
 
     run.on_unknown(ask)
-    # Not where the policy says that nobody is.
+    # Not where the policy says not to ask.
     with pytest.raises(gitcp.StepUnknownError):
         session(repo).step("pay", world.act, unknown="fail")
     assert run.step("pay", world.act) == 1
@@ -548,7 +546,7 @@ def test_the_loop_goes_on_while_a_block_is_recorded(repo, monkeypatch):
     append = Ledger.append
 
     def waiting(ledger: Ledger, *records: Record) -> tuple[Record, ...]:
-        # Nobody sets it while the loop is kept from turning.
+        # It cannot be set while the loop is kept from turning.
         assert turn.wait(30), "the loop stands still"
         turn.clear()
         return append(ledger, *records)

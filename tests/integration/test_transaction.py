@@ -34,7 +34,7 @@ def test_two_that_hold_the_same_objects_do_not_get_in_each_others_way(repo):
         git(repo, "gc", "-q", "--prune=now")
         assert found.objects.blob(oid) == b"the same in both\n"
     assert packs(repo).count(".keep") == 0
-    # And once more, where the pack stands and nobody holds it.
+    # And once more, where the pack stands and no process holds it.
     with transaction(found) as third:
         assert stored(third) == oid
     assert (

@@ -329,7 +329,7 @@ def test_damaged_scan_state_is_no_problem_and_repair_removes_it(repo):
     assert run_gitcp(repo, "save", "-m", "still works").returncode == 0
 
 
-# What a power cut, or a copy that was cut off, leaves of a ref's file.
+# What a power cut, or an interrupted copy, leaves of a ref's file.
 DAMAGED = pytest.mark.parametrize(
     "left",
     [b"", b"\0" * 41, b"6a1", b"garbage\n"],
@@ -343,7 +343,7 @@ def damage(repo: Path, name: str, left: bytes) -> None:
 
 @DAMAGED
 def test_a_damaged_ref_does_not_read_as_a_branch_that_is_not_there(repo, left):
-    """Nothing is begun anew over it, and nothing of it is removed."""
+    """No new branch replaces it, and nothing of it is removed."""
     for number in range(3):
         write_files(repo, {"a.txt": b"%d" % number})
         ok(repo, "save", "-m", str(number))
@@ -424,7 +424,7 @@ def test_the_redo_log_knows_what_a_damaged_ref_held(repo):
     assert ok(repo, "verify")["ok"]
 
 
-def test_a_thread_of_langgraph_does_not_begin_anew_over_a_damaged_ref(repo):
+def test_a_langgraph_thread_does_not_replace_a_damaged_ref(repo):
     pytest.importorskip("langgraph.checkpoint.base", reason="not installed")
     from tests.support.graphs import at, opened, put
 

@@ -243,7 +243,7 @@ def test_names_are_compared_as_loose_file_systems_do():
     assert not has_dot(b"a.b/c.d")
 
 
-def test_pull_and_show_list_what_stays_out_before_anybody_restores(ann, bob):
+def test_pull_and_show_list_what_a_restore_would_leave_out(ann, bob):
     path = ann.parent / "theirs.jsonl"
     said = b'{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user","content":"x"}}'
     path.write_bytes(said + b"\n")

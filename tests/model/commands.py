@@ -110,7 +110,7 @@ def save(
         ((source, got),) = said.items()
         check(got == talk.get(source, b"") + data, f"{new.id} holds the words {got!r}")
     else:
-        check(not said, f"{new.id} has words that nobody said: {said}")
+        check(not said, f"{new.id} has words of no conversation: {said}")
     check(new.decisions == decisions, f"{new.id}: {new.decisions}, not {decisions}")
 
 

@@ -66,7 +66,7 @@ def through_link(tree: Tree, path: bytes) -> bool:
 
 
 def write(world: World, tree: Tree, path: bytes, what: str, x: bool) -> None:
-    """A file is written anew, with another inode."""
+    """A file is rewritten, with another inode."""
     world.note(tree, "write", path, what, *(["+x"] if x else []))
     make_way(tree, path)
     clear(tree, path)

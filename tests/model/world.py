@@ -255,7 +255,7 @@ class World:
         missing = repo.records.keys() - rows.keys()
         check(not missing, f"checkpoints are gone: {sorted(missing)}")
         surplus = rows.keys() - repo.records.keys()
-        check(not surplus, f"checkpoints that nobody made: {sorted(surplus)}")
+        check(not surplus, f"checkpoints of unknown origin: {sorted(surplus)}")
         for id_, wanted in repo.records.items():
             got = plain.read(repo.top, rows[id_])
             found = differences(wanted.captured, got.captured)

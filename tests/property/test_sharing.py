@@ -1,6 +1,6 @@
 """Three clones and a remote that do everything to each other, in any order.
 
-After each step: what was acknowledged is there, unless somebody pruned it; it holds what
+After each step: what was acknowledged is there, unless it was pruned; it holds what
 it held; every branch is a line; gitcp and git find nothing wrong.
 """
 
@@ -85,7 +85,7 @@ def held(found: Checkpoint) -> Held:
         found.note,
         found.seq,
         found.session,
-        # What a pull makes to name somebody's line beside one's own stays at home.
+        # A fork that a pull makes of another clone's branch is not pushed.
         found.trigger == "fork" and "~" in found.branch,
     )
 
@@ -143,7 +143,7 @@ class World:
         if done is not None:
             said = done.stderr.decode()
             assert "Traceback" not in said, said
-            # 2: the name is taken; 3, 12: somebody else went on; 13: nobody said that word.
+            # 2: the name is taken; 3, 12: diverged; 13: no message has that word.
             assert done.returncode in self.may(what), (what, done.returncode, said)
         if what in {"push", "pruned", "pull", "prune", "purge", "gc"}:
             assert tree_bytes(repo) == before, what
@@ -269,7 +269,7 @@ def run(told: list[tuple[str, int, int, int]]) -> None:
         world = World(base)
         for what in told:
             world.do(*what)
-            # Nobody else's is touched; that is looked at in the end.
+            # No other clone's is touched; that is checked at the end.
             world.check(world.clones[what[1]], world.hub)
         world.settle()
     finally:

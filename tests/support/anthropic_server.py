@@ -78,7 +78,7 @@ class AnthropicServer(StandIn):
 
     @property
     def environment(self) -> dict[str, str]:
-        """What makes Claude Code talk to this server, and to nobody else."""
+        """What makes Claude Code talk to this server, and to no other."""
         return {
             "ANTHROPIC_BASE_URL": self.url,
             "ANTHROPIC_API_KEY": "dummy",
@@ -100,7 +100,7 @@ class AnthropicServer(StandIn):
             if asked(body["messages"])[0] == prompt:
                 found: list[dict[str, Any]] = plain(body["messages"])
                 return found
-        raise AssertionError(f"nobody asked {prompt!r}")
+        raise AssertionError(f"no request has {prompt!r}")
 
     def answer(self, body: dict[str, Any]) -> list[Block]:
         """The blocks of the next message of the model."""

@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 
 class ClaudeCode:
-    """The client with a home of its own, and nobody to talk to but the stand-in."""
+    """The client with a home of its own, and no server to talk to but the stand-in."""
 
     def __init__(self, home: Path, server: AnthropicServer, gate: Gate) -> None:
         self.home = home
@@ -67,7 +67,7 @@ class ClaudeCode:
 
     @property
     def prefix(self) -> list[str]:
-        """What a program is started with to be cut off from the network."""
+        """What a program is started with to have no network."""
         return self._gate.prefix
 
     def run(

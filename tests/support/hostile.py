@@ -95,7 +95,7 @@ def text_of(value: bytes) -> bytes:
 
 
 class Mallory:
-    """Somebody who writes objects and refs into a shared repository as they like."""
+    """An attacker who writes any objects and refs into a shared repository."""
 
     def __init__(self, hub: Path) -> None:
         self.hub = hub

@@ -16,7 +16,7 @@ import pytest
 from tests.support.servers import Host
 
 _WAIT = 60
-# Until somebody is at home who does not open: nothing listens at this door.
+# A reachable host with nothing listening on this port.
 _KNOCK = """
 import socket, sys, time
 while True:
@@ -64,14 +64,14 @@ class Cable:
                 )
 
     def cut(self) -> None:
-        """Nothing comes through from now on, and nobody is told."""
+        """Nothing comes through from now on, without an error to either side."""
         self._run("-n", f"{self._name}-a", "link", "set", "eth0", "down")
 
     def mend(self) -> None:
         """As it was, once each host has found the other again.
 
         Linux notices a cable once a second, and does not ask at once again for an address
-        that nobody answered for: until then there is no route to the host.
+        that got no answer: until then there is no route to the host.
         """
         self._run("-n", f"{self._name}-a", "link", "set", "eth0", "up")
         for host, other in ((self.near, self.far), (self.far, self.near)):

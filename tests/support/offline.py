@@ -24,7 +24,7 @@ from typing import Self
 
 @functools.cache
 def possible() -> bool:
-    """Whether programs can be cut off here."""
+    """Whether programs can be started without a network here."""
     try:
         done = subprocess.run(
             ["unshare", "-n", "true"], capture_output=True, check=False

@@ -45,7 +45,7 @@ class Host(NamedTuple):
         """Connects to a port of it, from itself.
 
         Raises:
-            OSError: nobody listens.
+            OSError: no server listens.
         """
         connect = f"import socket; socket.create_connection(('{self.address}', {port}))"
         if not self.prefix:

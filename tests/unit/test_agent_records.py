@@ -96,7 +96,7 @@ def test_what_gemini_puts_before_a_chat_does_not_relate_it_to_another():
 @pytest.mark.parametrize(
     "registry", [b"{ // mine\n}", b'{"projects": []}', b"[1]", b'{"projects": {']
 )
-def test_a_registry_that_is_not_understood_is_not_written_anew(tmp_path, registry):
+def test_a_registry_that_is_not_understood_is_not_rewritten(tmp_path, registry):
     home = tmp_path / ".gemini"
     home.mkdir()
     (home / "projects.json").write_bytes(registry)

@@ -209,7 +209,7 @@ def test_what_is_pulled_from_others_writes_nowhere_else():
     assert evil.copies == ()
 
 
-def test_where_nobody_spoke_there_is_nothing_to_resume():
+def test_a_transcript_without_messages_cannot_be_resumed():
     assert CLIENT.write_back(kept(b""), PLACE) is None
     assert CLIENT.write_back(kept(line("mode", mode="normal")), PLACE) is None
 

@@ -702,7 +702,7 @@ def test_row59_the_form_of_the_page_of_the_document():
     said = encrypted_ledger.encrypted_page_of(commit)
     assert said is not None
     assert f"fx/{said.plain}" in LEDGERS
-    # It only stands for a page: whoever reads ledgers refuses it.
+    # It only stands for a page: readers of ledgers refuse it.
     with pytest.raises(CorruptError, match="only `gitcp pull` opens it"):
         ledger.records_of(commit, "it")
     made = encrypted_ledger.encode_page_commit(root, [], commit.epoch, said)

@@ -103,7 +103,7 @@ values = st.recursive(
 )
 
 
-# The same examples each time: what is rare in YAML must not break somebody's build.
+# The same examples each time: what is rare in YAML must not break a build.
 SAME = settings(derandomize=True, max_examples=300)
 
 

@@ -95,7 +95,7 @@ def test_hooks_of_an_older_gitcp_are_replaced():
     assert made == hook_settings.merge(b"{}", "x", WANTED)
 
 
-def test_a_hook_that_somebody_put_into_our_group_stays():
+def test_a_hook_that_the_user_put_into_our_group_stays():
     made = json.loads(hook_settings.merge(None, "x", WANTED))
     made["hooks"]["Stop"][0]["hooks"].insert(0, {"command": "theirs"})
     left = hook_settings.unmerge(json.dumps(made).encode(), "x")

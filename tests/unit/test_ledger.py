@@ -225,7 +225,7 @@ def test_an_open_step_outside_stays_open_behind_a_restore():
 
 
 @given(st.data())
-def test_a_book_that_goes_on_is_one_that_was_made_anew(data):
+def test_a_continued_book_equals_a_rebuilt_one(data):
     notes = Notes()
     idents = ["a", "b", "c"]
     for _ in range(data.draw(st.integers(1, 15))):
@@ -421,7 +421,7 @@ def test_a_join_is_the_same_from_either_side(sides):
 
 
 @given(histories(), st.data())
-def test_a_book_that_goes_on_over_joins_is_one_made_anew(sides, data):
+def test_a_book_continued_over_joins_equals_a_rebuilt_one(sides, data):
     one, two = sides
     one.pull(two)
     cut = data.draw(st.integers(0, len(one.pages)))

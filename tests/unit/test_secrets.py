@@ -211,7 +211,7 @@ def test_a_known_value_is_found_in_utf16_and_across_windows():
         assert hit.line == size - shift - 10 + 1
 
 
-def test_values_of_an_env_file_that_anybody_might_write_are_not_looked_for():
+def test_common_values_of_an_env_file_are_not_looked_for():
     data = (
         b"NODE_ENV=production\nPORT=3000\nAWS_REGION=eu-central-1\n"
         b"DATABASE_HOST=db-1.internal.corp:5432\nDB_PASSWORD=postgres\n"

@@ -12,7 +12,7 @@ from urllib.parse import quote_from_bytes, unquote
 PREFIX = "claude-sdk@"
 MAIN = "main"
 _MARK = "="
-# Lone surrogates are text for Python, and for nobody else.
+# Lone surrogates are text for Python, and for no other program.
 _PERCENT = re.compile("[%\ud800-\udfff]")
 # A name with a slash could not be typed at the command line.
 _IN_NAME = re.compile("[%/\ud800-\udfff]")

@@ -41,7 +41,7 @@ T = TypeVar("T")
 TRIGGER = "session-store"
 _KIND = "claude-code"
 _CONVERSATION = b"conversation"
-# The summary is a page of text; where somebody's is not, it is made when asked for.
+# The summary is a page of text; where one is longer, it is made when asked for.
 _SUMMARY_LIMIT = 256 * 1024
 _MILLISECONDS = 1_000
 _DELETE_ATTEMPTS = 20
@@ -69,13 +69,13 @@ class GitcpSessionStore:
         self._store = store_at(path)
         self._following = Following(self._store.repository)
         self._seen = records.Seen()
-        self._start_anew()
-        forking.in_child(self, GitcpSessionStore._start_anew)
+        self._reset_after_fork()
+        forking.in_child(self, GitcpSessionStore._reset_after_fork)
 
     def __repr__(self) -> str:
         return f"<GitcpSessionStore {str(self._store.repository.git_dir)!r}>"
 
-    def _start_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         self._locks = tuple(threading.Lock() for _ in range(_LOCKS))
 
     # --- what the SDK calls -------------------------------------------------------

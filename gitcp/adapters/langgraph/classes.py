@@ -1,7 +1,7 @@
 """Which classes a graph's state may be rebuilt with.
 
 LangGraph stores an object as its class's module and name, and its fields. Its own
-serializer either imports what a checkpoint names, whoever wrote it, or returns the
+serializer either imports what a checkpoint names, even one made elsewhere, or returns the
 fields as a dict. The one here imports nothing: it rebuilds plain data of classes that
 the program has loaded itself, and refuses the rest by name.
 """

@@ -50,11 +50,11 @@ class Engine:
         self.follower = follower
         self._following = Following(self.repository)
         # One pack holds many checkpoints, written without deltas.
-        self.janitor = Janitor(self.repository, anew=True)
+        self.janitor = Janitor(self.repository, new_deltas=True)
         self._reset()
-        forking.in_child(self, Engine._start_anew)
+        forking.in_child(self, Engine._reset_after_fork)
 
-    def _start_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         for thread in self._threads.values():
             # A lock of the parent is on the child's descriptor as well.
             thread.log.close()
@@ -81,7 +81,7 @@ class Engine:
         if len(self._threads) <= _THREADS:
             return
         for name, old in self._threads.items():
-            # Its lock is not held by anyone only if nobody else has the object.
+            # Its lock is surely free only if no other thread has the object.
             if not self.janitor.waits_for(old) and old.mutex.acquire(blocking=False):
                 del self._threads[name]
                 old.mutex.release()

@@ -23,7 +23,7 @@ from gitcp.store.draft import FilesState
 from gitcp.worktree import journal
 from gitcp.worktree.capture import Snapshot
 
-# Versions whose checkpoint has not come: a graph that was cut off leaves some.
+# Versions whose checkpoint has not come: a graph that was interrupted leaves some.
 _KEPT = 64
 
 
@@ -39,10 +39,10 @@ class Follower:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self._start_anew()
-        forking.in_child(self, Follower._start_anew)
+        self._reset_after_fork()
+        forking.in_child(self, Follower._reset_after_fork)
 
-    def _start_anew(self) -> None:
+    def _reset_after_fork(self) -> None:
         self._mutex = threading.Lock()
         self._held: OrderedDict[str, _Held] = OrderedDict()
         self._last: FilesState | None = None

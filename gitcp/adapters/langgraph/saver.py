@@ -39,7 +39,7 @@ _COUNTERS = "counters_since_delta_snapshot"
 
 
 class DeltaChainError(UsageError, NotImplementedError):
-    """What is to go is what the value of a `DeltaChannel` is rebuilt from."""
+    """The checkpoint to delete is needed to rebuild a `DeltaChannel`."""
 
 
 class GitcpSaver(AsyncMethods):
@@ -451,7 +451,7 @@ class GitcpSaver(AsyncMethods):
             BusyError, StorageError: as `flush`.
         """
         self._engine.janitor.flush()
-        consolidate(self._engine.repository, force=True, anew=True)
+        consolidate(self._engine.repository, force=True, new_deltas=True)
 
     def checkpoint(self, config: RunnableConfig) -> Checkpoint:
         """Returns gitcp's own checkpoint behind a config: files, branch, number.

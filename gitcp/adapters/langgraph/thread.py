@@ -30,14 +30,14 @@ from gitcp.store.redo import settle
 from gitcp.store.store import Store
 
 MAIN = "main"
-# So many commits read anew take a few milliseconds.
+# Reading so many commits again takes a few milliseconds.
 _WORTH = 64
 
 
 class Put(NamedTuple):
     """A checkpoint to store; the parts are packed by the caller.
 
-    `values` holds what has to be stored anew; the channels in `same` are as they are
+    `values` holds what has to be stored again; the channels in `same` are as they are
     in the parent. `root` is the root checkpoint that one of a subgraph belongs to.
     """
 
@@ -135,8 +135,8 @@ class Thread:
         moved = [not self._forward(name, tips[name]) for name in sorted(tips)]
         if not gone and not any(moved):
             return
-        # Somebody has pruned, deleted or moved a branch. What the log still holds is
-        # put beside it, and everything is learnt anew.
+        # Another process pruned, deleted or moved a branch. What the log still holds is
+        # put beside it, and everything is read again.
         if self.log.opened:
             settle(self.repository, [self.log])
             self.log.acquire(timeout=self.repository.refs.lock_timeout)

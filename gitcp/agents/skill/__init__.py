@@ -1,7 +1,7 @@
 """The skill: what tells an agent how to use gitcp, and where each client looks for it.
 
 Claude Code gets slash commands besides. Each file ends in a line that says it is ours and
-what it was, so that one that somebody has written or changed is known, and left alone.
+what it was, so that a file that the user wrote or changed is recognised and left alone.
 """
 
 import hashlib

@@ -39,5 +39,5 @@ def context_command(out: Output, selector: str | None, window: int | None) -> No
         out.warn(
             f"context and conversation are about {whole:,} tokens, the window is"
             f" {window:,}: {whole - (window or 0):,} too many. Nothing was cut; go back to"
-            " an earlier checkpoint or start anew from the context alone"
+            " an earlier checkpoint or start again from the context alone"
         )

@@ -101,8 +101,8 @@ def _remembered(directory: Path) -> Iterator[None]:
 def _push(directory: str, remote: str) -> str:
     """Does `gitcp push`, beside the push of the user, and returns what it said.
 
-    Nobody waits for it, and no terminal is there to ask at; its limits are those of any
-    transfer. It refuses secrets and lines that went on as the command does.
+    The user does not wait for it, and there is no terminal to ask at; its limits are
+    those of any transfer. It refuses secrets and lines that went on as the command does.
     """
     import tempfile
 

@@ -99,7 +99,7 @@ def install_command(out: Output, what: tuple[str, ...], scope: str | None) -> No
 def uninstall_command(out: Output, what: tuple[str, ...], scope: str | None) -> None:
     """Take out what `gitcp install` put in.
 
-    In every scope, unless one is given. A file that nobody has changed since is put
+    In every scope, unless --scope names one. A file that has not changed since is put
     back byte for byte.
     """
     place = _place(out)

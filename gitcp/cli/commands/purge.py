@@ -93,7 +93,7 @@ def purge_command(
     for remote in done.remotes:
         out.warn(
             f"{remote} has it still: `gitcp push {remote} --pruned` replaces it there;"
-            " whoever pulled it has it"
+            " existing clones keep it"
         )
     for place in done.left:
         out.warn(f"it is still in {place}")
@@ -101,9 +101,9 @@ def purge_command(
 
 def _lines(out: Output, done: Any) -> list[str]:
     if not (done.checkpoints or done.ledgers):
-        return ["  none: a purge before this one was cut off, and this ends it"]
+        return ["  none: this finishes an earlier purge that was interrupted"]
     return [
-        # No notes: one may be what is to go.
+        # No notes: a note may hold the purged value.
         *(f"  {name_of(out, one)}" for one in done.checkpoints),
         *(f"  in {safe(show_path(path))}" for path in done.paths),
         *(f"  in what steps of {safe(name)} did" for name in done.ledgers),

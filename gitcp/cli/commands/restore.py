@@ -111,8 +111,8 @@ def restore_command(
     trust = with_trust(workspace, target, trust)
     if agent is not None and (files or paths or directory is not None):
         raise UsageError(
-            "--agent is about the conversation, and only files would come back",
-            hint="leave it away",
+            "--agent has no effect when only files are restored",
+            hint="remove --agent",
         )
     resume.check_agent(target, agent)
     inside = [path_inside(out, workspace.top, path) for path in paths]
@@ -132,7 +132,7 @@ def restore_command(
         return
     workspace.refuse_if_interrupted()
     if yes and not dry_run:
-        # Nobody reads the plan first: it is made once, under the lock.
+        # The plan is not shown first: it is made once, under the lock.
         wanted = planning.unseen_plan(
             target,
             paths=inside,

@@ -38,7 +38,7 @@ from gitcp.ops.workspace import Workspace, open_workspace
 @click.option(
     "--unknown",
     type=click.Choice(["retry", "ask", "fail"]),
-    help="What to do if an earlier run of the step was cut off",
+    help="What to do if an earlier run of the step was interrupted",
 )
 @click.option(
     "--reads", multiple=True, metavar="PATH", help="It reads PATH: this is not observed"

@@ -117,7 +117,7 @@ def switch_command(
     workspace = open_workspace(out.directory)
     session, branch = split(where, workspace.current())
     if "/" not in where:
-        # Going where one is already is what nobody means.
+        # Switching to the current branch is never what is meant.
         branch = "main"
     workspace.refuse_if_interrupted()
     if bring:

@@ -14,7 +14,7 @@ _TAKEN = frozenset({"created", "fast-forward", "forked"})
 
 
 def transfer_progress(out: Output) -> Callable[[str], None] | None:
-    """Returns what shows git's progress on a line of stderr; None where nobody looks."""
+    """Returns a function that shows git's progress on stderr; None without a terminal."""
     import sys
 
     if out.quiet or out.json or not sys.stderr.isatty():
@@ -31,7 +31,7 @@ def transfer_progress(out: Output) -> Callable[[str], None] | None:
 
 
 def can_ask() -> bool:
-    """Whether somebody sits at a terminal who can type a password."""
+    """Whether there is a terminal at which the user can type a password."""
     import sys
 
     return sys.stdin.isatty() and sys.stderr.isatty()
@@ -95,7 +95,7 @@ def _remote(workspace: Workspace, given: str | None) -> str:
 @click.option(
     "--re-encrypt",
     is_flag=True,
-    help="Encrypt all of it anew, to those whom gitcp.encryptTo names now",
+    help="Encrypt everything again, to the recipients in gitcp.encryptTo",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be sent")
 def push_command(
@@ -238,9 +238,9 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: Any) -> None:
             out.warn(f"what steps of {one.session} did: {one.reason}")
     for session in pulled.short:
         out.warn(
-            f"{remote} has not all that steps of {session} did: what its checkpoints say"
-            " was done is not known here, and would be done again; ask whoever pushed"
-            " them to push once more"
+            f"{remote} has only part of the step ledger of {session}: steps that its"
+            " checkpoints count as done are not known here, and would run again; ask who"
+            " pushed them to push again"
         )
     current = workspace.current()
     for one in pulled.branches:

@@ -88,14 +88,14 @@ def line(out: Output, engine: Engine, call: Call, width: int = 0) -> str:
 
 
 def ask_at_terminal(out: Output) -> Callable[[Call], str] | None:
-    """Returns who decides on a step that was cut off; None where nobody is there."""
+    """Returns what asks about an interrupted step; None without a terminal."""
     if out.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
 
     def ask(call: Call) -> str:
         name = safe(show_call(call))
         click.echo(
-            f"The step {name} began at {call.intent.at} and was cut off: whether it"
+            f"The step {name} began at {call.intent.at} and was interrupted: whether it"
             " took effect is not known.",
             err=True,
         )
@@ -132,7 +132,7 @@ def steps_command(
 
     `list` (or nothing) shows the steps of the branch. `show NAME` shows one with its
     result and its records. `answer NAME done|failed|again` says what became of a step
-    that was cut off. `affected NAME` shows what depends on a step; `repair NAME` takes
+    that was interrupted. `affected NAME` shows what depends on a step; `repair NAME` takes
     that back, and runs it again where the steps are commands.
     """
     workspace = open_workspace(out.directory)

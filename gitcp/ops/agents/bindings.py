@@ -1,8 +1,8 @@
 """Which branch an agent's session grows: one small file for each, in the work tree's state.
 
 Two clients in one work tree have a session of gitcp's each. After a restore the resumed
-conversation grows the branch that was restored; whoever grew it until then goes on in a
-branch of its own.
+conversation appends to the restored branch; the session that appended to it until then
+continues on a branch of its own.
 """
 
 import re

@@ -71,7 +71,7 @@ def _is_its_own(workspace: Workspace, tip: Checkpoint, agent_session: str) -> bo
     said = tip.manifest.conversation
     if said is None or said.agent_session != agent_session:
         return False
-    # After a restore the tip still has the old conversation, and somebody else the branch.
+    # After a restore the tip still has the old conversation, but another session the branch.
     return not any(
         (one.session, one.branch) == (tip.session, tip.branch)
         and one.agent_session != agent_session

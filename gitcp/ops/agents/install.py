@@ -1,8 +1,8 @@
 """Hooks into a client's settings and out again, leaving the rest of the file as it was.
 
-What a file was before is kept in the user's state directory. As long as nobody else has
-changed the file since, `uninstall` puts exactly that back; where somebody has, only our
-entries go.
+What a file was before is kept in the user's state directory. If the
+file has not changed since, `uninstall` puts exactly that back; otherwise it removes only
+our entries.
 """
 
 import base64
@@ -110,7 +110,7 @@ def _settings(client: Client, place: Place, scope: str, *, fixed: bool = True) -
         if fixed:
             raise
         raise _NoScopeError from None
-    # A link into somebody's collection of settings stays one.
+    # A link, for instance into a dotfiles repository, stays a link.
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
@@ -132,7 +132,7 @@ def _take_out(client: Client, place: Place, path: Path) -> bool:
         if after is None:
             durable.remove(path)
             for directory in record.directories if record else ():
-                # Made for this file; somebody may have put more into it.
+                # Made for this file; the user may have put more into it.
                 with suppress(OSError):
                     Path(directory).rmdir()
         else:

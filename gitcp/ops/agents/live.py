@@ -27,7 +27,7 @@ class Live(NamedTuple):
 
 
 def live(workspace: Workspace, what: str) -> Live:
-    """Returns where a checkpoint goes that nobody asked for, with the conversation."""
+    """Returns the branch for an automatic checkpoint, and the conversation so far."""
     binding = _at_work(workspace)
     if binding is None or binding.session is None or binding.transcript is None:
         return Live()

@@ -1,6 +1,6 @@
 """The skill and the slash commands: into the places where agents look, and out again.
 
-A file that is there and is not ours, or that somebody has changed, is left alone and told.
+A file that is not ours, or that the user has changed, is left alone and reported.
 """
 
 import os
@@ -34,7 +34,7 @@ def install(what: str, place: Place, scope: str | None) -> Done:
 
     Raises:
         UsageError: the scope is not one, or there is no project.
-        PartialError: written, but for files that are somebody else's.
+        PartialError: written, except for files that are not ours.
         StorageError: a file cannot be written.
     """
     scope = scope or _SCOPES[0]
@@ -66,7 +66,7 @@ def uninstall(what: str, place: Place, scope: str | None) -> list[Done]:
     """Removes the files of one scope, or of both, and the directories made for them.
 
     Raises:
-        PartialError: removed, but for files that somebody has changed.
+        PartialError: removed, except for files that the user has changed.
     """
     done = []
     left = []
@@ -143,7 +143,7 @@ def _notes(files: list[SkillFile]) -> tuple[str, ...]:
 
 
 def _look(path: Path) -> _Present:
-    # A link is somebody's arrangement, wherever it leads.
+    # The user made this link: it is theirs, wherever it points.
     if path.is_symlink():
         return _Present(there=True, mark=None)
     try:

@@ -26,7 +26,7 @@ _LARGEST = 1 << 30
 
 
 class Gathered(NamedTuple):
-    """Records to store, and whether anybody said something in them."""
+    """Records to store, and whether they hold any messages."""
 
     records: tuple[NewRecords, ...]
     speaks: bool
@@ -108,7 +108,7 @@ def meta(tip: Checkpoint | None, source: str) -> Meta | None:
 
 
 def _new_in(records: NewRecords, one: Source, tip: Checkpoint | None) -> bytes:
-    """Returns what a checkpoint does not hold; all of a file that was written anew."""
+    """Returns what a checkpoint does not hold; all of a file that was rewritten."""
     if not records.whole or tip is None or one.path is None:
         return records.data
     name = LogName("conversation", records.source)

@@ -201,7 +201,7 @@ def _part(line: list[Checkpoint], own: set[str | None], firsts: set[bytes]) -> P
 
 
 def _family(workspace: Workspace, commit: str, tips: Iterable[Checkpoint]) -> set[str]:
-    """Returns a commit and all those it was made of, as far as anybody knows."""
+    """Returns a commit and all the commits known to be rewritten into it."""
     origins: dict[str, list[str]] = {}
     for entry in _rewrites(workspace, tips):
         origins.setdefault(entry.new, []).append(entry.old)

@@ -166,7 +166,7 @@ def name_checkpoint(workspace: Workspace, message: Path) -> str:
 
 
 def rewritten(workspace: Workspace, kind: str, told: bytes) -> Sequence[Rewrite]:
-    """Returns what git told post-rewrite; looks itself where nobody passed that on."""
+    """Returns what git told post-rewrite; reads git's files if the hook passed on nothing."""
     if not told.strip():
         told = _from_files(workspace.repository, kind)
     found = []

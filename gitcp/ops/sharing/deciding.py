@@ -67,9 +67,9 @@ def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
         if pruned
         else f"`gitcp pull {remote}`, then push again"
         if reasons <= {_RAN, BEFORE}
-        else f"`gitcp push {remote} --re-encrypt` replaces it; whoever fetched it has it"
+        else f"`gitcp push {remote} --re-encrypt` replaces it; existing clones keep it"
         if reasons <= {PLAIN_THERE, BEFORE}
-        else f"that is what {remote} says of it: ask whoever runs it"
+        else f"{remote} gave this reason: ask its administrator"
         if all(one == BEFORE or str(one).startswith(REFUSED_THERE) for one in reasons)
         else f"`gitcp pull {remote}` keeps their line as a fork beside yours;"
         f" `gitcp fork NAME`, then `gitcp push {remote}`, shares yours under a new name"
@@ -122,12 +122,12 @@ class Decider:
             if same is not None:
                 return Pushed(session, branch, UP_TO_DATE, same, oid)
             return Update(ref, None, oid)
-        anew = self._sending.anew
+        reencrypt = self._sending.reencrypt
         plain = self._sending.stands_plain(key)
-        if old == oid and not anew:
+        if old == oid and not reencrypt:
             reason = PLAIN_THERE if plain else None
             return Pushed(session, branch, UP_TO_DATE, branch, oid, reason)
-        if plain and not anew:
+        if plain and not reencrypt:
             return self.rejected(key, oid, PLAIN_THERE)
         if self._follows(old, oid):
             return Update(ref, old, oid)
@@ -144,12 +144,12 @@ class Decider:
     def _decide_steps(self, key: Key, oid: str, old: str | None) -> Pushed | Update:
         """Decides on the ledger of a session."""
         session = self._name(key, oid)
-        anew = self._sending.anew
+        reencrypt = self._sending.reencrypt
         plain = self._sending.stands_plain(key)
-        if old == oid and not anew:
+        if old == oid and not reencrypt:
             reason = PLAIN_THERE if plain else None
             return Pushed(session, "", UP_TO_DATE, "", oid, reason)
-        if plain and not anew:
+        if plain and not reencrypt:
             return self.rejected(key, oid, PLAIN_THERE)
         known, purged = ledgers.commits_of(self._workspace, key[0], oid)
         if old is None or old in known:

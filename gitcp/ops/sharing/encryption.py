@@ -30,24 +30,24 @@ def recipients_of(workspace: Workspace) -> tuple[str, ...]:
 
 
 class Sending:
-    """What a push encrypts; nothing, where nobody is named to encrypt to."""
+    """What a push encrypts; nothing if there are no recipients."""
 
-    def __init__(self, workspace: Workspace, remote: str, *, anew: bool) -> None:
+    def __init__(self, workspace: Workspace, remote: str, *, reencrypt: bool) -> None:
         """Refuses what could not be encrypted.
 
         Raises:
-            EncryptionError: a key is none, or there is no library; nothing to encrypt
-                `anew` to.
+            EncryptionError: a key is invalid, or the library is missing; or there are
+                no recipients to `reencrypt` to.
         """
         self._workspace = workspace
         self._remote = remote
         self._forms = Forms(workspace, remote)
         given = recipients_of(workspace)
         self.on = bool(given)
-        self.anew = anew
-        if anew and not given:
+        self.reencrypt = reencrypt
+        if reencrypt and not given:
             raise EncryptionError(
-                "gitcp.encryptTo names nobody to encrypt to",
+                "gitcp.encryptTo names no recipients",
                 hint="`git config --add gitcp.encryptTo KEY`",
             )
         self._recipients = Recipients(given, top=workspace.top) if given else None
@@ -111,7 +111,7 @@ class Sending:
     def forms(self, updates: Mapping[Key, Update]) -> dict[Key, Update]:
         """Returns what to send in place of updates.
 
-        A form is made once, and noted before it is sent: a push that was cut off, or
+        A form is made once, and noted before it is sent: a push that was interrupted, or
         comes again, sends the same. One that replaces what is there is noted by `sent`.
 
         Raises:
@@ -188,7 +188,7 @@ class Sending:
 
     def _known(self, encryptor: Encryptor, key: Key, update: Update) -> dict[str, str]:
         """Returns forms that the new one may stand on, by what they stand for."""
-        if self.anew:
+        if self.reencrypt:
             return {}
         newest = next(self._forms.line(key), None)
         if self._forms.noted(key):
@@ -217,7 +217,7 @@ class Sending:
 
     def _known_pages(self, key: Key, update: Update) -> dict[str, str]:
         """Returns forms of a ledger that the new one may stand on, likewise."""
-        if self.anew or self._forms.noted(key):
+        if self.reencrypt or self._forms.noted(key):
             return {}
         newest = next(self._forms.line(key), None)
         if newest is None:

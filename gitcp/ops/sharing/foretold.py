@@ -1,4 +1,4 @@
-"""What a restore of a pulled checkpoint would leave out, told before anybody restores."""
+"""What a restore of a pulled checkpoint would leave out, reported by the pull."""
 
 from itertools import islice
 from typing import NamedTuple

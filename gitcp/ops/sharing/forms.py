@@ -122,10 +122,10 @@ class Forms:
 
 
 def forget(workspace: Workspace, old: Collection[str]) -> None:
-    """Lets go of forms of commits that are to go; a note of what stood for what stays.
+    """Replaces the encrypted commits of purged commits by notes of what stood for what.
 
-    A form has the files as they were, and what is in a ciphertext can be read by whoever
-    has a key. What a remote has is known by the notes until it is replaced there.
+    A form has the files as they were, and a ciphertext can be read with any recipient's
+    key. The notes record what a remote has until it is replaced there.
 
     Raises:
         StorageError: the disk refused.

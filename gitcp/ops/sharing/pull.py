@@ -364,8 +364,8 @@ def _pruned(
 ) -> Adopted | None:
     """Deals with a branch that was pruned on one side; None where it was on neither.
 
-    Ours is replaced only if that remote had all of it when it was seen last: nobody
-    else can make checkpoints go that were never theirs.
+    Ours is replaced only if that remote had all of it when it was last seen: no other
+    remote can remove checkpoints that it never had.
 
     Raises:
         BusyError: `gc` or a pruning is at work here.
@@ -436,7 +436,7 @@ def refuse_rejected(pulled: Pulled, remote: str) -> None:
             for one in came
             if one.result == REJECTED
         ],
-        hint="do not use these; whoever pushed them can tell what they are",
+        hint="do not use these; ask who pushed them",
     )
 
 

@@ -32,7 +32,7 @@ _LARGEST_FILE = 200 << 20
 
 
 class Wanted(NamedTuple):
-    """What is to go: secrets by fingerprint or by value, and paths."""
+    """What to purge: secrets by fingerprint or by value, and paths."""
 
     fingerprints: tuple[str, ...] = ()
     values: tuple[bytes, ...] = ()
@@ -66,7 +66,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         NotFoundError: no checkpoint holds it.
         UsageError: a value is too short to be told from other text.
         RestoreInterruptedError: a restore has to be ended first.
-        BusyError: somebody else is at the store; nothing, or not all, was removed.
+        BusyError: another process uses the store; not everything was removed.
     """
     workspace.refuse_if_interrupted()
     repository = workspace.repository
@@ -91,7 +91,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
                 old: set[str] = {one.commit for one in purger.changed.values()}
             else:
                 old = _rewrite(workspace, opened, purger, refs)
-        # One that was killed has moved its branches, and told nobody of the remotes.
+        # A purge that was killed has moved its branches without reporting the remotes.
         old |= _stood_for(workspace)
         remotes = _remotes(workspace, old)
         if not dry_run:
@@ -146,7 +146,7 @@ class _Steps:
         self.gone: set[bytes] = set()
 
     def run(self, eraser: Eraser, *, dry_run: bool) -> None:
-        """Writes each ledger anew that holds one of the values."""
+        """Rewrites each ledger that holds one of the values."""
         tips = self._workspace.store.refs()
         for key in ledgers.here(self._workspace):
             session = ledgers.name_of(self._workspace, key[0], tips)

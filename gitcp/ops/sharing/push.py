@@ -32,7 +32,7 @@ _LONGEST_PAUSE = 1.0
 _HEADS = "refs/heads/"
 # Up to so many sessions the remote is asked for theirs only.
 _NAMED = 50
-# What a server says when somebody else was faster, or holds the lock right now.
+# What a server says when another push was faster, or holds the lock right now.
 _STALE = ("stale info", "fetch first", "non-fast-forward")
 _BUSY = (
     "failed to update ref",
@@ -76,7 +76,7 @@ def push(
     replaced there, too, if it holds nothing else there; by lease. What leaves is looked
     through first, by `scan`: the default refuses secrets as the settings say. The ledger
     of a session's steps goes before its branches, and where it cannot, they do not. Where
-    `gitcp.encryptTo` is set all is encrypted after that; with `re_encrypt` all of it anew,
+    `gitcp.encryptTo` is set all is encrypted after that; with `re_encrypt` all of it again,
     to whom the setting names now.
 
     Raises:
@@ -92,7 +92,7 @@ def push(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
     gate = scan or Gate()
-    sending = Sending(workspace, place, anew=re_encrypt)
+    sending = Sending(workspace, place, reencrypt=re_encrypt)
     with sending.ready():
         return _Push(
             workspace,
@@ -167,7 +167,7 @@ class _Push:
         self._addresses = remotes.addresses(workspace.repository, remote)
         # What the other side has, by what it says of itself at this moment.
         self._known: frozenset[str] = frozenset()
-        self._replaces = pruned or sending.anew
+        self._replaces = pruned or sending.reencrypt
         self._decider = Decider(workspace, remote, sending, pruned=pruned)
 
     def run(self, tips: Mapping[Key, str], *, dry_run: bool) -> list[Pushed]:

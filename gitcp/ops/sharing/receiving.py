@@ -181,5 +181,6 @@ def _unencrypted(key: Key) -> Fault:
     return Fault(
         f"{what} came unencrypted, where it has to be encrypted",
         error=PlaintextError,
-        hint="somebody replaced it, or pushed without gitcp.encryptTo: ask; do not use it",
+        hint="do not use it; ask its author: it was replaced, or pushed without"
+        " gitcp.encryptTo",
     )

@@ -1,7 +1,7 @@
 """Remotes that the user trusts once, and which checkpoints came from them.
 
 Trust is given to a remote's address, in the user's own git configuration
-(`gitcp.trust`); a repository that somebody sends cannot give it. What came from where is
+(`gitcp.trust`); a repository cannot bring it along. What came from where is
 noted by each pull, in this repository's private directory: a checkpoint that is not in
 these notes came from nowhere that could be trusted (docs/decisions/0060).
 """

@@ -235,7 +235,7 @@ def _scan(workspace: Workspace) -> Check:
     return Check(
         "scan",
         ok=True,
-        detail="not usable: the next save reads every file and makes it anew",
+        detail="not usable: the next save reads every file and rebuilds it",
     )
 
 

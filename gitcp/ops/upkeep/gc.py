@@ -39,7 +39,7 @@ def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
     ref reaches. The caller holds no work tree's lock.
 
     Raises:
-        BusyError: somebody was at work all the time.
+        BusyError: other processes were at work until the timeout.
         GitFailedError: an object is missing; nothing went.
         StorageError: the disk refused.
     """

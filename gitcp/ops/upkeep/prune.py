@@ -172,7 +172,7 @@ def prune(workspace: Workspace, wanted: Plan) -> Plan:
     later, but a fork may. Checkpoints saved meanwhile stay.
 
     Raises:
-        BusyError: somebody else is at the store, or holds a ref.
+        BusyError: another process uses the store, or holds a ref's lock.
         StorageError: the disk refused; nothing went, or all will.
     """
     planned = {one.id for one in wanted.go}
@@ -200,7 +200,7 @@ def keep_to_limit(workspace: Workspace, tip: Checkpoint) -> None:
 
     Looks only at each tenth of that many saves and prunes for as many ahead, so that a
     save costs the same however long the branch is. Disk space is given back now and
-    then, if nobody else is at work and the user's own history is no large one.
+    then, if no other process is at work and the user's own history is not large.
 
     Raises:
         GitcpError: it could not be done now; a later save will.

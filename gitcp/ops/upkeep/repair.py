@@ -53,7 +53,7 @@ def repair(
                     done.add(problem.oid)
             opened.store()
             _put_aside(workspace, done)
-        # Packs are looked up anew only by a repository opened anew.
+        # Only a newly opened repository looks up its packs again.
         with notices.listening(lambda _: None):
             # It is the work of this command to say where the branches go.
             moved = _move(_reopened(workspace), workspace)

@@ -87,8 +87,8 @@ def test_what_a_dead_run_left_is_put_back_before_it_runs_again(project, writes):
     # What it left half done can be had again.
     session = gitcp.open(project).session("job")
     notes = {one.note: one for one in session.checkpoints()}
-    assert "step build, cut off" in notes
-    left = notes["step build, cut off"]
+    assert "step build, interrupted" in notes
+    left = notes["step build, interrupted"]
     assert git_line(project, "show", f"{left.commit}:log.txt") == "first\nhalf"
     assert (project / "log.txt").read_text() == "done\n"
     assert ok(project, "verify")["ok"]
@@ -111,7 +111,7 @@ def test_a_file_that_was_changed_since_is_reported_and_nothing_touched(project):
         assert "mine.txt" in caught.value.message
         assert (project / "mine.txt").read_text() == "edited since\n"
         assert (project / "new" / "part").read_text() == "half"
-    # Somebody has looked: it runs on the files as they are.
+    # It was answered by hand: it runs on the files as they are.
     gitcp.open(project).session("job").answer("build", "again")
     assert step(project) == ["first\nhalf\n", "True", "False"]
 
