@@ -1,4 +1,4 @@
-"""docs/format.md executed, and the pure parts of the format against models."""
+"""docs/format/ executed, and the pure parts of the format against models."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from gitcp.worktree.journal import Journal
 from gitcp.worktree.plan import FilePlan, Left, Step
 from tests.support.gitrepo import git, make_repo
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "format.md"
-VECTORS = DOCUMENT.read_text("utf-8").partition("## 13. Test vectors")[2]
-VECTORS = VECTORS.partition("\n## ")[0]
+PAGES = Path(__file__).parents[2] / "docs" / "format"
+VECTORS = (PAGES / "vectors.md").read_text("utf-8")
+CHECKPOINT = (PAGES / "checkpoint.md").read_text("utf-8")
 NAME_ROW = re.compile(r"^\| `(.+?)`(?: \u00d7 (\d+))? \| (.+) \|$", re.MULTILINE)
 PART = re.compile(r"`([^`]+)`(?: \u00d7 (\d+))?")
 OID = b"\x11" * 20
@@ -215,9 +215,7 @@ def test_the_canonical_bytes_of_a_manifest():
     assert lines[1] == '  "format": 1,'
     assert lines[-2:] == ["}", ""]
     assert b'"a": 1.00' in raw
-    fields = re.findall(
-        r"^\| `([a-z_`, ]+)` \|", DOCUMENT.read_text("utf-8"), re.MULTILINE
-    )
+    fields = re.findall(r"^\| `([a-z_`, ]+)` \|", CHECKPOINT, re.MULTILINE)
     documented = [name for row in fields for name in row.replace("`", "").split(", ")]
     assert documented[: len(manifests.Manifest.__struct_fields__)] == list(
         manifests.Manifest.__struct_fields__
@@ -577,7 +575,7 @@ def test_an_empty_pack_is_none(tmp_path):
 def test_the_seal_of_the_document():
     vector = re.search(
         r"^Seal with the key `(?P<key>[0-9a-f]{64})`.*?`(?P<seal>[0-9a-f]{64})`",
-        DOCUMENT.read_text("utf-8"),
+        VECTORS,
         re.MULTILINE | re.DOTALL,
     )
     assert vector is not None
@@ -625,7 +623,9 @@ def test_a_pruning_is_said_once_and_a_note_cannot_say_it():
 
 # --- encrypted forms ----------------------------------------------------------------
 
-FORMS = DOCUMENT.read_text("utf-8").partition("## 19. Encrypted forms")[2]
+FORMS = (PAGES / "encryption.md").read_text("utf-8") + VECTORS.partition(
+    "### Encrypted forms"
+)[2]
 PATH = b"log/conversation/main/0000/00.jsonl"
 
 
@@ -680,7 +680,7 @@ def test_row59_the_page_of_the_document_opens_with_its_key(tmp_path):
     found = encrypted.decode_record(opened)
     ((oid, page),) = encrypted_ledger.pages_in(found.files).items()
     # It is the very page of section 12a.
-    assert f"Its oid: `{oid}`" in DOCUMENT.read_text("utf-8")
+    assert f"Its oid: `{oid}`" in VECTORS
     assert object_id("commit", page.raw).hex() == oid
     files = encrypted_ledger.page_files(oid, page)
     assert encrypted.encode_record("%4dain", files) == opened
@@ -741,8 +741,8 @@ def test_row59_the_numbers_of_the_document():
 
 
 def test_a_redo_log_is_the_bytes_of_the_document(tmp_path):
-    part = DOCUMENT.read_text("utf-8").partition("## 16. The redo log")[2]
-    told = part.partition("Test vector:")[2].partition("\n## ")[0]
+    part = VECTORS.partition("### The write-ahead log")[2]
+    told = part.partition("Test vector:")[2].partition("\n### ")[0]
     vector = bytes.fromhex("".join(re.findall(r"^[0-9a-f]{4,}$", told, re.MULTILINE)))
     ref, new = re.findall(r"`([^`]+)`", told)[:2]
     wanted = redo.Record((redo.Move(ref, None, new),), ())

@@ -21,15 +21,17 @@ from gitcp.ops.book import Book, Slot, State
 from gitcp.steps import results
 from gitcp.steps.model import Retry, options
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "format.md").read_text("utf-8")
-SECTION = DOCUMENT.partition("## 12a. The effects ledger")[2].partition("\n## 13.")[0]
+PAGES = Path(__file__).parents[2] / "docs" / "format"
+SECTION = (PAGES / "ledger.md").read_text("utf-8")
+VECTORS = (PAGES / "vectors.md").read_text("utf-8")
+VECTOR = VECTORS.partition("### A ledger")[2].partition("\n### ")[0]
 EMPTY = object_id(TREE, b"")
 AT = "2026-11-21T12:00:00Z"
 
 
 def vector() -> tuple[bytes, str]:
     found = re.search(
-        r"records:\n\n```\n(.+?)```\n\nIts oid: `([0-9a-f]{40})`", SECTION, re.DOTALL
+        r"records:\n\n```\n(.+?)```\n\nIts oid: `([0-9a-f]{40})`", VECTOR, re.DOTALL
     )
     assert found is not None
     return found[1].encode(), found[2]

@@ -243,7 +243,7 @@ def test_fingerprints_differ_from_repository_to_repository():
 
 
 def test_a_fingerprint_is_what_the_format_says():
-    page = (Path(__file__).parents[2] / "docs/format.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/format/vectors.md").read_text()
     made = Fingerprints(bytes(range(32))).of(b"correct horse")
     assert f"of the value `correct horse`: `{made}`" in page
     key = Fingerprints(bytes(range(32))).of(b"+ab+c/1\n+D==\n")
