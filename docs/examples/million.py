@@ -4,7 +4,7 @@
 
 Records go in batches to a service outside of the project: here a SQLite database, which
 answers in any order. Each batch is a step. Its idempotency key goes into the database
-with its rows, in one transaction: so a batch that was cut off between the service and
+with its rows, in one transaction: so a batch that was interrupted between the service and
 the record is found out about instead of guessed at. What cannot be found out is
 reported, and the program ends with 23.
 """
@@ -67,7 +67,7 @@ def main() -> int:
     service = Service(wanted.database)
 
     def find_out(call: gitcp.Call) -> str:
-        """Says what became of a batch that was cut off: the service knows its key."""
+        """Says what became of an interrupted batch: the service knows its key."""
         return "again" if service.has(call.intent.key) else "failed"
 
     session.on_unknown(find_out)
