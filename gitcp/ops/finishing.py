@@ -312,10 +312,12 @@ def _unlike(
     known.update(map(b64decode, entry.sparse))
     ours = {step.path for step in steps.steps}
     found = []
-    for path, _, wanted in tree.diff(snapshot.tree, target.files_tree, opened.tree):
+    for path, there, wanted in tree.diff(snapshot.tree, target.files_tree, opened.tree):
         if path in known or not selects(path) or (wanted is None and path not in ours):
             continue
-        if wanted is not None and wanted.mode == tree.GITLINK:
+        # A nested repository stays where nothing else is to come.
+        expected = wanted or there
+        if expected is not None and expected.mode == tree.GITLINK:
             continue
         # What is ignored or too large by now is not captured, but may well be right.
         if not apply.is_done(root, Step(plans.WRITE, path, None, wanted)):

@@ -58,6 +58,17 @@ def test_what_was_a_nested_repository_stays(repo):
     assert (repo / "lib/d/y").read_bytes() == b"y"
 
 
+def test_what_has_become_a_nested_repository_stays_without_the_files_saved_of_it(repo):
+    save(repo, a=b"1")
+    write_files(repo, {"lib/x": b"x"})
+    git(repo, "add", "-A")
+    make_repo(repo / "lib", {"y": b"y"})
+    save(repo, a=b"2")
+    assert back(repo) == {}
+    assert not (repo / "lib/x").exists()
+    assert (repo / "lib/y").read_bytes() == b"y"
+
+
 def test_what_the_checkpoint_has_otherwise_goes(repo):
     """A directory that stands where it has a file has been saved."""
     save(repo, **{".gitignore": b"f/*\n", "f": b"a file"})

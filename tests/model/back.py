@@ -6,9 +6,9 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tests.model import edits, plain
+from tests.model import plain
 from tests.model.commands import record, same_words, untouched, words
-from tests.model.model import OPEN, Facts, Node, differences
+from tests.model.model import Facts, Node, differences
 from tests.model.outcome import Outcome, disk_differences, lost, restored
 from tests.model.plain import Stored
 from tests.model.world import Line, Seen, Tree, Undo, World, check, name
@@ -34,8 +34,6 @@ def restore(
         for one in paths
         for path in target.captured.files
     ):
-        return
-    if "through-links" in OPEN and any(edits.through_link(tree, p) for p in paths):
         return
     args: list[str | bytes] = ["restore", target.id, *paths]
     args += [f"--{how}"] if how != "whole" else []
@@ -127,7 +125,7 @@ def outcome_of(
     excluded_dirs = {path for path in dirs if path + INSIDE in spared}
     outcome = restored(
         before.listing, before.facts, target.captured,
-        spared=spared - before.facts.included, created=created, only=paths or None,
+        spared=spared, created=created, only=paths or None,
     )  # fmt: skip
     outcome.open |= {
         path for path, node in created.items() if before.listing.get(path) == node

@@ -14,17 +14,6 @@ FILE, EXECUTABLE, LINK, GITLINK = "100644", "100755", "120000", "160000"
 RESERVED = b".gitcp"
 NESTED = frozenset({"nested-repository", "submodule"})
 UNSETTLED = "changed-while-reading"
-# Defects that are known and open: the model looks away there, and nowhere else.
-OPEN = frozenset(
-    {
-        # A restore deletes what the target lists as not captured or ignores.
-        "unlisted-deleted",
-        # An undo leaves what the restore brought and the rules now ignore.
-        "undo-leaves",
-        # A path on the command line is resolved through links.
-        "through-links",
-    }
-)
 
 
 class Node(NamedTuple):
@@ -205,7 +194,9 @@ def _empty(
         if node.kind != "dir" or path in full or path == RESERVED:
             continue
         if path in facts.excluded or path in facts.ignored:
-            if path in facts.included:
+            # Settings name files; of empty directories with such a name no document
+            # speaks.
+            if path in facts.included or path not in facts.ignored:
                 bare.add(path)
             continue
         if facts.enclosing(path) is not None or path.startswith(RESERVED + b"/"):

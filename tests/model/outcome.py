@@ -8,7 +8,6 @@ from typing import Literal
 
 from tests.model.model import (
     LINK,
-    OPEN,
     RESERVED,
     Captured,
     Facts,
@@ -76,10 +75,6 @@ def restored(
     }  # fmt: skip
     going = here.files.keys() - wanted.keys()
     doubt = {path for path in going if path in created and target.lists(path)}
-    if "unlisted-deleted" in OPEN:
-        doubt |= {path for path in kept if named(path)}
-    if "undo-leaves" in OPEN:
-        doubt |= {path for path in going if path in created and path in spared}
     outcome = Outcome({}, open=doubt | here.murky)
     _place(outcome, wanted, listing, facts, here, loose)
     for path in kept:

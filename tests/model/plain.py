@@ -198,21 +198,22 @@ def facts(
         data=b"".join(path + b"\0" for path in upper), status=1,
     ) if upper else b""  # fmt: skip
     vague = frozenset(hidden.split(b"\0")[:-1])
+    unseen = frozenset(ignored.split(b"\0")[:-1])
     include = [*setting(config, "gitcp.include"), *more]
     exclude = setting(config, "gitcp.exclude")
     sizes = setting(config, "gitcp.maxfilesize")
     return Facts(
         index,
         {path: nested[path] for path in outer},
-        frozenset(ignored.split(b"\0")[:-1])
-        | {path for path in vague if found[path].kind != "dir"},
+        unseen | {path for path in vague if found[path].kind != "dir"},
         rules.matching(include, asked, folds=folds),
         rules.matching(exclude, [*found, *index], folds=folds),
         int(sizes[-1]) if sizes else limit,
         folds,
         frozenset(murky),
         vague,
-        vague & set(outer),
+        # With its index git also knows the rules that a sparse checkout leaves out.
+        (vague | unseen) & set(outer),
     )
 
 
