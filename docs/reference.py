@@ -23,7 +23,7 @@ ABOUT = """\
 Results go to stdout, everything else to stderr. Nothing asks without a terminal: give
 `--yes` in scripts. `NO_COLOR` is honoured. Control characters in file names or
 conversations never reach the terminal. With `--json` a command prints one JSON document,
-and an error is one JSON document on stderr. Exit codes are in the README.
+and an error is one JSON document on stderr. Exit codes: [exit-codes.md](exit-codes.md).
 """
 
 SELECTING = """\

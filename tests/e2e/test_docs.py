@@ -28,9 +28,10 @@ from gitcp import errors
 from tests.support.gitrepo import gitcp_environment
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SKIP = "…"
+README_LINES = 150
 # Pages whose examples use an optional extra.
 NEEDS = {"langgraph.md": "langgraph.graph", "encrypt.md": "pyrage"}
 IDENTITY = {
@@ -152,7 +153,7 @@ def test_every_exit_status_is_in_the_table():
         int(number): code
         for number, code in re.findall(
             r"^\| (\d+) \| `?([a-z-]+)`? \|",
-            (ROOT / "README.md").read_text(),
+            (ROOT / "docs" / "exit-codes.md").read_text(),
             re.MULTILINE,
         )
     }
@@ -177,6 +178,22 @@ def test_the_reference_is_up_to_date():
     )
     hint = "run `python docs/reference.py`"
     assert (ROOT / "docs" / "cli.md").read_text() == done.stdout.decode(), hint
+
+
+def test_the_readme_fits_on_a_few_screens():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+def test_every_decision_has_a_status_and_is_in_the_index():
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text()
+    for page in folder.glob("0*.md"):
+        status = re.search(
+            r"^# \d{4}: .+\n\nStatus: \w.*Date: \d{4}-\d\d-\d\d\.",
+            page.read_text(),
+        )
+        assert status, page.name
+        assert f"]({page.name})" in index, page.name
 
 
 def test_links_lead_somewhere():

@@ -1,6 +1,6 @@
 """Power cuts: whatever was acknowledged before is there after, on each file system.
 
-More cuts, and the same again (docs/contributing.md):
+More cuts, and the same again (CONTRIBUTING.md):
 
     CUTS=500 SEED=1 pytest -m slow tests/fault/test_power.py
 """

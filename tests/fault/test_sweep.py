@@ -1,7 +1,7 @@
 """Killed, interrupted or out of room at any moment: the old state, or the new one.
 
 Or a restore is open, and both ways out of it lead to an exact state. Each part of the
-whole sweep runs alone (docs/contributing.md):
+whole sweep runs alone (CONTRIBUTING.md):
 
     pytest -m slow tests/fault/test_sweep.py -k kill-restore
 """
