@@ -2,16 +2,19 @@
 
 import base64
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from gitcp.format import jsontext, tree
 from gitcp.format.checkpoint import Skipped, is_text, show_path
 from gitcp.format.log import Decision
-from gitcp.ops.sharing.foretold import Foretold
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import FilePlan, Left
+
+if TYPE_CHECKING:
+    # It brings everything that restoring needs; most commands need none of it.
+    from gitcp.ops.sharing.foretold import Foretold
 
 
 def path_fields(path: bytes) -> dict[str, str]:
@@ -98,7 +101,7 @@ def left(found: Iterable[Left]) -> list[dict[str, Any]]:
     return [{**path_fields(path), "reason": reason} for path, reason in found]
 
 
-def withheld(told: Foretold | None) -> dict[str, Any]:
+def withheld(told: "Foretold | None") -> dict[str, Any]:
     """Returns what a restore without trust would leave out."""
     return {
         "paths": left(told.paths) if told else [],

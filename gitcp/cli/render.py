@@ -1,14 +1,18 @@
 """How checkpoints look to a person."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from gitcp.cli.emit import Output, one_line, safe
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
-from gitcp.ops.sharing.foretold import Foretold
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import DELETE, MAKE_DIR, REMOVE_DIR, Step
+
+if TYPE_CHECKING:
+    # It brings everything that restoring needs; most commands need none of it.
+    from gitcp.ops.sharing.foretold import Foretold
 
 _SIGN = {"added": ("A", "green"), "modified": ("M", "yellow"), "deleted": ("D", "red")}
 _UNITS = ("B", "KB", "MB", "GB", "TB")
@@ -70,7 +74,7 @@ def whose(found: Checkpoint) -> str:
     return f"{by}from {one_line(found.origin.logs or 'here', 60)}"
 
 
-def withheld_lines(told: Foretold, limit: int = 5) -> list[str]:
+def withheld_lines(told: "Foretold", limit: int = 5) -> list[str]:
     """Returns lines that say what a restore without trust would leave out."""
     lines = []
     if told.paths:
