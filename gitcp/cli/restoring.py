@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gitcp.cli import documents
-from gitcp.cli.asking import ask_about_withheld
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.render import (
     count,
@@ -27,7 +26,6 @@ from gitcp.ops.book import show_call
 from gitcp.ops.effects import Behind
 from gitcp.ops.finishing import Restored
 from gitcp.ops.planning import Plan
-from gitcp.ops.sharing.trust import is_trusted
 from gitcp.ops.uncaptured import not_in_it
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.withheld import HELD
@@ -170,7 +168,10 @@ def carry_out(
             f" called again. To run it again, fork instead. {question}"
         )
     out.confirm(question, yes=yes)
-    if not yes:
+    if not yes and wanted.target.origin.files is not None:
+        # A checkpoint of one's own brings everything.
+        from gitcp.cli.asking import ask_about_withheld
+
         wanted = ask_about_withheld(workspace, wanted)
     # A person who was asked has seen it; a script has to say it.
     with stoppable():
@@ -189,7 +190,11 @@ def carry_out(
 
 def with_trust(workspace: Workspace, target: Checkpoint, trust: bool) -> bool:
     """Whether a checkpoint is trusted: by the option, or by where it came from."""
-    return trust or (target.origin.foreign and is_trusted(workspace.store, target))
+    if trust or not target.origin.foreign:
+        return trust
+    from gitcp.ops.sharing.trust import is_trusted
+
+    return is_trusted(workspace.store, target)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from gitcp.cli.restoring import (
 )
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
-from gitcp.ops import bare, extract, finishing, planning
+from gitcp.ops import extract, finishing, planning
 from gitcp.ops.agents import resume
 from gitcp.ops.select import select
 from gitcp.ops.workspace import Workspace, open_workspace
@@ -83,6 +83,9 @@ def restore_command(
     """
     looks = dry_run or directory is not None
     if directory is not None and selector is not None and not (go_on or abort):
+        # The last way out.
+        from gitcp.ops import bare
+
         found = bare.find(out.directory, selector)
         plain = not (dry_run or conversation or agent)
         if found and plain and (trust or found.checkpoint.origin.files is None):

@@ -16,7 +16,6 @@ import msgspec
 
 from gitcp import durable
 from gitcp.errors import GitFailedError, UsageError
-from gitcp.git import remote as remotes
 from gitcp.git.repository import Repository
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
@@ -46,6 +45,9 @@ def address(repository: Repository, given: str) -> str:
     Raises:
         UsageError: there is no such remote.
     """
+    # A restore reads the notes below, and talks to no remote.
+    from gitcp.git import remote as remotes  # noqa: PLC0415
+
     name = remotes.find(repository, given)
     urls = repository.config.get(f"remote.{name.lower()}.url", [])
     return _spelled(repository, urls[0] if urls else name)
