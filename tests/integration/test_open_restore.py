@@ -102,6 +102,32 @@ def test_prune_and_gc_leave_what_an_open_restore_needs(repo, monkeypatch, end):
     assert tree_bytes(repo) == (first if end == "--continue" else second)
 
 
+@ENDS
+@pytest.mark.parametrize("opened_in", ["main", "linked"])
+def test_housekeeping_in_another_work_tree_leaves_what_an_open_restore_needs(
+    repo, monkeypatch, end, opened_in
+):
+    """Retention by a setting as well: each save prunes then."""
+    linked = repo.parent / "linked"
+    git(repo, "worktree", "add", "-q", "-b", "other", linked)
+    here, there = (repo, linked) if opened_in == "main" else (linked, repo)
+    first, _ = two_states(here)
+    for number in range(3, 6):
+        save(here, a=b"%d" % number)
+    last = tree_bytes(here)
+    interrupt(here, monkeypatch)
+    git(there, "config", "gitcp.maxCheckpoints", "1")
+    for number in range(3):
+        save(there, elsewhere=b"%d" % number)
+    ok(there, "prune", "-y", "--keep-last", "1")
+    for top in (there, here):
+        ok(top, "gc")
+        git(top, "gc", "-q", "--prune=now")
+    assert invoke(here, "restore", end).returncode == 0
+    assert tree_bytes(here) == (first if end == "--continue" else last)
+    assert ok(there, "verify")["ok"]
+
+
 @pytest.mark.parametrize("old", [False, True])
 def test_other_ignore_rules_do_not_change_the_way_back(repo, monkeypatch, old):
     save(repo, **{".gitignore": b"*.o\n", "z": b"z"})
