@@ -79,10 +79,14 @@ def keep_uncaptured(
 
 def _rules_matter(workspace: Workspace, made: FilePlan, *, forced: bool) -> bool:
     """Whether ignore rules can tell the two states of a plan apart."""
+    # A path that is left counts: a sparse checkout omits ignore files that differ.
     return (
         forced
         or bool(workspace.settings.include)
-        or any(step.path.rpartition(b"/")[2] == IGNORE_FILE for step in made.steps)
+        or any(
+            item.path.rpartition(b"/")[2] == IGNORE_FILE
+            for item in (*made.steps, *made.left)
+        )
     )
 
 

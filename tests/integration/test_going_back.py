@@ -42,6 +42,22 @@ def test_what_was_ignored_and_is_tracked_now_stays(repo):
     assert not (repo / "a").exists()
 
 
+def test_what_was_ignored_stays_when_a_sparse_checkout_omits_the_rules(repo):
+    first = git(repo, "rev-parse", "HEAD").decode().strip()
+    save(repo, **{".gitignore": b"conf\n", "conf": b"1", "a": b"1"})
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "rules")
+    git(repo, "sparse-checkout", "set", "--no-cone", "/a")
+    git(repo, "checkout", "-q", "-B", "without", first)
+    save(repo, b=b"2")
+    left = {
+        item["path"]: item["reason"] for item in ok(repo, "restore", "-y", "1")["left"]
+    }
+    assert left["conf"] == "ignored in the checkpoint"
+    assert (repo / "conf").exists()
+    assert not (repo / "b").exists()
+
+
 def test_what_was_too_large_stays(repo):
     git(repo, "config", "gitcp.maxFileSize", "1k")
     save(repo, f=b"x" * 2000, a=b"1")

@@ -248,7 +248,7 @@ def finish(
     tree.current = line or was
     check(name(done) == tree.current, f"restored to {name(done)}, not {tree.current}")
     for other in world.trees.values():
-        if other.undo is not None and other.undo.line == was and other is not tree:
+        if other.undo is not None and other.undo.line in {was, tree.current}:
             other.undo = None
     tree.undo = None
     if line is None and how != "conversation":

@@ -158,7 +158,9 @@ def hardlink(world: World, tree: Tree, path: bytes, to: bytes) -> None:
         return
     world.note(tree, "ln", path, to)
     make_way(tree, to)
-    if os.path.lexists(place(tree, to)) and os.path.samefile(where, place(tree, to)):
+    if os.path.lexists(place(tree, to)) and os.path.samestat(
+        os.lstat(where), os.lstat(place(tree, to))
+    ):
         return
     clear(tree, to)
     try:

@@ -17,6 +17,8 @@ IDS = {
     "codex": "01a1fa42-6e71-76b3-b1ca-aad32efeb542",
 }
 
+WAY_BACK = ("restored_from", "replaced")
+
 
 def quiet(world: World, tree: Tree, *, args: list[str], may: list[int]) -> Any:
     """A command that changes neither files nor checkpoints."""
@@ -53,15 +55,18 @@ def always_kept(repo: Repo) -> set[str]:
     """What no pruning may take."""
     kept = set(repo.labelled)
     for ids in repo.lines.values():
-        kept |= set(ids[-1:])
-        back = [id_ for id_ in ids if repo.records[id_].trigger == "restore"][-1:]
-        for id_ in back:
-            document = repo.records[id_].document
-            kept |= {id_, document["restored_from"], document["replaced"]}
+        kept |= set(ids[-1:]) | last_way_back(repo, ids)
         for id_ in ids:
             start = repo.records[id_].document["forked_from"]
             kept |= {id_, start} if start else set()
     return kept & repo.records.keys()
+
+
+def last_way_back(repo: Repo, ids: list[str]) -> set[str]:
+    """The last restore among some checkpoints, with those that it is about."""
+    back = [id_ for id_ in ids if repo.records[id_].trigger == "restore"][-1:]
+    documents = [repo.records[id_].document for id_ in back]
+    return {*back, *(one[key] for one in documents for key in WAY_BACK)}
 
 
 def prune(world: World, tree: Tree, *, keep: int, dry: bool) -> None:
@@ -73,9 +78,12 @@ def prune(world: World, tree: Tree, *, keep: int, dry: bool) -> None:
     repo = tree.repo
     before = world.look(tree)
     kept = always_kept(repo)
+    may = set()
     for tip in repo.tips.values():
-        # The last of a branch may be from before it was forked.
-        kept |= {row[3] for row in plain.line(repo.top, tip)[-keep:]}
+        # The last of a branch, and its last restore, may be from before it was forked.
+        ids = [row[3] for row in plain.line(repo.top, tip)]
+        kept |= set(ids[-keep:])
+        may |= last_way_back(repo, ids)
     all_ids = set(repo.records)
     world.call(tree, *args, "-y")
     untouched(world, tree, before)
@@ -84,7 +92,7 @@ def prune(world: World, tree: Tree, *, keep: int, dry: bool) -> None:
     # It may keep what another checkpoint names.
     named = {one.document[field] for one in repo.records.values()
              for field in ("restored_from", "replaced", "forked_from")}  # fmt: skip
-    left = all_ids - kept - gone - named
+    left = all_ids - kept - gone - named - may
     check(not left, f"not pruned: {sorted(left)}")
 
 

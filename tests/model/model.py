@@ -62,11 +62,7 @@ class Facts:
 
     def folded(self, path: bytes) -> bytes:
         """A path as git compares it."""
-        if not self.folds:
-            return path
-        return path.decode("utf-8", "surrogateescape").casefold().encode(
-            "utf-8", "surrogateescape"
-        )  # fmt: skip
+        return fold(path, folds=self.folds)
 
     def enclosing(self, path: bytes) -> bytes | None:
         """The outermost nested repository that a path is or lies in."""
@@ -96,6 +92,14 @@ class Captured:
         """Whether a path is, or lies in, one that is listed as not captured."""
         listed = {name for name, why in self.skipped.items() if why != UNSETTLED}
         return under(path, listed)
+
+
+def fold(path: bytes, *, folds: bool) -> bytes:
+    """What a path has in common with its other spellings, where names have no case."""
+    if not folds:
+        return path
+    text = path.decode("utf-8", "surrogateescape").casefold()
+    return text.encode("utf-8", "surrogateescape")
 
 
 def ancestors(path: bytes) -> Iterator[bytes]:

@@ -127,6 +127,8 @@ def _place(
             node = listing[path]
             same = node.kind == kind and (node.mode, node.oid) == (mode, oid)
             (outcome.doubtful if same else outcome.blocked).add(path)
+        if path in facts.vague and path in listing and listing[path].kind == "dir":
+            outcome.doubtful.add(path)
         inside = facts.enclosing(path)
         if inside is not None and here.files.get(path) != (mode, oid):
             outcome.doubtful.add(path)
@@ -150,7 +152,10 @@ def _directories(
         outcome.after.setdefault(path, Node("dir"))
     # The documents do not say whether a directory stays from which nothing was taken.
     emptied = {p for p in here.bare if p in listing and p not in wanted}
-    outcome.open |= emptied
+    # Nor what becomes of one that only holds what a sparse checkout leaves out.
+    full = closure(listing)
+    hollow = {p for p in closure(here.virtual) if p in listing and p not in full}
+    outcome.open |= emptied | hollow
 
 
 def _in_the_way(

@@ -24,6 +24,7 @@ from tests.model.model import (
     Tracked,
     ancestors,
     closure,
+    fold,
 )
 
 TRAILERS = ("Checkpoint", "Session", "Branch", "Seq", "Trigger")
@@ -191,7 +192,8 @@ def facts(
         data=b"".join(path + b"\0" for path in asked), status=1,
     ) if asked else b""  # fmt: skip
     # git calls nothing ignored in which its index has files, even where it is a file.
-    upper = [p for p in closure(index) if p in found] + outer
+    above = {fold(p, folds=folds) for p in closure(index)}
+    upper = [p for p in found if fold(p, folds=folds) in above] + outer
     upper += [p for p in index if p in found and found[p].kind == "dir"]
     hidden = run(
         root, "check-ignore", "--no-index", "-z", "--stdin",
@@ -199,6 +201,7 @@ def facts(
     ) if upper else b""  # fmt: skip
     vague = frozenset(hidden.split(b"\0")[:-1])
     unseen = frozenset(ignored.split(b"\0")[:-1])
+    unseen -= {p for p in upper if found[p].kind == "dir" and p not in nested}
     include = [*setting(config, "gitcp.include"), *more]
     exclude = setting(config, "gitcp.exclude")
     sizes = setting(config, "gitcp.maxfilesize")
