@@ -80,13 +80,11 @@ def keep_uncaptured(
 def _rules_matter(workspace: Workspace, made: FilePlan, *, forced: bool) -> bool:
     """Whether ignore rules can tell the two states of a plan apart."""
     # A path that is left counts: a sparse checkout omits ignore files that differ.
+    paths = {step.path for step in made.steps} | {item.path for item in made.left}
     return (
         forced
         or bool(workspace.settings.include)
-        or any(
-            item.path.rpartition(b"/")[2] == IGNORE_FILE
-            for item in (*made.steps, *made.left)
-        )
+        or any(path.rpartition(b"/")[2] == IGNORE_FILE for path in paths)
     )
 
 

@@ -366,6 +366,8 @@ class _Builder:
                 state.nested[path] = entry.oid
         dropped = {path for path, entry in changes.items() if entry is None}
         for path, (mode, oid) in state.sparse.items():
+            if mode == GITLINK and not state.nested.keys().isdisjoint(parents(path)):
+                continue
             if (
                 previous(path) != Entry(mode, oid)
                 or path in dropped
@@ -389,6 +391,6 @@ class _Builder:
             if not above or above <= found:
                 continue
             entry = changes[path] if path in changes else previous(path)
-            if path in state.sparse or is_leaf(entry):
+            if is_leaf(Entry(*state.sparse[path]) if path in state.sparse else entry):
                 found |= above
         return found

@@ -31,9 +31,9 @@ class ScanState(msgspec.Struct):
     repositories inside, with the HEAD recorded (None where there is none);
     `ignore_files` the `.gitignore` files that are not captured themselves; `forced`
     what is tracked though no listing leads to it: ignored, or in a nested repository;
-    `submodules` those that are tracked and ignored;
-    `sparse` what a sparse checkout leaves out; `hidden` what is forced but was not
-    there; `listings` digests of what directories list, where that can change without
+    `submodules` those that are tracked and ignored; `sparse` what a sparse checkout
+    leaves out; `hidden` what was not there and no listing leads to, of `forced` and of
+    `sparse`; `listings` digests of what directories list, where that can change without
     their stat; `clock` what the clocks said when the file was written; `stored` the
     checksum of the file it came from (not in the file).
     """

@@ -47,6 +47,10 @@ class Tracked:
         self._index_changed = (
             self._index != state.user_index or self._index == UNSETTLED
         )
+        # No listing shows such a file when it is written.
+        unlisted = state.sparse.keys() & set(state.hidden)
+        if any(self._place.stat(path) is not None for path in unlisted):
+            self._index_changed = True
         if self._index_changed or not self._is_sparse:
             self.learn_sparse()
 
@@ -84,8 +88,10 @@ class Tracked:
             found.gone.add(path)
         state.submodules = submodules
         self._find_submodules()
-        inside = self._inside(sorted(state.nested)) if self._index is not None else ()
-        state.forced = sorted({*files, *self._present(inside)})
+        if self._index is not None:
+            files += self._inside(sorted(state.nested))
+        state.hidden = sorted({*state.hidden, *(state.sparse.keys() & set(files))})
+        state.forced = sorted(set(self._present(files)))
         # What a sparse checkout brought back has no stat to compare with yet.
         found.look |= self._sparse_before - state.sparse.keys()
         found.gone -= state.sparse.keys()
@@ -103,7 +109,7 @@ class Tracked:
         for line in listed.split(b"\0"):
             path = line.partition(b"\t")[2]
             (submodules if line.startswith(_GITLINK) else files).append(path)
-        return list(self._present(files)), sorted(self._present(submodules))
+        return files, sorted(self._present(submodules))
 
     def _present(self, paths: Iterable[bytes]) -> Iterator[bytes]:
         """Yields paths as the disk spells them, without what a sparse checkout omits."""
@@ -148,7 +154,10 @@ class Tracked:
             if not is_leaf(previous(path)) or not found.gone.isdisjoint(parents(path))
         }
         away = (found.look | found.gone) & forced
-        state.hidden = sorted(path for path in away if not self._place.is_there(path))
+        state.hidden = sorted(
+            {path for path in away if not self._place.is_there(path)}
+            | (state.sparse.keys() & set(state.hidden))
+        )
         self._respell(again)
 
     def _respell(self, paths: Iterable[bytes]) -> None:

@@ -446,6 +446,41 @@ def test_a_submodule_at_an_ignored_path_is_recorded_while_git_tracks_it(
     assert not recorded()
 
 
+def test_a_file_written_where_a_sparse_checkout_omits_an_ignored_one_is_captured(
+    repo: Path, git: GitRunner
+):
+    write_files(repo, {"e/a": b"1", "lib/b": b"1"})
+    commit_all(repo)
+    git("sparse-checkout", "set", "--no-cone", "/README.md", "/.gitignore")
+    (repo / ".git/info/exclude").write_text("/e/\n")
+    git("init", "-q", "lib")
+    omitted = captured(repo, check(repo))
+    assert omitted[b"e/a"] == omitted[b"lib/b"]
+    written = {"e/a": b"2", "lib/b": b"3"}
+    write_files(repo, written)
+    found = captured(repo, check(repo))
+    here = on_disk_but_git(repo)
+    assert {path: found[path] for path in here} == here
+    (repo / "e/a").unlink()
+    (repo / "lib/b").unlink()
+    check(repo)
+    write_files(repo, written)
+    assert captured(repo, check(repo)) == found
+
+
+def test_a_submodule_that_a_sparse_checkout_omits_hides_no_nested_repository(
+    repo: Path, git: GitRunner
+):
+    make_repo(repo / "d/e", {"f": b"1"})
+    git("add", "-A")
+    git("commit", "-qm", "submodule")
+    git("sparse-checkout", "set", "--no-cone", "/README.md", "/.gitignore")
+    shutil.rmtree(repo / "d", ignore_errors=True)
+    inner = make_repo(repo / "d", {"g": b"1"})
+    head = (0o160000, git_line(inner, "rev-parse", "HEAD"))
+    assert captured(repo, check(repo))[b"d"] == head
+
+
 def test_row34_a_sparse_checkout_loses_nothing(repo: Path, git: GitRunner):
     write_files(repo, {"lib/a": b"1", "lib/b": b"2", "doc/c": b"3"})
     commit_all(repo)
