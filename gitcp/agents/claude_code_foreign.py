@@ -172,8 +172,9 @@ def rebuilt(content: bytes, session: str, directory: Path) -> bytes:
 def _picked(record: dict[str, Any], names: Names) -> dict[str, Any] | None:
     """Returns what is kept of a record, without what places it; None for nothing."""
     kind = record.get("type")
-    if kind in _CONTENT:
-        return _spoken(str(kind), record, names)
+    # Any JSON may stand there, and not all of it can be looked up.
+    if isinstance(kind, str) and kind in _CONTENT:
+        return _spoken(kind, record, names)
     if kind == "attachment":
         return _attached(record)
     if kind == "system":

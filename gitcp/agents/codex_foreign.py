@@ -196,7 +196,7 @@ def _compacted(payload: dict[str, Any]) -> dict[str, Any]:
 def _event(payload: dict[str, Any], thread: str) -> dict[str, Any] | None:
     """Returns what the client shows of a message to the user."""
     kind = payload.get("type")
-    if kind in {"user_message", "agent_message"}:
+    if isinstance(kind, str) and kind in {"user_message", "agent_message"}:
         picked = known.fields(payload, {"message": str})
         return {"type": kind, **picked} if picked else None
     item = payload.get("item")
