@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gitcp.errors import TransferError, UsageError
 from gitcp.git import transport
 from gitcp.git.repository import Repository
-from gitcp.git.transport import Limits, Look, Told
+from gitcp.git.transport import Limits, Look, Told, TooLongError
 
 _URL = re.compile(r"(https?|ssh|git)://[^\s\x00-\x1f\x7f]+")
 # `<helper>::<address>` runs a program; these two run any.
@@ -19,6 +19,11 @@ _OID = re.compile(r"[0-9a-f]{40}")
 REFUSED_THERE = "[remote rejected]"
 _SAID_THERE = "remote: "
 _AT_MOST = 3
+# What a list of refs may take: in git, and of what is asked for. Half a million refs of a
+# usual length fit into the one, some 160,000 of gitcp's into the other.
+_LISTING = 384 * 1024 * 1024
+_LISTED = 16 * 1024 * 1024
+_NO_MEMORY = "out of memory"
 # An argument list has an end.
 _AT_ONCE = 200
 _QUIET = (
@@ -97,16 +102,21 @@ def advertised(
         TransferError: it cannot be reached, or says what is no list of refs.
     """
     place = repository.top or repository.git_dir
-    ended = transport.run(
-        [
-            *("ls-remote", "--refs", "--symref", "--", address or remote),
-            *(f"{prefix}*" for prefix in prefixes),
-        ],
-        cwd=place,
-        limits=limits,
-        doing=f"asking {remote}",
-        interactive=interactive,
-    )
+    try:
+        ended = transport.run(
+            [
+                *("ls-remote", "--refs", "--symref", "--", address or remote),
+                *(f"{prefix}*" for prefix in prefixes),
+            ],
+            cwd=place,
+            limits=listing(limits),
+            doing=f"asking {remote}",
+            interactive=interactive,
+        )
+    except TooLongError as exc:
+        raise _too_many(remote) from exc
+    if ended.status and _NO_MEMORY in ended.reason().lower():
+        raise _too_many(remote)
     if ended.status:
         raise unreachable(remote, ended.reason())
     refs: dict[str, str] = {}
@@ -120,6 +130,46 @@ def advertised(
         elif _OID.fullmatch(word):
             refs[name] = word
     return Advertised(refs, frozenset(symbolic))
+
+
+def listing(limits: Limits) -> Limits:
+    """Returns limits for a git that lists what somebody else says there is."""
+    return limits._replace(memory=_LISTING, out=_LISTED)
+
+
+def bundled(repository: Repository, source: str, limits: Limits) -> bytes:
+    """Returns the refs in a bundle as git lists them, once it is known to be one.
+
+    Raises:
+        TransferError: it is none, or lists more than may be read.
+    """
+    with Path(source).open("rb") as file:
+        head = file.read(_LISTED)
+    if len(head) == _LISTED and b"\n\n" not in head:
+        # git reads it byte by byte.
+        raise _too_many(source)
+    listed = b""
+    for verb in (("verify", "-q"), ("list-heads",)):
+        ended = transport.run(
+            ["bundle", *verb, source],
+            cwd=repository.top or repository.git_dir,
+            limits=listing(limits),
+            doing="reading it",
+        )
+        if ended.status:
+            raise TransferError(
+                f"git bundle failed: {ended.reason()}", hint="nothing was adopted"
+            )
+        listed = ended.out
+    return listed
+
+
+def _too_many(remote: str) -> TransferError:
+    return TransferError(
+        f"{remote} lists more refs than gitcp reads ({_LISTED:,} bytes of its own kind)",
+        hint="nothing was changed; `git ls-remote` shows what they are, and whoever keeps"
+        " that repository can remove them",
+    )
 
 
 def unreachable(remote: str, reason: str) -> TransferError:

@@ -50,13 +50,18 @@ Look = Callable[[], int]
 class Limits(NamedTuple):
     """How long git may be silent and may take, in seconds; how large it may grow.
 
-    `file` and `memory` are bytes, None for no limit.
+    `file`, `memory` and `out`, what it prints, are bytes, None for no limit.
     """
 
     silence: float
     total: float
     file: int | None = None
     memory: int | None = None
+    out: int | None = None
+
+
+class TooLongError(TransferError):
+    """git printed more than it may."""
 
 
 class Ended(NamedTuple):
@@ -180,6 +185,7 @@ def _attend(
                 alive = time.monotonic()
                 if key.fileobj is started.stdout:
                     out += chunk
+                    _refuse_if_long(out, limits, doing)
                 else:
                     heard.take(chunk)
             now = time.monotonic()
@@ -209,6 +215,14 @@ def _attend(
             f"{doing}: git does not end", hint="check the network and the address"
         ) from None
     return Ended(status, bytes(out), heard.end())
+
+
+def _refuse_if_long(out: bytearray, limits: Limits, doing: str) -> None:
+    if limits.out is not None and len(out) > limits.out:
+        raise TooLongError(
+            f"{doing}: more than {limits.out:,} bytes were listed",
+            hint="nothing was changed",
+        )
 
 
 def _end(started: process.Process, *, alone: bool) -> None:

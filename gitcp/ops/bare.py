@@ -12,6 +12,7 @@ from typing import NamedTuple
 from gitcp.errors import CorruptError, GitcpError
 from gitcp.format.commit import trailers_of
 from gitcp.git.repository import Repository
+from gitcp.store.allowance import Allowance
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.origin import ELSEWHERE, Origin, Seals
 
@@ -55,7 +56,14 @@ def find(directory: str | os.PathLike[str], commit: str) -> Found | None:
         if trailers is None:
             return None
         seals = _CarefulSeals(repository)
-        found = Checkpoint(repository.objects, oid, raw, trailers, seals)
+        found = Checkpoint(
+            repository.objects,
+            oid,
+            raw,
+            trailers,
+            seals,
+            Allowance(repository, limit=None),
+        )
         _ = found.manifest
     except CorruptError:
         # The regular lookup reports what is wrong.

@@ -109,8 +109,10 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
         UsageError: the name is taken.
         BranchMovedError: another process took the name at the same time.
         NotFoundError: the checkpoint has been pruned.
+        TransferError: it came from elsewhere, and holds more than may be walked.
     """
     check_free(store, start.session, name)
+    start.refuse_if_vast()
     with transaction(store.repository) as opened:
         start = store.present(start)
         draft = Draft(
@@ -219,8 +221,10 @@ def switch(workspace: Workspace, session: str, branch: str) -> Checkpoint:
 
     Raises:
         NotFoundError: there is no such branch.
+        TransferError: its tip came from elsewhere, and holds more than may be walked.
     """
     tip = require_tip(workspace.store, session, branch)
+    tip.refuse_if_vast()
     workspace.refuse_if_interrupted()
     workspace.make_current(session, branch)
     return tip

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Self
 
 from gitcp.errors import UsageError
+from gitcp.format.extent import Extent
 from gitcp.git.repository import Repository
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -53,9 +54,15 @@ KNOWN = {
     ),
     "transferTimeout": ("60s", "how long a remote may be silent"),
     "transferLimit": ("1h", "how long one transfer may take in all"),
-    "pullMaxSize": ("4g", "a pull that brings more, unpacked, is refused"),
+    "pullMaxSize": (
+        "4g",
+        "a pull that brings more, unpacked, is refused; so are checkpoints from elsewhere",
+    ),
     "pullMaxFile": ("500m", "a pull that brings a larger file is refused"),
-    "pullMaxObjects": ("500k", "a pull that brings more objects is refused"),
+    "pullMaxObjects": (
+        "500k",
+        "a pull that brings more objects is refused; so are checkpoints from elsewhere",
+    ),
     "encryptTo": (
         "",
         "whom to encrypt to: age or ssh keys, files of them; off (may be given many times)",
@@ -95,6 +102,11 @@ class Sharing(NamedTuple):
     secrets_library: bool
     encrypt_to: tuple[str, ...] = ()
     identity: tuple[str, ...] = ()
+
+    @property
+    def extent(self) -> Extent:
+        """How much a checkpoint from elsewhere may hold that HEAD does not."""
+        return Extent(self.pull_max_objects, self.pull_max_size)
 
 
 class Settings(NamedTuple):

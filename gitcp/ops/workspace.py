@@ -255,6 +255,7 @@ def open_workspace(
     settings = Settings.of(repository)
     repository.refs.lock_timeout = settings.lock_timeout
     store = Store(repository)
+    store.allowance.limit = settings.sharing.extent
     if redo.names(repository):
         # A LangGraph thread is durable before git has it (docs/format.md, 16). A disk
         # that refuses now is no reason not to show what there is.

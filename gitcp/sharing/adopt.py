@@ -177,7 +177,7 @@ def _branch_off(theirs: Checkpoint, name: str) -> Draft:
         session=theirs.session,
         branch=name,
         trigger="fork",
-        files=FilesState(theirs.files_tree, theirs.empty_dirs, tuple(theirs.skipped())),
+        files=FilesState(theirs.files_oid, theirs.empty_dirs, tuple(theirs.skipped())),
         note=f"forked from {theirs.branch} #{theirs.seq}",
         logs_from=theirs,
         allow_empty=True,

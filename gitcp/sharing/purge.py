@@ -160,8 +160,14 @@ class Purger:
             return set()
         if entry.mode != DIRECTORY:
             return {entry.oid}
-        inner = tree.walk(entry.oid, self._objects.tree)
-        return {entry.oid} | {one.oid for _, one in inner if one.mode != GITLINK}
+        found, waiting = {entry.oid}, [entry.oid]
+        while waiting:
+            for one in self._objects.tree(waiting.pop()).values():
+                if one.mode == DIRECTORY and one.oid not in found:
+                    waiting.append(one.oid)
+                if one.mode != GITLINK:
+                    found.add(one.oid)
+        return found
 
     def _below(self, path: bytes) -> bool:
         return any(one.startswith(path + b"/") for one in self._paths)

@@ -1,6 +1,7 @@
 """Judging what was fetched: sizes, commits, trees, names (docs/format.md, 11)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from gitcp.errors import CorruptError, GitcpError, TransferError
@@ -9,6 +10,7 @@ from gitcp.format import tree as trees
 from gitcp.format.checkpoint import show_path
 from gitcp.format.commit import trailers_of
 from gitcp.format.encrypted import encrypted_of
+from gitcp.format.extent import Extent, Extents, held
 from gitcp.format.tree import DIRECTORY, GITLINK, LINK
 from gitcp.git import transport
 from gitcp.git.objects import BLOB, COMMIT, TREE
@@ -109,9 +111,19 @@ def take_stock(
 class Judge:
     """Judges commits and the trees they hold; each object once."""
 
-    def __init__(self, quarantine: Repository, incoming: Incoming) -> None:
+    def __init__(
+        self,
+        quarantine: Repository,
+        incoming: Incoming,
+        limit: Extent,
+        base: bytes | None,
+    ) -> None:
+        """Takes how much a checkpoint may hold that the tree `base` does not."""
         self._objects = quarantine.objects
         self._incoming = incoming
+        self._limit = limit
+        self._base = base
+        self._extents = Extents(self._entries_of, self._size_of)
         self._trees: dict[bytes, _Below | Fault] = {}
         self._commits: dict[bytes, Fault | None] = {}
         self._read = 0
@@ -161,9 +173,33 @@ class Judge:
             return Fault(f"the commit {oid.hex()} has more than one parent"), None
         if oid not in self._commits:
             judged = self._tree(commit.tree, b"", 0)
-            self._commits[oid] = judged if isinstance(judged, Fault) else None
+            fault = judged if isinstance(judged, Fault) else self._vast(commit.tree)
+            self._commits[oid] = fault
         parent = commit.parents[0] if commit.parents else b""
         return self._commits[oid], parent
+
+    def _vast(self, root: bytes) -> Fault | None:
+        """Returns what is wrong where a few trees stand for too many paths or bytes."""
+        extent = self._extents.beyond(root, self._base)
+        if extent.within(self._limit):
+            return None
+        return Fault(
+            f"it {held(extent, self._limit)}",
+            error=TransferError,
+            hint="nothing of it was adopted; if you trust it, raise that setting with"
+            " `git config`, and pull again",
+        )
+
+    def _entries_of(self, oid: bytes) -> trees.Tree:
+        # What is new has been judged. What is ours may be missing from a partial clone.
+        with suppress(CorruptError):
+            return trees.parse(self._objects.read(oid, TREE))
+        return {}
+
+    def _size_of(self, oid: bytes) -> int:
+        with suppress(CorruptError):
+            return self._size(oid)
+        return 0
 
     def _tree(self, oid: bytes, prefix: bytes, depth: int) -> "_Below | Fault":
         """Judges a tree; one that is ours already was judged when it came."""

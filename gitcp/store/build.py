@@ -75,7 +75,7 @@ class Build:
             before is not None
             and before is self._tip
             and (log_tree == before.log_tree or self._is_quiet())
-            and files.tree == before.files_tree
+            and files.tree == before.files_oid
             and files.empty == before.empty_dirs
             and _lasting(files.skipped) == _lasting(before.skipped())
             and files.captured == before.holds_files
@@ -274,7 +274,8 @@ class Build:
 
     def _count(self, files: FilesState, before: Checkpoint | None) -> Files:
         counts = {"added": 0, "modified": 0, "deleted": 0}
-        old = before.files_tree if before else None
+        same = before is not None and before.files_oid == files.tree
+        old = files.tree if same else before.files_tree if before else None
         for change in tree.diff(old, files.tree, self._transaction.tree):
             counts[change.status] += 1
         oid = files.tree.hex() if files.tree else None

@@ -14,6 +14,7 @@ from gitcp.format.log import Decision
 from gitcp.format.tree import DIRECTORY, Entry
 from gitcp.git.objects import Objects
 from gitcp.store import logs
+from gitcp.store.allowance import Allowance
 from gitcp.store.origin import Origin, Seals
 
 
@@ -31,9 +32,11 @@ class Checkpoint:
         commit: Commit,
         trailers: Trailers,
         seals: Seals,
+        allowance: Allowance,
     ) -> None:
         self.objects = objects
         self._seals = seals
+        self._allowance = allowance
         self.oid = oid
         self.raw = commit
         self.trailers = trailers
@@ -135,9 +138,29 @@ class Checkpoint:
         """Whether files were captured; if not, it holds logs only."""
         return self.manifest.files.captured
 
-    @cached_property
+    @property
     def files_tree(self) -> bytes | None:
-        """The oid of the root tree without `.gitcp`; None where there is no file."""
+        """The oid of the root tree without `.gitcp`; None where there is no file.
+
+        For who is going to walk it.
+
+        Raises:
+            TransferError: it came from elsewhere, and holds more than may be walked.
+        """
+        self.refuse_if_vast()
+        return self.files_oid
+
+    def refuse_if_vast(self) -> None:
+        """Raises if it came from elsewhere, and holds more than may be walked.
+
+        Raises:
+            TransferError: so it is; the hint says how to go on.
+        """
+        self._allowance.check(self)
+
+    @cached_property
+    def files_oid(self) -> bytes | None:
+        """What `files_tree` is, for who only compares it or hands it on."""
         entries = dict(self.objects.tree(self.raw.tree))
         entries.pop(layout.RESERVED, None)
         return self.objects.pin(tree.encode(entries)) if entries else None

@@ -25,7 +25,7 @@ class FilesState(NamedTuple):
 def same_files(found: Checkpoint) -> FilesState:
     """Returns the files of a checkpoint for one that follows it."""
     return FilesState(
-        found.files_tree, found.empty_dirs, tuple(found.skipped()), found.holds_files
+        found.files_oid, found.empty_dirs, tuple(found.skipped()), found.holds_files
     )
 
 

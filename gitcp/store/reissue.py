@@ -46,7 +46,7 @@ def reissue(
     if place.fork:
         # Another id; what it holds comes from where it came from.
         sealed = seals.make(
-            ident, source.files_tree, source.log_tree, source.origin, sink.scratch
+            ident, source.files_oid, source.log_tree, source.origin, sink.scratch
         )
     manifest = msgspec.structs.replace(
         said,

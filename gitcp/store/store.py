@@ -21,6 +21,7 @@ from gitcp.format.commit import trailers_of
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.names import decode, encode
+from gitcp.store.allowance import Allowance
 from gitcp.store.build import Build
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
@@ -50,6 +51,7 @@ class Store:
     def __init__(self, repository: Repository, *, clock: Clock = time.time) -> None:
         self.repository = repository
         self.seals = Seals(repository)
+        self.allowance = Allowance(repository)
         self.janitor = Janitor(repository)
         self._clock = clock
         self.salvage = Salvage(repository, self.checkpoint)
@@ -88,7 +90,9 @@ class Store:
         trailers = trailers_of(commit)
         if trailers is None:
             return None
-        return Checkpoint(self.repository.objects, raw, commit, trailers, self.seals)
+        return Checkpoint(
+            self.repository.objects, raw, commit, trailers, self.seals, self.allowance
+        )
 
     def tip(self, session: str, branch: str) -> Checkpoint | None:
         """Returns the newest checkpoint of a branch, or None if there is no branch.

@@ -235,3 +235,62 @@ def deaf(answer: bytes = b"", *, drip: float = 0) -> Iterator[int]:
         thread.join()
         for one in (server, *taken):
             one.close()
+
+
+def ref_lines(prefix: str, count: int = 500) -> bytes:
+    """Refs as the protocol of git lists them, some 64 KiB of them."""
+    lines = [
+        f"{number:040x} {prefix}{number:0100d}\n".encode() for number in range(count)
+    ]
+    return b"".join(b"%04x" % (len(line) + 4) + line for line in lines)
+
+
+ENDLESS = """
+import os, sys
+head = ("0" * 39 + "1 HEAD\\0 agent=x\\n").encode()
+os.write(1, b"%04x" % (len(head) + 4) + head)
+block = open(sys.argv[1], "rb").read()
+while True:
+    os.write(1, block)
+"""
+
+
+def endless_ssh(base: Path, prefix: str) -> str:
+    """A command to use as ssh, whose other side never ends its list of refs."""
+    (base / "refs.block").write_bytes(ref_lines(prefix))
+    (base / "endless.py").write_text(ENDLESS)
+    return f"{sys.executable} {base / 'endless.py'} {base / 'refs.block'}"
+
+
+@contextlib.contextmanager
+def endless_web(prefix: str) -> Iterator[str]:
+    """A web server whose list of refs never ends."""
+    import http.server
+    import threading
+
+    block = ref_lines(prefix)
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            kind = "application/x-git-upload-pack-advertisement"
+            self.send_header("Content-Type", kind)
+            self.end_headers()
+            self.wfile.write(b"001e# service=git-upload-pack\n0000")
+            with contextlib.suppress(OSError):
+                while True:
+                    self.wfile.write(block)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/x.git"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

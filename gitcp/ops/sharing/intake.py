@@ -99,7 +99,8 @@ def judge(
     repository = quarantine.repository(_refs(tips))
     wanted = [*tips.values(), *ledgers.values()]
     incoming = take_stock(repository, wanted, ours, bounds=bounds, limits=limits)
-    court = Judge(repository, incoming)
+    base = workspace.store.allowance.base()
+    court = Judge(repository, incoming, settings.extent, base)
     good: dict[Key, str] = {}
     bad: dict[Key, Fault] = {}
     unfit: dict[str, Fault] = {}
@@ -116,7 +117,7 @@ def judge(
                 repository, plain.values(), ours, bounds=bounds, limits=limits
             )
             incoming = {**incoming, **opened_too}
-            court = Judge(repository, incoming)
+            court = Judge(repository, incoming, settings.extent, base)
     unfit |= {
         component: fault
         for component, oid in ledgers.items()

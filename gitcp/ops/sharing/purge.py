@@ -15,7 +15,7 @@ from gitcp.git.reclaim import drop_unreachable, store_locked
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import decode
 from gitcp.ops.sharing import beside, forms, ledgers
-from gitcp.ops.sharing.scan import scanner_of
+from gitcp.ops.sharing.scan import pieces, scanner_of
 from gitcp.ops.upkeep.gc import journals
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing import dotenv, memory, outgoing
@@ -202,7 +202,7 @@ def _values(
         *ledgers.here(workspace).values(),
     ]
     commits = outgoing.commits(repository, tips, remote=outgoing.ANY)
-    for piece in outgoing.pieces(repository, commits):
+    for piece in pieces(workspace, commits):
         key = piece.oid or piece.text, piece.path
         # In an `.env` file more counts than in others.
         strict = dotenv.is_dotenv(piece.path)

@@ -1,7 +1,7 @@
 """Looking for secrets before anything leaves, and deciding whether it may."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.errors import SecretsFoundError, UsageError
@@ -9,6 +9,7 @@ from gitcp.ops.workspace import Workspace
 from gitcp.sharing import dotenv, memory, outgoing, scanner
 from gitcp.sharing.findings import Finding, Progress, Report, look
 from gitcp.sharing.memory import Clean
+from gitcp.sharing.outgoing import Piece
 from gitcp.sharing.scanner import Scanner
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def scan(
         repository,
         lambda: scanner_of(workspace),
         lambda made: Clean(repository, made.identity),
-        outgoing.pieces(repository, chosen),
+        pieces(workspace, chosen),
         progress,
     )
     return Checked(
@@ -60,6 +61,19 @@ def scan(
         tuple(one for one in report.findings if one.fingerprint in allowed),
         report.scanned,
     )
+
+
+def pieces(workspace: Workspace, chosen: Sequence[str]) -> Iterator[Piece]:
+    """Yields what commits bring, as `outgoing.pieces` does.
+
+    Raises:
+        TransferError: one came from elsewhere, and holds more than may be walked.
+    """
+    for commit in chosen:
+        found = workspace.store.checkpoint(commit)
+        if found is not None:
+            found.refuse_if_vast()
+        yield from outgoing.pieces(workspace.repository, [commit])
 
 
 class Gate:

@@ -20,7 +20,7 @@ from gitcp.git import remote as remotes
 from gitcp.git.transaction import transaction
 from gitcp.git.transport import Limits
 from gitcp.ops.sharing import ledgers
-from gitcp.ops.sharing.intake import bounds_of, judge, our_tips, refusal
+from gitcp.ops.sharing.intake import bounds_of, judge, limits_of, our_tips, refusal
 from gitcp.ops.sharing.scan import Gate
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import Adopted, adopt, copy
@@ -158,9 +158,10 @@ def _tips(
 ) -> tuple[dict[Key, str], dict[str, str]]:
     """Returns the branches and the ledgers that a bundle says it has."""
     try:
-        workspace.repository.git("bundle", "verify", "-q", source)
-        listed = workspace.repository.git("bundle", "list-heads", source)
-    except GitFailedError as exc:
+        listed = remotes.bundled(
+            workspace.repository, source, limits_of(workspace.settings.sharing)
+        )
+    except TransferError as exc:
         raise TransferError(
             f"{path} cannot be imported: {exc.message}",
             hint="nothing was adopted; export it again, and compare checksums",

@@ -276,7 +276,7 @@ class Check:
         for name, (one, other) in pairs.items():
             if one != other:
                 self._wrong(where, f"its {name} is not the commit message's")
-        files = found.files_tree.hex() if found.files_tree else None
+        files = found.files_oid.hex() if found.files_oid else None
         if said.files.tree != files:
             self._wrong(where, "names another tree of files")
 
@@ -295,6 +295,9 @@ class Check:
 
     def _logs(self, found: Checkpoint) -> None:
         metas: dict[LogName, log.Meta] = {}
+        if self._new is None:
+            # What is new in a quarantine has been measured there.
+            found.refuse_if_vast()
         root = found.log_tree
         for one, entry in self._objects.tree(root).items() if root else ():
             if entry.mode != DIRECTORY:

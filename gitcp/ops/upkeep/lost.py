@@ -186,8 +186,8 @@ def _was_made_again(one: Checkpoint, known: Mapping[bytes, Checkpoint]) -> bool:
             and other.seq > one.seq
             and other.trailers.trigger == one.trailers.trigger
             and abs(other.raw.epoch - one.raw.epoch) <= _MADE_AGAIN
-            and (other.files_tree, other.log_tree, other.note)
-            == (one.files_tree, one.log_tree, one.note)
+            and (other.files_oid, other.log_tree, other.note)
+            == (one.files_oid, one.log_tree, one.note)
             for other in known.values()
         )
     except (CorruptError, FormatTooNewError):

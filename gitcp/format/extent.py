@@ -1,0 +1,107 @@
+"""How much a tree holds, added up without walking it.
+
+A tree may name another one many times, and that one a third: a few of them stand for
+more paths than anybody can list. Each is read once here, however often it occurs.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gitcp.format import safety
+from gitcp.format.tree import DIRECTORY, GITLINK, Entry, ReadTree, Tree
+
+# Returns the size of a blob in bytes.
+SizeOf = Callable[[bytes], int]
+
+
+class Extent(NamedTuple):
+    """Paths, directories among them, and the bytes of all files."""
+
+    paths: int = 0
+    size: int = 0
+
+    def within(self, limit: "Extent") -> bool:
+        """Whether it is no more than a limit, in both."""
+        return self.paths <= limit.paths and self.size <= limit.size
+
+    def plus(self, other: "Extent") -> "Extent":
+        """Returns both together."""
+        return Extent(self.paths + other.paths, self.size + other.size)
+
+
+class Extents:
+    """Adds up trees, and remembers what each came to."""
+
+    def __init__(self, read: ReadTree, size_of: SizeOf) -> None:
+        self._read = read
+        self._size_of = size_of
+        self._known: dict[bytes, Extent] = {}
+
+    def of(self, root: bytes | None, depth: int = 0) -> Extent:
+        """Returns what a tree holds.
+
+        Raises:
+            ValueError: it is deeper than any tree may be.
+        """
+        if root is None:
+            return Extent()
+        found = self._known.get(root)
+        if found is None:
+            found = Extent()
+            for entry in self._entries(root, depth).values():
+                found = found.plus(self._one(entry, depth))
+            self._known[root] = found
+        return found
+
+    def beyond(self, root: bytes | None, base: bytes | None, depth: int = 0) -> Extent:
+        """Returns what a tree holds that another does not hold at the same place.
+
+        What both have is not read. `base` is walked as it is: it is to be no stranger's.
+
+        Raises:
+            ValueError: it is deeper than any tree may be.
+        """
+        if root is None or root == base:
+            return Extent()
+        if base is None:
+            return self.of(root, depth)
+        before = self._read(base)
+        found = Extent()
+        for name, entry in self._entries(root, depth).items():
+            old = before.get(name)
+            if entry == old:
+                continue
+            if entry.mode == DIRECTORY and old is not None and old.mode == DIRECTORY:
+                below = self.beyond(entry.oid, old.oid, depth + 1)
+                found = found.plus(Extent(1)).plus(below)
+            else:
+                found = found.plus(self._one(entry, depth))
+        return found
+
+    def _entries(self, oid: bytes, depth: int) -> Tree:
+        if depth > safety.DEPTH_LIMIT:
+            raise ValueError(f"a directory is deeper than {safety.DEPTH_LIMIT}")
+        return self._read(oid)
+
+    def _one(self, entry: Entry, depth: int) -> Extent:
+        if entry.mode == DIRECTORY:
+            return Extent(1).plus(self.of(entry.oid, depth + 1))
+        return Extent(1, 0 if entry.mode == GITLINK else self._size_of(entry.oid))
+
+
+def held(extent: Extent, limit: Extent) -> str:
+    """Returns what is too much about an extent, and the setting that limits it."""
+    if extent.paths > limit.paths:
+        return (
+            f"holds {_number(extent.paths)} paths that HEAD does not, more than"
+            f" gitcp.pullMaxObjects ({limit.paths:,}) allows"
+        )
+    return (
+        f"holds {_number(extent.size)} bytes that HEAD does not, more than"
+        f" gitcp.pullMaxSize ({limit.size:,}) allows"
+    )
+
+
+def _number(value: int) -> str:
+    # A tree of many levels comes to a number that fills the screen.
+    return f"{value:,}" if value < 10**18 else "over 10^18"

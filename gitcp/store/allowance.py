@@ -1,0 +1,83 @@
+"""How much a checkpoint from elsewhere may hold before it is walked or written."""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from gitcp.errors import CorruptError, FormatTooNewError, TransferError
+from gitcp.format.extent import Extent, Extents, held
+from gitcp.git.repository import Repository
+
+if TYPE_CHECKING:
+    from gitcp.store.checkpoint import Checkpoint
+
+# What the settings say by default (gitcp.ops.settings).
+USUAL = Extent(500 << 10, 4 << 30)
+
+
+class Allowance:
+    """Measures what was not made here, beyond what the user's own HEAD holds.
+
+    A pull has measured it, too. But plain git brings checkpoints past a pull, and `HEAD`
+    and the settings may be others by now.
+    """
+
+    def __init__(self, repository: Repository, limit: Extent | None = USUAL) -> None:
+        """Takes None for no limit: for who has to get at what is left of a wreck."""
+        self._repository = repository
+        self.limit = limit
+        self._extents = Extents(repository.objects.tree, self._size_of)
+        self._fit: set[bytes] = set()
+
+    def check(self, found: "Checkpoint") -> None:
+        """Raises if a checkpoint from elsewhere holds more than may be walked.
+
+        Raises:
+            TransferError: it does.
+            CorruptError: a tree in it is missing or damaged.
+        """
+        if self.limit is None or found.oid in self._fit:
+            return
+        files, logs = True, True
+        with suppress(CorruptError, FormatTooNewError):
+            origin = found.origin
+            files, logs = origin.files is not None, origin.logs is not None
+        if files:
+            self._measure(found, self.limit, found.files_oid, self.base())
+        if logs:
+            self._measure(found, self.limit, found.log_tree, None)
+        self._fit.add(found.oid)
+
+    def _measure(
+        self,
+        found: "Checkpoint",
+        limit: Extent,
+        root: bytes | None,
+        base: bytes | None,
+    ) -> None:
+        try:
+            extent = self._extents.beyond(root, base)
+        except ValueError as exc:
+            raise CorruptError(
+                f"checkpoint {found.id} must not be used: {exc}",
+                hint="it was not made here; do not use it",
+            ) from exc
+        if not extent.within(limit):
+            raise TransferError(
+                f"checkpoint {found.id}, which was not made here, {held(extent, limit)}",
+                hint="if you trust it, raise that setting with `git config`; if not, go on"
+                " with another branch: `gitcp sessions` lists them",
+            )
+
+    def base(self) -> bytes | None:
+        """Returns the tree of the user's own commit; None where there is none to read."""
+        commit, _ = self._repository.head()
+        with suppress(CorruptError):
+            if commit is not None:
+                return self._repository.objects.commit(bytes.fromhex(commit)).tree
+        return None
+
+    def _size_of(self, oid: bytes) -> int:
+        with suppress(CorruptError):
+            return self._repository.objects.header(oid)[1]
+        # That it is missing is said where it would be read.
+        return 0

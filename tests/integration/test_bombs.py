@@ -1,0 +1,204 @@
+"""What is small on the wire and vast where it is walked, written or read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.bombs import LIMIT, measured, nested
+from tests.support.clones import results
+from tests.support.forge import Forge
+from tests.support.gitrepo import git, git_line, write_files
+from tests.support.inprocess import fails, invoke, ok
+from tests.support.servers import endless_ssh, endless_web
+
+REF = "refs/gitcp/s/evil/main"
+
+
+@pytest.fixture
+def forge() -> Forge:
+    return Forge()
+
+
+@pytest.fixture
+def dropped(forge, bob) -> Path:
+    """Bob's repository, into which plain git has brought a tree of 10^10 paths."""
+    base = {"commit": git_line(bob, "rev-parse", "HEAD"), "branch": "main"}
+    tip = forge.checkpoint(nested(forge), base={**base, "operation": None})
+    forge.into(bob / ".git", {REF: tip})
+    return bob
+
+
+def test_a_tree_of_many_paths_is_refused_at_the_pull(forge, hub, bob):
+    forge.into(hub, {REF: forge.checkpoint(nested(forge))})
+    said = fails(bob, 21, "pull")
+    assert "holds 11,111,111,1" in said
+    assert "gitcp.pullMaxObjects" in said
+    assert results_of_sessions(bob) == []
+
+
+def test_one_bomb_does_not_keep_the_rest_away(forge, hub, bob):
+    forge.into(
+        hub,
+        {
+            REF: forge.checkpoint(nested(forge)),
+            "refs/gitcp/s/good/main": forge.checkpoint(session="good"),
+        },
+    )
+    assert invoke(bob, "pull").returncode == 3
+    assert results_of_sessions(bob) == ["good"]
+
+
+def results_of_sessions(repo: Path) -> list[str]:
+    return [one["name"] for one in ok(repo, "sessions")["sessions"]]
+
+
+# Everything that would walk the files of a checkpoint.
+WALKS = [
+    ("show", "evil:1"),
+    ("files", "evil:1"),
+    ("diff", "evil:1"),
+    ("diff", "evil:1", "--stat"),
+    ("restore", "evil:1", "--dry-run"),
+    ("restore", "evil:1", "--yes"),
+    ("restore", "evil:1", "--yes", "--trust"),
+    ("restore", "evil:1", "--to", "out", "--yes"),
+    ("switch", "evil/main"),
+    ("switch", "evil/main", "--restore", "--yes"),
+    ("fork", "evil:1", "mine"),
+    ("fork", "evil:1", "mine", "--worktree", "../tree"),
+    ("scan", "evil"),
+    ("export", "evil:1", "-o", "../evil.bundle"),
+    ("push", "origin", "evil"),
+    ("fork", "evil:1", "mine", "--no-switch"),
+]
+
+pytestmark = pytest.mark.timeout(90)
+
+
+@pytest.mark.parametrize("args", WALKS, ids=" ".join)
+def test_what_plain_git_brought_is_not_walked_either(dropped, args):
+    said = fails(dropped, 21, *args)
+    assert "gitcp.pullMaxObjects" in said
+    assert not (dropped / "out" / "00").exists()
+
+
+READS = [
+    ("log", "--all"),
+    ("log", "-s", "evil"),
+    ("sessions",),
+    ("branches", "-s", "evil"),
+    ("status",),
+    ("messages", "evil:1"),
+    ("context", "evil:1"),
+    ("decisions", "evil:1"),
+    ("du",),
+    ("gc",),
+    ("doctor",),
+    ("prune", "--keep-last", "1", "--yes"),
+    ("steps", "-s", "evil"),
+    ("remote-sessions",),
+    ("purge", "00", "--yes"),
+]
+
+
+@pytest.mark.parametrize("args", READS, ids=" ".join)
+def test_what_walks_no_files_goes_on(dropped, args):
+    done = invoke(dropped, *args)
+    assert done.returncode in {0, 1}, (done.returncode, done.stderr)
+
+
+def test_verify_says_so_and_checks_the_rest(dropped):
+    ok(dropped, "save", "-m", "mine")
+    done = invoke(dropped, "verify")
+    assert done.returncode == 15
+    assert b"gitcp.pullMaxObjects" in done.stdout
+    assert done.stdout.count(b"evil") <= 1
+
+
+def test_a_session_that_plain_git_replaced_by_one_says_how_to_go_on(dropped):
+    ok(dropped, "save", "-m", "mine")
+    git(dropped, "update-ref", "refs/gitcp/s/main/main", REF)
+    for args in (("status",), ("save",)):
+        assert "`gitcp sessions` lists them" in fails(dropped, 21, *args)
+
+
+def test_what_is_in_head_does_not_count(forge, hub, ann, bob):
+    """A project may be as large as it likes; so may one's own checkpoints."""
+    write_files(ann, {f"d{n % 7}/f{n}": b"x" * 100 for n in range(60)})
+    ok(ann, "save", "-s", "all")
+    git(ann, "add", "-A")
+    git(ann, "commit", "-q", "-m", "files")
+    git(ann, "push", "-q", "origin", "HEAD")
+    write_files(ann, {"d1/more": b"x"})
+    ok(ann, "save", "-s", "more")
+    ok(ann, "push")
+    for repo in (ann, bob):
+        git(repo, "config", "gitcp.pullMaxObjects", "40")
+    # Bob's HEAD does not have them yet.
+    said = invoke(bob, "pull", "origin", "more").stderr.decode()
+    assert "gitcp.pullMaxObjects" in said
+    git(bob, "pull", "-q")
+    assert results(bob, "pull", "origin", "more") == {"more/main": ("created", "main")}
+    ok(bob, "restore", "more:last", "--yes")
+    # One's own is never measured, whatever HEAD is.
+    git(ann, "reset", "-q", "--hard", "HEAD~1")
+    ok(ann, "show", "more:last")
+    ok(ann, "restore", "more:last", "--yes")
+
+
+def test_a_setting_lets_it_through(forge, hub, bob):
+    forge.into(hub, {REF: forge.checkpoint(nested(forge, levels=2))})
+    git(bob, "config", "gitcp.pullMaxObjects", "100")
+    # A pull counts what gitcp wrote, too.
+    assert "holds 112 paths" in fails(bob, 21, "pull")
+    git(bob, "config", "gitcp.pullMaxObjects", "112")
+    assert results(bob, "pull") == {"evil/main": ("created", "main")}
+    ok(bob, "show", "evil:1")
+    git(bob, "config", "gitcp.pullMaxObjects", "100")
+    assert "holds 110 paths" in fails(bob, 21, "show", "evil:1")
+
+
+# --- lists of refs ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prefix", ["refs/gitcp/s/x/", "refs/heads/"])
+@pytest.mark.parametrize("verb", ["pull", "remote-sessions", "push"])
+def test_a_list_of_refs_without_end_is_an_error(bob, tmp_path, verb, prefix):
+    ok(bob, "save")
+    git(bob, "config", "core.sshCommand", endless_ssh(tmp_path, prefix))
+    git(bob, "config", "ssh.variant", "simple")
+    git(bob, "remote", "set-url", "origin", "ssh://localhost/x")
+    ran = measured(bob, verb, limit=None)
+    assert ran.status == 21, ran.err
+    assert b"more refs than gitcp reads" in ran.err
+    assert ran.peak < LIMIT
+
+
+def test_a_list_of_refs_without_end_from_the_web_is_an_error(bob):
+    with endless_web("refs/heads/") as url:
+        git(bob, "remote", "set-url", "origin", url)
+        ran = measured(bob, "pull", limit=None)
+    assert ran.status == 21, ran.err
+    assert ran.peak < LIMIT
+
+
+def test_a_remote_of_very_many_sessions_is_an_error(hub, bob):
+    """In a directory here, as on a disk that is shared."""
+    head = git_line(hub, "rev-parse", "HEAD")
+    names = (f"{head} refs/gitcp/s/{n:060d}/main\n" for n in range(200_000))
+    (hub / "packed-refs").write_text("".join(names))
+    ran = measured(bob, "pull", limit=None)
+    assert ran.status == 21, ran.err
+    assert b"more refs than gitcp reads" in ran.err
+    assert ran.peak < LIMIT
+
+
+def test_a_bundle_of_very_many_refs_is_an_error(forge, bob, tmp_path):
+    tip = forge.checkpoint()
+    refs = {f"refs/gitcp/s/{n:060d}/main": tip for n in range(200_000)}
+    bundle = forge.bundle(tmp_path / "many.bundle", refs)
+    ran = measured(bob, "import", bundle, limit=None)
+    assert ran.status == 21, ran.err
+    assert ran.peak < LIMIT
