@@ -115,7 +115,7 @@ def outcome_of(
         if path.rpartition(b"/")[2] == b".gitignore" and entry[0] != "120000"
     }  # fmt: skip
     dirs = before.captured.empty | before.captured.bare
-    texts = plain.blobs(tree.root, [oid for _, oid in files.values()])
+    texts = plain.blobs(tree.repo.top, [oid for _, oid in files.values()])
     spared = world.rules.ignored(
         dict(zip(files, texts, strict=True)),
         tree.repo.git_dir / "info" / "exclude",

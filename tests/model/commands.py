@@ -22,7 +22,7 @@ def words(stored: Stored | None) -> Words:
 
 def untouched(world: World, tree: Tree, before: Seen) -> None:
     """The files on disk are what they were."""
-    after = plain.listing(tree.root)
+    after = plain.listing(tree.seen)
     found = [
         f"{path!r}: was {before.listing.get(path)}, is {after.get(path)}"
         for path in sorted(before.listing.keys() | after.keys())

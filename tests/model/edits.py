@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tests.model.world import LIMIT, Tree, World
 
@@ -223,7 +224,7 @@ def configure(world: World, tree: Tree, key: str, value: str | None) -> None:
 def nested(world: World, tree: Tree, path: bytes, commit: bool) -> None:
     """A directory, whatever it holds, becomes a repository of its own."""
     make_way(tree, path + b"/x")
-    where = Tree(tree.root / os.fsdecode(path), tree.repo)
+    where = replace(tree, root=tree.root / os.fsdecode(path))
     world.git(where, "init", "-q", "--template=", "-b", "main")
     if commit:
         world.git(where, "add", "-A")

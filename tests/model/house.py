@@ -38,7 +38,7 @@ def decide(world: World, tree: Tree, *, number: int) -> None:
 def collect(world: World, tree: Tree) -> None:
     """`gitcp gc`: nothing that a checkpoint needs goes."""
     quiet(world, tree, args=["gc"], may=[0])
-    plain.fsck(tree.root, "--connectivity-only")
+    plain.fsck(tree.repo.top, "--connectivity-only")
 
 
 def verify(world: World, tree: Tree) -> None:

@@ -109,6 +109,12 @@ def odd(habits: dict[str, Any], populate: Populate) -> Iterator[Path]:
         yield disk
 
 
+def behind(base: Path) -> Path:
+    """Where the files of a mirror lie; the same place for any other disk."""
+    hidden = base.with_name("behind")
+    return hidden if base.name == "seen" and hidden.is_dir() else base
+
+
 PLACES: dict[str, Place] = {
     "here": here,
     "tmpfs": tmpfs,

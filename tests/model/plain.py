@@ -27,6 +27,8 @@ from tests.model.model import (
     fold,
 )
 
+# What is behind a mirror of a file that was removed while it was open.
+HIDDEN = b".fuse_hidden"
 TRAILERS = ("Checkpoint", "Session", "Branch", "Seq", "Trigger")
 PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789_-"
 _FORMAT = "%H%x00%P%x00%ce%x00" + "%x00".join(
@@ -73,7 +75,7 @@ def listing(root: Path) -> dict[bytes, Node]:
         with os.scandir(os.path.join(top, prefix)) as entries:
             for entry in entries:
                 path = os.path.join(prefix, entry.name)
-                if path == b".git":
+                if path == b".git" or entry.name.startswith(HIDDEN):
                     continue
                 found[path] = node = _node(entry)
                 if node.kind == "dir":
@@ -163,16 +165,29 @@ def setting(config: Iterable[str], name: str) -> list[str]:
 
 
 def facts(
-    root: Path, found: dict[bytes, Node], rules: Rules, limit: int, more: Sequence[str]
+    where: tuple[Path, Path],
+    found: dict[bytes, Node],
+    rules: Rules,
+    limit: int,
+    more: Sequence[str],
 ) -> Facts:
-    """What git says about a work tree; `more`: patterns of `--include`, for once."""
-    raw = run(root, "ls-files", "-z", "-s", "-v")
+    """What git says about a work tree, which is where it is and its git directory.
+
+    `more`: patterns of `--include`, for once.
+    """
+    root, git_dir = where
+
+    def ask(*args: str, data: bytes = b"", status: int = 0) -> bytes:
+        here = ("--git-dir", git_dir, "--work-tree", root)
+        return run(root, *here, *args, data=data, status=status)
+
+    raw = ask("ls-files", "-z", "-s", "-v")
     index = {}
     for row in raw.split(b"\0")[:-1]:
         head, _, path = row.partition(b"\t")
         flag, mode, oid, _stage = head.decode().split(" ")
         index[path] = Tracked(mode, oid, flag in "Ss")
-    config = run(root, "config", "--list", "-z").decode().split("\0")
+    config = ask("config", "--list", "-z").decode().split("\0")
     config = [line.replace("\n", "=", 1) for line in config]
     folds = setting(config, "core.ignorecase")[-1:] == ["true"]
     nested: dict[bytes, str | None] = {}
@@ -187,16 +202,16 @@ def facts(
     }
     closed = {*outer, *murky, RESERVED}
     asked = [p for p in found if not any(above in closed for above in ancestors(p))]
-    ignored = run(
-        root, "check-ignore", "-z", "--stdin",
+    ignored = ask(
+        "check-ignore", "-z", "--stdin",
         data=b"".join(path + b"\0" for path in asked), status=1,
     ) if asked else b""  # fmt: skip
     # git calls nothing ignored in which its index has files, even where it is a file.
     above = {fold(p, folds=folds) for p in closure(index)}
     upper = [p for p in found if fold(p, folds=folds) in above] + outer
     upper += [p for p in index if p in found and found[p].kind == "dir"]
-    hidden = run(
-        root, "check-ignore", "--no-index", "-z", "--stdin",
+    hidden = ask(
+        "check-ignore", "--no-index", "-z", "--stdin",
         data=b"".join(path + b"\0" for path in upper), status=1,
     ) if upper else b""  # fmt: skip
     vague = frozenset(hidden.split(b"\0")[:-1])
@@ -246,6 +261,8 @@ def users_state(git_dir: Path) -> dict[str, bytes]:
         if inside == "refs" or os.path.dirname(inside) == "worktrees":
             directories[:] = [name for name in directories if name != "gitcp"]
         for name in files:
+            if name.startswith(os.fsdecode(HIDDEN)):
+                continue
             path = os.path.join(where, name)
             with open(path, "rb") as file:
                 data = file.read()

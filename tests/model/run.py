@@ -36,12 +36,13 @@ def populate(base: Path) -> None:
 def world_on(base: Path, home: Path) -> World:
     """The repositories of a run, on a disk that `populate` has seen."""
     world = World(base, home)
-    top = world.add("r", base / "r")
+    behind = places.behind(base)
+    top = world.add("r", behind)
     make_repo(home / "sub", {"s": b"sub\n"})
     git(home, "init", "-q", "--bare", str(home / "hub.git"))
     git(base / "r", "remote", "add", "hub", str(home / "hub.git"))
     git(base / "r", "worktree", "add", "-q", "-b", "side", str(base / "w"))
-    world.add("w", base / "w", top.repo)
+    world.add("w", behind, top.repo)
     return world
 
 

@@ -116,7 +116,7 @@ def on_disk(**choices: list[Any]) -> Make:
     """The same for a step with a path, rather one that is there."""
 
     def make(rng: Random, world: World, tree: Tree) -> dict[str, Any] | None:
-        found = sorted(plain.listing(tree.root)) if rng.random() < 0.8 else NAMES
+        found = sorted(plain.listing(tree.seen)) if rng.random() < 0.8 else NAMES
         found = [p for p in found if b"/.git" not in p and not p.startswith(b".git")]
         more = {key: rng.choice(values) for key, values in choices.items()}
         return {"path": rng.choice(found), **more} if found else None

@@ -43,7 +43,7 @@ def arrive(world: World) -> Tree:
     """A new repository to take something in."""
     root = world.base / f"there{world.step}"
     plain.run(world.base, "init", "-q", "-b", "main", str(root))
-    return Tree(root, Repo(root / ".git", root))
+    return Tree(root, Repo(root / ".git", root), root, root / ".git")
 
 
 def leave(there: Tree) -> None:

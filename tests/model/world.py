@@ -27,7 +27,10 @@ class DifferenceError(AssertionError):
 
 @dataclass
 class Repo:
-    """A repository and the checkpoints in it that were acknowledged, by their ids."""
+    """A repository and the checkpoints in it that were acknowledged, by their ids.
+
+    What git stores is read at `top`: behind a mirror, which is much quicker.
+    """
 
     git_dir: Path
     top: Path
@@ -54,10 +57,15 @@ class Undo:
 
 @dataclass
 class Tree:
-    """A work tree, and where the person in it is."""
+    """A work tree, and where the person in it is.
+
+    Its files are looked at in `seen`, by git with `git_dir`: behind a mirror, too.
+    """
 
     root: Path
     repo: Repo
+    seen: Path
+    git_dir: Path
     current: Line | None = None
     undo: Undo | None = None
     pending: list[str] = field(default_factory=list)
@@ -90,19 +98,24 @@ class World:
         self.step = 0
         self.seen = Seen({}, Facts(), capture({}, Facts()))
 
-    def add(self, name: str, root: Path, repo: Repo | None = None) -> Tree:
+    def add(self, name: str, behind: Path, repo: Repo | None = None) -> Tree:
         """A work tree of the run; of a repository of its own unless one is given."""
+        root, seen = self.base / name, behind / name
+        git_dir = seen / ".git"
         if repo is None:
-            repo = Repo(root / ".git", root)
-        self.trees[name] = Tree(root, repo)
+            repo = Repo(root / ".git", seen)
+        else:
+            git_dir = repo.top / ".git" / "worktrees" / name
+        self.trees[name] = Tree(root, repo, seen, git_dir)
         return self.trees[name]
 
     # --- looking ------------------------------------------------------------------
 
     def look(self, tree: Tree, more: Sequence[str] = ()) -> Seen:
         """What is on disk, what git says about it, and what a checkpoint must hold."""
-        found = plain.listing(tree.root)
-        facts = plain.facts(tree.root, found, self.rules, 100 << 20, more)
+        found = plain.listing(tree.seen)
+        where = tree.seen, tree.git_dir
+        facts = plain.facts(where, found, self.rules, 100 << 20, more)
         self.seen = Seen(found, facts, capture(found, facts))
         return self.seen
 
@@ -199,11 +212,11 @@ class World:
         self.note(tree, "gitcp", *args)
         if data:
             self.script[-1] += f"  # stdin: {data[:2000]!r}"
-        before = plain.users_state(tree.repo.git_dir)
+        before = plain.users_state(tree.repo.top / ".git")
         given = [args[0], *(["--json"] if json_ else []), *args[1:]]
         start = run_gitcp if process else invoke
         done = start(tree.root, *given, input=data, env=self.env)
-        after = plain.users_state(tree.repo.git_dir)
+        after = plain.users_state(tree.repo.top / ".git")
         touched = [
             path
             for path in sorted(before.keys() | after.keys())
