@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from gitcp import forking
 from gitcp.errors import BusyError, StorageError
 
 T = TypeVar("T")
@@ -225,23 +226,31 @@ def try_lock(path: Path, *, create: bool = True) -> int | None:
 
     The kernel lets go of it when the process ends, however it ends.
     """
-    if create:
-        fd = open_own(path, os.O_RDWR)
-    else:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    with forking.opening():
+        if create:
+            fd = open_own(path, os.O_RDWR)
+        else:
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        forking.withhold(fd)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Another process may have removed the file between opening and locking it.
         if os.stat(path).st_ino != os.fstat(fd).st_ino:
-            os.close(fd)
+            close(fd)
             return None
     except (BlockingIOError, FileNotFoundError):
-        os.close(fd)
+        close(fd)
         return None
     except BaseException:
-        os.close(fd)
+        close(fd)
         raise
     return fd
+
+
+def close(fd: int) -> None:
+    """Closes what `try_lock` returned; a program that inherited it has the lock still."""
+    forking.release(fd)
+    os.close(fd)
 
 
 def unlock(fd: int, *, process: int | None = None) -> None:
@@ -253,7 +262,7 @@ def unlock(fd: int, *, process: int | None = None) -> None:
     if process is None or process == os.getpid():
         with suppress(OSError):
             fcntl.flock(fd, fcntl.LOCK_UN)
-    os.close(fd)
+    close(fd)
 
 
 @contextmanager

@@ -85,4 +85,6 @@ def _alone(where: Path) -> Iterator[None]:
         fcntl.flock(fd, fcntl.LOCK_EX)
         yield
     finally:
+        # A process forked meanwhile has a copy of the descriptor.
+        fcntl.flock(fd, fcntl.LOCK_UN)
         os.close(fd)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from gitcp import forking
 from gitcp.errors import (
     NotFoundError,
     ProgramNotFoundError,
@@ -50,18 +51,20 @@ def collect(
         NotFoundError: it cannot be started.
     """
     try:
-        done = subprocess.run(
-            args,
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
+        with forking.opening():
+            process = subprocess.Popen(
+                args,
+                cwd=cwd,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+            forking.started(process)
     except OSError as exc:
         raise _unstartable(args, exc) from exc
-    return Finished(_status(done.returncode), done.stdout)
+    output, _ = process.communicate()
+    return Finished(_status(process.returncode), output)
 
 
 def tee(
@@ -73,12 +76,12 @@ def tee(
     err: int = 2,
     env: Mapping[str, str] | None = None,
     timeout: float | None = None,
-    keep_open: int | None = None,
+    keep_open: tuple[int, ...] = (),
 ) -> Watched:
     """Runs a program on our own input and output; keeps the last `keep` bytes of each.
 
     `env` comes on top of our own environment. After `timeout` seconds it is told to
-    end, and killed where it does not. It inherits the descriptor `keep_open`.
+    end, and killed where it does not. It inherits the descriptors `keep_open`.
 
     What it prints goes to the descriptors `out` and `err` as it comes. A program it
     leaves running in the background is not waited for. While it runs an interrupt is
@@ -92,14 +95,16 @@ def tee(
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         try:
-            process = subprocess.Popen(
-                args,
-                cwd=cwd,
-                env={**os.environ, **env} if env else None,
-                pass_fds=() if keep_open is None else (keep_open,),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
+            with forking.opening():
+                process = subprocess.Popen(
+                    args,
+                    cwd=cwd,
+                    env={**os.environ, **env} if env else None,
+                    pass_fds=keep_open,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                )
+                forking.started(process)
         except OSError as exc:
             raise _unstartable(args, exc) from exc
         handed_on = _hand_on(process)

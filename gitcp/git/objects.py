@@ -3,11 +3,11 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.errors import CorruptError
+from gitcp.forking import computed
 from gitcp.format import tree as trees
 from gitcp.format.commit import Commit, parse_commit
 from gitcp.git import process
@@ -50,7 +50,7 @@ class Objects:
         self._trees: dict[bytes, trees.Tree] = {}
         self._pinned: dict[bytes, trees.Tree] = {}
 
-    @cached_property
+    @computed
     def _odb(self) -> "pygit2.Odb":
         # Loading takes as long as git needs for a scan, which is under way by then.
         import pygit2  # noqa: PLC0415

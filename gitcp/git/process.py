@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from gitcp import forking
 from gitcp.errors import GitFailedError
 
 Process = subprocess.Popen[bytes]
@@ -90,19 +91,22 @@ def start(
         GitFailedError: there is no git executable, or the directory is gone.
     """
     try:
-        return subprocess.Popen(
-            ["git", *SAFE, *args],
-            cwd=cwd,
-            env=environment(env),
-            stdin=stdin,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-        )
+        with forking.opening():
+            started = subprocess.Popen(
+                ["git", *SAFE, *args],
+                cwd=cwd,
+                env=environment(env),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=subprocess.PIPE,
+            )
+            forking.started(started)
     except OSError as exc:
         raise GitFailedError(
             f"git could not be started in {cwd}: {exc.strerror}",
             hint="install git 2.32 or newer and put it on PATH",
         ) from exc
+    return started
 
 
 def finish(

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gitcp import durable
+from gitcp import durable, forking
 from gitcp.git.repository import Repository
 
 READERS = "readers.lock"
@@ -26,18 +26,21 @@ def reading(repository: Repository) -> Iterator[None]:
     Where there is no store yet, or nothing can be written, there is nothing to hold.
     """
     held = _join(repository)
+    process = os.getpid()
     try:
         yield
     finally:
         if held is not None:
-            durable.unlock(held)
+            durable.unlock(held, process=process)
 
 
 def _join(repository: Repository) -> int | None:
     path = repository.store_dir / READERS
     while True:
         try:
-            held = durable.open_own(path, os.O_RDWR)
+            with forking.opening():
+                held = durable.open_own(path, os.O_RDWR)
+                forking.withhold(held)
         except OSError:
             return None
         try:
@@ -49,9 +52,9 @@ def _join(repository: Repository) -> int | None:
             pass
         except OSError:
             # Some network file systems have no locks; neither has a transaction there.
-            os.close(held)
+            durable.close(held)
             return None
-        os.close(held)
+        durable.close(held)
 
 
 class Readers:

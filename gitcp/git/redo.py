@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gitcp import durable
+from gitcp import durable, forking
 from gitcp.errors import BusyError, CorruptError
 from gitcp.git.repository import Repository
 
@@ -91,7 +91,7 @@ class RedoLog:
         try:
             yield
         finally:
-            if self._fd >= 0:
+            if self._fd >= 0 and self._owner == os.getpid():
                 with suppress(OSError):
                     fcntl.flock(self._fd, fcntl.LOCK_UN)
 
@@ -117,7 +117,9 @@ class RedoLog:
             # The parent's lock is on this descriptor too.
             self.close()
         if self._fd < 0:
-            self._fd = self._open()
+            with forking.opening():
+                self._fd = self._open()
+                forking.withhold(self._fd)
             self._owner = os.getpid()
             self.generation += 1
             self.known = self._synced = 0
@@ -161,10 +163,11 @@ class RedoLog:
 
     def close(self) -> None:
         """Lets go of the file."""
-        if self._fd >= 0:
+        # In this order: a process that is forked meanwhile closes its own copy at most.
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
             with suppress(OSError):
-                os.close(self._fd)
-            self._fd = -1
+                durable.close(fd)
 
     # --- under the lock -----------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 
 from gitcp.errors import (
@@ -10,6 +9,7 @@ from gitcp.errors import (
     NotARepositoryError,
     UnsupportedRepositoryError,
 )
+from gitcp.forking import computed
 from gitcp.git import access, area, configuration, process
 from gitcp.git.configuration import NONE, Listed, Sources
 from gitcp.git.objects import Objects
@@ -50,7 +50,7 @@ class Repository:
         self._since = since
         self._sources: Sources | None = None
 
-    @cached_property
+    @computed
     def objects(self) -> Objects:
         """The object database; pygit2 is imported on first use."""
         return Objects(self.common_dir / "objects")
@@ -99,7 +99,7 @@ class Repository:
         found = map(os.stat, {self.git_dir, self.common_dir})
         return frozenset((one.st_dev, one.st_ino) for one in found)
 
-    @cached_property
+    @computed
     def own_paths(self) -> frozenset[bytes]:
         """Where the git directories lie in the work tree, other than at `.git`."""
         if self.top is None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.errors import CorruptError
+from gitcp.errors import CorruptError, UsageError
 from gitcp.format import tree as trees
 from gitcp.git import grace
 from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects, object_id
@@ -37,6 +37,7 @@ class Transaction:
         self._pack = PackWriter(directory)
         self._trees: dict[bytes, trees.Tree] = {}
         self._keeps: list[Path] = []
+        self._process = os.getpid()
         self._published: set[bytes] = set()
 
     def __contains__(self, oid: bytes) -> bool:
@@ -202,6 +203,11 @@ class Transaction:
         return moved
 
     def _move_in(self) -> None:
+        if self._process != os.getpid():
+            raise UsageError(
+                f"process {self._process} is saving this, and has forked this one",
+                hint="end the forked process with os._exit(0)",
+            )
         written = self._pack.close()
         if written is None:
             return

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from gitcp import forking
 from gitcp.errors import GitFailedError, TransferError
 from gitcp.git import process
 
@@ -123,22 +124,25 @@ def _start(
     kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
     asked = {"GIT_TERMINAL_PROMPT": "1"} if interactive else {}
     try:
-        return subprocess.Popen(
-            ["sh", "-c", script, "git", *process.SAFE, *_SAFE, *args],
-            cwd=cwd,
-            env=process.environment({**kept, **asked, **(env or {})}),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # Without a terminal of its own nothing below can wait for an answer there,
-            # and all of it can be ended at once.
-            start_new_session=not interactive,
-        )
+        with forking.opening():
+            started = subprocess.Popen(
+                ["sh", "-c", script, "git", *process.SAFE, *_SAFE, *args],
+                cwd=cwd,
+                env=process.environment({**kept, **asked, **(env or {})}),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # Without a terminal of its own nothing below can wait for an answer
+                # there, and all of it can be ended at once.
+                start_new_session=not interactive,
+            )
+            forking.started(started)
     except OSError as exc:
         raise GitFailedError(
             f"git could not be started in {cwd}: {exc.strerror}",
             hint="install git 2.32 or newer and put it on PATH",
         ) from exc
+    return started
 
 
 def _attend(

@@ -4,7 +4,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
@@ -42,22 +42,14 @@ from gitcp.ops.book import (
 )
 from gitcp.ops.workspace import Current, Workspace
 from gitcp.steps import answers, lease, observed, remains, results
+from gitcp.steps.begun import Begun
+from gitcp.steps.functions import importable
 from gitcp.steps.history import History
 from gitcp.steps.model import AGAIN, ASK, REPLAY, RETRY, Options, leaves_open
 
 # What a person or a program says of a step that was interrupted.
 Ask = Callable[[Call], str]
 _ERROR = 500
-
-
-class Begun(NamedTuple):
-    """An attempt whose intent is recorded, or a recorded result to give instead."""
-
-    call: Call | None
-    wanted: Options
-    intent: Record
-    replay: bool = False
-    value: Any = None
 
 
 class Engine:
@@ -164,7 +156,7 @@ class Engine:
         intent = replace(intent, undo=self._undo(wanted, intent))
         if wanted.effect == LOCAL:
             self._leases[slot].beat()
-        return Begun(call, wanted, self.history.note(intent))
+        return Begun(call, wanted, self.history.note(intent), self._leases[slot])
 
     def again(self, begun: Begun) -> Begun:
         """Records the intent of the next attempt of the same step."""
@@ -268,7 +260,8 @@ class Engine:
                 hint=f"give the step the codec {result.codec!a}",
             )
         value = results.load(self.ledger.value(result), codec)
-        return Begun(call, wanted, call.intent, replay=True, value=value)
+        held = self._leases[call.slot]
+        return Begun(call, wanted, call.intent, held, replay=True, value=value)
 
     def _other_arguments(self, call: Call) -> StepChangedError:
         return StepChangedError(
@@ -318,7 +311,7 @@ class Engine:
             return None
         if callable(given):
             self.undos[intent.id] = given
-            undo = Undo(function=_importable(given))
+            undo = Undo(function=importable(given))
         else:
             undo = Undo(command=tuple(given), directory=intent.directory)
         sealed = self.ledger.signet.seal_undo(replace(intent, undo=undo))
@@ -331,18 +324,19 @@ class Engine:
 
         Raises:
             UsageError: JSON cannot hold it; the step is recorded as done all the same
-                if it reached outside.
+                if it reached outside. Or this is a process that the step has forked.
             StorageError: it could not be recorded; the step counts as interrupted.
         """
+        begun.refuse_elsewhere()
         wanted, codec = begun.wanted, begun.wanted.codec
-        record = _of(RESULT, begun, codec=codec.name if codec else "")
+        record = begun.record(RESULT, codec=codec.name if codec else "")
         try:
             raw = results.dump(value, codec, f"the result of {wanted.name!a}")
         except GitcpError as exc:
             if wanted.outside:
                 self.history.note(replace(record, error=exc.message, codec=""))
             else:
-                self.history.note(_of(FAILED, begun, error=exc.message))
+                self.history.note(begun.record(FAILED, error=exc.message))
             raise
         record = replace(record, value=Raw(raw))
         if wanted.effect == LOCAL:
@@ -371,22 +365,24 @@ class Engine:
 
     def failed(self, begun: Begun, error: BaseException) -> float | None:
         """Records that an attempt raised; returns seconds to wait, None to give up."""
+        if begun.elsewhere:
+            return None
         said = f"{type(error).__qualname__}: {error}"[:_ERROR]
         said = said.encode("utf-8", "backslashreplace").decode()
         wanted = begun.wanted
         if leaves_open(wanted, error):
-            self.history.note(_of(UNKNOWN, begun, error=said))
+            self.history.note(begun.record(UNKNOWN, error=said))
             if wanted.unknown != RETRY:
                 return None
         else:
-            self.history.note(_of(FAILED, begun, error=said))
+            self.history.note(begun.record(FAILED, error=said))
         return wanted.retry.pause(begun.intent.attempt - self._earlier(begun), error)
 
     def never_ran(self, begun: Begun) -> None:
         """Records that an attempt ended before its function was called."""
-        if not begun.replay:
+        if not begun.replay and not begun.elsewhere:
             self.history.note(
-                _of(FAILED, begun, error="it was cancelled before it ran")
+                begun.record(FAILED, error="it was cancelled before it ran")
             )
 
     def _earlier(self, begun: Begun) -> int:
@@ -400,19 +396,3 @@ def _names(place: Current) -> tuple[str, str]:
 
 def _about(kind: str, place: Current, call: Call, **fields: Any) -> Record:
     return Record(0, "", kind, place.branch, id=call.id, **fields)
-
-
-def _of(kind: str, begun: Begun, **fields: Any) -> Record:
-    intent = begun.intent
-    return Record(
-        0, "", kind, intent.branch, id=intent.id, attempt=intent.attempt, **fields
-    )
-
-
-def _importable(function: Callable[..., Any]) -> str:
-    """Returns `module:name` of a function that another process can find, or nothing."""
-    module = getattr(function, "__module__", "") or ""
-    name = getattr(function, "__qualname__", "") or ""
-    if not module or module == "__main__" or "<" in name or not name:
-        return ""
-    return f"{module}:{name}"

@@ -74,3 +74,12 @@ def bound(
 
     made = functools.wraps(function)(acall if is_async(function) else call)
     return made, (*given.args, given.kwargs)
+
+
+def importable(function: Callable[..., Any]) -> str:
+    """Returns `module:name` of a function that another process can find, or nothing."""
+    module = getattr(function, "__module__", "") or ""
+    name = getattr(function, "__qualname__", "") or ""
+    if not module or module == "__main__" or "<" in name or not name:
+        return ""
+    return f"{module}:{name}"

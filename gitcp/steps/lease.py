@@ -5,7 +5,6 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from pathlib import Path
 
 from gitcp import durable
@@ -17,8 +16,6 @@ from gitcp.store.own import DIRECTORY
 
 # Seconds between two signs of life.
 BEAT = 0.5
-# What holds the step that this thread is running.
-holding: ContextVar[int | None] = ContextVar("gitcp_lease", default=None)
 
 
 def _place(repository: Repository, session: str, branch: str, slot: Slot) -> Path:
@@ -28,13 +25,17 @@ def _place(repository: Repository, session: str, branch: str, slot: Slot) -> Pat
 
 
 class Lease:
-    """A step that is held. A process that inherits the descriptor holds it too.
+    """A step that is held. A program that inherits the descriptor holds it too.
+
+    So does a process that the step's own function forks: it does the step's work. Nothing
+    that it records counts, though: `process` is the one that began the step.
 
     `died` is when the run before it, which was interrupted, gave its last sign of life.
     """
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
+        self.process = os.getpid()
         found = os.fstat(fd)
         self.died = found.st_mtime if found.st_size else None
         self._end = threading.Event()
@@ -61,7 +62,7 @@ class Lease:
         self._end.set()
         if self._beating is not None:
             self._beating.join()
-        os.close(self.fd)
+        durable.close(self.fd)
 
 
 @contextmanager
@@ -86,9 +87,10 @@ def held(
     try:
         yield lease
     finally:
-        # A process that waits for it opens the path again.
-        with suppress(OSError):
-            path.unlink()
+        if lease.process == os.getpid():
+            # A process that waits for it opens the path again.
+            with suppress(OSError):
+                path.unlink()
         lease.close()
 
 

@@ -11,10 +11,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
+from gitcp import forking
 from gitcp.errors import StepTimeoutError, UsageError
 from gitcp.ops.book import Slot
-from gitcp.steps import lease
-from gitcp.steps.engine import Begun, Engine
+from gitcp.steps.begun import Begun
+from gitcp.steps.engine import Engine
 from gitcp.steps.functions import (
     Function,
     bound,
@@ -46,13 +47,9 @@ def run(
 ) -> Any:
     """Runs a step, or returns what is recorded of it; see `Session.step`."""
     slot = slot or engine.history.next_slot(wanted)
-    with engine.held(slot) as held:
-        token = lease.holding.set(held.fd)
-        try:
-            begun = engine.begin(wanted, slot, arguments, command, directory)
-            return _attempts(engine, begun, function, arguments)
-        finally:
-            lease.holding.reset(token)
+    with engine.held(slot):
+        begun = engine.begin(wanted, slot, arguments, command, directory)
+        return _attempts(engine, begun, function, arguments)
 
 
 def _attempts(
@@ -168,9 +165,11 @@ def _inside(engine: Engine, begun: Begun) -> Iterator[dict[str, Any]]:
     """Makes a step the running one, and yields the keyword arguments that it gets."""
     intent = begun.intent
     token = enter(Step(engine.place.session, intent.step, intent.key, intent.attempt))
+    kept = forking.kept.set((*forking.kept.get(), begun.lease.fd))
     try:
         yield {KEY_PARAMETER: intent.key}
     finally:
+        forking.kept.reset(kept)
         leave(token)
 
 

@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gitcp.errors import NotFoundError, UsageError
+from gitcp.forking import computed
 from gitcp.ops import session as base
 from gitcp.ops.book import Call
 from gitcp.ops.workspace import Current, open_workspace
@@ -51,7 +51,7 @@ class Session(base.Session):
     call of the next run is the first one again.
     """
 
-    @cached_property
+    @computed
     def _engine(self) -> "Engine":
         from gitcp.steps.engine import Engine  # noqa: PLC0415  on use
 

@@ -1,10 +1,10 @@
 """One checkpoint, read lazily."""
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 from gitcp.errors import AgentRecordError, CorruptError
+from gitcp.forking import computed
 from gitcp.format import checkpoint as manifests
 from gitcp.format import jsontext, layout, log, tree
 from gitcp.format.checkpoint import Manifest, Skipped
@@ -101,7 +101,7 @@ class Checkpoint:
         """What came with the messages as metadata, or None."""
         return jsontext.decode(self.manifest.metadata)
 
-    @cached_property
+    @computed
     def manifest(self) -> Manifest:
         """The content of checkpoint.json.
 
@@ -117,7 +117,7 @@ class Checkpoint:
             )
         return manifests.decode_manifest(self.objects.blob(entry.oid), where)
 
-    @cached_property
+    @computed
     def origin(self) -> Origin:
         """Where its files and its logs were made: here, or elsewhere."""
         return self._seals.of(self)
@@ -127,7 +127,7 @@ class Checkpoint:
             self.raw.tree, layout.RESERVED + b"/" + path, self.objects.tree
         )
 
-    @cached_property
+    @computed
     def log_tree(self) -> bytes | None:
         """The oid of the tree that holds the logs."""
         entry = self._own(layout.LOG)
@@ -158,14 +158,14 @@ class Checkpoint:
         """
         self._allowance.check(self)
 
-    @cached_property
+    @computed
     def files_oid(self) -> bytes | None:
         """What `files_tree` is, for who only compares it or hands it on."""
         entries = dict(self.objects.tree(self.raw.tree))
         entries.pop(layout.RESERVED, None)
         return self.objects.pin(tree.encode(entries)) if entries else None
 
-    @cached_property
+    @computed
     def empty_dirs(self) -> frozenset[bytes]:
         """The directories that were empty."""
         entry = self._own(layout.EMPTY_DIRS)

@@ -7,12 +7,12 @@ bears no such seal was made elsewhere (docs/format.md, 5).
 import hashlib
 import secrets
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp import durable
 from gitcp.errors import UsageError
+from gitcp.forking import computed
 from gitcp.format import layout
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Sealed
@@ -124,7 +124,7 @@ class Seals:
         same = secrets.compare_digest(seal.encode(), said.seal.encode())
         return claimed if same else None
 
-    @cached_property
+    @computed
     def _remotes(self) -> dict[tuple[str, str], str]:
         """The remote that a branch of another repository was pulled from."""
         found: dict[tuple[str, str], str] = {}

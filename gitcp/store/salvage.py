@@ -8,11 +8,11 @@ repository, and happens only where something is damaged.
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 
 from gitcp import notices
 from gitcp.errors import CorruptError, FormatTooNewError, GitFailedError
+from gitcp.forking import computed
 from gitcp.format import layout
 from gitcp.format.commit import purged
 from gitcp.git.repository import Repository
@@ -50,7 +50,7 @@ class Salvage:
         self._repository = repository
         self._read = read
 
-    @cached_property
+    @computed
     def _found(self) -> dict[Key, list[Checkpoint]]:
         """Every checkpoint that can be read, by branch, the newest first."""
         found: dict[Key, list[Checkpoint]] = {}

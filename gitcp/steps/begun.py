@@ -1,0 +1,47 @@
+"""An attempt of a step, from its intent to its result."""
+
+import os
+from typing import Any, NamedTuple
+
+from gitcp.errors import UsageError
+from gitcp.format.ledger import Record
+from gitcp.ops.book import Call
+from gitcp.steps.lease import Lease
+from gitcp.steps.model import Options
+
+
+class Begun(NamedTuple):
+    """An attempt whose intent is recorded, or a recorded result to give instead."""
+
+    call: Call | None
+    wanted: Options
+    intent: Record
+    lease: Lease
+    replay: bool = False
+    value: Any = None
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether this is a process that the step's own function has forked."""
+        return self.lease.process != os.getpid()
+
+    def refuse_elsewhere(self) -> None:
+        """Raises in a forked process: its parent says what became of the step.
+
+        Raises:
+            UsageError: this is one.
+        """
+        if self.elsewhere:
+            raise UsageError(
+                f"the step {self.wanted.name!a} was begun by process"
+                f" {self.lease.process}, which has forked this one: only that one records"
+                " its result",
+                hint="end the forked process within the step: os._exit(0)",
+            )
+
+    def record(self, kind: str, **fields: Any) -> Record:
+        """Returns a record about this attempt, for the ledger."""
+        intent = self.intent
+        return Record(
+            0, "", kind, intent.branch, id=intent.id, attempt=intent.attempt, **fields
+        )
