@@ -45,7 +45,8 @@ def _line(out: Output, one: Any) -> str:
     if one.name != one.branch:
         shown += f" as {out.style(safe(one.name), fg='cyan')}"
     reason = f"  ({safe(one.reason)})" if one.reason else ""
-    return f"  {one.result:<{_WIDTH}} {shown}{reason}"
+    where = "".join(f" at {safe(address)}" for address in _address(one).values())
+    return f"  {one.result:<{_WIDTH}} {shown}{where}{reason}"
 
 
 def _documents(branches: list[Any]) -> list[dict[str, Any]]:
@@ -57,6 +58,7 @@ def _documents(branches: list[Any]) -> list[dict[str, Any]]:
             "as": one.name,
             "commit": one.commit,
             "reason": one.reason,
+            **_address(one),
         }
         for one in branches
     ]
@@ -69,9 +71,16 @@ def _steps_documents(ledgers: Sequence[Any]) -> list[dict[str, Any]]:
             "result": one.result,
             "commit": one.commit,
             "reason": one.reason,
+            **_address(one),
         }
         for one in ledgers
     ]
+
+
+def _address(one: Any) -> dict[str, str]:
+    """Tells the addresses of one remote apart; a remote with one has no such field."""
+    address = getattr(one, "address", "")
+    return {"address": address} if address else {}
 
 
 def _remote(workspace: Workspace, given: str | None) -> str:
@@ -152,7 +161,7 @@ def push_command(
             out.warn("secrets were sent, as gitcp.secrets is `warn`:")
             findings.show(out, gate.findings)
         for one in pushed:
-            if one.result != "up-to-date" or one.reason:
+            if one.result != "up-to-date" or one.reason or one.address:
                 out.print(_line(out, one))
         if all(one.result == "up-to-date" for one in pushed):
             out.note(f"{name} has everything" if pushed else "no sessions yet")

@@ -34,7 +34,8 @@ TAKEN_BACK = "it had been taken back there"
 class Pushed(NamedTuple):
     """What became of one branch; `name` is the branch it is there.
 
-    Both are empty where it is about the ledger of the session's steps.
+    Both are empty where it is about the ledger of the session's steps. `address` tells the
+    addresses of one remote apart; it is empty where that has only one.
     """
 
     session: str
@@ -43,6 +44,7 @@ class Pushed(NamedTuple):
     name: str
     commit: str
     reason: str | None = None
+    address: str = ""
 
 
 def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
@@ -56,14 +58,18 @@ def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
     if not rejected:
         return
     names = [
-        f"{one.session}{f'/{one.branch}' if one.branch else ''}: {one.reason}"
+        f"{one.session}{f'/{one.branch}' if one.branch else ''}"
+        f"{f' at {one.address}' if one.address else ''}: {one.reason}"
         for one in rejected
         if one.reason != BEFORE
     ]
     reasons = {one.reason for one in rejected}
     pruned = reasons <= {_PRUNED_HERE, BEFORE}
     hint = (
-        f"`gitcp push {remote} --pruned` puts what is here in its place"
+        "make a remote of an address that is ahead (`git remote add NAME URL`), pull from"
+        f" it, and push to {remote} again"
+        if any(one.address and one.reason != BEFORE for one in rejected) and not pruned
+        else f"`gitcp push {remote} --pruned` puts what is here in its place"
         if pruned
         else f"`gitcp pull {remote}`, then push again"
         if reasons <= {_RAN, BEFORE}

@@ -56,6 +56,8 @@ class Sending:
         self._pages: PageEncryptor | None = None
         self._there: dict[Key, str] = {}
         self._replacing: dict[Key, str] = {}
+        # What was encrypted again: all addresses of a remote get the same.
+        self._again: dict[tuple[Key, str], str] = {}
 
     @contextmanager
     def ready(self) -> Iterator[None]:
@@ -126,6 +128,12 @@ class Sending:
         return sent
 
     def _made(self, key: Key, update: Update) -> str:
+        if self.reencrypt and (made := self._again.get((key, update.new))):
+            return made
+        made = self._again[key, update.new] = self._make(key, update)
+        return made
+
+    def _make(self, key: Key, update: Update) -> str:
         assert self._encryptor is not None
         assert self._pages is not None
         if key[1] == NO_BRANCH:

@@ -5,18 +5,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from gitcp.errors import NotFoundError, TransferError
+from gitcp.errors import NotFoundError
 from gitcp.format import layout
 from gitcp.git import remote as remotes
 from gitcp.git.remote import Answer, Update
 from gitcp.git.transaction import transaction
 from gitcp.git.transport import Told
-from gitcp.names import check_typed, decode, encode
-from gitcp.ops.sharing import ledgers
+from gitcp.names import check_typed, encode
+from gitcp.ops.sharing import ledgers, several
 from gitcp.ops.sharing.deciding import BEFORE, Decider, Pushed, is_ledger
 from gitcp.ops.sharing.encryption import Sending
 from gitcp.ops.sharing.intake import limits_of
 from gitcp.ops.sharing.scan import Gate
+from gitcp.ops.sharing.trust import spelled
 from gitcp.ops.workspace import Workspace
 from gitcp.sharing.adopt import (
     CREATED,
@@ -94,15 +95,29 @@ def push(
     gate = scan or Gate()
     sending = Sending(workspace, place, reencrypt=re_encrypt)
     with sending.ready():
-        return _Push(
-            workspace,
-            place,
-            gate,
-            sending,
-            progress,
-            pruned=pruned,
-            interactive=interactive,
-        ).run(chosen(workspace, sessions), dry_run=dry_run)
+        tips = chosen(workspace, sessions)
+        addresses = remotes.addresses(workspace.repository, place)
+        pushes = [
+            _Push(
+                workspace,
+                place,
+                address,
+                gate,
+                sending,
+                progress,
+                pruned=pruned,
+                interactive=interactive,
+                alone=len(addresses) == 1,
+            )
+            for address in addresses
+        ]
+        if len(pushes) == 1:
+            done = [pushes[0].run(tips, dry_run=dry_run)]
+        else:
+            done = several.to_each(pushes, tips, dry_run=dry_run)
+        if not dry_run:
+            _remember(workspace, place, tips, several.everywhere(done))
+        return [each[key] for each in done for key in sorted(each)]
 
 
 def chosen(workspace: Workspace, sessions: Sequence[str]) -> dict[Key, str]:
@@ -148,13 +163,17 @@ class _Push:
         self,
         workspace: Workspace,
         remote: str,
+        address: str,
         scan: Scan,
         sending: Sending,
         progress: Told | None,
         *,
         pruned: bool,
         interactive: bool,
+        alone: bool,
     ) -> None:
+        self._address = address
+        self._alone = alone
         self._workspace = workspace
         self._remote = remote
         self._scan = scan
@@ -164,13 +183,24 @@ class _Push:
         self._limits = limits_of(workspace.settings.sharing)
         self._scanned: set[str] = set()
         self._there_then: dict[str, str] = {}
-        self._addresses = remotes.addresses(workspace.repository, remote)
         # What the other side has, by what it says of itself at this moment.
         self._known: frozenset[str] = frozenset()
         self._replaces = pruned or sending.reencrypt
         self._decider = Decider(workspace, remote, sending, pruned=pruned)
 
-    def run(self, tips: Mapping[Key, str], *, dry_run: bool) -> list[Pushed]:
+    @property
+    def shown(self) -> str:
+        """Where it goes, without what is secret in the address."""
+        return spelled(self._workspace.repository, self._address)
+
+    def none(self, tips: Mapping[Key, str], reason: str) -> dict[Key, Pushed]:
+        """Returns that nothing could be sent, and why."""
+        return {
+            key: self._decider.rejected(key, oid, reason) for key, oid in tips.items()
+        }
+
+    def run(self, tips: Mapping[Key, str], *, dry_run: bool) -> dict[Key, Pushed]:
+        """Sends what is not there yet; what becomes of each branch."""
         done: dict[Key, Pushed] = {}
         waiting = dict(tips)
         pause = 0.05
@@ -225,9 +255,7 @@ class _Push:
             time.sleep(random.uniform(0, pause))  # noqa: S311  no secret
             pause = min(2 * pause, _LONGEST_PAUSE)
         self._decider.find_kept(done, self._there_then)
-        if not dry_run:
-            self._remember(tips, done)
-        return [done[key] for key in sorted(done)]
+        return done
 
     def _send(self, updates: Mapping[Key, Update]) -> dict[str, Answer]:
         """Sends ledgers, then the branches of those sessions whose ledger is there."""
@@ -251,7 +279,8 @@ class _Push:
             return {}
         return remotes.send(
             self._workspace.repository,
-            self._remote,
+            # By its name all addresses of a remote would be meant.
+            self._remote if self._alone else self._address,
             updates,
             limits=self._limits,
             replaces=self._replaces,
@@ -269,27 +298,14 @@ class _Push:
         if len(sessions) <= _NAMED:
             below = [f"{layout.SESSIONS}{session}/" for session in sorted(sessions)]
             below += [layout.EFFECTS + session for session in sorted(sessions)]
-        asked = [
-            remotes.advertised(
-                self._workspace.repository,
-                self._remote,
-                [*below, _HEADS],
-                address=address,
-                limits=self._limits,
-                interactive=self._interactive,
-            ).refs
-            for address in self._addresses
-        ]
-        found = asked[0]
-        for sent in tips if len(asked) > 1 else ():
-            ref = ledgers.ref_of(sent)
-            if any(other.get(ref) != found.get(ref) for other in asked):
-                raise TransferError(
-                    f"{self._remote} has several addresses to push to, and they do not"
-                    f" hold the same of {decode(sent[0]) or sent[0]}",
-                    hint="nothing was sent; make a remote of each (`git remote add`), and"
-                    " push to the one that lacks something",
-                )
+        found = remotes.advertised(
+            self._workspace.repository,
+            self._remote,
+            [*below, _HEADS],
+            address=self._address,
+            limits=self._limits,
+            interactive=self._interactive,
+        ).refs
         keys = {
             ref: key
             for ref in found
@@ -301,13 +317,7 @@ class _Push:
         # From here on an encrypted tip is what it stands for, where that is known.
         plain = self._sending.seen({key: found[ref] for ref, key in keys.items()})
         there = {ref: plain[key] for ref, key in keys.items()}
-        everywhere = {
-            oid
-            for ref, oid in there.items()
-            if all(other.get(ref) == found[ref] for other in asked)
-        }
-        heads = frozenset.intersection(*map(self._history, asked))
-        self._known = heads | everywhere
+        self._known = self._history(found) | frozenset(there.values())
         return there
 
     def _history(self, advertised: Mapping[str, str]) -> frozenset[str]:
@@ -329,24 +339,30 @@ class _Push:
                 found.add(before)
         return frozenset(found)
 
-    def _remember(self, tips: Mapping[Key, str], done: Mapping[Key, Pushed]) -> None:
-        """Notes what the remote has now, as a pull would."""
-        refs = self._workspace.repository.refs
-        noted = refs.list(f"{layout.REMOTES}{encode(self._remote)}/")
-        noted |= refs.list(f"{layout.REMOTE_EFFECTS}{encode(self._remote)}/")
-        moves = {}
-        for key, one in done.items():
-            if one.name != one.branch:
-                # It is there by another name only.
-                continue
-            ref = ledgers.noted_ref(self._remote, key)
-            sent = one.result in {CREATED, FAST_FORWARD} or one.commit == tips[key]
-            if sent and one.result not in {REJECTED, FORKED}:
-                seen = noted.get(ref)
-                if seen != tips[key]:
-                    moves[ref] = seen, tips[key]
-        if not moves:
-            return
-        with transaction(self._workspace.repository) as opened:
-            for ref, (seen, oid) in moves.items():
-                remember(self._workspace.repository, opened, ref, seen, oid)
+
+def _remember(
+    workspace: Workspace,
+    remote: str,
+    tips: Mapping[Key, str],
+    done: Mapping[Key, Pushed],
+) -> None:
+    """Notes what the remote has now, as a pull would."""
+    refs = workspace.repository.refs
+    noted = refs.list(f"{layout.REMOTES}{encode(remote)}/")
+    noted |= refs.list(f"{layout.REMOTE_EFFECTS}{encode(remote)}/")
+    moves = {}
+    for key, one in done.items():
+        if one.name != one.branch:
+            # It is there by another name only.
+            continue
+        ref = ledgers.noted_ref(remote, key)
+        sent = one.result in {CREATED, FAST_FORWARD} or one.commit == tips[key]
+        if sent and one.result not in {REJECTED, FORKED}:
+            seen = noted.get(ref)
+            if seen != tips[key]:
+                moves[ref] = seen, tips[key]
+    if not moves:
+        return
+    with transaction(workspace.repository) as opened:
+        for ref, (seen, oid) in moves.items():
+            remember(workspace.repository, opened, ref, seen, oid)

@@ -128,8 +128,9 @@ class Gate:
             allow=self._allow,
             progress=self._progress,
         )
-        self.allowed += checked.allowed
-        self.findings += checked.findings
+        # Of several addresses more than one may lack the same.
+        self.allowed += [one for one in checked.allowed if one not in self.allowed]
+        self.findings += [one for one in checked.findings if one not in self.findings]
         if mode == BLOCK:
             refuse(checked, doing)
 

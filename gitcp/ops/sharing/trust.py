@@ -50,10 +50,10 @@ def address(repository: Repository, given: str) -> str:
 
     name = remotes.find(repository, given)
     urls = repository.config.get(f"remote.{name.lower()}.url", [])
-    return _spelled(repository, urls[0] if urls else name)
+    return spelled(repository, urls[0] if urls else name)
 
 
-def _spelled(repository: Repository, url: str) -> str:
+def spelled(repository: Repository, url: str) -> str:
     """Returns an address without what is secret in it; a path as an absolute one."""
     if not _URL.match(url):
         if _SCP.match(url):
