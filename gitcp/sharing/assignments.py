@@ -8,7 +8,7 @@ and the value are one pattern, each part of it bounded.
 import re
 from collections.abc import Iterator
 
-from gitcp.sharing import judge, names
+from gitcp.sharing import judge, names, words
 from gitcp.sharing.tokens import Token
 
 _WORD = (
@@ -42,6 +42,8 @@ _DECLARES = re.compile(
 )
 _QUERIES = frozenset({b"?", b"&"})
 _LEAST = 16
+_CALLED = frozenset({b"(", b"["})
+_GOES_ON = frozenset({b",", b";", b")", b"}", b"|", b"<", b">"})
 _CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
 
 
@@ -61,6 +63,10 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     value = data[start:end]
     if not quoted:
         value = value.rstrip(b".:!?*")
+        behind = data[end : end + 1]
+        if behind in _CALLED or (behind in _GOES_ON and words.worded(value)):
+            # A function, an element of a list, a type.
+            return None
         if data[start + len(value) : start + len(value) + 1] == b"\\":
             # An escape cuts it short: the text without escapes has the whole.
             return None

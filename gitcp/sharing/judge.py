@@ -5,6 +5,9 @@ import math
 import operator
 import re
 from collections import Counter
+from urllib.parse import unquote_to_bytes
+
+from gitcp.sharing import words
 
 _PLACEHOLDER = re.compile(
     rb"(?i)example|sample|placeholder|change.?me|replace.?(?:me|this|with)|redacted"
@@ -12,13 +15,18 @@ _PLACEHOLDER = re.compile(
     rb"|x{4,}|\*{3,}|\.{3,}|0{8,}|12345678|abcdefgh|deadbeef|undefined|%\(|%s|lorem"
 )
 _REFERENCE = re.compile(
-    rb"\$[({]|\$[A-Za-z_]\w*(?:\Z|[/\"'])|%[A-Za-z_]\w*%|%\(|%[sdr]\Z|<[A-Za-z/!?_ -]"
+    rb"\$[({]|\$[A-Za-z_]\w*(?:\Z|[/\"':{.-])|%[A-Za-z_]\w*%|%\(|%[sdr]\Z|<[A-Za-z/!?_ -]"
     rb"|\{\{|\{[A-Za-z_]*\}"
     rb"|\{[A-Za-z_.]+[}\[]|@@?[A-Za-z_-]+\Z|\$\$|(?:\.{1,2}|~)/|[A-Za-z]:\\|(?:self"
     rb"|this|os|env|process|config|settings"
     rb"|args|secrets|vars|params|req"
-    rb"|request)[.\[]|https?://|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\(|\[[a-z]\S*-|\(\?|\^|arn:aws:|sha\d{1,3}[-:]"
+    rb"|request)[.\[]|//[a-z]|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\(|\[[a-z]\S*-|\(\?|\^|arn:aws:|(?:sha|md)\d{1,3}[-:=]|\?"
 )
+# What a program or a pattern has somewhere in it, and a value nowhere.
+_EXPRESSION = re.compile(
+    rb"\$\{|\{\{|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
+)
+_ADDRESS = re.compile(rb"0[xX](?:[0-9a-fA-F]{1,8}|[0-9a-fA-F]{40})")
 _ROOTED = re.compile(
     rb"/(?:tmp|usr|etc|home|var|opt|root|Users|mnt|bin|lib|dev|proc|run|srv|app|data)/"
 )
@@ -32,6 +40,7 @@ _CODE = re.compile(
 _VERSION = re.compile(rb"[\^~=v<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.]+)?")
 _NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECASE)
 _WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
+_SPOKEN = re.compile(rb"[a-z]{2,}(?:[_.:/+-][a-z]{2,}){0,4}(?:[_-]?\d{1,4})?")
 # The name of a version of something, as in a list of features.
 _DATED = re.compile(rb"[a-z]+(?:[_-][a-z]+)*-20\d\d-\d\d-\d\d", re.IGNORECASE)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
@@ -59,6 +68,8 @@ _RANDOM_LENGTH = 20
 _NO_PATH = 4.4
 _KEY_CHARACTERS = 48
 _KEY_SHARE = 0.7
+_KEY_LINE = 20
+_COUNTER = 6
 
 
 def entropy(value: bytes) -> float:
@@ -74,6 +85,8 @@ def placeholder(value: bytes) -> bool:
     return (
         _PLACEHOLDER.search(value) is not None
         or _REFERENCE.match(value) is not None
+        or _EXPRESSION.search(value) is not None
+        or _ADDRESS.fullmatch(value) is not None
         or _ROOTED.match(value) is not None
         or (_CONSTANT.fullmatch(value) is not None and not irregular(value))
         or (_PATH.fullmatch(value) is not None and entropy(value) < _NO_PATH)
@@ -128,7 +141,7 @@ def chance(value: bytes) -> bool:
 
 def plausible(value: bytes) -> bool:
     """Whether a value can be a secret at all; most words of a text cannot."""
-    if _DATED.fullmatch(value):
+    if _DATED.fullmatch(value) or not words.text(value):
         return False
     return len(value) >= _SHORT and (not value.isalpha() or len(value) >= _PLAIN_WORD)
 
@@ -144,12 +157,22 @@ def mixed(value: bytes) -> bool:
 
 
 def password(value: bytes) -> bool:
-    """Whether what stands for a password in a URL is one."""
-    if placeholder(value) or value.lower() in _COMMON:
+    """Whether what stands for a password in a URL is one, and not a word or two."""
+    value = unquote_to_bytes(value)
+    if placeholder(value) or value.lower() in _COMMON or not words.text(value):
         return False
-    if value.isalpha() and len(value) < _SHORT:
+    if len(value) < _SHORT or b" " in value or _SPOKEN.fullmatch(value):
         return False
     return len(set(value)) > 2 and not value.isdigit()  # noqa: PLR2004  a port, or ***
+
+
+def proof(value: bytes) -> bool:
+    """Whether what a request is authorized by is more than an example of it."""
+    plain = words.decoded(value)
+    if plain is None:
+        return not placeholder(value)
+    # A name and a password in base64: as it would be judged in a URL.
+    return password(plain.partition(b":")[2] or plain)
 
 
 def spoken(value: bytes) -> bool:
@@ -174,6 +197,7 @@ def key_body(body: bytes) -> bool:
     blank = sum(body.count(space) for space in (b" ", b"\n", b"\r", b"\t"))
     return (
         letters >= _KEY_CHARACTERS
+        and max(map(len, _KEY_RUN.findall(body))) >= _KEY_LINE
         and letters >= _KEY_SHARE * (len(body) - blank)
         and entropy(body) > _VERY_RANDOM
     )
@@ -186,8 +210,8 @@ def key_letters(key: bytes) -> bytes:
     lines: an indent, quotes, comment signs. Plus signs are left out, as those of a diff or
     of strings that are put together cannot be told from the key's own.
     """
-    words = _MARKER.sub(b" ", key).split()
-    letters = (max(_KEY_RUN.findall(word), key=len, default=b"") for word in words)
+    runs = _MARKER.sub(b" ", key).split()
+    letters = (max(_KEY_RUN.findall(run), key=len, default=b"") for run in runs)
     return b"".join(letters).replace(b"+", b"")
 
 
@@ -210,16 +234,25 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
         or _NUMBER.fullmatch(value)
     ):
         return False
-    if _IDENTIFIER.fullmatch(value) or _WORDS.fullmatch(value):
+    plain = value.strip(b"-:@_.")
+    if _IDENTIFIER.fullmatch(plain) or _WORDS.fullmatch(plain):
         # Letters alone are a name, unless no person would think of it.
         return len(value) >= _RANDOM_LENGTH and _scrambled(value)
     digits = re.search(rb"\d", value) is not None
     letters = re.search(rb"[A-Za-z]", value) is not None
     if not letters:
         return False
+    if not password and (words.worded(value) or _counted(value)):
+        return False
     if password:
         return (digits or quoted) and entropy(value) >= 2.2  # noqa: PLR2004  eight unlike
     return digits and len(value) >= 10 and entropy(value) >= _RANDOM  # noqa: PLR2004
+
+
+def _counted(value: bytes) -> bool:
+    """Whether the digits of a value are those of a counter with zeros before it."""
+    counted = re.findall(rb"\d", value)
+    return len(counted) >= _COUNTER and len(set(counted)) <= 2  # noqa: PLR2004
 
 
 def _scrambled(value: bytes) -> bool:

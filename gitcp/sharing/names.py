@@ -2,7 +2,7 @@
 
 import re
 
-from gitcp.sharing import judge
+from gitcp.sharing import judge, words
 
 # It is no secret's; what stands there has to look made by chance; it is a secret's; it is
 # a password's, and people make these.
@@ -17,7 +17,7 @@ _BESIDE = re.compile(
     rb"|usages?|budget|cost|price|store|manager|service|error|message|valid\w*|src"
     rb"|bytes|chars?|words?|board\w*|hash|words|_?env|less|ring|stroke|frame\w*"
     rb"|s?um|types?|arn|digest|fingerprint|checksum|thumbprint|prefix|suffix|scope\w*"
-    rb"|code)\Z"
+    rb"|code|encryption|hashers?|encoding|storage)\Z"
 )
 _SECRET_KEY = re.compile(
     rb"(?i)(?:api|access|private|secret|auth|sign(?:ing)?|encrypt(?:ion)?|crypt|master"
@@ -49,7 +49,7 @@ _KEY_ELSE = re.compile(
     rb"|index|map|dict|routing"
     rb"|sortby|lookup|translation|storage|local|i18n|react|unique|dedup\w*"
     rb"|idempotency|host|known|public|pub"
-    rb"|registry|hk\w+|reg|shortcut|hot|arrow|meta|ctrl|press|tab|alt|func|entity"
+    rb"|registry|resource|hk\w+|reg|shortcut|hot|arrow|meta|ctrl|press|tab|alt|func|entity"
     rb"|event|field|menu|order"
     rb"|type|site|json|data|config|setting|option|property|feature|flag)[_.-]?key\Z"
 )
@@ -63,6 +63,7 @@ _GLUED_PASS = re.compile(
     rb"|bind|become)pass?w?\Z"
 )
 _UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ID = re.compile(rb"[0-9a-f]{24}|[0-9a-f]{40}")
 _PEOPLE = (
     b"password",
     b"passwd",
@@ -145,6 +146,8 @@ def holds(
 
     Where it is `loose`, nothing assigns it: it only stands there.
     """
+    if b" " in value or (strength != PASSWORD and words.worded(value)):
+        return False
     if not quoted and strength != PASSWORD and judge.code(name, value):
         return False
     if not quoted and b"." in value and judge.code(name, value):
@@ -154,11 +157,17 @@ def holds(
             strength == STRONG and not loose and _sure(name)
         )
     if strength == WEAK:
-        return (
+        return not (loose and _ID.fullmatch(value)) and (
             len(value) >= _LEAST_WEAK and judge.random(value) and judge.irregular(value)
         )
     if loose:
-        return judge.random(value) and judge.chance(value)
+        # Beside a word that happens to say `pass` stands the id of a commit, say.
+        return (
+            judge.random(value)
+            and judge.chance(value)
+            and not words.worded(value)
+            and not _ID.fullmatch(value)
+        )
     return judge.assigned(value, quoted=quoted, password=strength == PASSWORD)
 
 

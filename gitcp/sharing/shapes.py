@@ -8,8 +8,8 @@ left out by their prefixes, which say so.
 import re
 from collections.abc import Iterator
 
-from gitcp.sharing import judge
-from gitcp.sharing.tokens import Token
+from gitcp.sharing import judge, words
+from gitcp.sharing.tokens import Token, is_digest
 
 _SHAPE = re.compile(
     # The `m` that ends a colour is no letter of it.
@@ -51,6 +51,11 @@ _ELSE = re.compile(
     rb"|serial|batch|job|task|wf|workflow|conv|conversation|checkpoint|snapshot"
     rb"|stream|cursor|page)(?:[_-]|\Z)"
 )
+# What stands beside names like these is known to whoever asks.
+_ID_NAME = re.compile(
+    rb"(?i:ids?|etag|hash|digest|version|cursor|marker|checksum|uuid|fingerprint)"
+    rb"[\"']?[ \t]{0,4}[:=>][ \t]{0,4}[\"'`]?\Z"
+)
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 _UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LONG = 30
@@ -62,14 +67,22 @@ def shaped(data: bytes, start: int, end: int) -> Iterator[Token]:
     """Yields what has the shape of a token in a run."""
     for match in _SHAPE.finditer(data, start, end):
         head, tail = match["head"], match["tail"]
+        start = match.start()
+        if is_digest(data, start) or _ID_NAME.search(data, max(0, start - 60), start):
+            continue
         if _ELSE.search(head) is None and _random_tail(head, tail):
             yield Token("shaped-token", match[0], match.start())
     if data.find(b".", start, end) < 0:
         return
     for match in _DOTTED.finditer(data, start, end):
+        if _ID_NAME.search(data, max(0, match.start() - 60), match.start()):
+            continue
         parts = match[0].split(b".")
         long = [part for part in parts if len(part) >= _LONG_NAMED]
-        random = all(judge.irregular(part) and judge.mixed(part) for part in long)
+        random = all(
+            judge.irregular(part) and judge.mixed(part) and not words.worded(part)
+            for part in long
+        )
         if long and random and sum(map(len, long)) >= 2 * _LONG_NAMED:
             yield Token("shaped-token", match[0], match.start())
 
@@ -83,7 +96,7 @@ def _random_tail(head: bytes, tail: bytes) -> bool:
     longest = max(re.split(rb"[_.=-]+", tail), key=len)
     if len(longest) < (16 if says else 24):
         return False
-    if len(body) < least or not judge.irregular(longest):
+    if len(body) < least or not judge.irregular(longest) or words.worded(longest):
         return False
     if says:
         return True

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 
-from gitcp.sharing import judge
+from gitcp.sharing import judge, tokens
 from gitcp.sharing.tokens import Token
 
 KEY = "private-key"
@@ -84,8 +84,9 @@ def headers(data: bytes, lower: bytes) -> Iterator[Token]:
         return
     for match in _HEADER.finditer(lower):
         start, end = match.span("value")
-        if judge.irregular(data[start:end]):
-            yield Token("authorization", data[start:end], start)
+        value = data[start:end]
+        if judge.irregular(value) and judge.proof(value):
+            yield Token("authorization", value, start)
 
 
 # --- records of passwords ------------------------------------------------------------
@@ -227,6 +228,8 @@ def checked(data: bytes, start: int, end: int) -> Iterator[Token]:
     for match in _SECRET_HEX.finditer(data, start, end):
         before = data[max(0, match.start() - _BEFORE) : match.start()]
         line = before[max(before.rfind(b"\n"), before.rfind(b"\r")) + 1 :]
+        if tokens.is_digest(data, match.start()):
+            continue
         if _SAYS_SECRET.search(line) is not None and judge.irregular(match[0]):
             yield Token(KEY, match[0], match.start())
 

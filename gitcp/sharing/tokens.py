@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gitcp.sharing import judge
+from gitcp.sharing import judge, words
 
 _LONGEST = 4_096
 _END = r"(?![A-Za-z0-9])"
@@ -166,7 +166,7 @@ _TABLE = (
         "access-sandbox- access-development- access-production-",
         r"[0-9a-f-]{36}",
     ),
-    ("adyen-key", "AQE", r"[A-Za-z0-9+/=.{}()@\[\]*-]{60,}"),
+    ("adyen-key", "AQE", r"[A-Za-z0-9+/]{40,}={0,2}-[A-Za-z0-9+/=.{}()@\[\]*-]{16,}"),
     ("grafana-token", "glsa_ glc_ glcp_", r"[A-Za-z0-9+/_=]{32,}"),
     (
         "newrelic-key",
@@ -295,6 +295,18 @@ _WEAK = frozenset(
     }
 )
 _BEFORE = 84
+_DIGEST = re.compile(
+    rb"(?i)(?:sha-?\d{1,3}|md[45]|blake[23][a-z]{0,2})[=:-][A-Za-z0-9+/_-]{0,64}\Z"
+)
+_DIGEST_NAME = 80
+# What is in front of a plus sign or a slash that is a letter of base64.
+_LONG_DATA = 64
+_DATA = re.compile(rb"[A-Za-z0-9+/_-]{63}[+/_-]")
+# Full lines of base64, as certificates have them.
+_BLOCK = re.compile(
+    rb"(?:[A-Za-z0-9+/]{60,80}[\r\n]{1,2}[ \t]{0,40}){1,4}[A-Za-z0-9+/]{4,80}={0,2}"
+)
+_NEAR = 170
 _JOINERS = frozenset({b"-", b"_"})
 
 
@@ -362,7 +374,7 @@ def tokens_in(data: bytes, start: int, end: int) -> Iterator[Token]:
             at = head.start() + 1
             continue
         at = found.start + len(found.value)
-        if _is_one(found, head):
+        if _is_one(found, head) and _is_whole(data, found):
             yield found
     behind = start
     for infix in _INFIX.finditer(data, start, end):
@@ -374,7 +386,7 @@ def tokens_in(data: bytes, start: int, end: int) -> Iterator[Token]:
         if match is not None and match.end() > infix.start():
             behind = match.end()
             found = Token(name, match[0], match.start())
-            if _is_one(found, None):
+            if _is_one(found, None) and _is_whole(data, found):
                 yield found
 
 
@@ -394,8 +406,27 @@ def _behind(data: bytes, head: re.Match[bytes], end: int) -> Token | None:
     return None
 
 
+def is_digest(data: bytes, start: int) -> bool:
+    """Whether what starts there is the digest of something, as a list of files has it."""
+    return _DIGEST.search(data, max(0, start - _DIGEST_NAME), start) is not None
+
+
+def _is_whole(data: bytes, found: Token) -> bool:
+    """Whether a token is none by chance: in a digest, a picture or a certificate."""
+    start, end = found.start, found.start + len(found.value)
+    if is_digest(data, start):
+        return False
+    before = data[max(0, start - _LONG_DATA) : start]
+    if _DATA.fullmatch(before) and judge.irregular(before):
+        return False
+    return not any(
+        block.start() <= start and end <= block.end()
+        for block in _BLOCK.finditer(data, max(0, start - _NEAR), end + _NEAR)
+    )
+
+
 def _is_one(found: Token, head: re.Match[bytes] | None) -> bool:
     if not judge.token(found.value):
         return False
     tail = found.value[len(head[0]) if head is not None else 0 :]
-    return found.rule not in _WEAK or judge.irregular(tail)
+    return found.rule not in _WEAK or (judge.irregular(tail) and not words.worded(tail))

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from gitcp.sharing import judge, words
+
 _DEEPEST = 6
 _ESCAPE = re.compile(
     rb"\\(?:([\"\\/'`])|([nrtbfve])|((?:u[0-9a-fA-F]{4})"
@@ -70,11 +72,13 @@ _LINE_ENDS = b"\r\n"
 # string that is put together from two, or because it was full.
 _CONTINUED = re.compile(
     rb"\\[ \t]{0,4}(?:\r\n|\n|\r)[ \t]{0,40}"
-    rb"|[\r\n](?:(?<=[\w+/=.:-]{16}[\r\n])|(?<=[\"'][\r\n])"
+    rb"|[\r\n](?:(?<=[\w+/=.:-]{16}[\r\n])(?P<full>)|(?<=[\"'][\r\n])"
     rb"|(?<=[\"'][+.&\\][\r\n])|(?<=[\"'] [+.&\\][\r\n]))"
-    rb"\n?[ \t>|#]{0,60}(?:[+.&][ \t]{0,4}(?=[\"']))?(?=[\w.+/=\"'-])"
+    rb"(?:(?<=\r)\n)?[ \t>|#]{0,60}(?:[+.&][ \t]{0,4}(?=[\"']))?(?=[\w.+/=\"'-])"
     rb"|\+(?:(?<=[\"']\+)|(?<=[\"'] \+)) ?(?=[\"'])"
 )
+_WORD_END = re.compile(rb"[\w+/=.:-]{16,}\Z")
+_HALF = 48
 _SEAM = re.compile(rb"[\"'] ?[+.&\\]?\Z")
 _OPENS = re.compile(rb"[brf]?[\"']")
 _AROUND = 200
@@ -207,13 +211,21 @@ def _around(
         yield low, decode(data[low:done])
 
 
+def _halved(data: bytes, end: int) -> bool:
+    """Whether the line that ends there ends in the half of something, and in no word."""
+    word = _WORD_END.search(data, max(0, end - _HALF), end)
+    return (
+        word is not None and judge.mixed_or_hex(word[0]) and not words.worded(word[0])
+    )
+
+
 def _joined(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yields the lines around each place where one goes on in the next."""
     parts: list[bytes] = []
     begun = at = 0
     for match in _CONTINUED.finditer(data):
         low, high = match.span()
-        if low < at:
+        if low < at or (match["full"] is not None and not _halved(data, low)):
             continue
         if parts and low - at > _AROUND:
             yield begun, b"".join([*parts, data[at : at + _AROUND]])

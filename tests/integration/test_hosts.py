@@ -182,8 +182,6 @@ def nothing_under_way(repo: Path) -> None:
 
 
 def test_an_interrupted_pull_adopts_nothing(ann, over_ssh, tmp_path, cable):
-    # The scan is not what is tested: in so many random bytes it may see a token.
-    git(ann, "config", "gitcp.secrets", "off")
     save(ann, a_py=os.urandom(_WHOLE))
     ok(ann, "push")
     bob = over_ssh
@@ -209,7 +207,6 @@ def test_an_interrupted_push_leaves_the_remote_as_it_was(
     hub, over_ssh, tmp_path, cable
 ):
     bob = over_ssh
-    git(bob.clone, "config", "gitcp.secrets", "off")
     made = save(bob.clone, a_py=os.urandom(_WHOLE))
     cut = Cut(tmp_path, bob, cable)
     git(bob.clone, "config", "remote.origin.receivepack", str(cut.down))

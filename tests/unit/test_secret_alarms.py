@@ -1,0 +1,120 @@
+"""What stands where a secret would and is none raises no alarm."""
+
+import base64
+import random
+
+import pytest
+
+from gitcp.sharing import judge, words
+from gitcp.sharing.scanner import Fingerprints, Scanner
+from tests.support.secrets31 import secrets31
+
+SCANNER = Scanner(Fingerprints(b"k" * 32))
+TOKEN = secrets31()["github"][0]
+
+
+def values(data):
+    data = data if isinstance(data, bytes) else data.encode()
+    return [hit.value for hit in SCANNER.scan([data])]
+
+
+def random_base64(size, seed=1):
+    return base64.b64encode(random.Random(seed).randbytes(size)).decode()
+
+
+CLEAN = {
+    "names in programs": 'token = "load_pem_x509_certificate"',
+    "camel case": "accessToken: stringTokens_1",
+    "a call": "password = b64encode(raw)",
+    "a type": "password: Uint8Array, salt: Uint8Array",
+    "a path of a module": "from .v1_secret import V1Secret",
+    "a file": "x_secret_INCLUDE X11/extensions/XKBstr.h",
+    "a sentence": 'token("Must be a value between 0x80 and 0xFE.")',
+    "an expression": "let token=a.x1===b.y2?c.z3:d.w4",
+    "a pattern": 'token = "([A-Z0-9]|[A-Z0-9][A-Z0-9._-]*[A-Z0-9])"',
+    "a URL": "auth: https://tools.example.net/html/rfc6750",
+    "an address": "secret: 0x2dc3685cA34163952CF4A5395b0039c00DFa851D",
+    "a number": "token: 0X102C,",
+    "a counter": '--token "builtin:run_00000001:0"',
+    "a commit": "IsFirstPass 615c19d9e03d4be2049c10db0151edbc3b229246",
+    "words in a URL": "https://user:home-pass@host.internal/",
+    "an escape in a URL": "https://user:a%20secret@host.internal/",
+    "words in base64": "Authorization: Basic YWxpY2U6c2VjcmV0LXBhc3N3ZA==",
+    "a line of a manifest": "a/token.py,sha256=cag4cq2C9Xvmks-CfgSOLNUdRRac-h6j8ocG2X,9",
+    "within a digest": "v.py,sha256=qaN-fw_htIgKUVXoAuAEVgKxQu3tZ9qE2eiKkWIS7LA,160",
+    "the id of an upload": '"UploadId": "xadcOB_7YPBOJuoFiQ9cz4P3Pe6FIZwO4f7wN93uHsNBEw97pl"',
+    "lines that end in words": "the proxy of username_and_password=ab2\nephemeral=1\n",
+    "a method": "s.getDerivedStateFromProps(next)",
+    "dotted names": "XF86VidModeQueryVersionXRequest.XFree86-VidModeExtension: 9",
+    "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
+}
+
+
+@pytest.mark.parametrize("text", CLEAN.values(), ids=CLEAN)
+def test_what_is_no_secret_raises_no_alarm(text):
+    assert values(text) == []
+
+
+PREFIXES = ["AKIA", "AIza", "EAA", "LTAI", "AQE", "SK", "hf_", "r8_", "sk-", "fw_"]
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_prefix_within_base64_is_there_by_chance(prefix):
+    before, after = random_base64(120, 1)[:150], random_base64(120, 2)
+    joiner = "-" if "_" in prefix or "-" in prefix else "/"
+    data = f"{before}{joiner}{prefix}{after}".replace("=", "")
+    if joiner == "-":
+        data = data.replace("+", "-").replace("/", "_")
+    assert values(f'"data:image/png;base64,{data}"') == []
+
+
+def test_the_lines_of_a_certificate_are_no_tokens():
+    letters = random_base64(480)
+    lines = [letters[at : at + 64] for at in range(0, len(letters), 64)]
+    lines[3] = "AQEBBQADggEPADCC" + lines[3][16:]
+    lines[5] = "EAAB" + lines[5][4:]
+    text = "\n".join(lines)
+    assert (
+        values(f"-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n")
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "cmd={} run",
+        "sha: {}",
+        "https://host.internal/a/long/path/of/many/words/that/goes/on/and/on/{}/file",
+        "from .v1_secret import x  # {}",
+        "\xfe\x01{}\x00\x02",
+    ],
+)
+def test_a_token_beside_such_things_is_found(form):
+    assert TOKEN.encode() in values(form.format(TOKEN).encode("latin-1"))
+
+
+def test_random_bytes_are_no_text():
+    raw = random.Random(3).randbytes(1 << 20)
+    # Bytes that assign to a name by chance, one in five megabytes of such bytes.
+    odd = (
+        bytes([0xD2, 0x2E])
+        + b"PW="
+        + bytes([0xB3, 0xE5, 64, 86, 0x97, 97, 86, 36, 0xF6])
+    )
+    assert values(raw + odd + b"7\n" + raw[:1000]) == []
+    assert values(raw + b"\nDB_PW=" + b"k3J9dLq0Xz\xc3\xa4" + b"7Yv\n") != []
+
+
+def test_few_values_made_by_chance_look_like_words():
+    rng = random.Random(5)
+    lower = "abcdefghijklmnopqrstuvwxyz0123456789"
+    for alphabet in (lower, lower + lower[:26].upper(), "0123456789abcdef"):
+        made = ["".join(rng.choices(alphabet, k=24)).encode() for _ in range(2_000)]
+        assert sum(map(words.worded, made)) < 0.02 * len(made)
+
+
+def test_base64_is_judged_by_what_it_says():
+    assert not judge.proof(base64.b64encode(b"alice:quiet-word"))
+    assert judge.proof(base64.b64encode(b"alice:k3J9dLq0Xz7Yv"))
+    assert judge.proof(base64.b64encode(random.Random(1).randbytes(24)))
