@@ -78,12 +78,13 @@ def prune(world: World, tree: Tree, *, keep: int, dry: bool) -> None:
     repo = tree.repo
     before = world.look(tree)
     kept = always_kept(repo)
+    for ids in repo.lines.values():
+        kept |= set(ids[-keep:])
     may = set()
     for tip in repo.tips.values():
         # The last of a branch, and its last restore, may be from before it was forked.
         ids = [row[3] for row in plain.line(repo.top, tip)]
-        kept |= set(ids[-keep:])
-        may |= last_way_back(repo, ids)
+        may |= {*ids[-keep:], *last_way_back(repo, ids)}
     all_ids = set(repo.records)
     world.call(tree, *args, "-y")
     untouched(world, tree, before)

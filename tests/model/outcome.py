@@ -86,7 +86,18 @@ def restored(
     empty = {path for path in target.empty if named(path)}
     _directories(outcome, empty, listing, here, loose, named)
     _in_the_way(outcome, wanted, empty, kept, loose, facts)
+    _one_to_the_disk(outcome, facts)
     return outcome
+
+
+def _one_to_the_disk(outcome: Outcome, facts: Facts) -> None:
+    """What stays under one spelling and must come under another, where case is none."""
+    spellings: dict[bytes, list[bytes]] = {}
+    for path in outcome.after if facts.folds else ():
+        spellings.setdefault(facts.folded(path), []).append(path)
+    outcome.doubtful |= {
+        path for alike in spellings.values() for path in alike if len(alike) > 1
+    }
 
 
 def _loose(listing: Listing, facts: Facts, here: Captured) -> set[bytes]:

@@ -38,7 +38,7 @@ class Repo:
     lines: dict[Line, list[str]] = field(default_factory=dict)
     tips: dict[str, str] = field(default_factory=dict)
     labelled: set[str] = field(default_factory=set)
-    forked: set[str] = field(default_factory=set)
+    sent: dict[str, str] = field(default_factory=dict)
 
     def tip(self, line: Line) -> Stored | None:
         """The newest checkpoint of a branch."""
