@@ -35,7 +35,7 @@ class Hit(NamedTuple):
 
 
 def phrases(source: str) -> list[Phrase]:
-    """Reads the list.
+    """Reads the list; a phrase between slashes is a regular expression.
 
     Raises:
         ValueError: a line has no `=`.
@@ -49,7 +49,10 @@ def phrases(source: str) -> list[Phrase]:
             raise ValueError(f"no ` = ` in {line!r}")
         # Between words also the marks that begin a comment on the next line.
         gap = r"(?:[-_]|\s+(?:(?:#|//|\*|>)\s*)?)"
-        text = gap.join(re.escape(word) for word in words.split())
+        if words.startswith("/"):
+            text = words.strip("/")
+        else:
+            text = gap.join(re.escape(word) for word in words.split())
         pattern = re.compile(rf"(?<![a-z]){text}(?![a-z])", re.IGNORECASE)
         found.append(Phrase(pattern, instead.strip()))
     return found

@@ -101,7 +101,7 @@ Without BRANCH it is `main`.""",
     "decide": """\
 Waits in the git directory and goes into the next save of this work tree.""",
     "diff": """\
-A and B are selectors. A name that is no selector is taken as a path.""",
+A and B are selectors. A name that is not a selector is taken as a path.""",
     "run": """\
 What it prints is shown as it comes. A checkpoint is made before it, so that a command
 that destroys something can be undone.""",

@@ -1,4 +1,4 @@
-"""Files that survive a crash: sync, atomic replace, locks, and the errors of disks."""
+"""Crash-safe files: sync, atomic replace, locks, and errors of disks."""
 
 import errno
 import fcntl
@@ -224,7 +224,7 @@ def remove(path: Path) -> None:
 def try_lock(path: Path, *, create: bool = True) -> int | None:
     """Takes a lock file's flock and returns its descriptor, or None if it is held.
 
-    The kernel lets go of it when the process ends, however it ends.
+    The kernel releases it when the process ends, however it ends.
     """
     with forking.opening():
         if create:
@@ -254,7 +254,7 @@ def close(fd: int) -> None:
 
 
 def unlock(fd: int, *, process: int | None = None) -> None:
-    """Lets go of a lock that `process` (this one) took, and closes its descriptor.
+    """Releases a lock that `process` (this one) took, and closes its descriptor.
 
     A process that was forked meanwhile has a copy of it: closing ours alone would leave
     the lock with that process for as long as it lives. That one closes its copy only.

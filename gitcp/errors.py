@@ -211,7 +211,7 @@ class CompensationError(PartialError):
 
 
 class SecretsFoundError(GitcpError):
-    """What would leave holds secrets; `findings` names them, never their values."""
+    """Outgoing data holds secrets; `findings` names them, never their values."""
 
     code = "secrets-found"
     exit_status = 24

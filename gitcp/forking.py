@@ -1,4 +1,4 @@
-"""What a forked process must not share with its parent.
+"""Resets what a forked process must not share with its parent (`os.fork`).
 
 A lock that another thread of the parent holds stays locked in the child for ever, and a
 thread of the parent does not run there. A descriptor shares the parent's file lock, or

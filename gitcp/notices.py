@@ -1,4 +1,4 @@
-"""What has to be said beside the result of a call: a command prints it, a hook logs it."""
+"""Notices beside the result of a call: a command prints them, a hook logs them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +13,7 @@ class GitcpWarning(UserWarning):
 
 
 def tell(text: str) -> None:
-    """Tells the innermost listener; without one it is a Python warning."""
+    """Passes a notice to the innermost listener; without one it is a Python warning."""
     if _listeners:
         _listeners[-1](text)
     else:

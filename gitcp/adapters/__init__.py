@@ -1,1 +1,1 @@
-"""Other people's frameworks, each with what it asks of a store of its own."""
+"""Adapters: gitcp as the store of other frameworks."""

@@ -1,4 +1,4 @@
-"""Where an adapter's store lies: a git repository, or a bare one made on first use."""
+"""The repository of an adapter's store; creates a bare one on first use."""
 
 import fcntl
 import os

@@ -1,1 +1,1 @@
-"""One module for each agent: what its records mean. None knows another."""
+"""File formats and hooks of coding agents: one module each, independent of the others."""

@@ -54,7 +54,7 @@ class _Fork(msgspec.Struct):
 
 
 class _Record(msgspec.Struct):
-    """What gitcp looks at in a record; everything else is opaque."""
+    """The fields of a record that gitcp reads; all others are opaque."""
 
     type: str | None = None
     cwd: str | None = None

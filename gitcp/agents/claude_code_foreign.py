@@ -1,4 +1,4 @@
-"""A transcript of Claude Code that was made elsewhere, rebuilt of known fields.
+"""Rebuilds a Claude Code transcript that was made elsewhere, from known fields only.
 
 What was said, and what tools answered, comes through. What would approve, run or replace
 something does not: permission modes, hooks' records, file histories, plans, the system
@@ -18,7 +18,7 @@ _CALL = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
 
 def _call(value: Any) -> str | None:
-    """Lets the id of a tool's call pass."""
+    """Accepts the id of a tool call."""
     return value if isinstance(value, str) and _CALL.fullmatch(value) else None
 
 

@@ -1,4 +1,4 @@
-"""What gitcp has to know of a coding agent; one module for each client fulfils it.
+"""The interface that each coding agent's module implements.
 
 A client's module knows that client's files and hooks, and nothing of checkpoints. What is
 done with what it tells is in `gitcp.ops.agents`: `turns`, `install` and `resume`.
@@ -29,7 +29,7 @@ SCOPES = ("user", "project", "local")
 
 
 class Event(NamedTuple):
-    """One hook call, in words that fit every client.
+    """One hook event, in terms that all clients share.
 
     `session` is the client's own id of the conversation. `origin` says how a session
     began, where the client tells: `startup`, `resume`, `fork`, `compact` or `clear`.
@@ -69,7 +69,7 @@ class Source(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a client is looked for: the work tree (None outside of one), the home."""
+    """The places to look for a client: the work tree (None outside one), the home."""
 
     top: Path | None
     home: Path
@@ -91,7 +91,7 @@ class Kept(NamedTuple):
 
 
 class WriteBack(NamedTuple):
-    """What makes a conversation resume: files to write, and the command.
+    """What resuming a conversation takes: files to write, and the command.
 
     `session` is the new id; `root` is the client's own folder: nothing is written
     outside of it, and nothing in it is replaced. `copies` are directories to copy where
@@ -268,7 +268,7 @@ def settings_file(
         return found
     if place.top is None:
         raise UsageError(
-            f"--scope {scope} needs a project, and this is no git repository",
+            f"--scope {scope} needs a project, and this is not a git repository",
             hint="go to one, or use --scope user",
         )
     return place.top / found

@@ -1,4 +1,4 @@
-"""Codex: its hooks, its rollouts, and how a conversation resumes.
+"""Codex: its hooks, its transcripts (rollouts), and how a conversation resumes.
 
 A rollout is `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-<local time>-<thread>.jsonl`, a line
 for each record: `{timestamp, ordinal, type, payload}`. What the model was told and said are
@@ -61,7 +61,7 @@ class _Payload(msgspec.Struct):
 
 
 class _Record(msgspec.Struct):
-    """What gitcp looks at in a record; everything else is opaque."""
+    """The fields of a record that gitcp reads; all others are opaque."""
 
     type: str | None = None
     ordinal: int | None = None

@@ -1,7 +1,7 @@
-"""A rollout of Codex that was made elsewhere, rebuilt of known fields.
+"""Rebuilds a Codex rollout that was made elsewhere, from known fields only.
 
 What was said, and what tools answered, comes through, as one thread of its own, also where
-the rollout went on with others. Approval and sandbox policies, settings of the thread,
+the rollout continued with others. Approval and sandbox policies, settings of the thread,
 instructions for the model and every kind of record that is not listed here do not.
 """
 
@@ -18,7 +18,7 @@ _DEEPEST = 50
 
 
 def _picture(value: Any) -> str | None:
-    """Lets a picture pass that is there in full, and no address to fetch one from."""
+    """Accepts an embedded picture, but no address to fetch one from."""
     return value if isinstance(value, str) and value.startswith("data:image/") else None
 
 
@@ -33,7 +33,7 @@ def _needs(shape: Mapping[str, Any], *needed: str) -> Any:
 
 
 def _none_of(value: Any) -> list[Any] | None:
-    """Lets a list pass, without what is in it."""
+    """Accepts a list, without its items."""
     return [] if isinstance(value, list) else None
 
 
@@ -183,7 +183,7 @@ def _item(payload: Any) -> dict[str, Any] | None:
 
 
 def _compacted(payload: dict[str, Any]) -> dict[str, Any]:
-    """Returns what the client goes on with instead of all that was before."""
+    """Returns what the client continues with instead of all earlier records."""
     message = payload.get("message")
     made: dict[str, Any] = {"message": message if isinstance(message, str) else ""}
     if isinstance(payload.get("replacement_history"), list):

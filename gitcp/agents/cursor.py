@@ -1,4 +1,4 @@
-"""Cursor: its hooks, and of the conversation what they show.
+"""Cursor: its hooks, and the part of the conversation that they show.
 
 Cursor keeps its conversations to itself. So each hook's words are written down as they come,
 in a file of ours in the user's state directory; that file is the conversation that gitcp

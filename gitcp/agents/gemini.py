@@ -50,7 +50,7 @@ class _Patch(msgspec.Struct):
 
 
 class _Record(msgspec.Struct):
-    """What gitcp looks at in a record; everything else is opaque."""
+    """The fields of a record that gitcp reads; all others are opaque."""
 
     id: str | None = None
     type: str | None = None

@@ -1,4 +1,4 @@
-"""A chat of Gemini CLI that was made elsewhere, rebuilt of known fields.
+"""Rebuilds a Gemini CLI chat that was made elsewhere, from known fields only.
 
 Messages come through, with what tools answered. Directories that were added, settings
 and every kind of record that is not listed here do not.
@@ -37,7 +37,7 @@ def _content(value: Any) -> Any:
 _TOKENS = dict.fromkeys(
     ("input", "output", "cached", "thoughts", "tool", "total"), number
 )
-# A call that has not ended would be gone on with.
+# The client would continue a call that has not ended.
 _ENDED = one_of("success", "error", "cancelled")
 _CALL = {
     "id": word,

@@ -1,4 +1,4 @@
-"""Telling whose transcript a file is, by the shape of its first records."""
+"""Detects which agent wrote a transcript, by the shape of its first records."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Building a client's documents out of known fields of records that cannot be trusted.
+"""Builds documents for a client from known fields of untrusted records.
 
 A conversation that was made elsewhere is never pasted into a client's file. Its records
 are decoded, the fields that carry what was said are picked by name and type, and only
@@ -68,14 +68,14 @@ def fields(record: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, 
 
 
 def number(value: Any) -> int | float | None:
-    """Lets a finite number pass."""
+    """Accepts a finite number."""
     if type(value) not in {int, float} or not abs(value) < _LARGEST:
         return None
     return value if math.isfinite(value) else None
 
 
 def word(value: Any) -> str | None:
-    """Lets a plain name pass: of a tool, a model, a version, a time."""
+    """Accepts a plain name: of a tool, a model, a version, a time."""
     return value if isinstance(value, str) and _WORD.fullmatch(value) else None
 
 

@@ -48,7 +48,7 @@ class _Info(msgspec.Struct):
 
 
 class _Record(msgspec.Struct):
-    """What gitcp looks at in a message; everything else is opaque."""
+    """The fields of a message that gitcp reads; all others are opaque."""
 
     info: _Info
 

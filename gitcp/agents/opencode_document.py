@@ -1,4 +1,4 @@
-"""The document that `opencode import` takes, made of what is stored of a session.
+"""Builds the document for `opencode import` from a stored session.
 
 The document itself is always built here, of known fields: one that was pasted together
 could hold whatever a stored text says, another session's id or another file's content.
@@ -189,7 +189,7 @@ def _foreign_message(
 
 
 def _data_url(value: Any) -> str | None:
-    """Lets content pass, and no file or address that would be fetched."""
+    """Accepts content, but no file or address that would be fetched."""
     return value if isinstance(value, str) and value.startswith("data:") else None
 
 
@@ -223,7 +223,7 @@ def _foreign_part(part: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _foreign_tool(part: dict[str, Any]) -> dict[str, Any] | None:
-    """A call that has ended; one that has not would be gone on with."""
+    """A call that has ended; the client would continue one that has not."""
     tool, call = word(part.get("tool")), word(part.get("callID"))
     given = part.get("state")
     if tool is None or call is None or not isinstance(given, dict):

@@ -1,4 +1,4 @@
-"""Reading clients' records: what all of their modules do alike.
+"""Helpers that all agents' modules share for reading records.
 
 Clients write JavaScript's JSON, a line for each record; hooks send an object.
 """

@@ -1,4 +1,4 @@
-"""Which clients there are; each is imported on use."""
+"""The list of clients; each is imported on use."""
 
 import importlib
 from typing import cast
@@ -26,7 +26,7 @@ def client(name: str) -> Client:
     """Returns a client by name.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no client has this name.
     """
     module = _MODULES.get(name)
     if module is None:

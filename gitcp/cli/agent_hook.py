@@ -1,4 +1,4 @@
-"""What `gitcp hook` does, without the command line around it: clients wait for it."""
+"""Handles one hook event of an agent. Never raises, never prints; kept small to start fast."""
 
 import os
 import select

@@ -141,7 +141,7 @@ class _Lazy(click.Group):
     help="Work as if started in DIR",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print results and errors only")
-@click.option("-v", "--verbose", is_flag=True, help="Say more")
+@click.option("-v", "--verbose", is_flag=True, help="Print more details")
 @click.option(
     "--color",
     type=click.Choice(["auto", "always", "never"]),

@@ -1,4 +1,4 @@
-"""The one question about what a stranger's checkpoint would bring, with what it holds."""
+"""Asks whether to restore what a checkpoint made elsewhere would bring."""
 
 import difflib
 import os

@@ -1,4 +1,4 @@
-"""The JSON documents of the interface, built in one place."""
+"""The JSON documents that commands print."""
 
 import base64
 from collections.abc import Iterable

@@ -70,7 +70,7 @@ def unstyled(text: str) -> str:
 
 
 def _say(raw: bytes) -> None:
-    """Prints to stderr; a stderr that cannot be written is no reason to fail."""
+    """Prints to stderr; a stderr that cannot be written is not a reason to fail."""
     with suppress(OSError):
         click.echo(raw, err=True, color=True)
 
@@ -88,7 +88,7 @@ def _at_terminal(raw: bytes, stream: TextIO) -> bytes:
 
 @contextmanager
 def writing() -> Iterator[None]:
-    """Tells a full disk behind the output from everything else that can go wrong.
+    """Distinguishes a full disk behind the output from all other failures.
 
     Raises:
         StorageError: what was printed cannot be written; a closed pipe is no such case.
@@ -112,7 +112,7 @@ def drop_output() -> None:
 
 
 class Output:
-    """What a command prints to, and the global options."""
+    """The output of a command, and the global options."""
 
     def __init__(self) -> None:
         self.quiet = False
@@ -185,7 +185,7 @@ class Output:
             return
         if self.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise ConfirmationError(
-                "this needs a yes and there is no terminal to ask at",
+                "confirmation is required, and there is no terminal to ask at",
                 hint="add --yes, or --dry-run to see what would be done",
             )
         if not click.confirm(question, default=False, err=True):

@@ -1,4 +1,4 @@
-"""How secrets that were found are shown: by place and fingerprint, never by value."""
+"""Prints findings by place and fingerprint, never by value."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

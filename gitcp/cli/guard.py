@@ -1,4 +1,4 @@
-"""The boundary around what a hook does: it never fails, never speaks, ends in time."""
+"""The boundary around a hook: it never fails, never prints, and ends in time."""
 
 import os
 import signal

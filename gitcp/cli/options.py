@@ -47,7 +47,7 @@ yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask")
 trust_option = click.option(
     "--trust",
     is_flag=True,
-    help="Bring what a pulled checkpoint may not bring unasked",
+    help="Allow what a pulled checkpoint may not do unasked",
 )
 
 
@@ -83,12 +83,12 @@ def reader(out: Output) -> "Workspace":
 
 
 def left_out(out: Output, unreadable: list[str]) -> int:
-    """Tells which branches a listing had to leave out; returns its exit status."""
+    """Reports branches that a listing had to leave out; returns its exit status."""
     for line in unreadable:
         out.warn(line)
     if unreadable:
         out.note(
-            "  `gitcp verify` says more, `gitcp verify --repair` mends what it can"
+            "  `gitcp verify` says more; `gitcp verify --repair` repairs what it can"
         )
     return PartialError.exit_status if unreadable else 0
 
@@ -121,7 +121,7 @@ def path_inside(out: Output, top: os.PathLike[str], path: str) -> bytes:
     """
     if not path:
         raise UsageError(
-            "an empty path names nothing", hint="`.` names the current directory"
+            "a path must not be empty", hint="`.` names the current directory"
         )
     real_top = os.path.realpath(top)
     written = os.path.normpath(os.path.join(os.path.realpath(out.directory), path))

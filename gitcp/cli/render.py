@@ -1,4 +1,4 @@
-"""How checkpoints look to a person."""
+"""Formats checkpoints for people."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A restore at the terminal: what it would do, whether to do it, what was done."""
+"""A restore at the terminal: shows the plan, asks, and reports the result."""
 
 import signal
 import threading
@@ -60,7 +60,7 @@ _SINCE = 5
 
 
 class Handed(NamedTuple):
-    """What became of a conversation: how to resume it, if it went to its client.
+    """The result of handing a conversation back: how to resume it, if its client has it.
 
     `foreign` is the checkpoint that has it, if it was made elsewhere; `held` says that
     it was kept back for that.
@@ -199,7 +199,7 @@ def with_trust(workspace: Workspace, target: Checkpoint, trust: bool) -> bool:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Lets SIGTERM stop a restore as Ctrl-C does, so that it tells how to end it."""
+    """Lets SIGTERM stop a restore as Ctrl-C does, so that it says how to finish it."""
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -266,7 +266,7 @@ def resume_line(out: Output, handed: Handed) -> None:
             f"  the conversation is {whose(handed.foreign)}; what would approve or run"
             " something was taken out of it"
         )
-    out.print("  the conversation goes on with:")
+    out.print("  to continue the conversation:")
     out.print(f"    {safe(handed.resumption.shown(out.directory))}")
 
 
@@ -305,10 +305,10 @@ def report(
 
 
 def refuse_withheld(left: Sequence[Left]) -> None:
-    """Ends a command that has left out what a stranger's checkpoint may not bring.
+    """Ends a command that withheld changes of a checkpoint made elsewhere.
 
     Raises:
-        PartialError: it has.
+        PartialError: changes were left out.
     """
     held = [item for item in left if item.reason in HELD]
     if held:

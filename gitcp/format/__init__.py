@@ -1,1 +1,1 @@
-"""What is on disk: pure data and bytes. No input or output, no clock."""
+"""The format on disk, as pure functions between data and bytes: no I/O, no clock."""

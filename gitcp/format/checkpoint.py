@@ -32,7 +32,7 @@ def timestamp(epoch: float) -> str:
 
 
 class Base(msgspec.Struct, frozen=True):
-    """Where the user's own history stood."""
+    """The state of the user's own history at a save."""
 
     commit: ObjectId | None
     branch: str | None
@@ -74,7 +74,7 @@ class LogTotals(msgspec.Struct, frozen=True):
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """Where it was made: a seal of that repository, and what it knew to be foreign.
+    """Provenance: the seal of the repository, and what it knew to be made elsewhere.
 
     `files` and `logs` name where these came from, None for where it was made.
     """

@@ -29,7 +29,7 @@ class Commit(NamedTuple):
 
 
 class Trailers(NamedTuple):
-    """What the message says of a checkpoint; names are ref components."""
+    """The trailers of a checkpoint's commit; names are ref components."""
 
     id: str
     session: str
@@ -85,7 +85,7 @@ def parse_commit(raw: bytes) -> Commit:
     """Returns the parts of a raw commit object.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the bytes are not a commit.
     """
     head, _, message = raw.partition(b"\n\n")
     tree = b""

@@ -1,4 +1,4 @@
-"""The encrypted form of a checkpoint, before encryption (docs/format.md, 19)."""
+"""Encodes a checkpoint's encrypted commit, before encryption (docs/format.md, 19)."""
 
 import hashlib
 import re
@@ -16,7 +16,7 @@ DIRECTORY = b"encrypted"
 HEAD = b"head"
 
 FORMAT = 1
-# A file of `.gitcp` that is no segment and not larger is in the head.
+# A file of `.gitcp` that is not a segment and not larger is in the head.
 INLINE = 4096
 # Bytes of one record, before and after decompression.
 RECORD_LIMIT = 128 * 1024 * 1024
@@ -29,7 +29,7 @@ _SUBJECT = "encrypted checkpoint"
 
 
 class Encrypted(NamedTuple):
-    """What the message of an encrypted commit says, in the clear.
+    """The trailers of an encrypted commit, in plaintext.
 
     `plain` is the commit it stands for; the rest is as in that one's trailers. What has
     a `form` is only a note of that one, which is not here any more.
@@ -102,7 +102,7 @@ def is_record(path: bytes, size: int) -> bool:
 
 
 class Record(NamedTuple):
-    """What one ciphertext holds: files of `.gitcp` by path; the head also the commit."""
+    """The content of one ciphertext: files of `.gitcp` by path; the head also has the commit."""
 
     session: str
     files: Mapping[bytes, bytes]
@@ -145,7 +145,7 @@ def decode_record(raw: bytes, limit: int = RECORD_LIMIT) -> Record:
     """Returns what was encrypted.
 
     Raises:
-        ValueError: it is no record, or larger than `limit`.
+        ValueError: it is not a record, or larger than `limit`.
     """
     body = _inflate(raw, min(limit, RECORD_LIMIT))
     at = body.find(b"\n", 0, _HEADER_LIMIT + 1)
@@ -172,7 +172,7 @@ def decode_record(raw: bytes, limit: int = RECORD_LIMIT) -> Record:
         try:
             path = text.encode("utf-8")
         except UnicodeEncodeError as exc:
-            raise ValueError("a path in it is no text") from exc
+            raise ValueError("a path in it is not text") from exc
         if path in files:
             raise ValueError("it names a path twice")
         files[path] = take(size)

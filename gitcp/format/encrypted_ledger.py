@@ -1,4 +1,4 @@
-"""The encrypted form of a ledger's page, before encryption (docs/format.md, 19)."""
+"""Encodes a ledger's encrypted commit, before encryption (docs/format.md, 19)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ _SUBJECT = "encrypted ledger"
 
 
 class EncryptedPage(NamedTuple):
-    """What the message of an encrypted page says, in the clear.
+    """The trailers of an encrypted ledger commit, in plaintext.
 
     `plain` is the commit it stands for; the rest is as in that one's trailers. What has
     a `form` is only a note of that one, which is not here any more.
@@ -95,7 +95,7 @@ def pages_in(files: Mapping[bytes, bytes]) -> dict[str, HeldPage]:
     for path, data in files.items():
         found = _PATH.fullmatch(path)
         if found is None:
-            raise ValueError("it holds what is no page")
+            raise ValueError("it holds what is not a page")
         oid = found[1].decode()
         if found[2] is None:
             raw[oid] = data

@@ -1,7 +1,7 @@
-"""How much a tree holds, added up without walking it.
+"""Measures how much a tree holds, without walking it.
 
 A tree may name another one many times, and that one a third: a few of them stand for
-more paths than anybody can list. Each is read once here, however often it occurs.
+more paths than can be listed. Each is read once here, however often it occurs.
 """
 
 from collections.abc import Callable

@@ -82,7 +82,7 @@ class _Reader:
             raise self._error("it is indented less than what is before it")
         if not isinstance(found, dict):
             self._at = 0
-            raise self._error("the front matter is no mapping")
+            raise self._error("the front matter is not a mapping")
         return found
 
     def _error(self, what: str) -> FrontMatterError:
@@ -144,7 +144,7 @@ class _Reader:
                 raise self._error("it is indented more than what is before it")
             match = _KEY.match(content)
             if match is None:
-                raise self._error("it is no `key: value`")
+                raise self._error("it is not `key: value`")
             key = self._scalar(match[1])
             assert isinstance(key, str)
             if key in fields:
@@ -291,7 +291,7 @@ class _Reader:
                     number > sys.maxunicode
                     or _SURROGATES[0] <= number <= _SURROGATES[1]
                 ):
-                    raise self._error(f"{found[0]} is no character")
+                    raise self._error(f"{found[0]} is not a character")
                 return chr(number)
             if found[4] not in _ESCAPES:
                 raise self._error(f"the escape \\{found[4]} is not known")

@@ -19,7 +19,7 @@ class Key(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What the trailer says of a commit: enough to know where it belongs."""
+    """The graph trailer of a commit: enough to know where it belongs."""
 
     kind: str
     key: Key
@@ -40,7 +40,7 @@ def encode_said(said: Said) -> tuple[str, str]:
 
 
 def decode_said(commit: Commit) -> Said | None:
-    """Returns what a commit says, or None where it is no event of a graph."""
+    """Returns what a commit says, or None where it is not an event of a graph."""
     text = trailer(commit, TRAILER)
     if text is None:
         return None

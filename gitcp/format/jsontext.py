@@ -1,4 +1,4 @@
-"""JSON as others wrote it: checked and made compact without touching a value.
+"""Checks and compacts JSON text without changing a value.
 
 msgspec is fast but refuses what JSON's grammar allows: numbers beyond a double, and
 escapes of lone surrogates, which JavaScript clients write. Those take the slow way.

@@ -1,4 +1,4 @@
-"""Where things lie: ref names and paths inside the tree (docs/format.md, 2 and 4)."""
+"""Ref names, and paths inside a checkpoint's tree (docs/format.md, 2 and 4)."""
 
 import re
 from typing import NamedTuple
@@ -69,7 +69,7 @@ def ledger_ref(session: str) -> str:
 
 
 def branch_key(ref: str) -> Key | None:
-    """Returns the encoded session and branch of a ref, or None if it is no branch's."""
+    """Returns the encoded session and branch of a ref, or None if it is not a branch's."""
     parts = ref.removeprefix(SESSIONS).split("/")
     if len(parts) != _TWO or not all(map(_COMPONENT.fullmatch, parts)):
         return None
@@ -77,7 +77,7 @@ def branch_key(ref: str) -> Key | None:
 
 
 def ledger_key(ref: str) -> str | None:
-    """Returns the encoded session of a ledger's ref, or None if it is no ledger's."""
+    """Returns the encoded session of a ledger's ref, or None if it is not a ledger's."""
     component = ref.removeprefix(EFFECTS)
     same = component == ref or not _COMPONENT.fullmatch(component)
     return None if same else component

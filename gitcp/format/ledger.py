@@ -40,7 +40,7 @@ _SUBJECT = 72
 
 
 class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a step is undone: by a `command` in a `directory`, or a Python `function`.
+    """The undo of a step: a `command` in a `directory`, or a Python `function`.
 
     `seal` shows that this repository wrote it: what came with a pull has another.
     """
@@ -52,7 +52,7 @@ class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One entry of a ledger, in the order of its fields on disk.
+    """A ledger record, with its fields in the order on disk.
 
     `id` names the step, the same in all records about it. `call` tells the calls of
     one step name apart: a number, or the key that the caller gave.
@@ -94,7 +94,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Page(NamedTuple):
-    """One commit of a ledger: its records, and the commits that it follows on.
+    """A ledger commit: its records, and its parents.
 
     A page of two parents joins the two lines that grew from where they met. `purged` are
     commits that it stands for since a secret was taken out of them.
@@ -108,7 +108,7 @@ class Page(NamedTuple):
 
 
 class Trailers(NamedTuple):
-    """What the message of a ledger commit says: the session's component, the last n."""
+    """The trailers of a ledger commit: the session's component, the last n."""
 
     session: str
     last: int
@@ -124,7 +124,7 @@ def decode_record(line: bytes, where: str) -> Record:
     """Returns the record in a line.
 
     Raises:
-        CorruptError: it is none.
+        CorruptError: the line is not a record.
     """
     try:
         try:

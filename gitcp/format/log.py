@@ -96,7 +96,7 @@ def decode_decisions(raw: bytes, where: str) -> Iterator[Decision]:
     """Yields the entries in a decision log; unknown kinds come through as they are.
 
     Raises:
-        CorruptError: a line is no entry.
+        CorruptError: a line is not an entry.
     """
     decoder = msgspec.json.Decoder(_StoredDecision)
     for line in raw.splitlines():

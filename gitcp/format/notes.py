@@ -1,4 +1,4 @@
-"""Checkpoints that other tools wrote as markdown: a page's fields as decision entries.
+"""Reads markdown checkpoints of other tools: a page's fields as decision entries.
 
 There is no standard for such pages. What is looked for: front matter, and headings with
 lists below; names of fields in many spellings. What is not understood is left: the caller
@@ -49,7 +49,7 @@ _NOTE = 200
 
 
 class Page(NamedTuple):
-    """What a page says: when it was written, in one line, and its entries."""
+    """A parsed page: when it was written, its summary line, and its entries."""
 
     at: datetime.datetime | None
     summary: str | None

@@ -18,7 +18,7 @@ _NTFS_SHORT = re.compile(r"git~[0-9]+")
 def name_problem(name: bytes) -> str | None:
     """Returns why a name in a tree must not be written, or None if it may."""
     if name in {b"", b".", b".."} or b"/" in name or b"\0" in name:
-        return "is no file name"
+        return "is not a file name"
     if len(name) > NAME_LIMIT:
         return f"is longer than {NAME_LIMIT} bytes"
     if name.isascii() and b"git" not in name.lower():

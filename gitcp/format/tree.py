@@ -32,7 +32,7 @@ def parse(raw: bytes) -> dict[bytes, Entry]:
     """Returns the entries of a raw tree object, in its order.
 
     Raises:
-        ValueError: the bytes are no tree, or name something twice.
+        ValueError: the bytes are not a tree, or name something twice.
     """
     entries: dict[bytes, Entry] = {}
     at = 0

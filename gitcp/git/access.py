@@ -1,4 +1,4 @@
-"""Who may use what gitcp writes: git's rules for `core.sharedRepository`.
+"""File permissions of what gitcp writes: git's rules for `core.sharedRepository`.
 
 The same as git's `adjust_shared_perm`: what a group shares stays usable for all of it,
 whatever the umask of the member who wrote it.
@@ -30,7 +30,7 @@ _SET_GROUP = stat.S_ISGID if sys.platform.startswith("linux") else 0
 
 
 class Access(NamedTuple):
-    """What `core.sharedRepository` asks for.
+    """The permissions that `core.sharedRepository` asks for.
 
     `bits` are permissions of files: added to what the umask leaves, or instead of it
     where they are `exact`. Without the setting they are 0, and nothing is adjusted.

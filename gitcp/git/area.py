@@ -1,4 +1,4 @@
-"""gitcp's own directories in a git directory: made, and believed only where they are ours.
+"""gitcp's own directories in a git directory: creates them, and checks their owner.
 
 A project may come with directories that look like these. So none of them may be a
 symbolic link, and none may belong to another user, unless the repository is shared.
@@ -45,7 +45,7 @@ def make(top: Path, directory: Path, access: Access) -> None:
     """Makes a directory of gitcp's own, `top` or one below it, durably.
 
     Raises:
-        UnsupportedRepositoryError: one on the way is a link, or another user's.
+        UnsupportedRepositoryError: a directory of the path is a link, or another user's.
         OSError: the disk refused.
     """
     path = top

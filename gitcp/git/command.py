@@ -24,14 +24,14 @@ _GRACE = 5.0
 
 
 class Finished(NamedTuple):
-    """How a program ended: its exit status as a shell gives it, and its output."""
+    """A finished program: its exit status as a shell gives it, and its output."""
 
     status: int
     output: bytes
 
 
 class Watched(NamedTuple):
-    """How a program ended: its exit status, and the ends of what it printed.
+    """A finished program: its exit status, and the end of its output.
 
     Two pipes do not tell in which order their texts were written, so they stay apart.
     """

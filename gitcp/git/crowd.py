@@ -1,4 +1,4 @@
-"""Packing refs where very many lie about: each is a file, and a directory, to look at."""
+"""Packs refs when there are very many loose ones."""
 
 from contextlib import suppress
 
@@ -11,7 +11,7 @@ AT_MOST = 500
 
 
 def pack_refs(repository: Repository) -> bool:
-    """Lets git put refs into one file, where there are too many; as its own gc does.
+    """Runs `git pack-refs` if there are too many loose refs, as git's own gc does.
 
     No ref changes. It is housekeeping: where git cannot, everything stays as it is.
     """

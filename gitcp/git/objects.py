@@ -1,4 +1,4 @@
-"""Reading objects, in this process (pygit2's Odb) and streamed (git cat-file)."""
+"""Reads objects, in process (pygit2's Odb) or streamed (git cat-file)."""
 
 import hashlib
 from collections.abc import Iterator
@@ -152,7 +152,7 @@ class Objects:
         """Returns a parsed tree; trees are cached.
 
         Raises:
-            CorruptError: it is missing or no tree.
+            CorruptError: the object is missing, or not a tree.
         """
         found = self._pinned.get(oid) or self._trees.get(oid)
         if found is None:
@@ -178,7 +178,7 @@ class Objects:
         """Returns a parsed commit.
 
         Raises:
-            CorruptError: it is missing or no commit.
+            CorruptError: the object is missing, or not a commit.
         """
         try:
             return parse_commit(self.read(oid, COMMIT))
@@ -271,7 +271,7 @@ class _Asked:
         return answer
 
     def close(self) -> None:
-        """Lets git go."""
+        """Ends the git process."""
         for running in self._running.values():
             _end(running)
         self._running.clear()

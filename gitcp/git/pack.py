@@ -1,4 +1,4 @@
-"""Writing one pack and its index, streamed (git's Documentation/gitformat-pack).
+"""Writes one pack and its index, streamed (git's Documentation/gitformat-pack).
 
 libgit2's PackBuilder holds every object in memory and `git pack-objects` needs each
 written loose first; a save knows its objects as it meets them.

@@ -1,4 +1,4 @@
-"""Giving disk space back: what nothing reaches goes out of gitcp's packs, safely.
+"""Garbage collection: removes unreachable objects from gitcp's packs, safely.
 
 git's own rule for this is to wait two weeks. Here it is done at once, except for what git
 may have begun to rely on. A process that could rely on an object that is about to go is
@@ -45,7 +45,7 @@ _UNFINISHED = "unable to rename temporary file"
 
 
 class Reclaimed(NamedTuple):
-    """What went: objects that nothing reached, and packs that stood before.
+    """The result of a collection: unreachable objects removed, and packs before it.
 
     `kept` counts objects that nothing reaches either, but git may rely on; `taken` those
     that went although git may: a purge does not wait.
@@ -147,10 +147,10 @@ def _pack(
 
 @contextmanager
 def _unless_taken(directory: Path, names: list[str]) -> Iterator[None]:
-    """Says so where something failed because the user's own gc took one of the packs.
+    """Translates a failure that was caused by git's own gc taking a pack.
 
     Raises:
-        BusyError: it did; nothing of gitcp's was removed.
+        BusyError: git's gc took a pack; none of gitcp's was removed.
     """
     try:
         yield
@@ -219,7 +219,7 @@ def git_directories(repository: Repository) -> list[Path]:
 
 
 class _Reach:
-    """Which of the objects in gitcp's packs something reaches."""
+    """Finds the reachable objects in gitcp's packs."""
 
     def __init__(self, repository: Repository, mine: set[bytes]) -> None:
         self._repository = repository

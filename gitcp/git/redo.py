@@ -1,4 +1,4 @@
-"""The redo log: objects and moves of refs that git does not have yet (docs/format.md, 16).
+"""The write-ahead log: objects and ref updates not in git yet (docs/format.md, 16).
 
 A pack and a ref cost eight syncs, one record costs one. Records are durable when they
 are acknowledged; settling puts many of them into git as one pack.
@@ -39,7 +39,7 @@ class Move(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
-    """What one append adds: moves of refs in order, and the objects they need.
+    """One appended record: ref updates in order, and the objects that they need.
 
     `objects` are pairs of oid and the object as it stands in a pack. `synced` is how
     many bytes of the file were durable for certain when it was written. `end` is the
@@ -53,7 +53,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
 
 
 class DamagedLogError(CorruptError):
-    """What was acknowledged in a log is not what was written, or was never gitcp's."""
+    """The log is damaged after an acknowledged write, or was not written by gitcp."""
 
 
 class Read(NamedTuple):
@@ -162,7 +162,7 @@ class RedoLog:
         return os.fstat(self._fd).st_size == 0
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Releases the lock on the file."""
         # In this order: a process that is forked meanwhile closes its own copy at most.
         fd, self._fd = self._fd, -1
         if fd >= 0:

@@ -80,7 +80,7 @@ class Refs:
             oid = _oid(text)
             if oid is None and name.startswith(_OURS):
                 raise CorruptError(
-                    f"{name} names no commit: its file is damaged",
+                    f"{name} does not name a commit: its file is damaged",
                     hint="`gitcp verify --lost` looks for what it held",
                 )
             return oid
@@ -136,7 +136,7 @@ class Refs:
                 staged.unlink()
 
     def crowd(self, prefix: str) -> int:
-        """Returns how many there are, about, that are no packed refs, below a prefix."""
+        """Returns how many there are, about, that are not packed refs, below a prefix."""
         try:
             return len(os.listdir(self._common / prefix))
         except FileNotFoundError:
@@ -290,7 +290,7 @@ class Refs:
                 return
 
     def _walk(self, prefix: str) -> Iterator[tuple[str, str | None]]:
-        """Yields the loose refs below a prefix; None for what is no commit."""
+        """Yields the loose refs below a prefix; None for what is not a commit."""
         root = self._common / prefix
         for directory, _, files in os.walk(root):
             for file in files:

@@ -1,4 +1,4 @@
-"""Lists of the packs that gitcp made, one name a line: hints for merging, and no more.
+"""The list of packs that gitcp made, one name a line: a hint for merging.
 
 What is in such a file is never needed: a pack that is in no list is git's alone to merge.
 So whatever a power cut or a stray hand left there is read as far as it makes sense.

@@ -1,4 +1,4 @@
-"""Remotes: which there are, what they hold, sending and fetching exact commits."""
+"""Remotes: lists them and their refs, and sends and fetches exact commits."""
 
 import os
 import re
@@ -99,7 +99,7 @@ def advertised(
     """Asks a remote for its refs below some prefixes, at another `address` if need be.
 
     Raises:
-        TransferError: it cannot be reached, or says what is no list of refs.
+        TransferError: it cannot be reached, or says what is not a list of refs.
     """
     place = repository.top or repository.git_dir
     try:
@@ -133,7 +133,7 @@ def advertised(
 
 
 def listing(limits: Limits) -> Limits:
-    """Returns limits for a git that lists what somebody else says there is."""
+    """Returns limits for a git that lists the refs of another repository."""
     return limits._replace(memory=_LISTING, out=_LISTED)
 
 
@@ -141,7 +141,7 @@ def bundled(repository: Repository, source: str, limits: Limits) -> bytes:
     """Returns the refs in a bundle as git lists them, once it is known to be one.
 
     Raises:
-        TransferError: it is none, or lists more than may be read.
+        TransferError: the file is not a bundle, or lists more than may be read.
     """
     with Path(source).open("rb") as file:
         head = file.read(_LISTED)
@@ -167,8 +167,8 @@ def bundled(repository: Repository, source: str, limits: Limits) -> bytes:
 def _too_many(remote: str) -> TransferError:
     return TransferError(
         f"{remote} lists more refs than gitcp reads ({_LISTED:,} bytes of its own kind)",
-        hint="nothing was changed; `git ls-remote` shows what they are, and whoever keeps"
-        " that repository can remove them",
+        hint="nothing was changed; `git ls-remote` shows what they are; its owner can remove"
+        " them",
     )
 
 
@@ -189,7 +189,7 @@ class Update(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What became of an update: git's flag for it, and its words."""
+    """The result of a ref update: git's flag for it, and its message."""
 
     flag: str
     reason: str
@@ -311,7 +311,7 @@ def fetch_into(
 
     Raises:
         TransferError: the remote did not keep within the limits.
-        RefusedError: it broke off, or git refuses what it sent.
+        RefusedError: the transfer broke off, or git refuses the objects.
     """
     tips = [f"--negotiation-tip={one}" for one in near]
     ended = transport.run(

@@ -57,19 +57,19 @@ class Repository:
 
     @property
     def store_dir(self) -> Path:
-        """What all worktrees share: locks, pack list, transactions."""
+        """The directory that all worktrees share: locks, pack list, transactions."""
         return self.common_dir / area.NAME
 
     @property
     def worktree_dir(self) -> Path:
-        """What belongs to this worktree: scan state, journal, current session."""
+        """The directory of this worktree: scan state, journal, current session."""
         return self.git_dir / area.NAME
 
     def make_directory(self, directory: Path) -> None:
         """Makes a directory of gitcp's own, in `store_dir` or `worktree_dir`, durably.
 
         Raises:
-            UnsupportedRepositoryError: one on the way is a link, or another user's.
+            UnsupportedRepositoryError: a directory of the path is a link, or another user's.
             OSError: the disk refused.
         """
         inside = directory.is_relative_to(self.store_dir)
@@ -101,7 +101,7 @@ class Repository:
 
     @computed
     def own_paths(self) -> frozenset[bytes]:
-        """Where the git directories lie in the work tree, other than at `.git`."""
+        """The paths of git directories in the work tree, other than `.git`."""
         if self.top is None:
             return frozenset()
         plain = self.top / ".git"
@@ -166,7 +166,7 @@ class Repository:
 
     @property
     def _named(self) -> dict[str, str]:
-        """What names the git directory where there is no work tree to find it from."""
+        """The argument that names the git directory when there is no work tree to find it from."""
         return {} if self.top else {"GIT_DIR": str(self.git_dir)}
 
     def git(self, *args: str | bytes, data: bytes | None = None) -> bytes:
@@ -251,7 +251,7 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
     repository is accepted.
 
     Raises:
-        NotARepositoryError: there is none.
+        NotARepositoryError: the directory is in no repository.
         UnsupportedRepositoryError: gitcp cannot keep its promises in it.
     """
     where = Path(directory)

@@ -26,7 +26,7 @@ class Secret:
 
     @property
     def path(self) -> Path:
-        """Where this user's key lies."""
+        """The path of this user's key."""
         own = self._first.with_name(f"{self._first.name}-{os.geteuid()}")
         if self._repository.access.shared:
             return self._first if _is_mine(self._first) else own

@@ -15,7 +15,7 @@ def check_supported(common_dir: Path, config: Values, object_format: str) -> Non
     """Refuses a repository of a form in which gitcp's promises would not hold.
 
     Raises:
-        UnsupportedRepositoryError: it is one.
+        UnsupportedRepositoryError: the repository has such a form.
     """
 
     def refuse(what: str) -> None:
@@ -49,7 +49,7 @@ def check_supported(common_dir: Path, config: Values, object_format: str) -> Non
 
 
 def check_place(top: Path) -> None:
-    """Refuses a work tree that is no project.
+    """Refuses a work tree that is not a project.
 
     Raises:
         UnsupportedRepositoryError: it is the home directory, or contains it.

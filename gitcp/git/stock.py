@@ -1,4 +1,4 @@
-"""What lies in gitcp's packs, and which of it stays, waits for git's grace, or goes."""
+"""Sorts the objects in gitcp's packs: kept, waiting for git's grace period, or garbage."""
 
 import struct
 from collections.abc import Collection
@@ -34,7 +34,7 @@ class Stock:
     `expiry` are not within git's grace any more.
 
     Raises:
-        FileNotFoundError: one of them went meanwhile.
+        FileNotFoundError: a pack was removed meanwhile.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Stock:
 
     @property
     def waiting(self) -> int:
-        """How many objects wait for git's grace to be over."""
+        """The number of objects that wait for git's grace period to end."""
         return len(set().union(*(self._oids[name] for name in self._kept)))
 
     def split(self, keep: set[bytes], unwanted: set[bytes]) -> Split | None:

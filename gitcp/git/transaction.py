@@ -1,4 +1,4 @@
-"""New objects and the ref that needs them, made durable together (docs/format.md, 9)."""
+"""A transaction: new objects and the refs that need them, durable together (docs/format.md, 9)."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ TRANSACTIONS = "tmp"
 
 
 class Transaction:
-    """One save: objects go to a pack beside the repository, then the ref moves.
+    """A transaction: objects go to a pack beside the repository, then the ref moves.
 
     What was written here can be read here before it is published.
     """
@@ -82,7 +82,7 @@ class Transaction:
         """Returns a tree of this transaction or of the repository.
 
         Raises:
-            CorruptError: it is in neither.
+            CorruptError: neither holds the tree.
         """
         found = self._trees.get(oid)
         return found if found is not None else self.objects.tree(oid)
@@ -262,7 +262,7 @@ class Transaction:
         durable.sync_directory(target)
 
     def end(self) -> None:
-        """Lets go of everything; what was published stays.
+        """Releases everything; what was published stays.
 
         What the disk refuses to let go of is left to the next sweep.
         """

@@ -1,4 +1,4 @@
-"""Git as transport: limited in time and in what it may write, its progress passed on."""
+"""Runs git as a transport, with limits on time and output, and passes on its progress."""
 
 import os
 import re
@@ -66,7 +66,7 @@ class TooLongError(TransferError):
 
 
 class Ended(NamedTuple):
-    """How git ended, what it printed, and what it said."""
+    """A finished git process: its exit status, stdout and stderr."""
 
     status: int
     out: bytes
@@ -97,7 +97,7 @@ def run(
 
     Raises:
         TransferError: a limit was passed; `doing` says of what.
-        GitFailedError: there is no git.
+        GitFailedError: git is not installed.
     """
     started = _start(args, cwd, limits, env, interactive=interactive)
     try:
@@ -202,13 +202,13 @@ def _attend(
                 seen, alive = grown, now
             if now - alive > limits.silence:
                 raise TransferError(
-                    f"{doing}: nothing was heard for {limits.silence:g} s",
+                    f"{doing}: no data for {limits.silence:g} s",
                     hint="check the network and the address;"
                     " gitcp.transferTimeout is how long to wait",
                 )
             if now - begun > limits.total:
                 raise TransferError(
-                    f"{doing}: not done after {limits.total:g} s",
+                    f"{doing}: not finished after {limits.total:g} s",
                     hint="the connection is too slow for it;"
                     " gitcp.transferLimit is how long it may take",
                 )
@@ -216,7 +216,7 @@ def _attend(
         status = started.wait(limits.silence)
     except subprocess.TimeoutExpired:
         raise TransferError(
-            f"{doing}: git does not end", hint="check the network and the address"
+            f"{doing}: git did not exit", hint="check the network and the address"
         ) from None
     return Ended(status, bytes(out), heard.end())
 

@@ -1,4 +1,4 @@
-"""Which git and which libgit2 are at work."""
+"""Versions of git and libgit2."""
 
 import re
 from importlib.metadata import version
@@ -15,7 +15,7 @@ def git_version(directory: Path) -> tuple[tuple[int, int], str]:
     """Returns git's version as numbers and as it says it.
 
     Raises:
-        GitFailedError: there is no git.
+        GitFailedError: git is not installed.
     """
     said = process.run(["version"], cwd=directory).decode("utf-8", "replace").strip()
     match = re.search(r"(\d+)\.(\d+)", said)

@@ -1,1 +1,1 @@
-"""Git's hooks: where they lie, and how to join those that are there."""
+"""Git hooks: where they are, and how gitcp's lines get into existing ones."""

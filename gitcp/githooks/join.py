@@ -1,4 +1,4 @@
-"""Joining the hooks of a repository, staying joined, and leaving as if never there."""
+"""Adds gitcp to a repository's hooks, keeps it there, and removes it without a trace."""
 
 import hashlib
 import os
@@ -63,7 +63,7 @@ _BEFORE = "gitcp.hooksPathBefore"
 
 
 class State(msgspec.Struct, frozen=True):
-    """What an installation found and did: `.git/gitcp/git-hooks.json`.
+    """The record of an installation: `.git/gitcp/git-hooks.json`.
 
     `original` is the hooks path that `directory` leads on to, or None where gitcp joined
     the hooks themselves. In the first case `local` is the repository's own setting word
@@ -81,7 +81,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 class Report(NamedTuple):
-    """Which hooks were made, joined, or are run after gitcp's part from beside it."""
+    """The hooks that were created, joined, or chained after gitcp's part."""
 
     directory: Path
     original: str | None
@@ -138,8 +138,8 @@ def install(repository: Repository, runner: bytes) -> Report:
     """Joins the hooks of a repository; what is joined already is left alone.
 
     Raises:
-        UnsupportedRepositoryError: there is no place where gitcp may do that.
-        UsageError: something that is no hook lies in a hook's place.
+        UnsupportedRepositoryError: gitcp may not write where git looks for hooks.
+        UsageError: something that is not a hook lies in a hook's place.
         StorageError: the disk refused.
     """
     before = found(repository)

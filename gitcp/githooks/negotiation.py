@@ -1,4 +1,4 @@
-"""Keeping checkpoints out of what the user's own `git fetch` offers a remote.
+"""Keeps checkpoints out of what the user's own `git fetch` offers a remote.
 
 git offers the tip of each ref: with 500 sessions that is some 550 lines in each fetch.
 From git 2.55 on, a remote's setting names the refs that are offered.

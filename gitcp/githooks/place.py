@@ -12,7 +12,7 @@ _OFF = "/dev/null"
 
 
 class Scope(StrEnum):
-    """Which configuration says where hooks lie."""
+    """The configuration that says where hooks are."""
 
     NONE = "none"
     LOCAL = "local"
@@ -86,7 +86,7 @@ def find(repository: Repository, said: Configured) -> Place:
     if path == _OFF:
         raise UnsupportedRepositoryError(
             "core.hooksPath is /dev/null: hooks are switched off here",
-            hint="git config --show-origin core.hooksPath tells who says so",
+            hint="git config --show-origin core.hooksPath shows where that is set",
         )
     if said.scope is Scope.WORKTREE:
         raise UnsupportedRepositoryError(

@@ -1,4 +1,4 @@
-"""The lines that call gitcp from a hook: putting them in, finding them, taking them out.
+"""The lines in a hook script that call gitcp: insert, find, remove.
 
 A hook that is a shell script gets a few lines after its first one; it keeps its name, its
 directory, its input and its exit status. Taking the lines out leaves what was there.

@@ -1,4 +1,4 @@
-"""The last way out: a checkpoint from a commit id, by nothing but the objects.
+"""Finds a checkpoint by commit id in a damaged repository, from the objects alone.
 
 No ref, no HEAD, no configuration, no lock and none of gitcp's own files is needed, so
 that whatever of those is damaged does not matter.

@@ -1,4 +1,4 @@
-"""What the records of a ledger add up to: the state of each step, on each branch.
+"""Replays a ledger: the state of each step, on each branch.
 
 Where two lines were joined, both are read from where they parted, each as its own
 repository saw it, and then put together: what is finished on either is finished.
@@ -45,7 +45,7 @@ _FIRST = (STUCK, UNDOING, DONE, OPEN, AGAIN, UNDONE, FAILED)
 
 
 class Slot(NamedTuple):
-    """What tells the steps of a branch apart; `call` is a number or a key."""
+    """The identity of a step on a branch; `call` is a number or a key."""
 
     scope: str
     name: str
@@ -64,7 +64,7 @@ class State(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One step as the ledger tells it; `n` is the record that made it so.
+    """One step's state in the ledger; `n` is the number of its last record.
 
     States: `open` (begun, without a result), `done`, `failed`, `again` (may be run once
     more), `undoing`, `undone`, `stuck` (its undo failed). `kept`: a person said that what
@@ -273,7 +273,7 @@ class _Line:
         return {branch: dict(live) for branch, live in self.live.items()}
 
     def tell(self, record: Record) -> None:
-        """Takes in a record about a step."""
+        """Applies a record about a step."""
         known = self.calls.get(record.id)
         call = _after(known, record)
         if call is None:
@@ -292,7 +292,7 @@ class _Line:
                     steps[slot] = call._replace(slot=slot)
 
     def join(self, other: "_Line") -> None:
-        """Takes in another line: nothing that is finished on either runs again."""
+        """Joins another ledger: a step that is finished in either does not run again."""
         for ident, call in other.calls.items():
             mine = self.calls.get(ident)
             self.calls[ident] = call if mine is None else _both(mine, call)

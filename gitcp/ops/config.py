@@ -1,4 +1,4 @@
-"""Reading and writing gitcp's settings in git's own configuration."""
+"""Reads and writes gitcp's settings in git's configuration."""
 
 import difflib
 import os
@@ -65,7 +65,7 @@ def put(repository: Repository, name: str, value: str, *, add: bool = False) -> 
     """
     Settings.of(repository, {VARIABLES[name]: value})
     if add and name not in _MANY:
-        raise UsageError(f"{name} has one value", hint="leave --add away")
+        raise UsageError(f"{name} takes a single value", hint="drop --add")
     how = ("--add",) if add else ("--replace-all",)
     repository.git("config", "--local", *how, f"gitcp.{name}", value)
 
@@ -80,5 +80,6 @@ def unset(repository: Repository, name: str) -> None:
         repository.git("config", "--local", "--unset-all", f"gitcp.{name}")
     except GitFailedError as exc:
         raise UsageError(
-            f"{name} is not set in this repository", hint="`gitcp config` lists what is"
+            f"{name} is not set in this repository",
+            hint="`gitcp config` lists the settings",
         ) from exc

@@ -1,4 +1,4 @@
-"""Reading a conversation for people: records, text, context, an estimate of tokens."""
+"""Reads a conversation for people: records, text, context, estimated tokens."""
 
 import json
 import re
@@ -34,7 +34,7 @@ _LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 def records(raw: bytes) -> Iterator[tuple[bytes, Any]]:
-    """Yields each line with its value; UNREADABLE where it is no JSON."""
+    """Yields each line with its value; UNREADABLE where it is not JSON."""
     for line in raw.split(b"\n"):
         if line.strip():
             try:

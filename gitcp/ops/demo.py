@@ -1,4 +1,4 @@
-"""A story on a throw-away project: real commands, real output, every claim checked."""
+"""`gitcp demo`: a scripted session on a throw-away project, with every claim checked."""
 
 import json
 import os

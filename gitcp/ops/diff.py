@@ -1,4 +1,4 @@
-"""What differs between two states: files, conversation, decision log."""
+"""Compares two states: files, conversation, decision log."""
 
 import os
 import tempfile
@@ -30,7 +30,7 @@ ReadBlob = Callable[[bytes, Entry], Iterator[bytes]]
 
 
 class FileDiff(NamedTuple):
-    """A changed path; the counts are lines, None where it is no text."""
+    """A changed path; the counts are lines, None where it is not text."""
 
     change: Change
     added: int | None

@@ -1,4 +1,4 @@
-"""What a session's ledger tells of a branch, and what a restore goes back behind."""
+"""Step state per branch, and the steps that a restore rewinds past."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Writing a checkpoint's files into a directory of their own (`restore --to`)."""
+"""Writes a checkpoint's files into another directory (`restore --to`)."""
 
 import os
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ def write_to(
         raise WouldOverwriteError(
             "the directory is not empty",
             paths=there[:_SHOWN],
-            hint="name an empty or a new one",
+            hint="name an empty directory, or a new one",
         )
     steps = plan_whole(target, paths, bounds=bounds, trust=trust)
     write_whole(directory, target, steps)

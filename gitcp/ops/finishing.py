@@ -1,4 +1,4 @@
-"""The second half of a restore, from its journal on: repeatable, in either direction."""
+"""Finishes a restore from its journal, or takes it back; an interrupted one, too."""
 
 from base64 import b64decode
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _UNLIKE = "is not as the checkpoint has it"
 
 
 class Restored(NamedTuple):
-    """What a restore did: its own checkpoint, the one that holds what was replaced."""
+    """The result of a restore: its own checkpoint, and the one of the state before it."""
 
     checkpoint: Checkpoint
     saved: Checkpoint | None
@@ -47,7 +47,7 @@ class Restored(NamedTuple):
 
 @contextmanager
 def naming_both_ways() -> Iterator[None]:
-    """Lets what stops a restore half way say how it can be ended."""
+    """Adds to an error that stops a restore half way how to finish it."""
     try:
         yield
     except PartialError:
@@ -118,7 +118,7 @@ def resume(workspace: Workspace) -> Restored:
     """Finishes a restore that was interrupted; repeatable.
 
     Raises:
-        NothingToDoError: none was.
+        NothingToDoError: no restore was interrupted.
     """
     with workspace.locked():
         entry = _open_journal(workspace)
@@ -133,7 +133,7 @@ def abort(workspace: Workspace) -> Checkpoint:
     own checkpoint then.
 
     Raises:
-        NothingToDoError: none was interrupted.
+        NothingToDoError: no restore was interrupted.
         PartialError: files changed meanwhile, or cannot be read from the store any
             more, and were left alone.
     """
@@ -196,7 +196,7 @@ def _abort_unread(workspace: Workspace, entry: Journal) -> NoReturn:
     left = _apply(workspace, entry, whole, back, again=True, tolerant=True)
     journal.remove(workspace.directory)
     raise PartialError(
-        "the restore was taken back, but its checkpoints cannot be read any more",
+        "the restore was taken back, but its checkpoints can no longer be read",
         left=[f"{show_path(item.path)}: {item.reason}" for item in left],
         hint="`gitcp verify` says what is damaged",
     )
@@ -365,7 +365,7 @@ def _named(workspace: Workspace, commit: str, ident: str | None) -> Checkpoint:
             raise
     if found is None:
         raise CorruptError(
-            "the restore journal names commits that are no checkpoints",
+            "the restore journal names commits that are not checkpoints",
             hint="look at `gitcp log`, restore by hand and remove restore.json",
         )
     return found

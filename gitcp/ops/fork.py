@@ -1,4 +1,4 @@
-"""Forking, switching, listing sessions: which line the work is on."""
+"""Forks, switches and lists branches and sessions."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -88,10 +88,10 @@ def branches(
 
 
 def check_free(store: Store, session: str, branch: str) -> None:
-    """Raises where a branch exists.
+    """Raises if a branch exists.
 
     Raises:
-        UsageError: it does.
+        UsageError: the branch exists.
     """
     if store.tip(session, branch) is not None:
         raise UsageError(
@@ -183,7 +183,7 @@ def fork_into_worktree(
         not directory.is_dir() or any(directory.iterdir())
     ):
         raise WouldOverwriteError(
-            f"{directory} is there and not empty",
+            f"{directory} exists and is not empty",
             paths=[os.fspath(directory)],
             hint="name a new directory",
         )
@@ -192,7 +192,7 @@ def fork_into_worktree(
     if commit is None:
         raise NotFoundError(
             f"checkpoint {start.id} was made before the first git commit",
-            hint="git needs a commit to make a worktree on; commit, save, fork",
+            hint="git needs a commit for a worktree: commit, save, then fork",
         )
     # All that can be wrong is found before there is anything to take back.
     steps = extract.plan_whole(start, bounds=planning.bounds_of(workspace), trust=trust)

@@ -1,4 +1,4 @@
-"""`hooks.log`: what the hooks did and could not do, for people who wonder."""
+"""`hooks.log`: what hooks did and failed to do."""
 
 import datetime
 import os

@@ -1,4 +1,4 @@
-"""What can be installed. Each thing is a module with `install`, `uninstall`, `installed`."""
+"""The things that `gitcp install` knows: modules with `install`, `uninstall`, `installed`."""
 
 import importlib
 from typing import NamedTuple, Protocol, cast
@@ -19,7 +19,7 @@ THINGS = {
 
 
 class Done(NamedTuple):
-    """What was done, or is there: a thing, its scope, the file, what to know about it."""
+    """An installed thing: what it is, its scope, its file, and a note about it."""
 
     what: str
     scope: str | None

@@ -1,4 +1,4 @@
-"""Which labels can be given, and how older ones that cannot are still selected."""
+"""Checks labels; older ones that are no longer allowed can still be selected."""
 
 import re
 

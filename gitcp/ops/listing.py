@@ -1,4 +1,4 @@
-"""What there is, as a list: every branch and its newest checkpoint in a few words.
+"""Lists every branch with its newest checkpoint.
 
 Where there are very many, what the tips say is kept beside the store, by commit: it never
 changes, and reading ten thousand commits takes seconds.

@@ -1,4 +1,4 @@
-"""Messages as they come in: arrays, JSON lines, objects, transcripts.
+"""Parses messages from input: arrays, JSON lines, objects, transcripts.
 
 Nothing is re-encoded: a message is kept as its own text, with only the whitespace
 outside of strings removed, so numbers, key order and escapes stay as they were.
@@ -156,7 +156,7 @@ def transcript(
         )
 
     known = held(memoryview(raw)) if held is not None else None
-    # The rest of a torn line is no record of its own.
+    # The rest of a torn line is not a record of its own.
     if known is None or known.kind != kind or not raw.endswith(b"\n", 0, known.bytes):
         return made(raw)
     grown = Grown(known.bytes, known.digest, lambda: raw)
@@ -226,7 +226,7 @@ def _metadata(beside: dict[str, bytes], name: str) -> msgspec.Raw | None:
         return msgspec.Raw(msgspec.json.format(found, indent=-1))
     except (msgspec.MsgspecError, RecursionError) as exc:
         raise AgentRecordError(
-            f"the metadata in {name} cannot be kept: {exc}",
+            f"the metadata in {name} cannot be stored: {exc}",
             hint="nothing was saved; correct the metadata or leave it out",
         ) from exc
 

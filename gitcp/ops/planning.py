@@ -1,4 +1,4 @@
-"""What a restore would do, made before anything is written."""
+"""Computes what a restore would do, before anything is written."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from gitcp.worktree.plan import FilePlan, Left, Side, Withheld
 
 
 class Plan(NamedTuple):
-    """What a restore would do. Making one writes nothing.
+    """A planned restore. Making a plan writes nothing.
 
     `steps` is empty where only the conversation is restored; `since` has the newest
     checkpoints of other sessions that were made after the target: what they saved may

@@ -1,4 +1,4 @@
-"""Restoring: plan, save what is there, apply, verify, append (design, part 5)."""
+"""Restores a checkpoint: plan, save the present state, apply, verify, append."""
 
 import secrets
 
@@ -108,7 +108,7 @@ def _refuse_obstacles(made: Plan) -> None:
         return
     names = [show_path(left.path) for left in made.obstacles]
     raise WouldOverwriteError(
-        "what no checkpoint holds is in the way:"
+        "content that no checkpoint holds is in the way:"
         f" {', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}",
         paths=names,
         hint="nothing was changed; move it away, or let gitcp capture it:"

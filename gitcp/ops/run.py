@@ -1,4 +1,4 @@
-"""Running a command between two checkpoints."""
+"""Runs a command between two checkpoints."""
 
 import shlex
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _NOTE = 60
 
 
 class Ran(NamedTuple):
-    """How a command went: its exit status, and the checkpoints around it.
+    """A finished command: its exit status, and the checkpoints around it.
 
     `trouble` is what kept gitcp from saving or going back afterwards.
     """

@@ -1,4 +1,4 @@
-"""Finding the state before a message or prompt: by what conversations hold."""
+"""Finds the checkpoint before a message or prompt, by searching conversations."""
 
 import datetime
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ def _before(
 
 
 class _Place(NamedTuple):
-    """Where a message begins in a conversation, and since when it is there.
+    """Where a message begins in a conversation, and since which checkpoint.
 
     `digests` are those of the conversation's beginnings, by their number of segments.
     """

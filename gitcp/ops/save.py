@@ -1,4 +1,4 @@
-"""Saving: capture the files, add what was said and decided, append one checkpoint."""
+"""Saves a checkpoint: captures files, adds conversation and decisions, appends."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -138,7 +138,7 @@ def append(
 def _tell_if_lost(
     workspace: Workspace, session: str, branch: str, *, was_here: bool
 ) -> None:
-    """Says so where a branch that begins has a lost line of its name.
+    """Warns if a new branch has the name of one that lost its ref.
 
     To look takes time in a large repository, so it is done where something points to it:
     this work tree was on the branch, or there is no other branch though there was one.

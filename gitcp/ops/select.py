@@ -1,4 +1,4 @@
-"""Selecting a checkpoint: `[SESSION[/BRANCH]:]WHAT` (the interface, docs/cli.md)."""
+"""Selects a checkpoint: `[SESSION[/BRANCH]:]WHAT` (docs/cli.md)."""
 
 import re
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def split(spec: str, current: Current) -> tuple[str, str]:
 
 
 class Selected(NamedTuple):
-    """A checkpoint, and what is behind the commit it was asked for by, if by one."""
+    """A checkpoint and, if it was selected by a commit, how they are related."""
 
     checkpoint: Checkpoint
     behind: "Behind | None" = None
@@ -53,9 +53,9 @@ def select(workspace: Workspace, selector: str | None) -> Checkpoint:
     """Returns the checkpoint a selector names; None stands for `last`.
 
     Raises:
-        NotFoundError: there is none.
-        AmbiguousError: it fits several.
-        UsageError: it makes no sense.
+        NotFoundError: the selector matches no checkpoint.
+        AmbiguousError: the selector matches several.
+        UsageError: the selector cannot be parsed.
     """
     return look_up(workspace, selector).checkpoint
 
@@ -64,9 +64,9 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
     """Returns what a selector names, as `select` does, and how it was found.
 
     Raises:
-        NotFoundError: there is none.
-        AmbiguousError: it fits several.
-        UsageError: it makes no sense.
+        NotFoundError: the selector matches no checkpoint.
+        AmbiguousError: the selector matches several.
+        UsageError: the selector cannot be parsed.
     """
     if selector == "":
         # As a script has it whose search found nothing; `last` is not what it meant.
@@ -94,7 +94,7 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
 
 
 def _story(workspace: Workspace, text: str) -> "Behind | None":
-    from gitcp.ops.githooks import behind  # noqa: PLC0415  most selectors are no commits
+    from gitcp.ops.githooks import behind  # noqa: PLC0415  most selectors are not commits
 
     # A name such as `main` may be meant as a session, so it is not looked up as a commit.
     if not _COMMIT.fullmatch(text):
@@ -249,8 +249,8 @@ def _ambiguous(matches: list[Checkpoint], what: str) -> AmbiguousError:
     )
     more = " …" if len(matches) > _SHOWN else ""
     return AmbiguousError(
-        f"{what!a} fits {len(matches)} checkpoints: {shown}{more}",
-        hint="give more of the id, or the number",
+        f"{what!a} matches {len(matches)} checkpoints: {shown}{more}",
+        hint="give more digits of the id, or the number",
     )
 
 

@@ -32,7 +32,7 @@ def open(directory: str | os.PathLike[str] = ".") -> "Store":  # noqa: A001  git
     Nothing is written, but that redo logs of LangGraph's threads are settled.
 
     Raises:
-        NotARepositoryError: there is none.
+        NotARepositoryError: the directory is in no repository.
         UnsupportedRepositoryError: a kind that gitcp cannot serve.
     """
     return Store(open_workspace(directory, lasting=True))
@@ -50,7 +50,7 @@ class Store:
     def session(self, name: str, branch: str = "main") -> "Session":
         """Returns a session by name, any text; it exists from the first save on."""
         if not name or not branch:
-            raise UsageError("a session needs a name", hint="give it one")
+            raise UsageError("a session needs a name", hint="pass a name")
         return self._made(name, branch)
 
     def _made(self, name: str, branch: str) -> "Session":
@@ -67,7 +67,7 @@ class Store:
         """Returns a checkpoint by selector, as on the command line.
 
         Raises:
-            NotFoundError, AmbiguousError: there is none, or more than one.
+            NotFoundError, AmbiguousError: the selector matches no checkpoint, or several.
         """
         return select(self._workspace, selector)
 
@@ -115,7 +115,9 @@ class Session:
         if label is not None:
             check_label(label)
         if messages is not None and append is not None:
-            raise UsageError("give messages or append, not both", hint="drop one")
+            raise UsageError(
+                "give messages or append, not both", hint="drop one of them"
+            )
         records: tuple[NewRecords, ...] = ()
         given = messages if messages is not None else append
         if given is not None:
@@ -260,9 +262,11 @@ class Batch(Generic[T]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if every is not None and every < 1:
-            raise UsageError("every must be at least 1", hint="every=1000")
+            raise UsageError("every must be at least 1", hint="for instance every=1000")
         if seconds is not None and seconds <= 0:
-            raise UsageError("seconds must be more than 0", hint="seconds=30")
+            raise UsageError(
+                "seconds must be more than 0", hint="for instance seconds=30"
+            )
         self._clock = clock
         self._session = session
         self._records = records
@@ -347,7 +351,7 @@ def _offset(last: Checkpoint) -> int:
 
 def _json(value: Any, what: str, *, any_text: bool = False) -> msgspec.Raw:
     try:
-        # Also tells what is no JSON: msgspec writes bytes, dates and sets as text or
+        # Also tells what is not JSON: msgspec writes bytes, dates and sets as text or
         # lists, and what comes back would be something else than what was saved.
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
         try:

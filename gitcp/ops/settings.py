@@ -88,7 +88,7 @@ _FALSE = frozenset({"false", "no", "off", "0", ""})
 
 
 class Sharing(NamedTuple):
-    """What holds for push and pull."""
+    """Settings of push and pull."""
 
     remote: str
     auto_push: bool
@@ -212,12 +212,12 @@ def parse_size(text: str, what: str) -> int:
     """Returns a size such as `100m` in bytes.
 
     Raises:
-        UsageError: it is none.
+        UsageError: `text` is not a size.
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise UsageError(
-            f"{what} is {text!a}, not a size", hint="write 500k, 100m or 2g"
+            f"{what} is {text!a}, which is not a size", hint="write 500k, 100m or 2g"
         )
     return int(match[1]) * _UNITS[match[2].lower()]
 
@@ -226,12 +226,13 @@ def parse_seconds(text: str, what: str) -> float:
     """Returns a duration such as `10s` in seconds.
 
     Raises:
-        UsageError: it is none.
+        UsageError: `text` is not a duration.
     """
     match = _SECONDS.fullmatch(text.strip())
     if match is None:
         raise UsageError(
-            f"{what} is {text!a}, not a duration", hint="write 500ms, 10s or 5m"
+            f"{what} is {text!a}, which is not a duration",
+            hint="write 500ms, 10s or 5m",
         )
     return float(match[1]) * _PER[match[2] or "s"]
 
@@ -240,7 +241,7 @@ def parse_minutes(text: str, what: str) -> float:
     """Returns a number of minutes in seconds.
 
     Raises:
-        UsageError: it is no number.
+        UsageError: `text` is not a number.
     """
     try:
         minutes = float(text)
@@ -248,7 +249,7 @@ def parse_minutes(text: str, what: str) -> float:
         minutes = -1.0
     if not 0 <= minutes < float("inf"):
         raise UsageError(
-            f"{what} is {text!a}, not a number of minutes",
+            f"{what} is {text!a}, which is not a number of minutes",
             hint="write 30, or 0 for never",
         )
     return minutes * _PER["m"]
@@ -258,24 +259,26 @@ def parse_count(text: str, what: str) -> int:
     """Returns a whole number from 0 on.
 
     Raises:
-        UsageError: it is none.
+        UsageError: `text` is not a whole number.
     """
     word = text.strip()
     if not (word.isascii() and word.isdigit()):
-        raise UsageError(f"{what} is {text!a}, not a whole number", hint="write 500")
+        raise UsageError(
+            f"{what} is {text!a}, which is not a whole number", hint="write 500"
+        )
     return int(word)
 
 
 def parse_word(text: str, what: str, words: tuple[str, ...]) -> str:
-    """Returns a word if it is one of those that mean something.
+    """Returns a word if it is one of the allowed ones.
 
     Raises:
-        UsageError: it is not.
+        UsageError: `text` is not one of the words.
     """
     word = text.strip()
     if word not in words:
         raise UsageError(
-            f"{what} is {text!a}, which means nothing", hint=f"write {', '.join(words)}"
+            f"invalid value {text!a} for {what}", hint=f"use one of: {', '.join(words)}"
         )
     return word
 
@@ -288,11 +291,12 @@ def parse_flag(text: str, what: str) -> bool:
     """Returns a yes or no as git spells them.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: `text` is neither true nor false.
     """
     word = text.strip().lower()
     if word not in _TRUE | _FALSE:
         raise UsageError(
-            f"{what} is {text!a}, not a yes or no", hint="write true or false"
+            f"{what} is {text!a}, which is neither true nor false",
+            hint="write true or false",
         )
     return word in _TRUE

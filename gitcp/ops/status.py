@@ -1,4 +1,4 @@
-"""Where the work stands, found out without writing anything into the repository."""
+"""The state of the work tree and its branch, read without writing anything."""
 
 from typing import TYPE_CHECKING, NamedTuple
 

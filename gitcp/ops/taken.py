@@ -1,4 +1,4 @@
-"""What was given whole at the last save: the same beginning need not be read again.
+"""Caches the last full input of messages, so that its prefix is not parsed again.
 
 Derived (docs/format.md, I7): for each branch and source the digest of the input's
 beginning, and what it was stored as. Losing it costs time.

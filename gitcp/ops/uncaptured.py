@@ -1,4 +1,4 @@
-"""What a checkpoint did not capture stays when a restore goes back to it."""
+"""Keeps paths that the target of a restore did not capture."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable, Mapping

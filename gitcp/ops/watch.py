@@ -1,4 +1,4 @@
-"""Checkpoints at an interval, in the foreground."""
+"""Saves checkpoints at an interval, in the foreground."""
 
 import time
 from collections.abc import Callable, Iterator

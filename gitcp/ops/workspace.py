@@ -1,4 +1,4 @@
-"""A work tree with its store: what every operation on files starts from."""
+"""A work tree with its store: the context of every operation."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -50,7 +50,7 @@ class Workspace:
         self._following = following
 
     def refresh(self) -> None:
-        """Takes in settings that were changed since the last operation began.
+        """Applies settings that changed since the last operation began.
 
         Every operation that a program may run again and again begins with this. It does
         nothing in a workspace that was opened for one command.
@@ -84,7 +84,7 @@ class Workspace:
 
     @property
     def directory(self) -> Path:
-        """Where this work tree's own state lies."""
+        """The directory of this work tree's own state."""
         return self.repository.worktree_dir
 
     # --- current session ----------------------------------------------------------
@@ -189,11 +189,11 @@ class Workspace:
         """Raises if a restore was interrupted here; waits for one that is under way.
 
         Raises:
-            RestoreInterruptedError: one was.
-            BusyError: one is under way, and takes too long.
+            RestoreInterruptedError: a restore was interrupted.
+            BusyError: a restore is under way, and takes too long.
         """
         if journal.is_open(self.directory):
-            # Its journal is no news while the process that wrote it is at work.
+            # The journal may belong to a restore still running; take its lock first.
             with self.locked():
                 journal.refuse_if_open(self.directory)
 
@@ -225,7 +225,7 @@ class Workspace:
 
 
 def check_decisions(entries: Iterable[Decision]) -> None:
-    """Raises where an entry cannot be stored.
+    """Raises if an entry cannot be stored.
 
     Raises:
         UsageError: a text is not valid Unicode.
@@ -258,7 +258,7 @@ def open_workspace(
     store.allowance.limit = settings.sharing.extent
     if redo.names(repository):
         # A LangGraph thread is durable before git has it (docs/format.md, 16). A disk
-        # that refuses now is no reason not to show what there is.
+        # that refuses now is not a reason not to show what there is.
         from gitcp.store.redo import settle_all  # noqa: PLC0415  rarely needed
 
         with suppress(StorageError, BusyError):

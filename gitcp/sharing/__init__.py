@@ -1,1 +1,1 @@
-"""What may come from a stranger, and what may go to one."""
+"""Validation, scanning and encryption of data exchanged with remotes."""

@@ -1,4 +1,4 @@
-"""Making what was judged part of the repository: objects, then refs, never merging."""
+"""Adopts validated objects, then refs; never merges."""
 
 import hashlib
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ RE_ENCRYPTED = "re-encrypted"
 
 
 class Adopted(NamedTuple):
-    """What became of one branch of another repository.
+    """The result for one adopted branch.
 
     `result` is `created`, `fast-forward`, `up-to-date`, `forked` or `rejected`; `name`
     is the branch it is here; `commit` its tip; `reason` says why where that is news.
@@ -101,12 +101,12 @@ def adopt(
     The fork is called `<branch>~<suffix>`. Its objects are in the repository already.
 
     Raises:
-        CorruptError: the commit is no checkpoint.
+        CorruptError: the commit is not a checkpoint.
         BranchMovedError: the branch kept moving.
     """
     theirs = store.checkpoint(oid)
     if theirs is None:
-        raise CorruptError(f"{oid} is no checkpoint", hint="run `gitcp verify`")
+        raise CorruptError(f"{oid} is not a checkpoint", hint="run `gitcp verify`")
     session, branch = theirs.session, theirs.branch
     ref = f"{layout.SESSIONS}{key[0]}/{key[1]}"
     for _ in range(_RETRIES):

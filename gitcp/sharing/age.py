@@ -1,4 +1,4 @@
-"""age, by the library pyrage: to whom something is encrypted, and who can open it.
+"""age encryption by the library pyrage: recipients, identities, and their keys.
 
 Nothing here is cryptography of our own (https://age-encryption.org/v1).
 """
@@ -42,7 +42,7 @@ def library() -> Any:
 
 
 class Recipients:
-    """Those to whom something is encrypted."""
+    """The recipients of a ciphertext: public keys."""
 
     def __init__(self, given: Sequence[str], *, top: Path) -> None:
         """Reads public keys, and files of them.
@@ -51,7 +51,7 @@ class Recipients:
         a key.
 
         Raises:
-            EncryptionError: one is none, or there is no library.
+            EncryptionError: a key is invalid, or the library is missing.
         """
         self._age = library()
         self._keys: list[Any] = []
@@ -84,7 +84,7 @@ class Recipients:
             return kind.Recipient.from_str(text)
         except self._age.RecipientError as exc:
             raise EncryptionError(
-                f"{where}: {text[:60]!a} is no key to encrypt to: {exc}", hint=_KINDS
+                f"{where}: {text[:60]!a} is not a key to encrypt to: {exc}", hint=_KINDS
             ) from exc
 
     def _file(self, name: str, top: Path) -> Iterable[Any]:
@@ -132,7 +132,7 @@ class Identities:
 
         Raises:
             NoKeyError: no key fits.
-            CorruptError: it is no ciphertext, or was changed.
+            CorruptError: it is not a ciphertext, or was changed.
         """
         if not data.startswith(_MAGIC):
             raise CorruptError("it is not encrypted with age", hint="do not use it")
@@ -184,7 +184,7 @@ class Identities:
             except self._age.IdentityError as exc:
                 # Not the line itself: it may be a key that was mistyped.
                 raise EncryptionError(
-                    f"{path} holds a line that is no age key: {exc}",
+                    f"{path} holds a line that is not an age key: {exc}",
                     hint="`age-keygen` writes such files",
                 ) from exc
         if not found:

@@ -1,4 +1,4 @@
-"""Passwords that commands take on their line."""
+"""Finds passwords in command lines."""
 
 import re
 from collections.abc import Iterator

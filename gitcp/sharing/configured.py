@@ -1,4 +1,4 @@
-"""Paths in the work tree that git's own configuration makes git read or run.
+"""Finds work tree paths that git's configuration makes git read or run.
 
 What these files hold is run by the next git command. Only the user's configuration tells
 which they are: a folder of hooks, an included file, a program.

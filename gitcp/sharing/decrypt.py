@@ -1,4 +1,4 @@
-"""Opening encrypted checkpoints in quarantine (docs/format.md, 19).
+"""Decrypts encrypted checkpoints in quarantine (docs/format.md, 19).
 
 What comes out is the very commit that was encrypted, or nothing: its id covers every
 file of it and all before it, so that nothing can be exchanged, moved or left out.
@@ -49,7 +49,7 @@ class Decryptor:
         Raises:
             NoKeyError: no key fits.
             CorruptError: it was changed, or not made by gitcp.
-            TransferError: it holds more than may come.
+            TransferError: the plaintext exceeds a limit.
         """
         line: list[_Form] = []
         parent: bytes | None = None

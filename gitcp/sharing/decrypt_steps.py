@@ -1,4 +1,4 @@
-"""Opening encrypted pages of ledgers in quarantine (docs/format.md, 19).
+"""Decrypts encrypted ledger commits in quarantine (docs/format.md, 19).
 
 What comes out is the very commits that were encrypted, or nothing.
 """
@@ -55,7 +55,7 @@ class PageDecryptor:
         Raises:
             NoKeyError: no key fits.
             CorruptError: it was changed, or not made by gitcp.
-            TransferError: it holds more than may come.
+            TransferError: the plaintext exceeds a limit.
         """
         forms: dict[bytes, _Form] = {}
         ahead = [(bytes.fromhex(tip), False)]

@@ -1,4 +1,4 @@
-"""The values in a project's `.env` files: the secrets that are known for sure."""
+"""Reads the values of a project's `.env` files: secrets known for sure."""
 
 import os
 import re
@@ -36,7 +36,7 @@ _VERY_RANDOM = 3.5
 
 
 def is_dotenv(path: bytes) -> bool:
-    """Whether a path is that of an `.env` file which is no example."""
+    """Whether a path is that of an `.env` file which is not an example."""
     name = path.rpartition(b"/")[2].lower()
     return _NAME.fullmatch(name) is not None and not any(
         word in name for word in _EXAMPLES

@@ -1,4 +1,4 @@
-"""What base64, hexadecimal digits and compression hide in a text, within limits."""
+"""Decodes base64, hexadecimal digits and compression in a text, within limits."""
 
 import base64
 import binascii

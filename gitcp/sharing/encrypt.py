@@ -1,4 +1,4 @@
-"""Making the encrypted form of checkpoints, oldest first (docs/format.md, 19).
+"""Encrypts checkpoints, oldest first (docs/format.md, 19).
 
 What a form shares with the one before it is taken from there: age encrypts differently
 each time, so nothing that stands is ever encrypted again.
@@ -57,7 +57,7 @@ class Encryptor:
         that may stay, with all before them, by what they stand for.
 
         Raises:
-            CorruptError: one cannot be read.
+            CorruptError: a checkpoint cannot be read.
         """
         stay: dict[str, str] = {}
         whole = True
@@ -102,7 +102,7 @@ class Encryptor:
 
         Raises:
             CorruptError: a checkpoint cannot be read.
-            EncryptionError: one cannot be encrypted.
+            EncryptionError: a checkpoint cannot be encrypted.
         """
         line: list[Checkpoint] = []
         parent: bytes | None = None

@@ -1,4 +1,4 @@
-"""Making the encrypted form of a ledger's pages, oldest first (docs/format.md, 19).
+"""Encrypts ledger commits, oldest first (docs/format.md, 19).
 
 Each page has a form of its own, so that lines grow and join there as they do here. The
 ciphertext is shared by pages that are encrypted together: there are two for each step.
@@ -37,7 +37,7 @@ class PageEncryptor:
 
         Raises:
             CorruptError: a page cannot be read.
-            EncryptionError: one cannot be encrypted.
+            EncryptionError: a ledger commit cannot be encrypted.
         """
         given = {bytes.fromhex(one): bytes.fromhex(form) for one, form in known.items()}
         # What another push has noted meanwhile goes before what was made here.
@@ -110,7 +110,7 @@ class PageEncryptor:
         said = ledger_trailers(page)
         if said is None or said.session != component:
             raise CorruptError(
-                f"{oid.hex()} is no page of this ledger", hint="run `gitcp verify`"
+                f"{oid.hex()} is not a page of this ledger", hint="run `gitcp verify`"
             )
         raw = encode_page_commit(
             root,

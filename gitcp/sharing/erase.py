@@ -1,4 +1,4 @@
-"""Taking a value out of bytes, however it is written there."""
+"""Redacts a value in bytes, in every encoding that it may have there."""
 
 import base64
 import json
@@ -28,7 +28,7 @@ _STEER = (
 _BREAK = rb"(?:(?:[\r\n]|\\+[nr]){1,2}[ \t]*)?"
 _DEEPEST = 6
 _HEX = frozenset("0123456789abcdefABCDEF")
-# The last digits of an escape are no beginning of a value.
+# The last digits of an escape do not begin a value.
 _NOT_IN_ESCAPE = b"".join(
     rb"(?<!\\u%b)" % (b"[0-9a-fA-F]" * count) for count in range(4)
 )
@@ -89,7 +89,7 @@ class Eraser:
         """Returns lines of JSON without the values; what was JSON stays JSON."""
         if self.erased(data) == data:
             return data
-        # Once more for what goes over lines, where they are no JSON.
+        # Once more for what goes over lines, where they are not JSON.
         return self.erased(b"".join(map(self._record, data.splitlines(keepends=True))))
 
     def _record(self, line: bytes) -> bytes:

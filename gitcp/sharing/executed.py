@@ -1,4 +1,4 @@
-"""Files that tools execute or obey by themselves, by their names alone.
+"""Recognises files that tools execute or obey by themselves, by name.
 
 Opening a project, or the next command in it, must not be enough to run a stranger's
 commands. No list can be complete: `withheld` has a general rule beside this one.

@@ -1,4 +1,4 @@
-"""Secrets found on the way out, each named by its places and never by its value."""
+"""Scans objects for secrets; a finding has places, never the value."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ _NUMBER = re.compile(rb'\{"n":(\d{1,18}),')
 
 
 class Place(NamedTuple):
-    """Where a secret lies.
+    """The place of a secret.
 
     `kind` is `file`, `conversation`, `decisions`, `steps`, `checkpoint` (what gitcp
     itself writes), `message` (of the commit), `name` (of a path, session or branch) or
@@ -45,7 +45,7 @@ class Finding(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a scan found, and how many objects it looked at."""
+    """The findings of a scan, and the number of objects that it scanned."""
 
     findings: tuple[Finding, ...]
     scanned: int

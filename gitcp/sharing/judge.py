@@ -1,4 +1,4 @@
-"""Whether a value that stands where a secret would is one, or stands for one."""
+"""Heuristics: whether a value is a secret, or a placeholder for one."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""A line of checkpoints beside its encrypted form: what both sides of it have in common."""
+"""Pairs a branch's checkpoints with their encrypted commits."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -36,10 +36,10 @@ class Trees:
         return oid
 
     def read(self, oid: bytes) -> tree.Tree:
-        """Returns a tree, written here or not.
+        """Returns a tree, of this transaction or of the repository.
 
         Raises:
-            CorruptError: it is nowhere.
+            CorruptError: no repository holds the tree.
         """
         found = self._recent.get(oid)
         if found is not None:

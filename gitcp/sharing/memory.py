@@ -1,4 +1,4 @@
-"""What the scanner keeps in the repository: its key, and what it found clean."""
+"""The scanner's cache in the repository: its key, and objects without secrets."""
 
 from gitcp import durable
 from gitcp.git.repository import Repository

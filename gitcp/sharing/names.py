@@ -1,10 +1,10 @@
-"""What the name beside a value says about it."""
+"""Judges a value by the name beside it."""
 
 import re
 
 from gitcp.sharing import judge, words
 
-# It is no secret's; what stands there has to look made by chance; it is a secret's; it is
+# It is not a secret's; what stands there has to look made by chance; it is a secret's; it is
 # a password's, and people make these.
 NONE, WEAK, STRONG, PASSWORD = range(4)
 

@@ -1,4 +1,4 @@
-"""Opening ciphertexts in a quarantine, within its limits; what comes out lies beside them."""
+"""Decrypts in quarantine, within its limits."""
 
 from gitcp import durable
 from gitcp.errors import CorruptError
@@ -16,7 +16,7 @@ _DEPTH = 16
 
 
 class Opening:
-    """One pull's: what is opened counts together, of branches and of ledgers."""
+    """The decryption of one pull; branches and ledgers count towards the same limits."""
 
     def __init__(
         self, quarantine: Repository, identities: Identities, bounds: Bounds
@@ -49,7 +49,7 @@ class Opening:
             self._pack = self._new_pack()
 
     def close(self) -> None:
-        """Lets go of what was not flushed; the quarantine goes with the transaction."""
+        """Discards what was not flushed; the quarantine ends with the transaction."""
         self._pack.abandon()
 
     def there(self, oid: bytes) -> bool:
@@ -64,10 +64,10 @@ class Opening:
         Raises:
             NoKeyError: no key fits.
             CorruptError: it is none, was changed, or is of another session.
-            TransferError: it holds more than may come.
+            TransferError: the plaintext exceeds a limit.
         """
         if entry.mode != FILE:
-            raise refuse("a record in it is no file")
+            raise refuse("a record in it is not a file")
         kind, size = self.objects.header(entry.oid)
         # Compressed text may not be smaller than what it is made of, and age adds little.
         if kind != BLOB or size > encrypted.RECORD_LIMIT + 1024 * 1024:

@@ -1,4 +1,4 @@
-"""What a push would newly send, and where each piece of it lies."""
+"""Lists the objects that a push would newly send, with their paths."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple

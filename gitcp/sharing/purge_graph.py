@@ -1,4 +1,4 @@
-"""Taking a value out of threads of LangGraph (docs/format.md, 15).
+"""Purges a value from threads of LangGraph (docs/format.md, 15).
 
 What a graph serialized counts its own lengths, so a purged value is overwritten there by
 as many other bytes; only what is JSON in the event itself may get shorter.

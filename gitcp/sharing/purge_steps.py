@@ -18,7 +18,7 @@ from gitcp.store.own import Signet
 
 
 class Cleaned(NamedTuple):
-    """What becomes of each page that is another one now, and how many records changed.
+    """The new id of each rewritten ledger commit, and the number of changed records.
 
     `named` are steps that hold it in what they are known by: that stays.
     """

@@ -1,4 +1,4 @@
-"""Where what was fetched waits until it is judged: a repository beside ours."""
+"""The quarantine: a repository beside ours for fetched objects, until they are validated."""
 
 import os
 import struct
@@ -18,7 +18,7 @@ _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 
 class Bounds(NamedTuple):
-    """What a pull may bring: bytes in all and in one file, objects, commits."""
+    """Limits of a pull: bytes in all and in one file, objects, commits."""
 
     size: int
     file: int
@@ -67,10 +67,10 @@ class Quarantine:
         return total
 
     def refuse_if_full(self) -> None:
-        """Says so where a fetch ended because a file had grown as large as it may.
+        """Raises if a fetch ended because a file reached its limit.
 
         Raises:
-            TransferError: it did.
+            TransferError: a file reached its limit.
         """
         if self.growth() >= self._bounds.size * _NEARLY:
             raise too_much(f"more than {self._bounds.size:,} bytes", "pullMaxSize")

@@ -1,4 +1,4 @@
-"""What a secret looks like: all rules of the built-in layer, over one text.
+"""What a secret looks like: all built-in rules, applied to one text.
 
 Each says what it found as bytes of the text it looked at; the caller decides which texts
 to look at. Precision comes first where nothing is needed beside the value (a token's own

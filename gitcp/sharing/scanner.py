@@ -1,4 +1,4 @@
-"""Looking for secrets in one object: all its texts, all rules, by line."""
+"""Scans one object for secrets: every decoded text, every rule, by line."""
 
 import functools
 import hashlib
@@ -186,7 +186,7 @@ class _TooMuchError(Exception):
 
 
 class _Work:
-    """What looking through one object may cost, and what was looked at already."""
+    """The budget for scanning one object, and the texts scanned already."""
 
     def __init__(self) -> None:
         self._left = _FREE

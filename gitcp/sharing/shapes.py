@@ -1,4 +1,4 @@
-"""Tokens of vendors that no table has: a short prefix, and a long run made by chance.
+"""Finds tokens by shape: a short prefix and a long random run.
 
 `acme_live_` and thirty letters and digits that no person would write in this order; three
 such runs joined by dots. What makes ids, digests and names of files look like that is
@@ -12,7 +12,7 @@ from gitcp.sharing import judge, words
 from gitcp.sharing.tokens import Token, is_digest
 
 _SHAPE = re.compile(
-    # The `m` that ends a colour is no letter of it.
+    # The `m` that ends a colour is not a letter of it.
     rb"(?<![A-Za-z0-9_/.=+\\-])(?!(?<=\[)[mK])(?P<head>(?:[A-Za-z][A-Za-z0-9]{0,11}[_-]){1,4})"
     rb"(?P<tail>[A-Za-z0-9]{16,200}(?:[_.-][A-Za-z0-9]{4,100}){0,4}={0,2})"
     rb"(?![A-Za-z0-9/+])"

@@ -1,4 +1,4 @@
-"""Secrets that are told by what is around them: keys, URLs, headers, records of passwords."""
+"""Finds secrets by structure: keys, URLs, headers, records of passwords."""
 
 import base64
 import binascii

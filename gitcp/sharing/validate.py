@@ -1,4 +1,4 @@
-"""Judging what was fetched: sizes, commits, trees, names (docs/format.md, 11)."""
+"""Validates fetched objects: sizes, commits, trees, names (docs/format.md, 11)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -55,7 +55,7 @@ def take_stock(
     """Lists what the tips reach and none of ours does, within bounds.
 
     Raises:
-        TransferError: it is more than may come.
+        TransferError: the objects exceed a limit.
     """
     limits = limits._replace(memory=_MEMORY)
     git_dir = f"--git-dir={quarantine.git_dir}"
@@ -162,7 +162,7 @@ class Judge:
     def _commit(self, oid: bytes) -> tuple[Fault | None, bytes | None]:
         """Judges a commit; the parent is empty where there is none, None past the end.
 
-        A line ends at the first commit that is no checkpoint: the anchor.
+        A line ends at the first commit that is not a checkpoint: the anchor.
         """
         if self._size(oid) > _COMMIT_LIMIT:
             return Fault(f"the commit {oid.hex()} is too large"), None

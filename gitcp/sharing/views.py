@@ -1,4 +1,4 @@
-"""The texts in a text: escapes undone, again and again, and what terminals add.
+"""Decodes a text for scanning: undoes layers of escapes, and strips terminal codes.
 
 A secret that a tool printed lies in a conversation as a JSON string, often one inside
 another. Undoing the escapes of the bytes, instead of parsing them, works at any depth,
@@ -22,7 +22,7 @@ _ESCAPE = re.compile(
     rb"|x([0-9a-fA-F]{2})|0?(33)(?=[\[\](]))"
 )
 _UNTOUCHED = re.compile(rb"(?<![^\n])[^\\\n]{1,100000}+(?![^\n])")
-# A line end that was an escape is no line of the file: lines are counted by `\n`.
+# A line end that was an escape is not a line of the file: lines are counted by `\n`.
 _CONTROL = {
     b"n": b"\r",
     b"r": b"\r",

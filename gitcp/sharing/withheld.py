@@ -1,4 +1,4 @@
-"""What a stranger's checkpoint may not bring unasked, change by change."""
+"""Decides which changes of a checkpoint made elsewhere a restore withholds."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ HELD = NEVER_ASKED | ASKED
 
 
 class Bounds(NamedTuple):
-    """What the user has: the tree of HEAD, and what git's configuration names."""
+    """The user's own state: the tree of HEAD, and paths named by git's configuration."""
 
     head: bytes | None = None
     configured: Configured = Configured()

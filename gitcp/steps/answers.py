@@ -34,7 +34,7 @@ def choose(workspace: Workspace, place: Current, found: Sequence[Call]) -> Call:
     Where none does, the last.
 
     Raises:
-        AmbiguousError: several do.
+        AmbiguousError: several steps wait for an answer.
     """
     interrupted = [
         one

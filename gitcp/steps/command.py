@@ -1,4 +1,4 @@
-"""A command as a step: `gitcp run --step`."""
+"""Runs a command as a step: `gitcp run --step`."""
 
 import os
 import shlex
@@ -33,7 +33,7 @@ class CommandKilledError(CommandFailedError, OutcomeUnknownError):
 
 
 class Ran(NamedTuple):
-    """How the command of a step went: its exit status, and whether it was run now."""
+    """The result of a step's command: its exit status, and whether it was run now."""
 
     status: int
     replayed: bool
@@ -120,10 +120,10 @@ def again(
 
 
 def refuse_foreign(engine: Engine, steps: Sequence[Call]) -> None:
-    """Raises where a command that would be run again was recorded elsewhere.
+    """Raises if a command that would be run again was recorded elsewhere.
 
     Raises:
-        UsageError: one was.
+        UsageError: such a command was recorded elsewhere.
     """
     for call in steps:
         if call.intent.command and not engine.history.is_ours(call):

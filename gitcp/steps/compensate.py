@@ -1,4 +1,4 @@
-"""Undoing what steps did: newest first, each undo recorded before and after."""
+"""Compensation: undoes steps, newest first, each undo recorded before and after."""
 
 import asyncio
 import contextvars
@@ -40,7 +40,7 @@ _TOLD = 500
 
 
 class Compensated(NamedTuple):
-    """What was done: the steps undone, and those that were said to stand.
+    """The result of a compensation: the steps undone, and those kept.
 
     `left` are paths that undone steps say they write and that no checkpoint holds, as
     they are ignored: these are as the step left them.
@@ -76,7 +76,7 @@ def compensate(
     """Undoes steps in the given order and stops at the first that cannot be.
 
     Raises:
-        CompensationError: one cannot be, or its undo failed.
+        CompensationError: a step cannot be undone, or its undo failed.
         NotFoundError: one that is to be kept is not there; nothing was undone.
     """
     # One that is kept already, by a compensation that was interrupted, is no longer in `calls`.
@@ -136,7 +136,7 @@ def undo(engine: Engine, call: Call, *, trust: bool) -> None:
         if isinstance(exc, GitcpError):
             raise
         raise CompensationError(
-            f"its undo failed: {text}", hint="see to it, then undo again"
+            f"its undo failed: {text}", hint="fix the cause, then undo again"
         ) from exc
     engine.ledger.append(_about(UNDONE, engine, call))
 
@@ -156,7 +156,7 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
             return _nothing
         raise CompensationError(
             "it was interrupted, and whether it took effect is not known",
-            hint="find out, then say it:"
+            hint="find out what became of it, then answer:"
             f" `{answers.command(engine.workspace, engine.place, call)}`",
         )
     if call.effect == LOCAL:
@@ -170,7 +170,7 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
     if call.effect == IRREVERSIBLE:
         raise CompensationError(
             "it is irreversible",
-            hint=f"put it right by hand; `--keep {call.name}` then leaves it as it is",
+            hint=f"correct it by hand; `--keep {call.name}` then leaves it as it is",
         )
     if not call.outside:
         return _nothing
@@ -251,7 +251,7 @@ def _command(engine: Engine, call: Call, words: Sequence[str], directory: str) -
         raise CompensationError(
             f"its undo ended with exit status {done.status}"
             f"{f': {said}' if said else ''}",
-            hint="see to it, then undo again",
+            hint="fix the cause, then undo again",
         )
 
 

@@ -121,7 +121,7 @@ class Engine:
         if call is not None and call.state in {UNDOING, STUCK}:
             raise StepUnknownError(
                 f"the step {show_call(call)!a} is being undone",
-                hint="`gitcp undo --effects` ends that",
+                hint="`gitcp undo --effects` finishes it",
             )
         if call is not None and (
             call.state == UNDONE or (call.outside and given != call.intent.input)
@@ -201,7 +201,7 @@ class Engine:
         return StepUnknownError(
             f"the step {show_call(call)!a} began at {call.intent.at}{where} and {ended}:"
             " whether it took effect is not known",
-            hint="find out, then say it:"
+            hint="find out what became of it, then answer:"
             f" `{answers.command(self.workspace, self.place, call)}`",
         )
 
@@ -216,7 +216,7 @@ class Engine:
         """
         if call.state not in {OPEN, book.AGAIN}:
             raise UsageError(
-                f"the step {show_call(call)!a} is {call.state}: there is nothing to say",
+                f"the step {show_call(call)!a} is {call.state}: it needs no answer",
                 hint="`gitcp steps` lists those that were interrupted",
             )
         if lease.is_running(
@@ -237,7 +237,7 @@ class Engine:
             self.history.note(_about(ANSWER, self.place, call, answer=said))
         else:
             raise UsageError(
-                f"{said!a} is no answer", hint="it is one of: done, failed, again"
+                f"{said!a} is not an answer", hint="it is one of: done, failed, again"
             )
 
     def _replay(self, call: Call, wanted: Options, *, changed: bool) -> Begun:
@@ -288,7 +288,7 @@ class Engine:
             named = [one for slot, one in live.items() if slot.name == name]
             if not named:
                 raise UsageError(
-                    f"{wanted.name!a} is to come after {name!a}, which was not run",
+                    f"{wanted.name!a} depends on {name!a}, which was not run",
                     hint="name a step that comes before it",
                 )
             found += [one.id for one in named]
@@ -352,7 +352,7 @@ class Engine:
         return results.load(raw, codec)
 
     def _left(self, begun: Begun, record: Record) -> Record:
-        """Adds how the step left the files; that this failed is no reason to redo it."""
+        """Adds how the step left the files; that this failed is not a reason to redo it."""
         try:
             before = observed.find(self.workspace, self.place, begun.intent.before)
             left = observed.checkpoint(

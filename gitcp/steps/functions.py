@@ -1,4 +1,4 @@
-"""The functions of steps: what kind they are, and what they are called with."""
+"""Inspects the functions of steps: their kind, and their arguments."""
 
 import functools
 import inspect
@@ -25,7 +25,7 @@ class NotAwaitedError(UsageError, OutcomeUnknownError):
 
 
 def refuse_coroutine(wanted: Options, value: Any) -> None:
-    """Raises where what a function gave was only to begin what it does.
+    """Raises if a function returned something that still has to be awaited.
 
     Raises:
         NotAwaitedError: it is a coroutine.
@@ -40,7 +40,7 @@ def refuse_coroutine(wanted: Options, value: Any) -> None:
 
 
 def refuse_generator(name: str, function: Function) -> None:
-    """Raises where calling a function would do nothing.
+    """Raises if calling a function would do nothing.
 
     Raises:
         UsageError: it is a generator.

@@ -1,4 +1,4 @@
-"""What the ledger tells one run of a program about the steps of its branch."""
+"""The steps of a branch as the ledger records them, for one run of a program."""
 
 from collections import Counter
 from threading import RLock

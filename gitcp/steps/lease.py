@@ -58,7 +58,7 @@ class Lease:
             os.pwrite(self.fd, b"1", 0)
 
     def close(self) -> None:
-        """Lets go of it."""
+        """Releases the lease."""
         self._end.set()
         if self._beating is not None:
             self._beating.join()
@@ -69,7 +69,7 @@ class Lease:
 def held(
     repository: Repository, session: str, branch: str, slot: Slot, *, timeout: float
 ) -> Iterator[Lease]:
-    """Holds a step for this process; the kernel lets go of it when the process ends.
+    """Holds a step for this process; the kernel releases it when the process ends.
 
     Raises:
         BusyError: another process is running it, and does not end within `timeout`.

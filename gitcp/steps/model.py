@@ -1,4 +1,4 @@
-"""What a step is declared as: its effect, its undo, what to do when it goes wrong."""
+"""The declaration of a step: effect, undo, retries, and policy when interrupted."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -69,7 +69,7 @@ def current_step() -> Step:
     """Returns the step that is running.
 
     Raises:
-        UsageError: none is.
+        UsageError: no step is running.
     """
     found = _running.get()
     if found is None:
@@ -130,10 +130,10 @@ def options(
     changed: str,
     loops: int | None,
 ) -> Options:
-    """Returns checked options; what is not said is what is safest.
+    """Returns checked options; defaults are the safest.
 
     Raises:
-        UsageError: they make no sense.
+        UsageError: the options contradict each other.
     """
     given: Any = name
     # As in `session.step(fetch)`.
@@ -142,7 +142,7 @@ def options(
     for number in (timeout, None if isinstance(retry, Retry) else retry):
         if number is not None and not isinstance(number, int | float):
             raise UsageError(
-                f"{number!a} is no number",
+                f"{number!a} is not a number",
                 hint="retry=3, retry=gitcp.Retry(…), timeout=30",
             )
     check_text(name, "the step's name")
@@ -158,7 +158,7 @@ def options(
         )
     if undo is None and effect == REVERSIBLE:
         raise UsageError(
-            f"the step {name!a} is reversible, but nothing says how",
+            f"the step {name!a} is reversible, but has no undo",
             hint="give it an undo, or say effect='irreversible'",
         )
     if unknown is None:
@@ -210,7 +210,7 @@ def takes_key(function: Callable[..., Any]) -> bool:
 
 
 class OutcomeUnknownError(Exception):
-    """What was called was itself ended in the middle."""
+    """The called function or program was itself interrupted."""
 
 
 # What leaves it open whether the other side acted before the line went dead.

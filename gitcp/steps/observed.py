@@ -1,4 +1,4 @@
-"""What a step does to files: seen by a checkpoint before it and one after it."""
+"""Observes a step's changes to files, by a checkpoint before and one after it."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ _PATHS = 500
 
 
 def checkpoint(workspace: Workspace, place: Current, note: str) -> Checkpoint:
-    """Makes sure that a checkpoint holds the files as they are, and returns it."""
+    """Returns a checkpoint that holds the files as they are; saves one if needed."""
     request = Request(
         session=place.session,
         branch=place.branch,

@@ -28,7 +28,7 @@ _SHOWN = 5
 
 
 class _Seen(NamedTuple):
-    """The paths that differ from before the step: its own, and those of who knows whom."""
+    """Changed paths: those the step wrote, and those of unknown origin."""
 
     own: list[str]
     unclear: list[str]

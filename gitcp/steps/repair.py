@@ -1,4 +1,4 @@
-"""Local repair: what a step's failure affects, and running only that again."""
+"""Local repair: finds what a step's failure affects, and runs only that again."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -118,11 +118,11 @@ def repair(engine: Engine, wanted: Affected, *, trust: bool) -> list[Call]:
     if now.refused:
         raise UsageError(
             f"not only these steps are affected: {'; '.join(now.refused)}",
-            hint="nothing was changed; restore a checkpoint, or put it right by hand",
+            hint="nothing was changed; restore a checkpoint, or correct it by hand",
         )
     if [one.id for one in now.steps] != [one.id for one in wanted.steps]:
         raise UsageError(
-            "other steps are affected by now", hint="look at what is affected again"
+            "other steps have become affected", hint="look at what is affected again"
         )
     done = compensate.compensate(
         engine, list(reversed(now.steps)), keep=(), trust=trust

@@ -1,4 +1,4 @@
-"""Results and arguments of steps as JSON: exactly, or refused with the reason."""
+"""Serialises results and arguments of steps as JSON: exactly, or refuses."""
 
 import hashlib
 import json
@@ -72,7 +72,7 @@ def _check(value: Any, where: str, depth: int) -> None:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise UsageError(
-                f"{where} is {value}, which JSON has not", hint="None, or text"
+                f"{where} is {value}, which JSON cannot hold", hint="None, or text"
             )
     elif isinstance(value, list | tuple):
         for number, inner in enumerate(value):

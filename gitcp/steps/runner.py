@@ -1,4 +1,4 @@
-"""Calling a step's function: at once, as a decorator, around a block; sync and async."""
+"""Calls a step's function: directly, as a decorator, or around a block; sync and async."""
 
 import asyncio
 import contextvars
@@ -105,7 +105,7 @@ async def arun(
 async def _begun(
     engine: Engine, wanted: Options, slot: Slot, arguments: Sequence[Any]
 ) -> tuple[ExitStack, Begun]:
-    """Begins a step while the loop goes on; closing the stack lets go of it."""
+    """Begins a step while the loop runs on; closing the stack releases it."""
     held = ExitStack()
 
     def begin() -> Begun:

@@ -22,7 +22,7 @@ def open(directory: str | os.PathLike[str] = ".") -> "Store":  # noqa: A001  git
     """Returns the store of the repository around a directory; writes nothing.
 
     Raises:
-        NotARepositoryError: there is none.
+        NotARepositoryError: the directory is in no repository.
         UnsupportedRepositoryError: a kind that gitcp cannot serve.
     """
     return Store(open_workspace(directory, lasting=True))

@@ -1,1 +1,1 @@
-"""Append, read, walk: the invariants of docs/format.md live here."""
+"""The store: appends, reads and walks checkpoints; keeps the invariants of docs/format.md."""

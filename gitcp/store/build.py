@@ -1,4 +1,4 @@
-"""Making the objects of one checkpoint on a given tip (docs/format.md, 3 to 6)."""
+"""Builds the objects of one checkpoint on a given tip (docs/format.md, 3 to 6)."""
 
 import secrets
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def count_records(data: bytes) -> int:
 
 
 class Build:
-    """One attempt to make a checkpoint on a given tip."""
+    """One attempt to build a checkpoint on a given tip."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class Build:
         )
 
     def _write_rewrites(self, changes: dict[bytes, Entry | None]) -> None:
-        """Adds to the log of rewritten commits, which never goes back (I9)."""
+        """Adds to the log of rewritten commits, which a restore never rewinds."""
         read = self._transaction.tree
         name = layout.REWRITES.log.encode()
         kept = tree.lookup(self._before.log_tree if self._before else None, name, read)
@@ -363,7 +363,7 @@ def _files_of(before: Checkpoint | None) -> FilesState:
 
 
 def _lasting(skipped: tuple[Skipped, ...] | list[Skipped]) -> set[Skipped]:
-    """A file that would not settle is no reason for a checkpoint by itself."""
+    """A file that would not settle is not a reason for a checkpoint by itself."""
     return {entry for entry in skipped if entry.reason != "changed-while-reading"}
 
 

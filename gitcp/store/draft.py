@@ -1,4 +1,4 @@
-"""A checkpoint to be: what an operation hands to the store."""
+"""A draft: the checkpoint that an operation asks the store to append."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -30,7 +30,7 @@ def same_files(found: Checkpoint) -> FilesState:
 
 
 class Grown(NamedTuple):
-    """What a source held when records were added to it: its size and digest.
+    """The state of a source when records were added to it: its size and digest.
 
     Where the tip holds something else by now, `reread` gives the source as a whole.
     """
@@ -62,7 +62,7 @@ class Draft(NamedTuple):
     Without `files` those of the tip stay; where there is no tip it holds none.
     `logs_from` takes conversation, decisions, steps and position from another
     checkpoint instead of the tip; `fork_of` starts a new branch there. With `quiet`
-    records that are new, or steps that were run, are no reason for a checkpoint by
+    records that are new, or steps that were run, are not a reason for a checkpoint by
     themselves. `files_from` is the checkpoint whose files were taken over without ever
     being in the work tree.
     """

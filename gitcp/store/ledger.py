@@ -1,4 +1,4 @@
-"""The effects ledger of a session: read it, add to it, never take from it (E1 to E4).
+"""The effects ledger of a session: reads it and appends to it (E1 to E4).
 
 A record is durable once it is in the session's redo log; git has it soon after
 (docs/format.md, 12a and 16). Appends of several threads that meet become one page: while
@@ -122,7 +122,7 @@ class Ledger:
             said = ledger_trailers(self._commit(tip))
         if said is None:
             raise CorruptError(
-                f"{self.ref} points to {tip}, which is no ledger",
+                f"{self.ref} points to {tip}, which is not a ledger",
                 hint=f"look at it with `git show {tip}`",
             )
         return said.last, tip
@@ -364,12 +364,12 @@ class Ledger:
 
     @property
     def label(self) -> str:
-        """What a warning calls it."""
+        """The name for warnings."""
         return f"the ledger of {self.session!r}"
 
     @property
     def unsettled(self) -> int:
-        """How many bytes of the redo log this process knows of."""
+        """The number of bytes of the write-ahead log that this process knows of."""
         return self._log.known
 
     def settle(self) -> None:
@@ -385,7 +385,7 @@ class Ledger:
 
     @contextmanager
     def settled(self) -> Iterator[None]:
-        """Keeps everybody from adding to it; git has all of it meanwhile.
+        """Holds the ledger so that no other process appends; git has all of it meanwhile.
 
         A caller that rewrites its pages does so inside this context.
 
@@ -405,7 +405,7 @@ class Ledger:
 
 
 class _Ticket:
-    """What one caller wants to add, and what came of it."""
+    """The records that one caller appends, and the result."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self.records = records

@@ -1,4 +1,4 @@
-"""Telling a pruned line from another one: the same checkpoints, under other commits."""
+"""Compares histories: tells a pruned branch from a diverged one."""
 
 from collections.abc import Iterator
 
@@ -46,7 +46,7 @@ def was_purged(store: Store, old: str, line: str) -> bool:
     """Whether a commit was purged, and one on the line below a tip stands for it.
 
     The old one is not here any more. The line has to be one's own: what a stranger's
-    says of itself is no proof.
+    says of itself is not proof.
     """
     start = store.checkpoint(line)
     return start is not None and any(

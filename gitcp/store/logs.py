@@ -1,4 +1,4 @@
-"""Logs inside a checkpoint's tree: reading segments, appending one (docs/format.md, 6)."""
+"""Logs inside a checkpoint's tree: reads segments, appends one (docs/format.md, 6)."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -93,7 +93,7 @@ def meta_of(source: bytes, objects: Objects) -> Meta | None:
 
 
 class Appended(NamedTuple):
-    """What an append did: totals, changes to the `log` tree, segments dropped."""
+    """The result of an append: totals, changes to the `log` tree, segments dropped."""
 
     meta: Meta
     changes: dict[bytes, Entry | None]

@@ -1,4 +1,4 @@
-"""Where a checkpoint was made, so that a stranger's is never taken for one's own.
+"""Provenance: seals checkpoints, and tells those made here from those made elsewhere.
 
 Each repository has a secret key. What is made in it is sealed with that key; what
 bears no such seal was made elsewhere (docs/format.md, 5).
@@ -29,7 +29,7 @@ _DOMAIN = "gitcp origin 1"
 
 
 class Origin(NamedTuple):
-    """Where files and logs of a checkpoint come from: None stands for here.
+    """The provenance of a checkpoint's files and logs: None stands for here.
 
     A text is the remote they were pulled from, or `elsewhere`. A checkpoint that was
     made here may go on with a conversation, or fork files, that were not. `here` says
@@ -47,7 +47,7 @@ class Origin(NamedTuple):
 
     @property
     def where(self) -> str | None:
-        """Where it comes from, in a word; None where all of it was made here."""
+        """Its origin as one name; None if all of it was made here."""
         return self.files or self.logs
 
 

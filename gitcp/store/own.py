@@ -1,4 +1,4 @@
-"""Which records of a ledger this repository wrote itself.
+"""Seals of ledger records: which of them this repository wrote.
 
 Records travel with a pull. Those of others are read as what they are, a report; a
 command or write that they ask for is not carried out unasked (docs/format.md, 12a).

@@ -1,4 +1,4 @@
-"""Pages of a ledger: what one is made of, and those below a commit."""
+"""Ledger commits (pages): their content, and those below a commit."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Settling redo logs: what was acknowledged goes into git, once (docs/format.md, 16)."""
+"""Drains write-ahead logs into git (docs/format.md, 16)."""
 
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
@@ -144,7 +144,7 @@ def _aside(repository: Repository, opened: Transaction, ref: str, new: str) -> N
     found = store.checkpoint(new)
     if found is None:
         raise CorruptError(
-            f"the redo log of {ref} ends in {new}, which is no checkpoint",
+            f"the redo log of {ref} ends in {new}, which is not a checkpoint",
             hint="run `gitcp verify`",
         )
     component = ref.removeprefix(layout.SESSIONS).split("/")[1]
@@ -166,7 +166,7 @@ def _joined(
     said = ledger.ledger_trailers(tip)
     if said is None:
         raise CorruptError(
-            f"{ref} points to {present}, which is no ledger",
+            f"{ref} points to {present}, which is not a ledger",
             hint=f"look at it with `git show {present}`",
         )
     epoch = repository.objects.commit(bytes.fromhex(new)).epoch

@@ -1,4 +1,4 @@
-"""Making a checkpoint again elsewhere: the same tree, another place on a line."""
+"""Recreates a checkpoint elsewhere: the same tree, another parent."""
 
 import secrets
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from gitcp.store.origin import Seals
 
 
 class Place(NamedTuple):
-    """Where the new commit belongs; with `fork` it is another checkpoint (a new id)."""
+    """The place of the new commit; with `fork` it is another checkpoint (a new id)."""
 
     session: str
     branch: str

@@ -1,4 +1,4 @@
-"""Which checkpoints stay when old ones go: a pure reading of all lines."""
+"""Retention: decides which checkpoints stay, from all branches; pure."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -13,7 +13,7 @@ Key = tuple[str, str]
 
 
 class Rules(NamedTuple):
-    """What to keep of each branch besides what always stays.
+    """What to keep of each branch, besides what is never pruned.
 
     `last` newest checkpoints; those `within` seconds and all after them; labelled ones,
     if `labelled`. With `counted` false those that stay anyway do not count in `last`.
@@ -34,7 +34,7 @@ class Line(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What becomes of one branch: newest first."""
+    """The decision for one branch, newest first."""
 
     line: Line
     stay: tuple[Checkpoint, ...]

@@ -1,4 +1,4 @@
-"""Rewriting checkpoints that exist: some go, or hold something else; ids stay.
+"""Rewrites existing branches without some checkpoints, or with other content; ids stay.
 
 The one place where the history of a branch changes. `prune` drops checkpoints;
 `purge` changes what checkpoints hold. Both say what is to become of one checkpoint,
@@ -41,7 +41,7 @@ from gitcp.store.store import Store
 
 
 class Kept(NamedTuple):
-    """What a checkpoint that stays is to hold; None: what it holds now.
+    """The new content of a checkpoint that stays; None: unchanged.
 
     `tree` is a root tree, stored through the transaction; `message` a whole message
     with the trailers.
@@ -57,7 +57,7 @@ Change = Callable[[Checkpoint], Kept | None]
 
 
 class Rewritten(NamedTuple):
-    """What a rewrite did.
+    """The result of a rewrite.
 
     `commits` has the new commit of each old one that has another now, None where
     nothing is left; `moved` the old and new tip of each ref.

@@ -1,4 +1,4 @@
-"""Finding what is left of a branch whose newest checkpoints are damaged.
+"""Finds what is left of a branch whose newest checkpoints are damaged.
 
 Commits say themselves which branch they are of, so nothing has to be written down
 beforehand: every commit in the repository is looked at. That takes seconds in a large
@@ -44,7 +44,7 @@ def every_commit(repository: Repository) -> Iterator[bytes]:
 
 
 class Salvage:
-    """What is left of damaged branches of one repository; looked for once."""
+    """The sound checkpoints of damaged branches of one repository; searched for once."""
 
     def __init__(self, repository: Repository, read: Read) -> None:
         self._repository = repository

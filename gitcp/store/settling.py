@@ -1,4 +1,4 @@
-"""Settling redo logs in the background: soon, not at once, and at the end of the process."""
+"""Drains write-ahead logs in the background, and at the end of the process."""
 
 import atexit
 import threading
@@ -24,15 +24,15 @@ _IDLE = 5.0
 
 
 class Logged(Protocol):
-    """What has a redo log."""
+    """A writer with a write-ahead log."""
 
     @property
     def label(self) -> str:
-        """What it is called in a warning."""
+        """The name for warnings."""
 
     @property
     def unsettled(self) -> int:
-        """How many bytes of its redo log this process knows of."""
+        """The number of bytes of its write-ahead log that this process knows of."""
 
     def settle(self) -> None:
         """Puts its redo log into git.

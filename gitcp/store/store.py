@@ -1,4 +1,4 @@
-"""Branches of checkpoints: tips, walks, and the one way to append (I1 to I4)."""
+"""Branches of checkpoints: tips, walks, appends (I1 to I4)."""
 
 import secrets
 import time
@@ -38,7 +38,7 @@ Clock = Callable[[], float]
 
 
 class Saved(NamedTuple):
-    """What an append came to; `rewritten` counts segments a rewrite replaced."""
+    """The result of an append; `rewritten` counts segments that a rewrite replaced."""
 
     checkpoint: Checkpoint
     created: bool
@@ -134,7 +134,7 @@ class Store:
                     raise
                 return Standing(oid, found, exc)
             raise CorruptError(
-                f"{ref} points to {oid}, which is no checkpoint",
+                f"{ref} points to {oid}, which is not a checkpoint",
                 hint=f"look at it with `git show {oid}`;"
                 f" `git update-ref -d {ref}` removes the branch",
             )
@@ -173,7 +173,7 @@ class Store:
     def line(self, start: Checkpoint) -> Iterator[Checkpoint]:
         """Yields a checkpoint and those before it, across fork points.
 
-        Where a pruning takes the line away meanwhile, it goes on with what is left.
+        Where a concurrent prune rewrites the branch, it continues with what is left.
         """
         current: Checkpoint | None = start
         while current is not None:

@@ -1,4 +1,4 @@
-"""`.gitcp/summary.md`: what a person sees with `git show <ref>:.gitcp/summary.md`."""
+"""Writes `.gitcp/summary.md`, for people: `git show <ref>:.gitcp/summary.md`."""
 
 from collections.abc import Iterable
 

@@ -1,1 +1,1 @@
-"""Files on disk: scan, capture, plan, apply, journal."""
+"""The user's files: scan, capture, plan, apply, journal."""

@@ -1,4 +1,4 @@
-"""Carrying out a plan: the only code that changes files of a user's work tree.
+"""Carries out a plan: the only code that changes files of a user's work tree.
 
 A path is touched only while it holds what the plan says it held before (I6); one that
 holds the result already is left alone. So applying is repeatable, and applying the
@@ -43,7 +43,7 @@ class _Now(Enum):
 
 
 class Ahead(NamedTuple):
-    """What a plan meets where it expects nothing.
+    """Content that a plan meets where it expects nothing.
 
     `obstacles` are held by no checkpoint and would have to be overwritten; `already`
     are the paths that hold what the plan would put there, though nothing captured them.

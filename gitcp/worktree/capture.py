@@ -1,4 +1,4 @@
-"""From the work tree to a tree object: only what changed is read (design, part 4)."""
+"""Captures the work tree as a tree object; reads only what changed."""
 
 import os
 from collections.abc import Callable, Iterable

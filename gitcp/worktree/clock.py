@@ -1,4 +1,4 @@
-"""Which stat data will show the next change of a file, by the clock of its disk.
+"""Decides whether stat data will show a file's next change, by the clock of its disk.
 
 Time stamps move in steps: of a tick of the kernel's clock, or of up to two seconds, as
 on FAT. A change within one step leaves no trace. So a stamp is proof only if the clock
@@ -30,7 +30,7 @@ _NOISE_NS = 5_000_000
 
 
 class Reading(NamedTuple):
-    """What clocks said at one moment, in nanoseconds.
+    """Clock readings at one moment, in nanoseconds.
 
     `local` and `disk` are ahead of the time since `boot` (an id); `now` is the disk's.
     """

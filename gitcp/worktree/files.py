@@ -1,4 +1,4 @@
-"""Reaching files of a work tree without ever following a symbolic link.
+"""Opens files of a work tree without ever following a symbolic link.
 
 Every component of a path is opened with `O_NOFOLLOW` from the one before it, so that
 a directory swapped for a link, by chance or on purpose, leads nowhere.

@@ -1,4 +1,4 @@
-"""What the ignore rules of another state of the files say."""
+"""Applies the ignore rules of another state of the files."""
 
 import os
 from collections.abc import Callable, Collection, Iterator

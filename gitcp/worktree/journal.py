@@ -1,4 +1,4 @@
-"""The note that a restore is under way, so that a killed one is found and ended."""
+"""The restore journal: records a restore under way, so that a killed one can be finished."""
 
 from base64 import b64decode, b64encode
 from pathlib import Path
@@ -98,7 +98,7 @@ def read(directory: Path) -> Journal | None:
     """Returns the journal of an interrupted restore, or None.
 
     Raises:
-        CorruptError: there is one and it cannot be read.
+        CorruptError: the journal cannot be read.
     """
     try:
         raw = (directory / _NAME).read_bytes()
@@ -130,7 +130,7 @@ def refuse_if_open(directory: Path) -> None:
     """Raises if a restore was interrupted here.
 
     Raises:
-        RestoreInterruptedError: it was.
+        RestoreInterruptedError: a restore was interrupted.
     """
     if is_open(directory):
         raise RestoreInterruptedError(

@@ -1,4 +1,4 @@
-"""What a killed restore left under temporary names: its own files, and the user's."""
+"""Cleans up temporary names that a killed restore left, keeping the user's files."""
 
 import os
 from collections import defaultdict

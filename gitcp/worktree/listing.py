@@ -1,4 +1,4 @@
-"""Listing directories: names are what the disk lists, whatever else it answers to.
+"""Lists directories: a name is what the disk lists.
 
 A disk that folds case or Unicode forms has one file under many names. Only a listing
 tells which is its own: where a stat succeeds, the name may be another file's.
@@ -35,7 +35,7 @@ class Previous(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a scan takes place, and what it goes by."""
+    """The directory of a scan, and the rules that it applies."""
 
     repository: Repository
     top: Path
@@ -62,7 +62,7 @@ class Place(NamedTuple):
 
 
 class Found(msgspec.Struct):
-    """What a scan found.
+    """The result of a scan.
 
     `look` are the paths to read; `gone` those to take out, with all below them;
     `wanted`, after a whole scan, everything that belongs to the snapshot.
@@ -308,7 +308,7 @@ class Listing:
                 self.forget(path)
 
     def _refuse_pipe(self, path: bytes) -> None:
-        """Raises where an ignore file is a pipe, which git would wait at for ever."""
+        """Raises if an ignore file is a pipe, which git would wait at for ever."""
         found = self._place.stat(path)
         if found is not None and stat.S_ISFIFO(found.st_mode):
             raise UnsafePathError(

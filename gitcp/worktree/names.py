@@ -1,4 +1,4 @@
-"""Which names mean something to a scan, and which have no place in a snapshot."""
+"""Classifies names: those that matter to a scan, and those that a snapshot excludes."""
 
 from collections.abc import Iterator
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What a restore will do: pure data, made from two trees.
+"""The steps from one tree to another, as pure data.
 
 Nothing here touches the disk; `apply` carries a plan out, forwards or backwards.
 """

@@ -1,4 +1,4 @@
-"""The private git directory that lets git compare and match, and nothing else.
+"""The private git directory in which git compares files and matches ignore rules.
 
 With it `git diff-files` checks stat data in parallel and `git check-ignore` knows the
 user's rules, while the user's index, configuration and attributes stay out of it.

@@ -1,4 +1,4 @@
-"""Reading one file so that its bytes belong together, or saying that they do not.
+"""Reads one file consistently, or reports that it changed meanwhile.
 
 A stat before and after a read does not see every change: time stamps move in steps.
 It is proof once the disk's clock has moved on. Where that takes seconds, the file is
@@ -35,7 +35,7 @@ class Trouble(Enum):
 
 
 class Content(NamedTuple):
-    """What a path holds: its entry, the stat that goes with it, whether it settled.
+    """The content of a path: its entry, the matching stat, and whether it was stable.
 
     The stat is one that no file has where the true one would not show a change.
     """

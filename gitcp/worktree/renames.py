@@ -1,4 +1,4 @@
-"""Renames that never replace anything, and the exchange of two names.
+"""System calls: rename without replacing, and exchange of two names.
 
 Both are one call on Linux (`renameat2`) and macOS (`renameatx_np`). A kernel or file
 system without them says so, and the callers take the longer way.

@@ -1,4 +1,4 @@
-"""Taking a name from a file without losing what was written to that file meanwhile.
+"""Replaces or removes a file without losing a concurrent write to it.
 
 A file is read while it has its name. Then it gets a temporary name, by exchange or by
 rename, and is compared once more: by its stat where that is proof, by its content
@@ -40,7 +40,7 @@ _DIGEST = 12
 
 
 class Seen(NamedTuple):
-    """What a path held: the entry, and for a file the stat from before it was read.
+    """The previous content of a path: the entry, and for a file the stat before the read.
 
     `entry` is None for nothing and OTHER for what no checkpoint can hold; `at` is the
     monotonic time of the stat in nanoseconds.

@@ -1,4 +1,4 @@
-"""Which paths of a work tree have to be looked at, and what cannot be captured.
+"""Scans a work tree: which paths to read, and what cannot be captured.
 
 git finds the tracked paths whose stat changed. A name can only come or go where its
 directory's own stat changed: those directories are listed again. Where an ignore rule

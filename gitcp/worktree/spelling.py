@@ -1,4 +1,4 @@
-"""Disks that take two spellings for one name: without case, or normalising Unicode."""
+"""Detects disks that fold names: by case, or by Unicode normalisation."""
 
 import os
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""What the last capture learnt, so that the next looks only at changes (I7)."""
+"""The scan state of the last capture, so that the next reads only changes (I7)."""
 
 import hashlib
 from pathlib import Path

@@ -172,7 +172,7 @@ def test_files_and_conversation_of_each_turn_beside_a_session_store(run, tmp_pat
     stored = {one["uuid"]: one["type"] for one in kept if "uuid" in one}
     here = {one["uuid"] for one in tip.messages() if "uuid" in one}
     assert here <= set(stored)
-    # What the client notes after the last hook is no message.
+    # What the client notes after the last hook is not a message.
     assert {stored[one] for one in set(stored) - here} <= {"system"}
     assert set(turns.uuids) <= here
     # Files at each prompt, whatever tool or command changed them.

@@ -365,7 +365,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_row23_a_broken_gitcp_does_not_block_git(repo, tmp_path, how):
+def test_a_broken_gitcp_does_not_block_git(repo, tmp_path, how):
     git(repo, "config", "user.name", "Tess Ter")
     git(repo, "config", "user.email", "tess@example.invalid")
     git(repo, "config", "gitcp.hookTimeout", "500ms")
@@ -464,7 +464,7 @@ def test_an_open_restore_is_told_once_for_each_command(hooked):
     assert said("commit", "-q", "-a", "-m", "six") == ""
 
 
-def test_row23_a_rebase_of_50_commits_with_a_gitcp_that_hangs(repo, tmp_path):
+def test_a_rebase_of_50_commits_with_a_gitcp_that_hangs(repo, tmp_path):
     for number in range(50):
         write_files(repo, {f"file{number}": b"x"})
         commit_all(repo, f"{number}")
@@ -481,7 +481,7 @@ def test_row23_a_rebase_of_50_commits_with_a_gitcp_that_hangs(repo, tmp_path):
 
 
 @pytest.mark.parametrize("lock", ["worktree.lock", "index.lock", "ref"])
-def test_row22_locks_do_not_block_git(hooked, lock):
+def test_locks_do_not_block_git(hooked, lock):
     """Another save under way, a lock of git's, a ref that is locked by a dead process."""
     commit(hooked, b"three")
     count = len(checkpoints(hooked))
@@ -525,7 +525,7 @@ def test_row22_locks_do_not_block_git(hooked, lock):
         )
 
 
-def test_row22_a_save_beside_a_commit_and_a_rebase(hooked):
+def test_a_save_beside_a_commit_and_a_rebase(hooked):
     """index.lock is held by the git that runs the hook: saving leaves it alone."""
     hooks.program(
         hooked / ".git/hooks/pre-commit",
@@ -540,9 +540,7 @@ def test_row22_a_save_beside_a_commit_and_a_rebase(hooked):
 
 @pytest.mark.parametrize("where", ["main", "linked"])
 @pytest.mark.parametrize("below", [".", "src/pkg"])
-def test_row23_the_right_repository_and_index_from_everywhere(
-    hooked, tmp_path, where, below
-):
+def test_the_right_repository_and_index_from_everywhere(hooked, tmp_path, where, below):
     """With all the GIT_ variables that git gives its hooks."""
     top = hooked
     if where == "linked":
@@ -588,7 +586,7 @@ def test_row23_the_right_repository_and_index_from_everywhere(
     )
 
 
-def test_row23_an_interrupted_restore_does_not_block_a_commit(hooked):
+def test_an_interrupted_restore_does_not_block_a_commit(hooked):
     commit(hooked, b"three")
     (hooked / ".git/gitcp/restore.json").write_bytes(b"{}")
     commit(hooked, b"four")

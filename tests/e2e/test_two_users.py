@@ -158,7 +158,7 @@ def test_two_users_with_agents_hand_work_to_each_other(users, hub, tmp_path):
     assert ann.claude.transcript(own).read_bytes().startswith(raw)
     assert b"VAT is added." in raw
 
-    # He goes on with it in a work tree of its own, on a fork, and pushes it back.
+    # He continues it in a work tree of its own, on a fork, and pushes it back.
     aside = tmp_path / "bob-aside"
     forked = bob.gitcp(
         "fork",

@@ -130,7 +130,7 @@ def ordered(repo: Path, *args: str) -> Order:
 
 @needs_strace
 @pytest.mark.parametrize("first", [True, False])
-def test_row06_save_makes_nothing_visible_before_it_is_durable(tmp_path, first):
+def test_save_makes_nothing_visible_before_it_is_durable(tmp_path, first):
     repo = make_scene(tmp_path / "scene")
     if not first:
         saved(repo)
@@ -141,7 +141,7 @@ def test_row06_save_makes_nothing_visible_before_it_is_durable(tmp_path, first):
 
 
 @needs_strace
-def test_row06_restore_makes_nothing_visible_before_it_is_durable(scene):
+def test_restore_makes_nothing_visible_before_it_is_durable(scene):
     saved(scene)
     write_files(scene, {"unsaved.txt": b"unsaved\n"})
     order = ordered(scene, *RESTORE)
@@ -158,7 +158,7 @@ gitcp.open(".").session("main").save(messages=[{"n": 1}])
 
 
 @needs_strace
-def test_row06_the_order_checker_sees_a_missing_sync(tmp_path):
+def test_the_order_checker_sees_a_missing_sync(tmp_path):
     repo = make_scene(tmp_path / "scene")
     log = repo.with_name("order.strace")
     # EBADF stands for an fsync that never came: the call is not "= 0" in the trace.
@@ -213,19 +213,19 @@ def full_save(scene: Path, step: int, fault: str, said: bytes) -> None:
 
 
 @needs_strace
-def test_row07_full_disk_at_sampled_calls_of_save(scene):
+def test_full_disk_at_sampled_calls_of_save(scene):
     full_save(scene, 6, _ENOSPC, b"disk is full")
 
 
 @needs_strace
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_row07_full_disk_at_every_call_of_save(scene):
+def test_full_disk_at_every_call_of_save(scene):
     full_save(scene, 1, _ENOSPC, b"disk is full")
 
 
 @needs_root
-def test_row07_small_disk_that_fills_up(tmp_path):
+def test_small_disk_that_fills_up(tmp_path):
     with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=1m", "tmpfs") as disk:
         repo = make_repo(disk / "repo", {"file": b"0\n"})
         user = users_state(repo)
@@ -251,7 +251,7 @@ def test_row07_small_disk_that_fills_up(tmp_path):
         check(repo, user, acked)
 
 
-def test_row07_full_disk_while_a_long_conversation_is_packed(tmp_path):
+def test_full_disk_while_a_long_conversation_is_packed(tmp_path):
     """More than the pack writer buffers, so that the disk refuses in the middle."""
     from unittest import mock
 
@@ -280,7 +280,7 @@ def test_row07_full_disk_while_a_long_conversation_is_packed(tmp_path):
 
 @needs_root
 @pytest.mark.parametrize("how", ["--continue", "--abort"])
-def test_row08_work_tree_on_a_full_disk(tmp_path, how):
+def test_work_tree_on_a_full_disk(tmp_path, how):
     """The repository has room, the disk of the work tree has not."""
     with mounted(tmp_path / "disk", "-t", "tmpfs", "-o", "size=400k", "tmpfs") as disk:
         repo = make_repo(tmp_path / "main", {"small": b"small\n"})
@@ -316,7 +316,7 @@ def test_row08_work_tree_on_a_full_disk(tmp_path, how):
 
 
 @needs_strace
-def test_row09_a_source_file_that_cannot_be_read_fails_the_save(scene):
+def test_a_source_file_that_cannot_be_read_fails_the_save(scene):
     user, acked = users_state(scene), line(scene)
     bad = scene / "edit.txt"
     done = strace(
@@ -341,7 +341,7 @@ def test_row09_a_source_file_that_cannot_be_read_fails_the_save(scene):
 
 
 @needs_strace
-def test_row10_no_sync_may_fail_unnoticed(scene):
+def test_no_sync_may_fail_unnoticed(scene):
     """Also the last, after the rename of the ref; a rerun makes no duplicate."""
     user, acked = users_state(scene), line(scene)
     points = calls(fresh(scene), "save", among=("fsync",))
@@ -370,7 +370,7 @@ def test_row10_no_sync_may_fail_unnoticed(scene):
 
 
 @pytest.mark.parametrize("loose", [True, False])
-def test_row14_restore_refuses_a_damaged_blob_before_any_change(scene, loose):
+def test_restore_refuses_a_damaged_blob_before_any_change(scene, loose):
     acked = [*line(scene)]
     # In one pack of gitcp's and nowhere else.
     blob = git_line(scene, "rev-parse", f"{REF}:own.txt")
@@ -416,7 +416,7 @@ def flip(path: Path, at: int) -> None:
 
 
 @needs_strace
-def test_row07_full_disk_while_a_decision_is_kept(scene):
+def test_full_disk_while_a_decision_is_kept(scene):
     """Half a line in the file would stop every later save."""
     decide = ("decide", "second " * 400)
     assert run_gitcp(scene, "decide", "first").returncode == 0

@@ -195,7 +195,7 @@ LIES: dict[str, tuple[Callable[[Remote], object], str]] = {
         lambda it: it.put_record(
             it.oid("refs/gitcp/s/vat/main:.gitcp/encrypted/head").decode()
         ),
-        "holds what is no page",
+        "holds what is not a page",
     ),
     "another page for it": (
         lambda it: it.other_record(
@@ -220,7 +220,7 @@ LIES: dict[str, tuple[Callable[[Remote], object], str]] = {
     ),
     "a path that climbs": (
         lambda it: it.other_record((b"fx/../../x", b"1")),
-        "holds what is no page",
+        "holds what is not a page",
     ),
     "another number": (lambda it: it.say(b"Last: 4", b"Last: 5"), "says other than"),
     "another session": (
@@ -274,7 +274,7 @@ STATUS = {"recipient changed": {26}, "of version 1": {26}}
 
 
 @pytest.mark.parametrize("how", LIES)
-def test_row59_a_remote_that_changes_what_steps_did_is_refused(scene, how):
+def test_a_remote_that_changes_what_steps_did_is_refused(scene, how):
     lie, words = LIES[how]
     good = scene.oid(LEDGER).decode()
     lie(scene)
@@ -302,7 +302,7 @@ def test_row59_a_remote_that_changes_what_steps_did_is_refused(scene, how):
         assert ok(repo, "verify")["ok"]
 
 
-def test_row59_a_record_that_swells_is_stopped(scene):
+def test_a_record_that_swells_is_stopped(scene):
     header = b'{"format":1,"session":"vat","files":[["fx/%b",%d]]}\n'
     bomb = zlib.compress(header % (b"a" * 40, 1 << 24) + bytes(1 << 24))
     scene.change(RECORD, scene.sealed(bomb))
@@ -316,7 +316,7 @@ def test_row59_a_record_that_swells_is_stopped(scene):
         assert refs(repo) == before
 
 
-def test_row59_one_bad_ledger_keeps_no_other_session_away(scene):
+def test_one_bad_ledger_keeps_no_other_session_away(scene):
     scene.change(RECORD, scene.flipped())
     new = scene.place / "new"
     done = invoke(new, "pull")

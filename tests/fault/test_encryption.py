@@ -240,7 +240,7 @@ LIES: dict[str, tuple[Callable[[Held], object], str]] = {
 
 
 @pytest.mark.parametrize("how", LIES)
-def test_row59_a_remote_that_changes_something_is_refused(scene, how):
+def test_a_remote_that_changes_something_is_refused(scene, how):
     lie, words = LIES[how]
     good = git_line(scene.hub, "rev-parse", REF)
     lie(held(scene.hub))
@@ -260,7 +260,7 @@ def test_row59_a_remote_that_changes_something_is_refused(scene, how):
         assert results(repo, "pull", "origin", "vat")["vat/main"][0] == result
 
 
-def test_row59_one_bad_session_keeps_no_other_away(scene):
+def test_one_bad_session_keeps_no_other_away(scene):
     it = held(scene.hub)
     it.change({HEAD: flipped(it.hub, it.all[HEAD])})
     new = scene.place / "new"
@@ -271,7 +271,7 @@ def test_row59_one_bad_session_keeps_no_other_away(scene):
     assert not git(new, "rev-parse", "-q", "--verify", REF, check=False)
 
 
-def test_row59_pushes_of_one_clone_at_once_make_one_form(scene):
+def test_pushes_of_one_clone_at_once_make_one_form(scene):
     knows = scene.place / "knows"
     ok(knows, "pull")
     for number in range(6):

@@ -80,19 +80,19 @@ def killed_save(scene: Scene, step: int) -> None:
     sweep(scene, step, ("save", "-m", "under test"), trial)
 
 
-def test_row01_kill_at_sampled_syscalls_of_save(saving):
+def test_kill_at_sampled_syscalls_of_save(saving):
     killed_save(saving, 7)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_row01_kill_at_every_syscall_of_save(saving):
+def test_kill_at_every_syscall_of_save(saving):
     killed_save(saving, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_row01_kill_at_every_syscall_of_the_first_save(tmp_path):
+def test_kill_at_every_syscall_of_the_first_save(tmp_path):
     repo = make_scene(tmp_path / "scene")
     scene = Scene(repo, users_state(repo), [], tree_bytes(repo), {})
 
@@ -129,17 +129,17 @@ def killed_merge(scene: Scene, step: int) -> None:
     sweep(scene, step, ("save",), trial)
 
 
-def test_row01_kill_at_sampled_syscalls_of_a_merge_of_packs(tmp_path):
+def test_kill_at_sampled_syscalls_of_a_merge_of_packs(tmp_path):
     killed_merge(merging(tmp_path), 16)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_row01_kill_at_every_syscall_of_a_merge_of_packs(tmp_path):
+def test_kill_at_every_syscall_of_a_merge_of_packs(tmp_path):
     killed_merge(merging(tmp_path), 1)
 
 
-def test_row12_lock_of_a_killed_gitcp_is_recovered(saving):
+def test_lock_of_a_killed_gitcp_is_recovered(saving):
     points = calls(fresh(saving.repo), "save")
     # The rename of the lock is the commit point; killed on entry, the lock stands.
     (move,) = [p for p in points if p.call == "rename" and "main.lock" in p.line]
@@ -149,7 +149,7 @@ def test_row12_lock_of_a_killed_gitcp_is_recovered(saving):
     check(saving.repo, saving.user, saving.acked)
 
 
-def test_row12_lock_of_a_killed_gitcp_is_recovered_in_its_way(saving, tmp_path):
+def test_lock_of_a_killed_gitcp_is_recovered_in_its_way(saving, tmp_path):
     """Not by the sweep at the start, but where the lock is met."""
     from gitcp.git import repository
     from gitcp.git.transaction import transaction
@@ -200,7 +200,7 @@ def test_a_lock_of_another_program_is_never_broken(saving, whose):
     check(saving.repo, saving.user, saving.acked)
 
 
-def test_row13_what_is_in_use_is_not_swept(saving):
+def test_what_is_in_use_is_not_swept(saving):
     from gitcp.git import repository
     from gitcp.git.transaction import transaction
 
@@ -213,7 +213,7 @@ def test_row13_what_is_in_use_is_not_swept(saving):
     nothing_left(saving.repo)
 
 
-def test_row13_half_a_pack_is_removed(saving):
+def test_half_a_pack_is_removed(saving):
     points = calls(fresh(saving.repo), "save")
     (move,) = [p for p in points if p.call == "rename" and "idx.tmp" in p.line]
     assert inject(saving.repo, move, KILL, "save").returncode == KILLED

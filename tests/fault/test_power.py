@@ -131,7 +131,7 @@ def _empty_data(path: Path) -> bool:
 
 
 @on_each
-def test_row04_power_loss_right_after_the_acknowledgement(tmp_path, kind, options):
+def test_power_loss_right_after_the_acknowledgement(tmp_path, kind, options):
     for cut in (Cut(1, 1, 1), Cut(2, 5, 3)):
         lose_power(tmp_path / f"{cut.saves}", kind, options, cut, mode="synced")
 
@@ -139,7 +139,7 @@ def test_row04_power_loss_right_after_the_acknowledgement(tmp_path, kind, option
 @pytest.mark.slow
 @pytest.mark.timeout(14_400)
 @on_each
-def test_row04_power_loss_again_and_again(tmp_path, kind, options):
+def test_power_loss_again_and_again(tmp_path, kind, options):
     """Half of the cuts follow the first acknowledgement of a repository's life."""
     print(f"CUTS={CUTS} SEED={SEED}")
     chance = random.Random(f"{SEED} {kind} {options}")
@@ -155,7 +155,7 @@ def test_row04_power_loss_again_and_again(tmp_path, kind, options):
 
 
 @on_each
-def test_row05_power_loss_is_seen_where_nothing_is_synced(tmp_path, kind, options):
+def test_power_loss_is_seen_where_nothing_is_synced(tmp_path, kind, options):
     """The negative control: the same check fails once fsync does nothing."""
     with pytest.raises(AssertionError):
         lose_power(tmp_path / "x", kind, options, Cut(1, 5, 5), mode="unsynced")

@@ -135,7 +135,7 @@ def repo(tmp_path: Path) -> Path:
 # --- 17 to 19: one branch, many writers ---------------------------------------------------
 
 
-def test_row17_eight_processes_save_forty_times_in_one_work_tree(repo):
+def test_eight_processes_save_forty_times_in_one_work_tree(repo):
     user = users_state(repo)
     told = acknowledged([saver(repo, str(n), 40) for n in range(8)])
     assert len(told) == 320
@@ -143,7 +143,7 @@ def test_row17_eight_processes_save_forty_times_in_one_work_tree(repo):
     check(repo, user, told)
 
 
-def test_row17_two_terminals_in_two_worktrees_of_one_session(repo):
+def test_two_terminals_in_two_worktrees_of_one_session(repo):
     """Nothing but the ref keeps them apart; each has its own files in its saves."""
     places = worktrees(repo, 2)
     user = users_state(repo)
@@ -162,14 +162,14 @@ def test_row17_two_terminals_in_two_worktrees_of_one_session(repo):
 
 
 @pytest.mark.slow
-def test_row17_eight_worktrees_save_forty_times_into_one_session(repo):
+def test_eight_worktrees_save_forty_times_into_one_session(repo):
     places = worktrees(repo, 8)
     told = acknowledged([saver(place, str(n), 40) for n, place in enumerate(places)])
     a_chain_of(repo, told)
     fsck(repo)
 
 
-def test_row17_no_decision_is_lost_to_a_save_under_way(repo):
+def test_no_decision_is_lost_to_a_save_under_way(repo):
     deciders = [
         subprocess.Popen(
             gitcp_argv(*command),
@@ -186,7 +186,7 @@ def test_row17_no_decision_is_lost_to_a_save_under_way(repo):
     assert sorted(kept.count(b"number %d." % number) for number in range(6)) == [1] * 6
 
 
-def test_row18_beside_pack_refs_and_update_ref(repo):
+def test_beside_pack_refs_and_update_ref(repo):
     places = worktrees(repo, 2)
 
     def pack() -> None:
@@ -226,7 +226,7 @@ def at_once(repo: Path, *commands: Sequence[str]) -> list[int]:
     return [process.wait(timeout=60) for process in started]
 
 
-def test_row19_a_session_made_by_four_at_once_is_one_line(repo):
+def test_a_session_made_by_four_at_once_is_one_line(repo):
     for turn in range(2):
         name = f"session{turn}"
         places = [("save", "-s", name, "--allow-empty", "-m", str(n)) for n in range(4)]
@@ -235,7 +235,7 @@ def test_row19_a_session_made_by_four_at_once_is_one_line(repo):
         assert len(line(repo, f"refs/gitcp/s/{name}/main")) == 4
 
 
-def test_row19_of_four_forks_with_one_name_exactly_one_wins(repo):
+def test_of_four_forks_with_one_name_exactly_one_wins(repo):
     saved(repo)
     for turn in range(2):
         fork = ("fork", "1", f"try{turn}", "--no-switch")
@@ -268,7 +268,7 @@ for turn in range(20):
 """
 
 
-def test_row19_of_forks_in_the_same_instant_exactly_one_wins(repo):
+def test_of_forks_in_the_same_instant_exactly_one_wins(repo):
     saved(repo)
     forkers = [
         subprocess.Popen(
@@ -319,7 +319,7 @@ CLEANERS = [
 ]
 
 
-def test_row20_gc_beside_saves(repo):
+def test_gc_beside_saves(repo):
     told, done = beside(repo, 5, GC)
     assert told >= 30
     assert done[0] >= 5
@@ -327,21 +327,21 @@ def test_row20_gc_beside_saves(repo):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_row20_three_hundred_gcs_beside_a_thousand_saves(repo):
+def test_three_hundred_gcs_beside_a_thousand_saves(repo):
     told, done = beside(repo, 120, GC, GC)
     assert told >= 1000
     assert sum(done) >= 300
 
 
 @pytest.mark.parametrize("commands", CLEANERS, ids=["prune", "repack"])
-def test_row21_other_cleaners_beside_saves(repo, commands):
+def test_other_cleaners_beside_saves(repo, commands):
     told, _ = beside(repo, 3, *commands)
     assert told >= 10
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("commands", CLEANERS, ids=["prune", "repack"])
-def test_row21_other_cleaners_beside_saves_for_a_minute(repo, commands):
+def test_other_cleaners_beside_saves_for_a_minute(repo, commands):
     told, _ = beside(repo, 60, *commands)
     assert told >= 200
 
@@ -349,7 +349,7 @@ def test_row21_other_cleaners_beside_saves_for_a_minute(repo, commands):
 # --- 22, 23: the user's git at work ------------------------------------------------------------
 
 
-def test_row22_a_held_index_lock_neither_stops_nor_delays_a_save(repo):
+def test_a_held_index_lock_neither_stops_nor_delays_a_save(repo):
     saved(repo)
     (repo / "edit.txt").write_text("two\n")
     began = time.monotonic()
@@ -367,7 +367,7 @@ def test_row22_a_held_index_lock_neither_stops_nor_delays_a_save(repo):
     assert users_state(repo) == user
 
 
-def test_row22_saves_beside_commits(repo):
+def test_saves_beside_commits(repo):
     git(repo, "config", "core.hooksPath", os.devnull)
     place = repo
     commits: list[str] = []
@@ -397,7 +397,7 @@ def install(repo: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", HOOKS)
 @pytest.mark.parametrize("place", ["top", "subdirectory", "worktree"])
-def test_row23_a_save_inside_a_hook(tmp_path, name, place):
+def test_a_save_inside_a_hook(tmp_path, name, place):
     repo = make_repo(tmp_path / "repo", {"file": b"one\n", "sub/file": b"one\n"})
     install(repo, name)
     where = worktrees(repo, 1)[0] if place == "worktree" else repo
@@ -423,7 +423,7 @@ def test_row23_a_save_inside_a_hook(tmp_path, name, place):
 
 
 @pytest.mark.parametrize("name", HOOKS)
-def test_row23_a_save_of_another_repository_inside_a_hook(tmp_path, name):
+def test_a_save_of_another_repository_inside_a_hook(tmp_path, name):
     """GIT_DIR and GIT_INDEX_FILE of the commit under way lead to the wrong place."""
     other = make_repo(tmp_path / "other", {"file": b"other\n"})
     user = users_state(other)
@@ -445,7 +445,7 @@ def test_row23_a_save_of_another_repository_inside_a_hook(tmp_path, name):
 # --- 24: two at once in one work tree -------------------------------------------------------------
 
 
-def test_row24_a_restore_waits_for_a_save_and_gives_up_as_busy(repo):
+def test_a_restore_waits_for_a_save_and_gives_up_as_busy(repo):
     from gitcp import durable
 
     saved(repo)
@@ -462,7 +462,7 @@ def test_row24_a_restore_waits_for_a_save_and_gives_up_as_busy(repo):
     assert run_gitcp(repo, "restore", "1", "--yes").returncode == 0
 
 
-def test_row24_restores_and_saves_at_once_take_turns(repo):
+def test_restores_and_saves_at_once_take_turns(repo):
     write_files(repo, {"edit.txt": b"first\n"})
     saved(repo)
     first = tree_bytes(repo)

@@ -45,7 +45,7 @@ def repo(tmp_path):
     return repo
 
 
-def test_a_walk_goes_on_with_what_a_pruning_leaves(repo):
+def test_a_walk_continues_with_what_a_prune_leaves(repo):
     walk = gitcp.open(repo).session("main").checkpoints()
     seen = [next(walk).seq for _ in range(5)]
     run(repo, "prune", "--keep-last", "3", "-y")

@@ -177,7 +177,7 @@ def test_a_pull_killed_at_sampled_syscalls_is_done_again(tmp_path):
 
 
 @needs_strace
-def test_row59_an_encrypted_pull_killed_at_sampled_syscalls_is_done_again(tmp_path):
+def test_an_encrypted_pull_killed_at_sampled_syscalls_is_done_again(tmp_path):
     pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
     sweep(tmp_path, 89, encrypted=True)
 

@@ -37,7 +37,7 @@ from tests.support.gitrepo import gitcp_environment, make_repo, run_gitcp
 from tests.support.inprocess import ok
 
 KILL = "signal=KILL"
-# The effect: a line in a file that is no part of the project.
+# The effect: a line in a file that is not part of the project.
 PAY = (
     "run",
     "--step",

@@ -106,7 +106,7 @@ class Writer:
         if len(old) > self._size + 20_000:
             self._gone(old)
             old = b"y" * self._size
-        # Ignored: until it has its name it is no edit.
+        # Ignored: until it has its name it is not an edit.
         new = path.with_name(f"{path.name}.swp")
         fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:

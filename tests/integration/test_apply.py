@@ -81,7 +81,7 @@ def modes(repo: Path):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_row31_any_state_becomes_any_other_and_back(tmp_path: Path, seed: int):
+def test_any_state_becomes_any_other_and_back(tmp_path: Path, seed: int):
     repo = make_repo(tmp_path / "repo")
     rng = random.Random(seed)
     fill(repo, rng)
@@ -145,9 +145,7 @@ def test_a_hard_link_leads_nowhere(repo: Path, tmp_path: Path):
 
 
 @pytest.mark.parametrize("tracked", [True, False])
-def test_row42_a_linked_directory_leads_nowhere(
-    repo: Path, tmp_path: Path, tracked: bool
-):
+def test_a_linked_directory_leads_nowhere(repo: Path, tmp_path: Path, tracked: bool):
     outside = tmp_path / "outside"
     write_files(outside, {"f": b"outside", "g": b"outside"})
     write_files(repo, {"d/f": b"1", "d/g": b"2"})
@@ -172,7 +170,7 @@ def test_row42_a_linked_directory_leads_nowhere(
     assert tree_bytes(outside) == before
 
 
-def test_row44_a_directory_swapped_for_a_link_leads_nowhere(repo: Path, tmp_path: Path):
+def test_a_directory_swapped_for_a_link_leads_nowhere(repo: Path, tmp_path: Path):
     outside = tmp_path / "outside"
     write_files(outside, {f"f{n}": b"outside" for n in range(4)})
     write_files(repo, {f"d/f{n}": b"one" for n in range(4)})
@@ -317,7 +315,7 @@ def test_very_deep_paths(repo: Path):
     assert modes(repo) == wanted
 
 
-def test_row45_what_appears_at_the_last_moment_is_not_overwritten(repo, monkeypatch):
+def test_what_appears_at_the_last_moment_is_not_overwritten(repo, monkeypatch):
     """A file that comes to be between the last look and the rename stays."""
     entry = Entry(0o100644, object_id("blob", b"theirs"))
     steps = FilePlan((Step("write", b"late.txt", None, entry),), ())

@@ -81,7 +81,7 @@ def test_only_what_changed_is_read(repo: Path):
     assert captured(repo, snapshot) == on_disk(repo)
 
 
-def test_row31_changes_of_every_kind(repo: Path):
+def test_changes_of_every_kind(repo: Path):
     check(repo)
     src = repo / "src"
 
@@ -222,7 +222,7 @@ def test_the_size_limit(repo: Path):
     assert captured(repo, check(repo, rules)) == on_disk(repo)
 
 
-def test_row29_special_files_are_named(repo: Path):
+def test_special_files_are_named(repo: Path):
     os.mkfifo(repo / "fifo")
     with socket.socket(socket.AF_UNIX) as listener:
         where = os.getcwd()
@@ -239,7 +239,7 @@ def test_row29_special_files_are_named(repo: Path):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs another user")
-def test_row30_unreadable_is_named():
+def test_unreadable_is_named():
     with tempfile.TemporaryDirectory() as base:
         repo = make_repo(
             Path(base, "repo"), {"f": b"1", "d/x": b"2", "e/y": b"", "g/h/z": b""}
@@ -268,7 +268,7 @@ def test_row30_unreadable_is_named():
             os.setresuid(0, 0, 0)
 
 
-def test_row28_names_of_every_kind(repo: Path):
+def test_names_of_every_kind(repo: Path):
     names = [b":", b":(glob)*", b":!x", b"-n", b"!x", b"#x", b"a\nb", b"\xff\xfe", b"*"]
     names += [
         b" ",
@@ -324,7 +324,7 @@ def test_a_very_deep_tree(repo: Path):
 # --- nested repositories, sparse checkouts, attributes ----------------------------
 
 
-def test_row33_nested_repositories_come_and_go(repo: Path):
+def test_nested_repositories_come_and_go(repo: Path):
     check(repo)
     nested = make_repo(repo / "d/nested", {"f": b"1"})
     unborn = make_repo(repo / "unborn")
@@ -344,7 +344,7 @@ def test_row33_nested_repositories_come_and_go(repo: Path):
     assert captured(repo, snapshot) == on_disk(repo)
 
 
-def test_row33_a_captured_directory_becomes_a_repository(repo: Path, git: GitRunner):
+def test_a_captured_directory_becomes_a_repository(repo: Path, git: GitRunner):
     write_files(repo, {"src/pkg/a.log": b"", "src/pkg/new.py": b"not tracked"})
     git("add", "-f", "src/pkg/a.log")
     whole = captured(repo, check(repo))
@@ -389,7 +389,7 @@ def on_disk_but_git(repo: Path):
     return {path: e for path, e in on_disk(repo).items() if b"/.git/" not in path}
 
 
-def test_row33_submodules(repo: Path, git: GitRunner, tmp_path: Path):
+def test_submodules(repo: Path, git: GitRunner, tmp_path: Path):
     other = make_repo(tmp_path / "other", {"f": b"1"})
     check(repo)
     git("-c", "protocol.file.allow=always", "submodule", "add", "-q", other, "sub")
@@ -481,7 +481,7 @@ def test_a_submodule_that_a_sparse_checkout_omits_hides_no_nested_repository(
     assert captured(repo, check(repo))[b"d"] == head
 
 
-def test_row34_a_sparse_checkout_loses_nothing(repo: Path, git: GitRunner):
+def test_a_sparse_checkout_loses_nothing(repo: Path, git: GitRunner):
     write_files(repo, {"lib/a": b"1", "lib/b": b"2", "doc/c": b"3"})
     commit_all(repo)
     everything = on_disk(repo)
@@ -595,9 +595,7 @@ def test_a_damaged_head_is_no_obstacle(
     assert captured(repo, check(repo)) == on_disk(repo)
 
 
-def test_row27_bytes_are_as_they_lie_on_disk(
-    repo: Path, git: GitRunner, tmp_path: Path
-):
+def test_bytes_are_as_they_lie_on_disk(repo: Path, git: GitRunner, tmp_path: Path):
     mark = tmp_path / "mark"
     git("config", "core.autocrlf", "true")
     git("config", "core.eol", "crlf")
@@ -618,9 +616,7 @@ def test_row27_bytes_are_as_they_lie_on_disk(
 
 @pytest.mark.parametrize("size", [4_000, 9 << 20])
 @pytest.mark.parametrize("how", ["in-place", "truncate", "rename", "append"])
-def test_row25_a_torn_file_is_never_passed_off_as_whole(
-    repo: Path, how: str, size: int
-):
+def test_a_torn_file_is_never_passed_off_as_whole(repo: Path, how: str, size: int):
     file = repo / "busy"
     file.write_bytes(b"a" * size)
     stop = threading.Event()

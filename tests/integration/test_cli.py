@@ -338,7 +338,7 @@ def poisoned(repo) -> Path:
     return repo
 
 
-def test_row50_nothing_steers_the_terminal(poisoned):
+def test_nothing_steers_the_terminal(poisoned):
     (poisoned / "README.md").write_bytes(b"changed")
     name = f"f{NASTY.replace('/', '')}"
     commands = [

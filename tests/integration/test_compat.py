@@ -59,7 +59,7 @@ def test_a_redo_log_of_a_ledger_is_read_as_it_was_written(repo):
     assert verify(again).problems == ()
 
 
-def test_row59_encrypted_forms_of_format_1_are_opened_as_they_were_made(tmp_path):
+def test_encrypted_forms_of_format_1_are_opened_as_they_were_made(tmp_path):
     """A remote of two checkpoints and a joined ledger, to the key of docs/format/vectors.md."""
     pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
     expected = json.loads((COMPAT / "encrypted-1.json").read_text())

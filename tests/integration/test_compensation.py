@@ -223,7 +223,7 @@ def test_files_are_put_back_only_where_they_are_as_the_step_left_them(repo):
     run.compensate(first)
     assert not (repo / "a.txt").exists()
     assert (repo / "src/pkg/main.py").read_text() == "print('two')\n"
-    # What was there before the step is no part of it.
+    # What was there before the step is not part of it.
     assert (repo / "README.md").read_text() == "mine\n"
 
 

@@ -88,7 +88,7 @@ def said(repo: Path, exit_status: int, *args: str) -> dict:
 
 
 @pytest.mark.parametrize("kind", ["bob", "ed25519", "rsa"])
-def test_row59_what_is_pulled_is_what_was_pushed(team, keys, kind):
+def test_what_is_pulled_is_what_was_pushed(team, keys, kind):
     ann, hub, bob = team
     encrypt_to(ann, keys["ann"], keys[kind])
     encrypt_to(bob, keys["ann"], keys[kind])
@@ -120,7 +120,7 @@ def test_row59_what_is_pulled_is_what_was_pushed(team, keys, kind):
         git(repo, "fsck", "--strict")
 
 
-def test_row59_no_object_of_the_remote_holds_plaintext(team, keys):
+def test_no_object_of_the_remote_holds_plaintext(team, keys):
     ann, hub, bob = team
     work(ann, 3)
     (ann / "nested").mkdir()
@@ -143,7 +143,7 @@ def test_row59_no_object_of_the_remote_holds_plaintext(team, keys):
     assert holders(hub, MARKER.encode())
 
 
-def test_row59_only_what_is_new_is_encrypted(team):
+def test_only_what_is_new_is_encrypted(team):
     ann, hub, _ = team
     work(ann, 3)
     ok(ann, "push")
@@ -160,7 +160,7 @@ def test_row59_only_what_is_new_is_encrypted(team):
     assert git(hub, "rev-list", REF).split()[1:] == forms
 
 
-def test_row59_who_pushes_needs_no_key_of_ones_own(team, keys):
+def test_who_pushes_needs_no_key_of_ones_own(team, keys):
     ann, _, bob = team
     git(ann, "config", "--unset-all", "gitcp.identity")
     encrypt_to(ann, keys["bob"])
@@ -172,7 +172,7 @@ def test_row59_who_pushes_needs_no_key_of_ones_own(team, keys):
     assert talk_of(bob) == talk
 
 
-def test_row59_both_grew_and_both_are_kept(team):
+def test_both_grew_and_both_are_kept(team):
     ann, hub, bob = team
     work(ann)
     ok(ann, "push")
@@ -195,7 +195,7 @@ def test_row59_both_grew_and_both_are_kept(team):
     assert old <= set(git(hub, "rev-list", "refs/gitcp/s/vat/anns").split())
 
 
-def test_row59_what_the_remote_takes_back_is_noticed(team):
+def test_what_the_remote_takes_back_is_noticed(team):
     ann, hub, bob = team
     work(ann, 3)
     ok(ann, "push")
@@ -207,7 +207,7 @@ def test_row59_what_the_remote_takes_back_is_noticed(team):
     assert git(bob, "rev-parse", REF) == mine
 
 
-def test_row59_a_pruned_session_goes_on_encrypted(team):
+def test_a_pruned_session_goes_on_encrypted(team):
     ann, hub, bob = team
     git(hub, "config", "gitcp.allowPruned", "true")
     value = "hunter2-correct-horse"
@@ -258,7 +258,7 @@ def growing(ann: Path, turns: int = 6) -> None:
         ok(ann, "save", "-s", "vat", "--append", "-", input=TALK.encode() * 90)
 
 
-def test_row59_what_a_pruned_line_has_there_is_not_sent_again(team):
+def test_what_a_pruned_line_has_there_is_not_sent_again(team):
     ann, hub, bob = team
     growing(ann)
     ok(ann, "push")
@@ -286,7 +286,7 @@ def test_row59_what_a_pruned_line_has_there_is_not_sent_again(team):
     git(hub, "fsck", "--strict")
 
 
-def test_row59_a_pruned_line_of_plaintext_is_not_sent_again_either(team):
+def test_a_pruned_line_of_plaintext_is_not_sent_again_either(team):
     ann, hub, bob = team
     git(ann, "config", "--unset-all", "gitcp.encryptTo")
     growing(ann)
@@ -302,7 +302,7 @@ def test_row59_a_pruned_line_of_plaintext_is_not_sent_again_either(team):
 
 
 @pytest.mark.parametrize("change", ["added", "removed", "another"])
-def test_row59_a_pruned_line_is_for_those_who_are_to_read_it_now(team, keys, change):
+def test_a_pruned_line_is_for_those_who_are_to_read_it_now(team, keys, change):
     ann, hub, bob = team
     encrypt_to(ann, keys["ann"], keys["ed25519"])
     growing(ann)
@@ -331,7 +331,7 @@ def test_row59_a_pruned_line_is_for_those_who_are_to_read_it_now(team, keys, cha
                 before.decrypt(git(hub, "cat-file", "blob", oid))
 
 
-def test_row59_what_is_purged_goes_from_the_forms_too(team):
+def test_what_is_purged_goes_from_the_forms_too(team):
     ann, hub, bob = team
     git(hub, "config", "gitcp.allowPruned", "true")
     git(ann, "config", "gitcp.secrets", "off")
@@ -375,7 +375,7 @@ def refused(repo: Path, code: str, *args: str, exit_status: int = 26) -> str:
     return f"{error['message']} {error['hint']}"
 
 
-def test_row59_the_wrong_key_opens_nothing(team, keys):
+def test_the_wrong_key_opens_nothing(team, keys):
     ann, _, bob = team
     work(ann)
     ok(ann, "push")
@@ -385,7 +385,7 @@ def test_row59_the_wrong_key_opens_nothing(team, keys):
     ok(bob, "pull")
 
 
-def test_row59_without_a_key_it_says_where_one_is_looked_for(team, keys, sealed):
+def test_without_a_key_it_says_where_one_is_looked_for(team, keys, sealed):
     ann, _, bob = team
     encrypt_to(ann, keys["ed25519"], keys["phrase"])
     talk = work(ann)
@@ -405,7 +405,7 @@ def test_row59_without_a_key_it_says_where_one_is_looked_for(team, keys, sealed)
     assert talk_of(bob) == talk
 
 
-def test_row59_without_the_library_it_says_what_to_install(team, monkeypatch):
+def test_without_the_library_it_says_what_to_install(team, monkeypatch):
     ann, hub, bob = team
     work(ann)
     ok(ann, "push")
@@ -417,7 +417,7 @@ def test_row59_without_the_library_it_says_what_to_install(team, monkeypatch):
     assert refs(hub) == before
 
 
-def test_row59_who_is_removed_reads_nothing_new(team, keys):
+def test_who_is_removed_reads_nothing_new(team, keys):
     ann, _, bob = team
     work(ann)
     ok(ann, "push")
@@ -458,9 +458,7 @@ def test_a_new_recipient_reads_everything_once_it_is_encrypted_again(team, keys,
     ok(eve, "save", "-s", "vat", "--allow-empty")
 
 
-def test_row59_recipients_may_lie_in_a_file_but_not_in_the_project(
-    team, keys, tmp_path
-):
+def test_recipients_may_lie_in_a_file_but_not_in_the_project(team, keys, tmp_path):
     ann, hub, bob = team
     listed = f"# the team\n{keys['bob'].public}\n\n{keys['ed25519'].public}\n"
     (tmp_path / "team.txt").write_text(listed)
@@ -494,7 +492,7 @@ def test_row59_recipients_may_lie_in_a_file_but_not_in_the_project(
 # --- plaintext where ciphertext is due -----------------------------------------------
 
 
-def test_row59_plaintext_is_not_pushed_where_ciphertext_is_due(team, keys):
+def test_plaintext_is_not_pushed_where_ciphertext_is_due(team, keys):
     ann, hub, bob = team
     work(ann)
     ok(ann, "push")
@@ -522,7 +520,7 @@ def test_row59_plaintext_is_not_pushed_where_ciphertext_is_due(team, keys):
     assert results(bob, "push", "origin", "vat")["vat/plain-fork"][0] == "created"
 
 
-def test_row59_plaintext_is_not_pulled_where_ciphertext_is_due(team):
+def test_plaintext_is_not_pulled_where_ciphertext_is_due(team):
     ann, hub, bob = team
     work(ann, 2)
     ok(ann, "push")
@@ -544,7 +542,7 @@ def test_row59_plaintext_is_not_pulled_where_ciphertext_is_due(team):
     assert results(bob, "pull")["vat/main"][0] == "up-to-date"
 
 
-def test_row59_what_is_there_unencrypted_is_not_mixed(team, keys):
+def test_what_is_there_unencrypted_is_not_mixed(team, keys):
     ann, hub, bob = team
     git(ann, "config", "--unset-all", "gitcp.encryptTo")
     work(ann, 2)
@@ -567,7 +565,7 @@ def test_row59_what_is_there_unencrypted_is_not_mixed(team, keys):
 # --- what goes wrong on the way -------------------------------------------------------
 
 
-def test_row59_a_push_that_was_refused_is_not_encrypted_twice(team):
+def test_a_push_that_was_refused_is_not_encrypted_twice(team):
     ann, hub, bob = team
     work(ann, 2)
     refuse = hub / "hooks" / "pre-receive"
@@ -584,7 +582,7 @@ def test_row59_a_push_that_was_refused_is_not_encrypted_twice(team):
     ok(bob, "pull")
 
 
-def test_row59_losing_what_was_noted_loses_nothing(team):
+def test_losing_what_was_noted_loses_nothing(team):
     ann, _, bob = team
     talk = work(ann, 2)
     ok(ann, "push")
@@ -597,7 +595,7 @@ def test_row59_losing_what_was_noted_loses_nothing(team):
     assert talk_of(bob) == talk
 
 
-def test_row59_an_export_is_not_mistaken_for_it(team, tmp_path):
+def test_an_export_is_not_mistaken_for_it(team, tmp_path):
     ann, hub, bob = team
     work(ann)
     ok(ann, "push")

@@ -154,7 +154,7 @@ def test_a_session_of_opencode_writes_no_other_file(ann, bob, sealed, described)
     documents = [path for path in sealed.rglob("*") if path.is_file()]
     documents.remove(settings)
     for path in documents:
-        # A text that is no object describes nothing: nothing can be resumed then.
+        # A text that is not an object describes nothing: nothing can be resumed then.
         assert path.parent == sealed / ".local/share/opencode/gitcp"
         document = json.loads(path.read_bytes())
         assert set(document) == {"info", "messages"}
@@ -183,7 +183,7 @@ def test_a_conversation_that_is_kept_back_is_in_the_store_all_the_same(pulled):
 
 
 def test_nothing_that_is_there_is_replaced(ann, sealed, monkeypatch):
-    """Ids are random; one that is taken all the same is no reason to replace a file."""
+    """Ids are random; one that is taken all the same is not a reason to replace a file."""
     path = ann.parent / "mine.jsonl"
     path.write_bytes(transcript(*CLAUDE))
     ok(ann, "save", "-s", "work", "--transcript", str(path))
@@ -202,7 +202,7 @@ def test_nothing_that_is_there_is_replaced(ann, sealed, monkeypatch):
 def test_an_own_checkpoint_after_a_foreign_conversation_is_no_way_around(
     pulled, sealed
 ):
-    """What was saved here goes on with records that were not made here."""
+    """What was saved here continues records that were not made here."""
     before = tree_bytes(sealed)
     ok(pulled, "switch", "work")
     made = save(pulled, "-s", "other", a_py=b"2")

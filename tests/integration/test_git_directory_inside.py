@@ -1,4 +1,4 @@
-"""A git directory in the work tree under another name is no part of the project."""
+"""A git directory in the work tree under another name is not part of the project."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_a_clone_that_borrows_stays_whole(project):
     assert ok(project, "gc")["waiting"] > 0
     assert ok(project, "gc")["dropped"] == 0
     git(clone, "fsck", "--full")
-    # What waits is no branch that has lost its ref.
+    # What waits is not a branch that has lost its ref.
     assert ok(project, "gc")["lost"] == []
 
 

@@ -1,4 +1,4 @@
-"""What a pulled ledger may say, and may not do: rows 49, 50 and 53 for steps."""
+"""What a pulled ledger may say, and may not do."""
 
 from __future__ import annotations
 
@@ -207,10 +207,10 @@ def test_who_answers_elsewhere_is_believed_and_marked(ann, bob):
     assert not ok(ann, "steps", "show", "load")["step"]["foreign"]
 
 
-# --- row 53: what is no ledger, or not all of it ----------------------------------------
+# --- what is not a ledger, or not all of it -------------------------------------------------
 
 
-def test_row53_row49_a_ledger_that_is_not_sound_stays_out(ann, bob):
+def test_a_ledger_that_is_not_sound_stays_out(ann, bob):
     session = shared(ann, bob)
     session.save(note="news", messages=[{"role": "user", "content": "x"}])
     ok(ann, "push")
@@ -272,7 +272,9 @@ def test_row53_row49_a_ledger_that_is_not_sound_stays_out(ann, bob):
         "a join without one": after(alone),
         "a value that is none": after(intent(), tree=values["file"]),
         "a value that is a link": after(result(id=known, size=7), tree=values["link"]),
-        "a value that is no JSON": after(result(id=known, size=7), tree=values["file"]),
+        "a value that is not JSON": after(
+            result(id=known, size=7), tree=values["file"]
+        ),
         "back to what is later": after(back),
         "back to another line": after(other),
         "a branch without a name": after(named),
@@ -297,7 +299,7 @@ def test_row53_row49_a_ledger_that_is_not_sound_stays_out(ann, bob):
 
 
 @pytest.mark.parametrize("how", ["rewound", "beheaded", "without an end", "gone"])
-def test_row53_what_a_remote_leaves_out_is_done_here_all_the_same(ann, hub, bob, how):
+def test_what_a_remote_leaves_out_is_done_here_all_the_same(ann, hub, bob, how):
     session = shared(ann, bob)
     session.step("mail", lambda: "sent")
     session.save(note="after the mail")
@@ -326,13 +328,13 @@ def test_row53_what_a_remote_leaves_out_is_done_here_all_the_same(ann, hub, bob,
     assert ok(bob, "verify")["ok"]
 
 
-# --- row 50 -----------------------------------------------------------------------------
+# --- what is printed ---------------------------------------------------------------
 
 AT = "2026-11-21T12:00:00Z"
 EVIL = "\x1b]52;c;Y2FuYXJ5\x07\x1b[2J\rback\x9b31m\x7f\u202etxt\u200b"
 
 
-def test_row50_what_steps_say_does_not_steer_a_terminal(ann, bob):
+def test_what_steps_say_does_not_steer_a_terminal(ann, bob):
     shared(ann, bob)
     evil = intent(
         step=f"s{EVIL}",

@@ -5,7 +5,7 @@ import os
 from tests.support.gitrepo import run_gitcp, tree_bytes
 
 
-def test_row29_a_fifo_in_place_of_an_ignore_file_is_named_not_waited_for(repo):
+def test_a_fifo_in_place_of_an_ignore_file_is_named_not_waited_for(repo):
     (repo / ".gitignore").unlink(missing_ok=True)
     os.mkfifo(repo / ".gitignore")
     done = run_gitcp(repo, "save", timeout=20)
@@ -13,7 +13,7 @@ def test_row29_a_fifo_in_place_of_an_ignore_file_is_named_not_waited_for(repo):
     assert b".gitignore is a named pipe" in done.stderr
 
 
-def test_row29_specials_are_listed_and_do_not_hang(repo):
+def test_specials_are_listed_and_do_not_hang(repo):
     os.mkfifo(repo / "pipe")
     os.symlink("loop", repo / "loop")
     done = run_gitcp(repo, "save", timeout=20)
@@ -36,7 +36,7 @@ def test_an_included_file_and_a_rule_that_change_together_are_both_seen(repo, gi
     assert run_gitcp(repo, "cat", "last", "data/a.csv").stdout == b"new"
 
 
-def test_row27_what_filters_would_change_comes_back_byte_for_byte(repo, git, tmp_path):
+def test_what_filters_would_change_comes_back_byte_for_byte(repo, git, tmp_path):
     canary = tmp_path / "canary"
     for key, value in {
         "core.autocrlf": "true",
@@ -66,7 +66,7 @@ def test_row27_what_filters_would_change_comes_back_byte_for_byte(repo, git, tmp
     assert not canary.exists()
 
 
-def test_row43_a_link_then_a_directory_leads_nowhere(repo, tmp_path):
+def test_a_link_then_a_directory_leads_nowhere(repo, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "mine").write_text("mine")

@@ -160,7 +160,7 @@ def test_what_is_not_understood_is_kept_and_told(repo, old):
     assert done.returncode == 3
     assert "bad.md: kept, but not understood: line 2" in said
     assert "latin.md: kept, but not understood" in said
-    assert "link.md: is no regular file" in said
+    assert "link.md: not a regular file" in said
     tip = require_tip(open_workspace(repo).store, "old-session", "main")
     assert tip.conversation("bad.md") == bad
     assert tip.conversation("latin.md") == latin

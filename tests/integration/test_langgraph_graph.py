@@ -257,7 +257,7 @@ def test_a_subgraph_is_asked_and_goes_on_in_another_process(tmp_path):
             one.config["configurable"]["checkpoint_ns"] for one in saver.list(None)
         }
         assert len(spaces) == 2
-        # All of it is one line: a subgraph is no fork.
+        # All of it is one line: a subgraph is not a fork.
         assert len(saver._engine.thread("t").index.lines) == 1
 
 

@@ -482,7 +482,7 @@ def test_a_work_tree_of_another_repository_is_refused(repo, tmp_path):
         GitcpSaver(tmp_path / "store", workspace=repo)
 
 
-def test_a_thread_of_numbers_goes_on_with_numbers(saver):
+def test_a_thread_of_numbers_continues_with_numbers(saver):
     assert saver.get_next_version(3, None) == 4
     assert saver.get_next_version(None, None) > "0"
     one = saver.get_next_version("00000000000000000000000000000007.0.42", None)

@@ -105,7 +105,7 @@ def test_every_shape_comes_back_as_it_was_written(repo, tmp_path, name, shape):
         done = invoke(repo, "messages", *options)
         assert done.returncode == 0
         assert [line.encode() for line in lines] == _elements(done)
-    # The same again is no change, in whatever shape.
+    # The same again is not a change, in whatever shape.
     again = ok(repo, "save", "--messages", give(tmp_path, jsonl(lines)))
     assert again["created"] is False
     for form in ("markdown", None):
@@ -243,7 +243,7 @@ BAD = [
 
 @pytest.mark.parametrize("text", [*BAD, b'["\xff"]', b'{"a":"\xed\xa0\x80"}\n', b"\0"])
 @pytest.mark.parametrize("option", ["--messages", "--append"])
-def test_row49_unreadable_messages_are_one_sentence(repo, tmp_path, option, text):
+def test_unreadable_messages_are_one_sentence(repo, tmp_path, option, text):
     ok(repo, "save", "--append", "-", input=b'{"first":1}\n')
     (repo / "changed").write_bytes(b"1")
     done = invoke(repo, "save", option, give(tmp_path, text))
@@ -398,7 +398,7 @@ def test_files_of_which_nothing_is_known_stay_apart(repo, tmp_path):
 
 def test_a_note_that_is_not_kept_is_told(repo):
     ok(repo, "save")
-    assert b"the note was not kept" in invoke(repo, "save", "-m", "why").stderr
+    assert b"the note was dropped" in invoke(repo, "save", "-m", "why").stderr
     assert b"the note" not in invoke(repo, "save").stderr
 
 

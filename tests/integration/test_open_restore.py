@@ -178,7 +178,7 @@ def test_a_damaged_target_does_not_stop_the_way_back(repo, monkeypatch, end):
         assert "--abort" in said
     done = invoke(repo, "restore", "--abort")
     assert done.returncode == 3
-    assert b"cannot be read any more" in done.stderr
+    assert b"can no longer be read" in done.stderr
     assert tree_bytes(repo) == second
     assert not journal.is_open(repo / ".git/gitcp")
 

@@ -102,14 +102,14 @@ def test_hands_off_a_repository_in_full_use(repo, git):
     assert git_line(repo, "show", ":README.md") == "staged"
 
 
-def test_row39_unborn(tmp_path):
+def test_unborn(tmp_path):
     top = make_repo(tmp_path / "r")
     round_trip(top)
     assert ok(top, "show", "1")["checkpoint"]["base"]["commit"] is None
     assert git_line(top, "symbolic-ref", "HEAD") == "refs/heads/main"
 
 
-def test_row39_nothing_at_all(tmp_path):
+def test_nothing_at_all(tmp_path):
     top = make_repo(tmp_path / "r")
     saved = ok(top, "save")
     assert saved["created"] is True
@@ -121,7 +121,7 @@ def test_row39_nothing_at_all(tmp_path):
     assert list(tree_bytes(top)) == [b"a"]
 
 
-def test_row39_detached(repo, git):
+def test_detached(repo, git):
     git("checkout", "-q", "--detach", "HEAD~1")
     round_trip(repo)
     base = ok(repo, "show", "1")["checkpoint"]["base"]
@@ -146,7 +146,7 @@ def conflict(repo: Path) -> None:
         ("bisect", ("bisect", "start")),
     ],
 )
-def test_row39_in_the_middle_of(repo, operation, arguments):
+def test_in_the_middle_of(repo, operation, arguments):
     conflict(repo)
     if operation == "revert":
         write_files(repo, {"src/pkg/main.py": b"print('four')\n"})
@@ -162,7 +162,7 @@ def test_row39_in_the_middle_of(repo, operation, arguments):
     round_trip(repo)
 
 
-def test_row36_linked_worktree(repo, git, tmp_path):
+def test_linked_worktree(repo, git, tmp_path):
     ok(repo, "save", "-s", "job/first")
     other = tmp_path / "other"
     git("worktree", "add", "-q", other)
@@ -177,7 +177,7 @@ def test_row36_linked_worktree(repo, git, tmp_path):
     round_trip(repo)
 
 
-def test_row33_submodule(repo, git, tmp_path):
+def test_submodule(repo, git, tmp_path):
     inner = make_repo(tmp_path / "inner", {"f": b"inner\n"})
     git("-c", "protocol.file.allow=always", "submodule", "add", "-q", inner, "sub")
     git("commit", "-qm", "submodule")
@@ -191,7 +191,7 @@ def test_row33_submodule(repo, git, tmp_path):
     round_trip(repo / "sub")
 
 
-def test_row33_nested_repositories_are_never_entered(repo):
+def test_nested_repositories_are_never_entered(repo):
     make_repo(repo / "born", {"f": b"1"})
     make_repo(repo / "unborn")
     write_files(repo, {"unborn/g": b"2"})
@@ -203,7 +203,7 @@ def test_row33_nested_repositories_are_never_entered(repo):
 
 
 @pytest.mark.parametrize("cone", [True, False])
-def test_row34_sparse_checkout(tmp_path, cone):
+def test_sparse_checkout(tmp_path, cone):
     top = make_repo(tmp_path / "r", {f"{d}/f": b"%c" % d.encode() for d in "abc"})
     git(top, "sparse-checkout", "set", "--cone" if cone else "--no-cone", "a")
     assert not (top / "b").exists()
@@ -221,7 +221,7 @@ def test_row34_sparse_checkout(tmp_path, cone):
 @pytest.mark.parametrize(
     "how", [["--depth", "1"], ["--shared"], ["--reference-if-able"]]
 )
-def test_row36_shallow_and_alternates(repo, tmp_path, how):
+def test_shallow_and_alternates(repo, tmp_path, how):
     top = tmp_path / "clone"
     extra = [repo] if how == ["--reference-if-able"] else []
     git(tmp_path, "clone", "-q", *how, *extra, f"file://{repo}", top)
@@ -231,7 +231,7 @@ def test_row36_shallow_and_alternates(repo, tmp_path, how):
     assert git_line(top, "rev-parse", f"{first}^") == git_line(top, "rev-parse", "HEAD")
 
 
-def test_row36_git_directory_elsewhere(tmp_path):
+def test_git_directory_elsewhere(tmp_path):
     top = tmp_path / "work"
     top.mkdir()
     git(top, "init", "-q", "--separate-git-dir", tmp_path / "elsewhere.git")
@@ -276,7 +276,7 @@ def test_who_does_not_own_it_is_told_which_directory_to_trust(tmp_path):
         "GIT_PREFIX",
     ],
 )
-def test_row23_git_in_the_environment_leads_nowhere(repo, tmp_path, name):
+def test_git_in_the_environment_leads_nowhere(repo, tmp_path, name):
     other = make_repo(tmp_path / "other", {"f": b"1"})
     before = users_own(other / ".git")
     values = {
@@ -500,7 +500,7 @@ Make = Callable[[Path, Path], Path]
         "no-directory",
     ],
 )
-def test_row37_refused_before_anything_is_written(repo, tmp_path, make, status, says):
+def test_refused_before_anything_is_written(repo, tmp_path, make, status, says):
     where = make(repo, tmp_path)
     before = tree_bytes(tmp_path), tree_bytes(repo / ".git")
     for command in (["save"], ["log"], ["restore", "-y", "1"], ["fork", "x"],
@@ -519,7 +519,7 @@ def test_a_bare_repository_has_no_files_to_work_on(repo, tmp_path):
     assert tree_bytes(where) == before
 
 
-def test_row37_the_root_directory(tmp_path, monkeypatch):
+def test_the_root_directory(tmp_path, monkeypatch):
     # `/` itself cannot be a repository of a test; what decides is the path.
     from gitcp.errors import UnsupportedRepositoryError
     from gitcp.git import served

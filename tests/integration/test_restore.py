@@ -1,4 +1,4 @@
-"""What a restore does and does not do to files (design, part 5; rows 41 and 45)."""
+"""What a restore does and does not do to files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def save(repo: Path, *args: str, **given) -> dict:
     return ok(repo, "save", "--allow-empty", *args, **given)["checkpoint"]
 
 
-def test_row41_ignored_files_are_never_deleted(repo):
+def test_ignored_files_are_never_deleted(repo):
     write_files(repo, {"a.log": b"kept", "build/out": b"kept", "src/b.log": b"kept"})
     save(repo)
     (repo / "src/pkg/main.py").unlink()
@@ -47,7 +47,7 @@ def test_row41_ignored_files_are_never_deleted(repo):
     assert not (repo / "src/pkg/main.py").exists()
 
 
-def test_row41_a_rolled_back_gitignore_does_not_delete_what_it_ignored(repo):
+def test_a_rolled_back_gitignore_does_not_delete_what_it_ignored(repo):
     save(repo)
     write_files(repo, {".gitignore": b"*.log\n/build/\n*.dat\n", "x.dat": b"precious"})
     save(repo)
@@ -59,7 +59,7 @@ def test_row41_a_rolled_back_gitignore_does_not_delete_what_it_ignored(repo):
     assert (repo / "x.dat").read_bytes() == b"precious"
 
 
-def test_row41_a_rule_that_comes_back_spares_what_it_ignores(repo):
+def test_a_rule_that_comes_back_spares_what_it_ignores(repo):
     write_files(repo, {"sub/a": b"1", "old/x.dat": b"captured"})
     save(repo)
     rules = {".gitignore": b".env\n/data/\n*.bak\n", "sub/.gitignore": b"*.tmp\n!a\n"}
@@ -337,7 +337,7 @@ def test_fork_takes_the_present_state_or_restores(repo):
     fails(repo, 2, "fork", "-y", "two")
 
 
-def test_row45_what_changes_between_plan_and_apply_stays(repo, monkeypatch):
+def test_what_changes_between_plan_and_apply_stays(repo, monkeypatch):
     save(repo)
     write_files(repo, {"README.md": b"2", "src/pkg/main.py": b"3"})
     real = applying.apply

@@ -43,7 +43,7 @@ def tool_said(text):
     )
 
 
-def test_row57_a_value_of_an_env_file_that_a_tool_printed_blocks_the_push(shared):
+def test_a_value_of_an_env_file_that_a_tool_printed_blocks_the_push(shared):
     write_files(shared, {".env": f"API_TOKEN={CANARY}\n".encode()})
     clean = b'{"role": "user", "content": "hello"}\n'
     talk = clean + tool_said(f"the token is {CANARY}.")
@@ -55,7 +55,7 @@ def test_row57_a_value_of_an_env_file_that_a_tool_printed_blocks_the_push(shared
     assert there(shared) == ""
 
 
-def test_row57_a_value_of_the_environment_that_a_tool_printed_blocks_the_push(shared):
+def test_a_value_of_the_environment_that_a_tool_printed_blocks_the_push(shared):
     ok(shared, "save", "--messages", "-", input=tool_said(f"it is {CANARY}"))
     done = invoke(shared, "push", env={"SERVICE_API_KEY": CANARY})
     assert done.returncode == 24
@@ -63,7 +63,7 @@ def test_row57_a_value_of_the_environment_that_a_tool_printed_blocks_the_push(sh
 
 
 @pytest.mark.parametrize("how", ["file", "conversation", "decision", "note", "path"])
-def test_row56_secrets_block_wherever_they_lie(shared, how):
+def test_secrets_block_wherever_they_lie(shared, how):
     values = []
     for name, (value, line) in secrets31().items():
         values.append(value)

@@ -1,4 +1,4 @@
-"""Every form of a selector in the interface, and what is no selector."""
+"""Every form of a selector in the interface, and what is not a selector."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def test_a_number_may_have_a_hash_sign(repo):
 @pytest.mark.parametrize(
     "name", ["a.lock", "HEAD", "é ☃", "A", "%41", "x" * 300, "a b"]
 )
-def test_row52_odd_names_are_fine(repo, name):
+def test_odd_names_are_fine(repo, name):
     saved = save(repo, "-s", f"{name}/{name}")
     assert (saved["session"], saved["branch"]) == (name, name)
     assert chosen(repo, f"{name}/{name}:1") == (name, name, 1)

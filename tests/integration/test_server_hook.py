@@ -206,7 +206,7 @@ def test_what_is_no_ledger_stays_out(ann, server):
     assert "does not go on" in tried(ann, f"{again}:{LEDGER}")
 
 
-def test_row59_encrypted_pages_are_taken_and_only_grow(ann, server, bob, tmp_path):
+def test_encrypted_pages_are_taken_and_only_grow(ann, server, bob, tmp_path):
     pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
     key = Key(tmp_path, "key")
     for repo in (ann, bob):

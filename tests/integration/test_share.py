@@ -209,7 +209,7 @@ def test_a_remote_taken_back_is_a_fork_and_a_warning(ann, hub, bob):
     ours = git_line(bob, "rev-parse", "refs/gitcp/s/main/main")
     said = invoke(bob, "pull")
     assert said.returncode == 0
-    assert b"taken back on origin" in said.stderr
+    assert b"rewound on origin" in said.stderr
     assert b"main~origin" in said.stdout
     assert git_line(bob, "rev-parse", "refs/gitcp/s/main/main") == ours
     before = refs(bob)

@@ -113,7 +113,7 @@ def test_where_both_ran_steps_a_pull_joins_and_nothing_runs_twice(ann, hub, bob)
     run.flush()
     before = git_line(ann, "rev-parse", LEDGER)
     said = fails(ann, 3, "push", "origin", "job")
-    assert "a pull joins the two" in said
+    assert "its ledger has diverged" in said
     assert "gitcp pull origin" in said
     assert git_line(ann, "rev-parse", LEDGER) == before
     assert steps_results(ann, "pull") == {"job": "joined"}
@@ -345,7 +345,7 @@ def test_no_branch_goes_whose_steps_would_not_be_known_there(ann, hub, bob):
     done = invoke(ann, "push")
     assert done.returncode in {3, 12}, done.stderr
     assert b"rejected     job/side" in done.stdout
-    assert b"is to be there before it" in done.stdout
+    assert b"its step ledger was not sent" in done.stdout
     assert refs(hub) == there
     ok(ann, "pull")
     assert results(ann, "push")["job/side"] == ("created", "side")

@@ -111,7 +111,7 @@ def test_a_file_of_an_older_gitcp_is_brought_up_to_date(repo):
 
 def test_what_has_no_place_is_refused(repo, tmp_path):
     assert "--scope user" in fails(repo, 2, "install", "skill", "--scope", "local")
-    assert "no git repository" in fails(
+    assert "not a git repository" in fails(
         tmp_path, 2, "install", "skill", "--scope", "project"
     )
 
@@ -167,4 +167,4 @@ def test_a_command_runs_nothing_that_changes_files_without_a_question():
 @pytest.mark.parametrize("how", ["--continue", "--abort"])
 def test_a_dry_run_ends_no_restore(repo, how):
     """The slash command may run everything that begins with `restore --dry-run`."""
-    assert "stand alone" in fails(repo, 2, "restore", "--dry-run", how)
+    assert "take no other" in fails(repo, 2, "restore", "--dry-run", how)

@@ -420,8 +420,8 @@ def test_a_declared_function_takes_its_arguments_by_name(repo, world):
     [
         (lambda run: run.step(len, "x"), "needs a name"),
         (lambda run: run.step("a", 5), "no function but 5"),
-        (lambda run: run.step("a", len, "x", retry="3"), "'3' is no number"),
-        (lambda run: run.step("a", len, "x", timeout="4"), "'4' is no number"),
+        (lambda run: run.step("a", len, "x", retry="3"), "'3' is not a number"),
+        (lambda run: run.step("a", len, "x", timeout="4"), "'4' is not a number"),
     ],
 )
 def test_what_makes_no_step_is_said_before_anything_is_recorded(repo, give, said):

@@ -101,7 +101,7 @@ def test_what_came_from_another_remote_is_not_trusted_with_it(ann, bob, hub, own
         done = partly(bob, "restore", ident, "--yes")
         assert done["resume"] is None
         assert (bob / ".envrc").read_bytes() == b"theirs"
-        # What Bob's own restore made of it is no way around either.
+        # What Bob's own restore made of it is not a way around either.
         assert ok(bob, "rollback", "--yes")["resume"] is None
 
 

@@ -106,7 +106,7 @@ def test_an_unknown_session_is_not_found(repo):
     assert verify(repo, "main/main")[1]["checked"] == 3
 
 
-def test_row14_a_flipped_bit_in_a_loose_blob_is_named_and_others_are_checked(repo):
+def test_a_flipped_bit_in_a_loose_blob_is_named_and_others_are_checked(repo):
     first, second, third = three(repo)
     explode(repo)
     oid = git_line(repo, "rev-parse", f"{second['commit']}:only2")
@@ -125,7 +125,7 @@ def test_row14_a_flipped_bit_in_a_loose_blob_is_named_and_others_are_checked(rep
     assert run_gitcp(repo, "restore", first["id"], "--yes").returncode == 0
 
 
-def test_row14_a_bit_flipped_anywhere_in_a_pack_never_passes_as_content(repo):
+def test_a_bit_flipped_anywhere_in_a_pack_never_passes_as_content(repo):
     three(repo)
     packs = repo / ".git" / "objects" / "pack"
     git(repo, "repack", "-a", "-d", "-q")
@@ -145,7 +145,7 @@ def test_row14_a_bit_flipped_anywhere_in_a_pack_never_passes_as_content(repo):
 
 
 @pytest.mark.parametrize("what", ["blob", "tree", "checkpoint", "segment", "commit"])
-def test_row14_each_kind_of_object_lost_is_reported(repo, what):
+def test_each_kind_of_object_lost_is_reported(repo, what):
     _, second, _ = three(repo)
     explode(repo)
     commit = second["commit"]
@@ -168,7 +168,7 @@ def test_row14_each_kind_of_object_lost_is_reported(repo, what):
 
 
 @pytest.mark.parametrize("spec", ["", ":.gitcp/checkpoint.json"])
-def test_row14_a_damaged_tip_does_not_hide_the_other_branches(repo, spec):
+def test_a_damaged_tip_does_not_hide_the_other_branches(repo, spec):
     *_, third = three(repo)
     run_gitcp(repo, "save", "--allow-empty", "-s", "other")
     explode(repo)
@@ -181,7 +181,7 @@ def test_row14_a_damaged_tip_does_not_hide_the_other_branches(repo, spec):
         assert "other" in json.dumps(document.get("checkpoints", document))
 
 
-def test_row14_a_restore_of_a_damaged_checkpoint_is_refused_untouched(repo):
+def test_a_restore_of_a_damaged_checkpoint_is_refused_untouched(repo):
     _, second, _ = three(repo)
     explode(repo)
     oid = git_line(repo, "rev-parse", f"{second['commit']}:notes.txt")

@@ -234,7 +234,7 @@ def agent(world: World, tree: Tree, *, agent: str, event: str) -> None:
         # A conversation that went on elsewhere: its branch begins with what it knew.
         start = tree.repo.records[one.document["forked_from"]]
         found = differences(start.captured, one.captured)
-        check(not found, f"{one.id} is no fork of {start.id}: " + "; ".join(found))
+        check(not found, f"{one.id} is not a fork of {start.id}: " + "; ".join(found))
     made = [one for one in made if one.trigger != "fork"]
     for one in made:
         world.must_hold(one, before.captured, f"{agent} {event}")

@@ -43,7 +43,7 @@ class Facts:
     `nested` maps the directories that are repositories of their own to their HEAD.
     `ignored` and `excluded` name paths of the listing, without what the index tracks;
     `included` those that `gitcp.include` names. `folds`: `core.ignorecase`. `murky`:
-    submodules by the index that are no repositories on disk; no document says what is
+    submodules by the index that are not repositories on disk; no document says what is
     captured there. `vague`: empty directories that the rules exclude and in which the
     index has files. `ruled_out`: nested repositories that the rules exclude, tracked or
     not.

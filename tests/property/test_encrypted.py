@@ -29,7 +29,7 @@ MARKER = "wombat-7731"
 
 
 @given(st.text("abc%_-", max_size=9), files, st.none() | st.binary(max_size=99))
-def test_row59_a_record_comes_back_as_it_was(session, held, commit):
+def test_a_record_comes_back_as_it_was(session, held, commit):
     raw = encode_record(session, held.items(), commit)
     assert decode_record(raw) == Record(session, held, commit)
     # The same content gives the same bytes.
@@ -37,7 +37,7 @@ def test_row59_a_record_comes_back_as_it_was(session, held, commit):
 
 
 @given(files, st.binary(max_size=40), st.integers(0, 400))
-def test_row59_a_record_that_is_not_whole_is_none(held, noise, at):
+def test_a_record_that_is_not_whole_is_none(held, noise, at):
     raw = encode_record("s", held.items(), b"commit")
     body = zlib.decompress(raw)
     for broken in (noise, raw[:-1], raw + b"x", zlib.compress(body[:at] + noise)):
@@ -63,12 +63,12 @@ def test_row59_a_record_that_is_not_whole_is_none(held, noise, at):
         '{"format":1,"session":"s","files":[],"commit":99999999999999999999999}',
     ],
 )
-def test_row59_a_header_that_lies_is_refused(header):
+def test_a_header_that_lies_is_refused(header):
     with pytest.raises(ValueError):
         decode_record(zlib.compress(header.encode() + b"\nx"))
 
 
-def test_row59_what_swells_is_stopped_early():
+def test_what_swells_is_stopped_early():
     packer = zlib.compressobj(9)
     chunk = b"\0" * (1 << 20)
     bomb = b"".join(packer.compress(chunk) for _ in range(256)) + packer.flush()
@@ -79,7 +79,7 @@ def test_row59_what_swells_is_stopped_early():
         decode_record(bomb)
 
 
-def test_row59_records_of_two_files_do_not_meet():
+def test_records_of_two_files_do_not_meet():
     names = {
         record_name(b"log/conversation/main/%04x/00.jsonl" % n) for n in range(999)
     }
@@ -103,7 +103,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, Identities]:
 
 @given(st.integers(0, 9999), st.integers(1, 8), st.binary(max_size=8))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_row59_a_ciphertext_that_was_changed_says_nothing(pair, at, length, put):
+def test_a_ciphertext_that_was_changed_says_nothing(pair, at, length, put):
     good, identities = pair
     assert identities.decrypt(good) == b"plain"
     at %= len(good) + 1
@@ -120,7 +120,7 @@ def test_row59_a_ciphertext_that_was_changed_says_nothing(pair, at, length, put)
 )
 @example(b"age-encryption.org/v1\n" + b"-> X25519 A\nA\n" * 20_000 + b"--- A\n")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_row59_anything_else_is_refused(pair, noise):
+def test_anything_else_is_refused(pair, noise):
     for text in (noise, b"age-encryption.org/v1\n" + noise):
         with pytest.raises((CorruptError, EncryptionError)):
             pair[1].decrypt(text)
@@ -147,7 +147,7 @@ steps = st.lists(
     max_examples=6,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_row59_both_sides_hold_the_same_commits(sealed, history):
+def test_both_sides_hold_the_same_commits(sealed, history):
     place = Path(tempfile.mkdtemp())
     try:
         _both(place, history)

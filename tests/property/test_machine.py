@@ -1,4 +1,4 @@
-"""A state machine against a model: whole trees, conversation and reasons (row 31, 41)."""
+"""A state machine against a model: whole trees, conversation and reasons."""
 
 from __future__ import annotations
 
@@ -363,7 +363,7 @@ COMMON: dict[str, Any] = {
 }
 
 
-def test_row31_41_everything_comes_back():
+def test_everything_comes_back():
     run_state_machine_as_test(
         Machine, settings=settings(max_examples=30, stateful_step_count=20, **COMMON)
     )
@@ -371,7 +371,7 @@ def test_row31_41_everything_comes_back():
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
-def test_row31_41_everything_comes_back_at_length():
+def test_everything_comes_back_at_length():
     run_state_machine_as_test(
         Machine, settings=settings(max_examples=150, stateful_step_count=40, **COMMON)
     )

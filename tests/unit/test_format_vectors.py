@@ -494,19 +494,19 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize("name", [*DOTGIT, *NO_NAMES], ids=ascii)
-def test_row46_47_hostile_names_are_refused(name):
+def test_hostile_names_are_refused(name):
     assert name_problem(name)
     # `a/b` as one name is two in a path: nothing else tells them apart there.
     assert path_problem(b"sub/" + name) or name == b"a/b"
 
 
 @pytest.mark.parametrize("name", HARMLESS, ids=ascii)
-def test_row46_47_harmless_names_are_not(name):
+def test_harmless_names_are_not(name):
     assert name_problem(name) is None
     assert path_problem(b"sub/" + name) is None
 
 
-def test_row46_paths_have_a_limit():
+def test_paths_have_a_limit():
     assert path_problem(b"/".join([b"a"] * 501))
     assert path_problem(b"/".join([b"a" * 200] * 21))
     assert path_problem(b"/".join([b"a"] * 500)) is None
@@ -629,7 +629,7 @@ FORMS = (PAGES / "encryption.md").read_text("utf-8") + VECTORS.partition(
 PATH = b"log/conversation/main/0000/00.jsonl"
 
 
-def test_row59_the_record_of_the_document_opens_with_its_key(tmp_path):
+def test_the_record_of_the_document_opens_with_its_key(tmp_path):
     pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
     key = re.search(r"`(AGE-SECRET-KEY-1[0-9A-Z]+)`", FORMS)
     text = re.search(r"in base64:\n\n```\n(.+?)```", FORMS, re.DOTALL)
@@ -647,7 +647,7 @@ def test_row59_the_record_of_the_document_opens_with_its_key(tmp_path):
     assert f"Its path: `{encrypted.record_name(PATH).decode()}`" in FORMS
 
 
-def test_row59_the_form_of_the_document():
+def test_the_form_of_the_document():
     raw, oid = re.search(
         r"in section 13:\n\n```\n(.+?)```\n\nIts id: `([0-9a-f]{40})`", FORMS, re.DOTALL
     ).groups()  # type: ignore[union-attr]
@@ -665,7 +665,7 @@ def test_row59_the_form_of_the_document():
 LEDGERS = FORMS.partition("A record of the ledger in section 12a.")[2]
 
 
-def test_row59_the_page_of_the_document_opens_with_its_key(tmp_path):
+def test_the_page_of_the_document_opens_with_its_key(tmp_path):
     pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
     key = re.search(r"`(AGE-SECRET-KEY-1[0-9A-Z]+)`", FORMS)
     text = re.search(r"in base64:\n\n```\n(.+?)```", LEDGERS, re.DOTALL)
@@ -686,7 +686,7 @@ def test_row59_the_page_of_the_document_opens_with_its_key(tmp_path):
     assert encrypted.encode_record("%4dain", files) == opened
 
 
-def test_row59_the_form_of_the_page_of_the_document():
+def test_the_form_of_the_page_of_the_document():
     raw, oid = re.search(
         r"The form of that page:\n\n```\n(.+?)```\n\nIts id: `([0-9a-f]{40})`",
         LEDGERS,
@@ -710,7 +710,7 @@ def test_row59_the_form_of_the_page_of_the_document():
     assert f"up to {encrypted_ledger.SHARED:,} bytes" in FORMS
 
 
-def test_row59_what_holds_more_than_pages_is_no_record_of_them():
+def test_what_holds_more_than_pages_is_no_record_of_them():
     page = b"fx/" + b"a" * 40
     good = {page: b"x", page + b"/1.json": b"1"}
     assert encrypted_ledger.pages_in(good) == {
@@ -731,7 +731,7 @@ def test_row59_what_holds_more_than_pages_is_no_record_of_them():
             encrypted_ledger.pages_in({**good, other: b""})
 
 
-def test_row59_the_numbers_of_the_document():
+def test_the_numbers_of_the_document():
     assert encrypted.MARKER.decode().strip() in FORMS
     assert f"at most {encrypted.RECORD_LIMIT:,} bytes" in FORMS
     assert f"more than {encrypted.INLINE:,} bytes" in FORMS

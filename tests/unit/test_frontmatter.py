@@ -156,11 +156,11 @@ def test_any_text_is_read_or_refused(text):
         ("a: 1\na: 2", "'a' is there twice"),
         ("a: 1\n  b: 2", "indented more"),
         ("\ta: 1", "indented by a tab"),
-        ("- a", "no mapping"),
-        ("just text", "no mapping"),
+        ("- a", "not a mapping"),
+        ("just text", "not a mapping"),
         ('a: "\\q"', "escape"),
-        ('a: "\\ud83d"', "no character"),
-        ('a: "\\U00110000"', "no character"),
+        ('a: "\\ud83d"', "not a character"),
+        ('a: "\\U00110000"', "not a character"),
     ],
 )
 def test_what_is_not_read_is_refused_by_line(text, said):

@@ -43,14 +43,14 @@ def test_a_secret_is_the_same_in_a_file_and_in_a_transcript(name):
     }
 
 
-def test_row56_the_built_in_layer_alone_sees_most_of_31_secrets():
+def test_the_built_in_layer_alone_sees_most_of_31_secrets():
     for seed in range(3):
         lines = [line for _, line in secrets31(seed).values()]
         assert sum(bool(found(line)) for line in lines) >= 0.7 * 31
         assert sum(bool(found(in_transcript(line))) for line in lines) >= 0.7 * 31
 
 
-def test_row56_with_the_library_nine_in_ten_are_seen():
+def test_with_the_library_nine_in_ten_are_seen():
     library = scanner.library()
     if library is None:
         pytest.skip("the extra gitcp[secrets] is not installed")
@@ -104,7 +104,7 @@ def _clean_set():
     ).encode()
 
 
-def test_row56_nothing_is_seen_where_nothing_is():
+def test_nothing_is_seen_where_nothing_is():
     for piece in _clean_set():
         assert found(piece) == []
 

@@ -1,4 +1,4 @@
-"""A checkpoint per turn: the SDK's hook callbacks, served as the command hooks are."""
+"""Hook callbacks for the SDK: a checkpoint at each turn, as the command hooks make them."""
 
 import math
 import os
@@ -118,7 +118,7 @@ def _name(payload: Any) -> str:
 
 
 def _bind(workspace: Workspace, session: Session, event: Event) -> None:
-    """Lets a conversation grow the session it was given.
+    """Binds a conversation to the session that it was given.
 
     On a branch of its own where another has taken the branch over by a restore.
     """

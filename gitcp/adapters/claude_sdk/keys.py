@@ -1,4 +1,4 @@
-"""A key of the SDK, and what it is called here (docs/how-to/claude-agent-sdk.md).
+"""Maps the SDK's keys to names of sessions and sources (docs/how-to/claude-agent-sdk.md).
 
 The session is `claude-sdk@PROJECT_KEY@SESSION_ID`, its one branch `main`; the records
 of the main transcript are the log source `main`, those of a subpath the source of that

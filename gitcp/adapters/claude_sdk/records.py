@@ -1,4 +1,4 @@
-"""Transcript records as lines, and which of them a source holds already."""
+"""Transcript records as lines; finds those that a source holds already."""
 
 import hashlib
 import json
@@ -85,7 +85,7 @@ def read(raw: bytes, where: str) -> list[Any]:
 
 
 class _Known:
-    """What a source held: its digest, its segments, and each uuid's last record."""
+    """The state of a source: its digest, its segments, and each uuid's last record."""
 
     def __init__(self) -> None:
         self.digest = log.EMPTY_DIGEST

@@ -1,4 +1,4 @@
-"""Files as they were at a prompt, by the prompt's message id."""
+"""Finds the checkpoint before a prompt, by the prompt's message id."""
 
 from collections.abc import Generator, Iterator
 from contextlib import suppress
@@ -25,7 +25,7 @@ class _Fields(NamedTuple):
 
 
 class Rewound(_Fields):
-    """What a rewind did.
+    """The result of a rewind.
 
     `target` is the checkpoint at the prompt, `saved` the one that holds what was there
     before the rewind (None where the newest one did, and for a dry run). `files_changed`

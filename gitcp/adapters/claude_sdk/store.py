@@ -1,4 +1,4 @@
-"""The SDK's session store, in a git repository: each append is a checkpoint."""
+"""The SDK's session store in a git repository: each append is a checkpoint."""
 
 import datetime
 import threading

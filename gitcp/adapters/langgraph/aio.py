@@ -1,4 +1,4 @@
-"""The methods for asyncio: the plain ones, each in a worker thread."""
+"""The saver's asyncio methods: each runs the plain one in a worker thread."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import Checkpoint as GraphCheckpoint
 
 
 class AsyncMethods(BaseCheckpointSaver[str]):
-    """What a saver needs for `ainvoke` and the like; nothing blocks the event loop.
+    """A saver's asynchronous methods, for `ainvoke` and the like; none blocks the event loop.
 
     With `workspace`, taking the snapshot does: LangGraph asks for the version there.
     """

@@ -49,7 +49,7 @@ class Pending:
 
 
 class Step(NamedTuple):
-    """One commit to be, on a branch; `parent` is the commit before it.
+    """A commit to be built on a branch; `parent` is the commit before it.
 
     `graph` are the files of `.gitcp` that hold the event; `channels` the logs of a
     checkpoint's channels, None where those of the parent stay.

@@ -42,7 +42,7 @@ def session_of(thread_id: str) -> str:
 
 
 class Engine:
-    """What a saver and its clones share."""
+    """State that a saver and its clones share."""
 
     def __init__(self, store: Store, follower: Follower | None) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""What one commit of a thread says: a checkpoint of the graph, or writes of a task."""
+"""The event that one commit of a thread holds: a graph checkpoint, or a task's writes."""
 
 import base64
 import json
@@ -115,7 +115,7 @@ def decode_event(raw: bytes, where: str) -> dict[str, Any]:
 
     Raises:
         FormatTooNewError: a newer gitcp wrote it.
-        CorruptError: it is none.
+        CorruptError: the file is not an event.
     """
     try:
         event: dict[str, Any] = json.loads(raw)

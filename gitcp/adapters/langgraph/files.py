@@ -1,4 +1,4 @@
-"""The files that belong to each step of a graph.
+"""Captures the work tree's files with each step of a graph.
 
 A snapshot taken in `put` has the next step's files: LangGraph calls it from another
 thread while that step runs. The version of the channels is made between the steps, in
@@ -109,7 +109,7 @@ class Follower:
             )
 
     def published(self, version: object) -> None:
-        """Lets go of a snapshot whose objects a ref holds now."""
+        """Releases a snapshot whose objects a ref holds now."""
         with self._mutex:
             if isinstance(version, str) and version in self._held:
                 held = self._held[version]
@@ -134,7 +134,8 @@ def follow(directory: str | os.PathLike[str], store: Repository) -> Follower:
 
     Raises:
         UsageError: it belongs to another repository.
-        NotARepositoryError, UnsupportedRepositoryError: it is none, or not served.
+        NotARepositoryError: the directory is in no repository.
+        UnsupportedRepositoryError: gitcp does not serve the repository.
     """
     workspace = open_workspace(directory, lasting=True)
     mine = os.path.realpath(workspace.repository.common_dir)

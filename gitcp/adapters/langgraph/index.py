@@ -1,4 +1,4 @@
-"""What a thread holds, learnt from its commits alone (docs/format.md, 15)."""
+"""The index of a thread's events, built from its commits alone (docs/format.md, 15)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Node:
 
 
 class Applied(NamedTuple):
-    """What taking in one commit needs; `own` is the branch it was made for."""
+    """The input for indexing one commit; `own` is the branch that it was made for."""
 
     oid: bytes
     parent: bytes | None
@@ -67,7 +67,7 @@ class Index:
         return oid in self._heads
 
     def apply(self, oid: bytes, commit: Commit, branch: str | None = None) -> None:
-        """Takes in a commit whose parent has been taken in.
+        """Indexes a commit whose parent is indexed.
 
         `branch` is the ref component of the line it extends; the commit's own where
         None.

@@ -1,4 +1,4 @@
-"""Where the items of a msgpack list end: pieces that are cut there are found again."""
+"""Splits a msgpack list between items, so that equal pieces are stored once."""
 
 _FIXED = {
     **dict.fromkeys((0xC0, 0xC1, 0xC2, 0xC3), 1),

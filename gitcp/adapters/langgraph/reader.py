@@ -1,4 +1,4 @@
-"""What a thread's commits hold, read from git and from the redo log."""
+"""Reads a thread's commits from git and from the write-ahead log."""
 
 from collections import OrderedDict
 from collections.abc import Mapping

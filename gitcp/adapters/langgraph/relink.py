@@ -1,4 +1,4 @@
-"""Branches made again: without some checkpoints, or as another thread."""
+"""Recreates a thread's branches without some checkpoints, or as another thread."""
 
 from collections.abc import Sequence
 
@@ -106,7 +106,7 @@ def copy_lines(
             found = store.checkpoint(tip)
             if found is None:
                 raise CorruptError(
-                    f"{ref} points to {tip}, which is no checkpoint",
+                    f"{ref} points to {tip}, which is not a checkpoint",
                     hint="run `gitcp verify`",
                 )
             branch = decode(ref.removeprefix(prefix)) or found.branch

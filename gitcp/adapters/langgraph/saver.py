@@ -394,7 +394,7 @@ class GitcpSaver(AsyncMethods):
             thread.remove(older)
 
     def _check_chains(self, thread: Thread, index: Index, gone: set[Key]) -> None:
-        """Raises where a checkpoint that stays needs one that is to go.
+        """Raises if a checkpoint that stays needs one to be deleted.
 
         A `DeltaChannel` has a value only at some checkpoints; in between it is rebuilt
         from the writes of those before. The metadata counts the steps since.
@@ -421,7 +421,7 @@ class GitcpSaver(AsyncMethods):
         already stays, so it can be done again.
 
         Raises:
-            NotFoundError, UsageError: it is no such database.
+            NotFoundError, UsageError: the file is not such a database.
             BusyError, StorageError: a part may have been stored.
         """
         return take_over(self._engine, path)
@@ -459,7 +459,7 @@ class GitcpSaver(AsyncMethods):
         It can be given to `Session.plan_restore` of the same repository.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: the config names no checkpoint.
         """
         asked = config["configurable"]
         thread = self._engine.thread(str(asked["thread_id"]))

@@ -1,4 +1,4 @@
-"""Threads of a `SqliteSaver` database, taken over as they are.
+"""Imports the threads of a `SqliteSaver` database as they are.
 
 Nothing is deserialized into objects: what a class was saved as stays bytes, so that no
 class of the database is imported, and none that is not allowed later gets lost now.
@@ -65,7 +65,7 @@ class Database:
 
     Raises:
         NotFoundError: there is no such file.
-        UsageError: it is no such database.
+        UsageError: the file is not such a database.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -82,7 +82,7 @@ class Database:
         except sqlite3.Error as exc:
             self.close()
             raise UsageError(
-                f"{where} is no database of a SqliteSaver: {exc}",
+                f"{where} is not a database of a SqliteSaver: {exc}",
                 hint="it has the tables `checkpoints` and `writes`",
             ) from exc
         # Databases from before 2026 have no paths of tasks.

@@ -163,7 +163,7 @@ class Thread:
             self._remembered = len(self.index)
 
     def _forward(self, name: str, tip: bytes) -> bool:
-        """Takes in what is new on a branch; False where it did not just grow."""
+        """Indexes what is new on a branch; False if it did not only grow."""
         line = self.index.lines.get(name)
         if tip in self.index:
             if line is None:
@@ -436,12 +436,12 @@ class Thread:
 
     @property
     def label(self) -> str:
-        """What a warning calls it."""
+        """The name for warnings."""
         return f"the thread {self.thread_id!r}"
 
     @property
     def unsettled(self) -> int:
-        """How many bytes of the redo log this process knows of."""
+        """The number of bytes of the write-ahead log that this process knows of."""
         return self.log.known
 
     def settle(self) -> None:

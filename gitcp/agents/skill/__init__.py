@@ -1,4 +1,4 @@
-"""The skill: what tells an agent how to use gitcp, and where each client looks for it.
+"""The skill's files: how an agent uses gitcp, and where each client looks for them.
 
 Claude Code gets slash commands besides. Each file ends in a line that says it is ours and
 what it was, so that a file that the user wrote or changed is recognised and left alone.
@@ -85,7 +85,7 @@ def _text(name: str) -> str:
 
 
 class Mark(NamedTuple):
-    """What an installed file says: whether it is as we wrote it, directories made for it."""
+    """The mark of an installed file: whether it is unchanged, and directories made for it."""
 
     unchanged: bool
     made: int

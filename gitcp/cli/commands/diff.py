@@ -47,14 +47,16 @@ def diff_command(
     """
     if files + conversation + decisions > 1:
         raise UsageError(
-            "--files, --conversation and --decisions do not go together",
-            hint="give one of them",
+            "--files, --conversation and --decisions are mutually exclusive",
+            hint="use one of them",
         )
     workspace = reader(out)
     old = select(workspace, first)
     new, paths = _second(out, workspace, old, rest)
     if paths and (conversation or decisions):
-        raise UsageError("only files have paths", hint="leave the paths out")
+        raise UsageError(
+            "paths can only be combined with --files", hint="drop the paths"
+        )
     if conversation or decisions:
         if new is None:
             current = workspace.current()
@@ -93,8 +95,8 @@ def _second(
         )
         if not there and not any(one.entry(path) for one in sides):
             raise NotFoundError(
-                f"{word} is on neither side",
-                hint="`gitcp files SEL` lists what there is",
+                f"{word} is in neither state",
+                hint="`gitcp files SEL` lists the paths",
             )
     return new, paths
 

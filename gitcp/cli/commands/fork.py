@@ -42,7 +42,10 @@ def fork_command(
 ) -> None:
     """Start a new, named branch at a checkpoint."""
     if len(arguments) > 2:  # noqa: PLR2004  SEL and NAME
-        raise UsageError("fork takes SEL and NAME", hint="gitcp fork 3 try-other-way")
+        raise UsageError(
+            "fork requires SEL and NAME",
+            hint="for instance `gitcp fork 3 try-other-way`",
+        )
     name = check_typed(arguments[-1], "branch")
     workspace = open_workspace(out.directory)
     workspace.refuse_if_interrupted()

@@ -16,7 +16,7 @@ from gitcp.ops.workspace import open_workspace
 @click.option(
     "--drop-lost",
     is_flag=True,
-    help="Also remove checkpoints whose branch has lost its ref, for good",
+    help="Also remove, for good, checkpoints whose branch has lost its ref",
 )
 @yes_option
 def gc_command(out: Output, drop_lost: bool, yes: bool) -> None:
@@ -67,8 +67,8 @@ def gc_command(out: Output, drop_lost: bool, yes: bool) -> None:
         out.print("nothing to merge or to drop")
     if done.waiting:
         out.print(
-            f"kept {count(done.waiting, 'object')} that nothing needs any more: git has"
-            " used their packs, and its grace (gc.pruneExpire) is not over"
+            f"kept {count(done.waiting, 'object')} that nothing needs: git has used their"
+            " packs, and its grace period (gc.pruneExpire) is not over"
         )
     if done.swept:
         out.print(f"cleared away what {done.swept} killed processes left")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _scope = click.option(
     "--scope",
     type=click.Choice(SCOPES),
-    help="Whose settings: yours (the default), the project's, or yours for the project",
+    help="Whose settings to change: yours (the default), the project's, or yours for the project",
 )
 _what = click.argument(
     "what",

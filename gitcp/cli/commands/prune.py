@@ -22,16 +22,18 @@ from gitcp.store.retention import Rules
     metavar="N",
     help=f"Keep the last N of each branch (default {DEFAULT_LAST})",
 )
-@click.option("--keep-within", metavar="TIME", help="Keep those of the last 24h, 7d, …")
+@click.option(
+    "--keep-within", metavar="TIME", help="Keep checkpoints of the last 24h, 7d, …"
+)
 @click.option(
     "--keep-labelled/--no-keep-labelled",
     default=True,
-    help="Keep labelled ones (the default)",
+    help="Keep labelled checkpoints (the default)",
 )
 @click.option(
     "--max-size",
     metavar="SIZE",
-    help="Remove only the oldest, until what stays takes no more than SIZE",
+    help="Remove the oldest until the rest takes at most SIZE",
 )
 @click.option(
     "-s",
@@ -39,9 +41,9 @@ from gitcp.store.retention import Rules
     "sessions",
     multiple=True,
     metavar="SESSION[/BRANCH]",
-    help="Only these (can be repeated)",
+    help="Only these (repeatable)",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what would go")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed")
 @yes_option
 def prune_command(
     out: Output,
@@ -162,4 +164,4 @@ def _show(out: Output, done: Plan, *, dry_run: bool) -> None:
     for line in _lines(out, done):
         out.print(line)
     if not dry_run:
-        out.note("`gitcp gc` gives the disk space back")
+        out.note("`gitcp gc` frees the disk space")

@@ -22,7 +22,7 @@ _SHOWN = 40
     "--value-from-stdin",
     "stdin",
     is_flag=True,
-    help="Take out the text that stdin holds, without its last line end",
+    help="Purge the text on stdin, without its last line end",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would change")
 @yes_option
@@ -53,7 +53,7 @@ def purge_command(
     values = (sys.stdin.buffer.read(),) if stdin else ()
     if not (names or paths or values):
         raise UsageError(
-            "nothing was named",
+            "there is nothing to purge",
             hint="gitcp purge FINGERPRINT, PATH or --value-from-stdin",
         )
     wanted = ops.Wanted(names, values, paths)
@@ -92,7 +92,7 @@ def purge_command(
         out.print(line)
     for remote in done.remotes:
         out.warn(
-            f"{remote} has it still: `gitcp push {remote} --pruned` replaces it there;"
+            f"{remote} still has it: `gitcp push {remote} --pruned` replaces it there;"
             " existing clones keep it"
         )
     for place in done.left:

@@ -45,14 +45,14 @@ from gitcp.worktree.plan import FilePlan
 @click.option("--conversation", is_flag=True, help="Restore the conversation only")
 @click.option("--dry-run", is_flag=True, help="Show what would be done")
 @click.option("--to", "directory", metavar="DIR", help="Write into an empty directory")
-@click.option("--agent", metavar="NAME", help="Whose conversation it has to be")
+@click.option("--agent", metavar="NAME", help="Client that the conversation must be of")
 @trust_option
 @click.option("--continue", "go_on", is_flag=True, help="Finish an interrupted restore")
-@click.option("--abort", is_flag=True, help="Take an interrupted restore back")
+@click.option("--abort", is_flag=True, help="Take back an interrupted restore")
 @click.option(
     "--replay",
     is_flag=True,
-    help="Steps that reached outside since stay done; give their recorded results",
+    help="Keep later steps that reached outside as done, with their results",
 )
 @yes_option
 def restore_command(
@@ -96,19 +96,21 @@ def restore_command(
     if go_on or abort:
         if selector or looks or (go_on and abort):
             raise UsageError(
-                "--continue and --abort stand alone", hint="leave the rest out"
+                "--continue and --abort take no other arguments",
+                hint="drop the other arguments",
             )
         _end_interrupted(out, workspace, go_on=go_on)
         return
     if selector is None:
         raise UsageError(
-            "which checkpoint?", hint="`gitcp log` lists them; `gitcp restore last`"
+            "no checkpoint was named",
+            hint="`gitcp log` lists them; `gitcp restore last`",
         )
     if files and conversation:
         files = conversation = False
     if paths and conversation:
         raise UsageError(
-            "--conversation does not go with paths", hint="leave one of them out"
+            "--conversation cannot be combined with paths", hint="drop one of them"
         )
     target = select(workspace, selector)
     trust = with_trust(workspace, target, trust)
@@ -122,7 +124,7 @@ def restore_command(
     if directory is not None:
         if conversation:
             raise UsageError(
-                "--conversation does not go with --to",
+                "--conversation cannot be combined with --to",
                 hint="`gitcp messages SEL -o FILE` writes the conversation",
             )
         foreign = target.origin.files is not None and not trust

@@ -25,28 +25,28 @@ from gitcp.ops.workspace import Workspace, open_workspace
     is_flag=True,
     help="If it fails, put the files back as they were before",
 )
-@click.option("--step", metavar="NAME", help="Run it once only, as a durable step")
-@click.option("--undo", metavar="CMD", help="Shell command that takes the step back")
+@click.option("--step", metavar="NAME", help="Run it only once, as a durable step")
+@click.option("--undo", metavar="CMD", help="Shell command that undoes the step")
 @click.option(
     "--effect",
     type=click.Choice(["none", "local", "reversible", "irreversible"]),
     help="What the step changes (with --undo reversible, else irreversible)",
 )
-@click.option("--key", metavar="KEY", help="What it is done once for, e.g. a date")
-@click.option("--retry", type=click.IntRange(1), metavar="N", help="Try it N times")
-@click.option("--timeout", metavar="TIME", help="Stop it after that, e.g. 5m")
+@click.option("--key", metavar="KEY", help="Scope in which it runs once, e.g. a date")
+@click.option("--retry", type=click.IntRange(1), metavar="N", help="Try up to N times")
+@click.option("--timeout", metavar="TIME", help="Stop it after this time, e.g. 5m")
 @click.option(
     "--unknown",
     type=click.Choice(["retry", "ask", "fail"]),
     help="What to do if an earlier run of the step was interrupted",
 )
 @click.option(
-    "--reads", multiple=True, metavar="PATH", help="It reads PATH: this is not observed"
+    "--reads", multiple=True, metavar="PATH", help="It reads PATH (not observed)"
 )
 @click.option(
     "--writes", multiple=True, metavar="PATH", help="It writes PATH, and no other"
 )
-@click.option("--after", multiple=True, metavar="NAME", help="It depends on a step")
+@click.option("--after", multiple=True, metavar="NAME", help="It depends on this step")
 @click.option("-s", "session", metavar="SESSION[/BRANCH]", help="Of which session")
 @click.argument("words", nargs=-1, required=True, metavar="-- CMD [ARG]...")
 def run_command(
@@ -72,7 +72,7 @@ def run_command(
     if step is not None:
         if note is not None or rollback_on_failure:
             raise UsageError(
-                "--step goes neither with -m nor with --rollback-on-failure",
+                "--step cannot be combined with -m or --rollback-on-failure",
                 hint="`gitcp save -m NOTE` makes a checkpoint before it",
             )
         return _run_step(out, workspace, step, words, options)

@@ -97,10 +97,11 @@ def _incoming(
     names = [name for name in ("messages", "append", "transcript") if given[name]]
     if len(names) > 1:
         raise UsageError(
-            f"--{names[0]} and --{names[1]} do not go together", hint="give one of them"
+            f"--{names[0]} and --{names[1]} are mutually exclusive",
+            hint="use one of them",
         )
     if given["agent"] and names != ["transcript"]:
-        raise UsageError("--agent goes with --transcript", hint="add --transcript FILE")
+        raise UsageError("--agent requires --transcript", hint="add --transcript FILE")
     if not names:
         return None
     file = given[names[0]]
@@ -132,7 +133,7 @@ def json_value(text: str, what: str) -> msgspec.Raw:
     """Returns JSON given at the command line, verbatim but compact.
 
     Raises:
-        UsageError: it is none, or too long.
+        UsageError: the text is not JSON, or too long.
     """
     raw = text.encode("utf-8", "surrogateescape")
     if len(raw) > _JSON_LIMIT:
@@ -148,7 +149,7 @@ def json_value(text: str, what: str) -> msgspec.Raw:
 
 @command("save", cls=_Ordered)
 @click.option("-m", "note", metavar="NOTE", help="What this state is")
-@click.option("--label", metavar="NAME", help="A name to find it by")
+@click.option("--label", metavar="NAME", help="A name to select it by")
 @click.option("-s", "where", metavar="SESSION[/BRANCH]", help="Where to save")
 @click.option("--messages", metavar="FILE", help="The whole conversation, or -")
 @click.option("--append", metavar="FILE", help="New messages as JSON lines, or -")
@@ -167,13 +168,13 @@ def json_value(text: str, what: str) -> msgspec.Raw:
 @click.option("--why", multiple=True, metavar="T", help="Explains the entry before it")
 @click.option("--task", metavar="T", help="The current task")
 @click.option(
-    _ACTIVE, multiple=True, metavar="PATH…", help="Files in work (repeatable)"
+    _ACTIVE, multiple=True, metavar="PATH…", help="Files being worked on (repeatable)"
 )
 @click.option("--position", metavar="JSON", help="Where a pipeline stands")
-@click.option("--trigger", metavar="NAME", default="manual", help="Why it is made")
+@click.option("--trigger", metavar="NAME", default="manual", help="What caused it")
 @click.option("--allow-empty", is_flag=True, help="Save even if nothing changed")
 @click.option(
-    "--include", multiple=True, metavar="GLOB", help="Ignored paths to capture, too"
+    "--include", multiple=True, metavar="GLOB", help="Also capture these ignored paths"
 )
 @click.pass_context
 def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
@@ -234,4 +235,4 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
     else:
         out.print(f"Nothing changed since {headline(out, made)}")
         if given["note"] is not None:
-            out.note("  the note was not kept; --allow-empty makes a checkpoint for it")
+            out.note("  the note was dropped; --allow-empty makes a checkpoint for it")

@@ -94,12 +94,12 @@ def _remote(workspace: Workspace, given: str | None) -> str:
     "--allow",
     multiple=True,
     metavar="FINGERPRINT",
-    help="Let this secret pass, this once (may be given many times)",
+    help="Let this secret pass this once (repeatable)",
 )
 @click.option(
     "--pruned",
     is_flag=True,
-    help="Take checkpoints that were pruned here away there, too",
+    help="Also remove there the checkpoints that were pruned here",
 )
 @click.option(
     "--re-encrypt",
@@ -231,20 +231,22 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
 def _tell(out: Output, workspace: Workspace, remote: str, pulled: Any) -> None:
     """Says how to go on where more is to be done than nothing."""
     for ref in pulled.ignored:
-        out.warn(f"{remote} has {ref}, which is no branch of a session; left alone")
+        out.warn(
+            f"{remote} has {ref}, which is not a branch of a session; it was left alone"
+        )
     for one in pulled.rewound:
         out.warn(
-            f"{one.session}/{one.branch} was taken back on {remote}: what it is now is"
-            f" kept as {one.name}; yours is as it was"
+            f"{one.session}/{one.branch} was rewound on {remote}: its new state is"
+            f" kept as {one.name}; yours is unchanged"
         )
     if pulled.gone:
         out.warn(
-            f"{remote} had {', '.join(pulled.gone)} and has no more; what is here is as"
-            " it was"
+            f"{remote} had {', '.join(pulled.gone)} and removed it; what is here"
+            " is unchanged"
         )
     for one in pulled.ledgers:
         if one.result == "up-to-date" and one.reason:
-            out.warn(f"what steps of {one.session} did: {one.reason}")
+            out.warn(f"step ledger of {one.session}: {one.reason}")
     for session in pulled.short:
         out.warn(
             f"{remote} has only part of the step ledger of {session}: steps that its"
@@ -255,8 +257,8 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: Any) -> None:
     for one in pulled.branches:
         if one.result == "forked" and one not in pulled.rewound:
             out.note(
-                f"{one.session}/{one.branch} grew here and there: both are kept."
-                f" Theirs is {one.name}; to go on with it:"
+                f"{one.session}/{one.branch} diverged: both sides are kept."
+                f" Theirs is {one.name}; to continue with it:"
                 f" `gitcp switch {one.session}/{one.name} --restore`."
                 f" To share yours: `gitcp fork NAME`, then `gitcp push {remote}`"
             )

@@ -116,7 +116,7 @@ def ask_at_terminal(out: Output) -> Callable[[Call], str] | None:
 @click.option("--call", "which", metavar="N|KEY", help="Which call of the name")
 @click.option("--result", metavar="JSON", help="With `answer NAME done`: its result")
 @click.option(
-    "--trust", is_flag=True, help="With `repair`: act upon what was pulled, too"
+    "--trust", is_flag=True, help="With `repair`: also act on what was pulled"
 )
 @yes_option
 def steps_command(
@@ -258,11 +258,15 @@ def _answer(
     value = None
     if result is not None:
         if said != DONE:
-            raise UsageError("--result goes with `done` only", hint="leave it out")
+            raise UsageError(
+                "--result can only be given with `done`", hint="drop --result"
+            )
         try:
             value = msgspec.json.decode(result.encode())
         except (msgspec.MsgspecError, UnicodeError) as exc:
-            raise UsageError(f"--result is not JSON: {exc}", hint="quote it") from exc
+            raise UsageError(
+                f"--result is not JSON: {exc}", hint="quote it for the shell"
+            ) from exc
     engine.answer(call, said, value)
     now = engine.history.live()[call.slot]
     if out.json:

@@ -20,12 +20,12 @@ from gitcp.sharing.adopt import UP_TO_DATE, Adopted
 @command("export")
 @click.argument("selector", metavar="SEL")
 @click.option("-o", "--output", "file", required=True, metavar="FILE", help="Where to")
-@click.option("--force", is_flag=True, help="Replace FILE if it is there")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists")
 @click.option(
     "--allow",
     multiple=True,
     metavar="FINGERPRINT",
-    help="Let this secret pass, this once (may be given many times)",
+    help="Let this secret pass this once (repeatable)",
 )
 def export_command(
     out: Output, selector: str, file: str, force: bool, allow: tuple[str, ...]
@@ -106,7 +106,7 @@ def import_command(out: Output, file: str) -> None:
         for line in withheld_lines(told.get(one.commit or "", Foretold())):
             out.print(f"{'':<12}   {line}")
         if one.result == "forked":
-            out.note(f"  {one.branch} grew here and there: both are kept")
+            out.note(f"  {one.branch} diverged: both sides are kept")
 
 
 def _branch(one: Adopted, told: dict[str, Foretold]) -> dict[str, Any]:
@@ -154,5 +154,5 @@ def _import_directory(out: Output, workspace: Workspace, path: Path) -> None:
         raise PartialError(
             f"{count(len(done.left), 'file')} could not be taken in as checkpoints",
             left=done.left,
-            hint="the originals that could be read are kept all the same",
+            hint="readable originals are stored all the same",
         )

@@ -9,7 +9,7 @@ from gitcp.errors import UsageError
 
 @command("trust")
 @click.argument("remote", metavar="[REMOTE]", required=False)
-@click.option("--remove", is_flag=True, help="Trust it no more")
+@click.option("--remove", is_flag=True, help="Stop trusting it")
 def trust_command(out: Output, remote: str | None, remove: bool) -> None:
     """Trust what is pulled from a remote, once for all.
 
@@ -23,7 +23,7 @@ def trust_command(out: Output, remote: str | None, remove: bool) -> None:
     repository = reader(out).repository
     changed, told = False, ""
     if remote is None and remove:
-        raise UsageError("which remote?", hint="`gitcp trust` lists them")
+        raise UsageError("no remote was named", hint="`gitcp trust` lists them")
     if remote is not None and remove:
         url = trust.take(repository, remote)
         changed = True

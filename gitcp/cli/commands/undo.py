@@ -27,7 +27,9 @@ def rollback_command(out: Output, trust: bool, yes: bool) -> None:
 
 
 @command("undo")
-@click.option("--effects", is_flag=True, help="Undo what steps did, not a restore")
+@click.option(
+    "--effects", is_flag=True, help="Undo the effects of steps instead of a restore"
+)
 @click.option("--to", "to", metavar="SEL", help="With --effects: since a checkpoint")
 @click.option(
     "--keep",
@@ -35,7 +37,7 @@ def rollback_command(out: Output, trust: bool, yes: bool) -> None:
     metavar="NAME",
     help="With --effects: leave a step as it is",
 )
-@click.option("--trust", is_flag=True, help="Act upon what was pulled, too")
+@click.option("--trust", is_flag=True, help="Also act on what was pulled")
 @click.option("--dry-run", is_flag=True, help="Show what would be done")
 @yes_option
 def undo_command(
@@ -65,7 +67,7 @@ def undo_command(
         return
     if to is not None or keep:
         raise UsageError(
-            "--to and --keep go with --effects",
+            "--to and --keep require --effects",
             hint="`gitcp restore SEL` goes back to a checkpoint",
         )
     replaced, undone = ops.last_replaced(workspace)

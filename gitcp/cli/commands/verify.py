@@ -41,13 +41,14 @@ def verify_command(
     """Read everything that is stored, and check it.
 
     Exits with 15 if something is wrong. Checkpoints that an older gitcp may have made
-    wrong are named; they are no reason for another exit status.
+    wrong are named; they are not a reason for another exit status.
     """
     workspace = reader(out)
     if lost:
         if branches:
             raise UsageError(
-                "--lost looks for all branches", hint="leave the names out"
+                "--lost takes no names: it looks for all branches",
+                hint="drop the names",
             )
         return _lost(out, workspace, mend=mend)
     only = [_where(text) for text in branches]

@@ -1,4 +1,4 @@
-"""Which branch an agent's session grows: one small file for each, in the work tree's state.
+"""Bindings: which branch an agent's session appends to, one small file each.
 
 Two clients in one work tree have a session of gitcp's each. After a restore the resumed
 conversation appends to the restored branch; the session that appended to it until then

@@ -1,4 +1,4 @@
-"""Finding the branch for an agent's session that has none, or whose branch was taken."""
+"""Chooses a branch for an agent's session that has none, or has lost its own."""
 
 import msgspec
 

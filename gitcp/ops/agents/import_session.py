@@ -1,4 +1,4 @@
-"""Taking in a `.session` directory: markdown checkpoints of other tools, and their config.
+"""Imports a `.session` directory: markdown checkpoints of other tools, and their config.
 
 Each page becomes a checkpoint without files, at the time it names, with its entries in the
 decision log. Every file is kept byte for byte as a log source of its own.
@@ -31,7 +31,7 @@ _LARGEST = 16 * 1024 * 1024
 
 
 class Imported(NamedTuple):
-    """What was taken in: checkpoints made, entries added, pages that were there already.
+    """The result of an import: checkpoints made, entries added, pages known already.
 
     `left` lists what was not understood or not taken, with the reason.
     """
@@ -56,7 +56,7 @@ class _File(NamedTuple):
 
 
 def import_session(workspace: Workspace, path: Path) -> Imported:
-    """Takes in a `.session` directory, or the one in a directory; again, only what is new.
+    """Imports a `.session` directory, or the one in a directory; repeated, only what is new.
 
     Raises:
         NothingToDoError: there is no page in it.
@@ -141,7 +141,7 @@ def _read(root: Path, left: list[str]) -> Iterator[_File]:
             encode(name)
             status = path.lstat()
             if path.is_symlink() or not path.is_file():
-                left.append(f"{name}: is no regular file")
+                left.append(f"{name}: not a regular file")
                 continue
             if status.st_size > _LARGEST:
                 left.append(f"{name}: is larger than {_LARGEST >> 20} MiB")

@@ -1,4 +1,4 @@
-"""Hooks into a client's settings and out again, leaving the rest of the file as it was.
+"""Installs hooks into a client's settings and removes them, byte for byte.
 
 What a file was before is kept in the user's state directory. If the
 file has not changed since, `uninstall` puts exactly that back; otherwise it removes only
@@ -25,7 +25,7 @@ from gitcp.ops.installing import Done
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """What a settings file was before; `after` is the digest of what was written."""
+    """A settings file before the installation; `after` is the digest of what was written."""
 
     path: str
     before: str | None
@@ -150,7 +150,7 @@ def _understood(
     except (ValueError, RecursionError) as exc:
         raise UsageError(
             f"the settings of {client.title} in {path} cannot be understood: {exc}",
-            hint="nothing was changed; mend the file and run the command again",
+            hint="nothing was changed; correct the file, then run the command again",
         ) from exc
 
 
@@ -197,7 +197,7 @@ def _content(path: Path) -> bytes | None:
         return None
     except OSError as exc:
         raise UsageError(
-            f"{path} cannot be read: {exc.strerror}", hint="check whose it is"
+            f"{path} cannot be read: {exc.strerror}", hint="check who owns it"
         ) from exc
 
 

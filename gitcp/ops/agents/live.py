@@ -1,4 +1,4 @@
-"""The agent that is at work while git commits: its branch, and what was said so far."""
+"""The agent that is active while git commits: its branch, and its conversation so far."""
 
 import time
 from contextlib import suppress

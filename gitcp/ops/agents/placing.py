@@ -1,4 +1,4 @@
-"""New files in a client's own folder: nothing outside of it, nothing that is there."""
+"""Adds files to a client's own folder: nothing outside it, nothing replaced."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ def place(written: WriteBack) -> None:
     """Writes what a client needs to resume a conversation.
 
     Raises:
-        StorageError: a file would lie outside of the client's folder, is there already,
+        StorageError: a file would lie outside the client's folder, exists already,
             or cannot be written. What was written before it stays.
     """
     for path, _ in written.files:
@@ -41,9 +41,9 @@ def _check(root: Path, path: Path) -> None:
     inside = path.is_relative_to(root) and path != root
     if not inside or ".." in path.parts or "\0" in str(path):
         raise StorageError(
-            f"the conversation would be written to {str(path)!a}, outside of its"
+            f"the conversation would be written to {str(path)!a}, outside its"
             " client's folder",
-            hint="nothing was written; tell us how this came about",
+            hint="nothing was written; please report this with the path",
         )
 
 

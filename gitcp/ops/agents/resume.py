@@ -1,4 +1,4 @@
-"""After a restore: the conversation goes back to where its client finds it."""
+"""After a restore, writes the conversation back to where its client finds it."""
 
 import os
 import shlex
@@ -19,7 +19,7 @@ from gitcp.store.checkpoint import Checkpoint
 
 
 class Resumption(NamedTuple):
-    """How to go on with a restored conversation."""
+    """How to continue a restored conversation."""
 
     agent: str
     agent_session: str
@@ -43,7 +43,7 @@ def place(top: Path | None, environment: Mapping[str, str] | None = None) -> Pla
 
 
 def check_agent(target: Checkpoint, agent: str | None) -> None:
-    """Raises where a conversation is not one that an agent can resume.
+    """Raises if a conversation is not one that an agent can resume.
 
     Raises:
         UsageError: the agent is not known, or the conversation is another's.
@@ -57,7 +57,7 @@ def check_agent(target: Checkpoint, agent: str | None) -> None:
         raise UsageError(
             f"checkpoint {target.id} holds no conversation of {client.title}"
             f"{f', but one of {kind}' if kind else ''}",
-            hint="leave --agent away: the conversation tells whose it is",
+            hint="drop --agent: the client is recognised by the conversation",
         )
 
 

@@ -1,4 +1,4 @@
-"""The skill and the slash commands: into the places where agents look, and out again.
+"""Installs the skill and the slash commands where agents look for them, and removes them.
 
 A file that is not ours, or that the user has changed, is left alone and reported.
 """
@@ -57,7 +57,7 @@ def install(what: str, place: Place, scope: str | None) -> Done:
         raise PartialError(
             f"{len(left)} of {len(files)} files are not gitcp's and were left alone",
             left=left,
-            hint="the others are installed; move yours away for the rest",
+            hint="the others are installed; move yours aside to install the rest",
         )
     return Done(what, scope, _root(place, scope), changed, _notes(files))
 
@@ -95,7 +95,7 @@ def uninstall(what: str, place: Place, scope: str | None) -> list[Done]:
         raise PartialError(
             f"{len(left)} files were changed since and were left alone",
             left=left,
-            hint="the others are gone; remove these by hand if you do not want them",
+            hint="the others were removed; remove these by hand if you do not want them",
         )
     return done
 
@@ -122,7 +122,7 @@ def _files(place: Place, scope: str) -> list[SkillFile]:
         )
     if place.top is None:
         raise UsageError(
-            "--scope project needs a project, and this is no git repository",
+            "--scope project needs a project, and this is not a git repository",
             hint="go to one, or use --scope user",
         )
     return skill.project_files(place.top)

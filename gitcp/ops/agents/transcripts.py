@@ -1,4 +1,4 @@
-"""An agent's files as records to store: what is new in them since the last checkpoint.
+"""Reads what is new in an agent's transcripts since the last checkpoint.
 
 A save costs what was added. That a file still begins as it was stored is told by the
 last segment; only at the borders of a session is all of it compared.
@@ -148,7 +148,7 @@ def _records(
     held = meta(tip, name)
     if held is None or tip is None or thorough or not lines:
         data = reread()
-        # A file that is gone is no reason to forget what it held.
+        # A file that is gone is not a reason to forget what it held.
         return made(data, whole=True) if data else None
     size = _size(path)
     if size < held.bytes or not _continues(path, held, tip, name):
@@ -194,11 +194,15 @@ def read(path: Path, start: int = 0, size: int = -1) -> bytes:
         with os.fdopen(fd, "rb") as file:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode):
-                notices.tell(f"the transcript {path} is no regular file: not read")
+                notices.tell(
+                    f"the transcript {path} is not a regular file; it was not read"
+                )
                 return b""
             left = max(0, found.st_size - start)
             if left > _LARGEST:
-                notices.tell(f"the transcript {path} is larger than 1 GiB: not read")
+                notices.tell(
+                    f"the transcript {path} is larger than 1 GiB; it was not read"
+                )
                 return b""
             file.seek(start)
             return file.read(left if size < 0 else min(left, size))

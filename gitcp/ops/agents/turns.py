@@ -1,4 +1,4 @@
-"""What a hook of an agent does: from one event of the client to a checkpoint, or none."""
+"""Handles hook events of agents: from one event to a checkpoint, or none."""
 
 import os
 import time
@@ -26,7 +26,7 @@ _NOTE = 72
 # after the other they leave time to say in the log which one it was.
 _LOCK = 4.0
 _REF_LOCK = 2.0
-# Where only these happened, bookkeeping in the transcript is no reason for a checkpoint.
+# Where only these happened, bookkeeping in the transcript is not a reason for a checkpoint.
 _QUIET = frozenset({words.TURN_START, words.COMPACT, words.SESSION_END, INTERVAL})
 # At a session's borders a file that the client has rewritten is found out.
 _THOROUGH = frozenset({words.COMPACT, words.SESSION_END})
@@ -45,7 +45,7 @@ def read_event(
     except ValueError as exc:
         raise AgentRecordError(
             f"{client.title} gave its hook {hook!a} something unknown: {exc}",
-            hint="nothing was saved; `gitcp save` does",
+            hint="nothing was saved; run `gitcp save`",
         ) from exc
 
 

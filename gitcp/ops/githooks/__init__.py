@@ -1,1 +1,1 @@
-"""What git's hooks do, and what is behind a commit."""
+"""What git's hooks do, and which checkpoints led to a commit."""

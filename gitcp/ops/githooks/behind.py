@@ -1,4 +1,4 @@
-"""Which checkpoints are behind a commit, whatever has become of it since.
+"""Finds the checkpoints that led to a commit, through amends, rebases and squashes.
 
 A checkpoint names the commit it was made at. A commit that was amended, rebased or
 squashed is another one; which, is told by the log of rewritten commits, that every
@@ -35,7 +35,7 @@ _FARTHEST = 1_000
 
 
 class Part(NamedTuple):
-    """What led to one commit on one line: its checkpoints, oldest first.
+    """The checkpoints of one branch that led to a commit, oldest first.
 
     `before` is the last one that belongs to an earlier commit, or None.
     """

@@ -1,4 +1,4 @@
-"""What gitcp does in each of git's hooks, and putting it there."""
+"""Handles each of git's hooks, and installs them."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def install(repository: Repository) -> Report:
     """Joins the repository's hooks.
 
     Raises:
-        UnsupportedRepositoryError: there is no place where gitcp may do that.
+        UnsupportedRepositoryError: gitcp may not write where git looks for hooks.
         StorageError: the disk refused.
     """
     return join.install(repository, runner())

@@ -66,12 +66,12 @@ def installed(what: str, place: Place) -> list[Done]:
 def _repository(place: Place, scope: str | None) -> Repository:
     if scope is not None:
         raise UsageError(
-            "git's hooks belong to this clone: they have no scope",
+            "git hooks belong to this clone and take no --scope",
             hint="gitcp install git-hooks",
         )
     if place.top is None:
         raise NotARepositoryError(
-            "git's hooks are installed in a repository, and here is none",
+            "git hooks are installed in a repository, and this is not one",
             hint="run `git init` there first, or go to your project",
         )
     return discover(place.top)

@@ -1,4 +1,4 @@
-"""Commits that were rewritten, from the hook that hears of it to the next checkpoint."""
+"""Rewritten commits, kept from the hook that reports them until the next checkpoint."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""What leaves this machine and what comes to it."""
+"""Pushing, pulling, exporting, importing, and what guards them."""

@@ -1,4 +1,4 @@
-"""What lies beside the store and may hold a purged value: cleared, or named."""
+"""Files beside the store that may hold a purged value: cleared, or reported."""
 
 from collections.abc import Iterator
 from contextlib import suppress

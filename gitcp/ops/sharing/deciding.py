@@ -1,4 +1,4 @@
-"""What a push may do with each branch and ledger: send it, or not, and why not."""
+"""Decides for each branch and ledger whether a push sends it, and why not."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -23,16 +23,16 @@ from gitcp.sharing.validate import Key
 from gitcp.store.lineage import goes_back, is_pruned_form, was_purged
 
 _MORE = "there is more there: pull"
-_GREW = "it went on there, too"
-_RAN = "steps were run there, too: a pull joins the two"
-BEFORE = "what its steps did is to be there before it"
-_PRUNED_HERE = "it was pruned or purged here, not there: --pruned does it there"
-GONE = "it had gone there"
-TAKEN_BACK = "it had been taken back there"
+_GREW = "it has diverged from the branch there"
+_RAN = "its ledger has diverged: steps were run there, too"
+BEFORE = "skipped: its step ledger was not sent"
+_PRUNED_HERE = "pruned or purged here, but not there"
+GONE = "the remote had removed it"
+TAKEN_BACK = "the remote had rewound it"
 
 
 class Pushed(NamedTuple):
-    """What became of one branch; `name` is the branch it is there.
+    """The result for one branch; `name` is its name on the remote.
 
     Both are empty where it is about the ledger of the session's steps. `address` tells the
     addresses of one remote apart; it is empty where that has only one.
@@ -51,8 +51,8 @@ def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
     """Raises if a branch could not be sent.
 
     Raises:
-        BranchMovedError: none could.
-        PartialError: some could.
+        BranchMovedError: no branch could be sent.
+        PartialError: some branches could not be sent.
     """
     rejected = [one for one in pushed if one.result == REJECTED]
     if not rejected:
@@ -69,7 +69,7 @@ def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
         "make a remote of an address that is ahead (`git remote add NAME URL`), pull from"
         f" it, and push to {remote} again"
         if any(one.address and one.reason != BEFORE for one in rejected) and not pruned
-        else f"`gitcp push {remote} --pruned` puts what is here in its place"
+        else f"`gitcp push {remote} --pruned` replaces the branch there"
         if pruned
         else f"`gitcp pull {remote}`, then push again"
         if reasons <= {_RAN, BEFORE}
@@ -77,7 +77,7 @@ def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
         if reasons <= {PLAIN_THERE, BEFORE}
         else f"{remote} gave this reason: ask its administrator"
         if all(one == BEFORE or str(one).startswith(REFUSED_THERE) for one in reasons)
-        else f"`gitcp pull {remote}` keeps their line as a fork beside yours;"
+        else f"`gitcp pull {remote}` keeps their branch as a fork beside yours;"
         f" `gitcp fork NAME`, then `gitcp push {remote}`, shares yours under a new name"
     )
     if len(rejected) == len(pushed):
@@ -239,7 +239,7 @@ class Decider:
         return Pushed(session, branch, result, branch, update.new, reason)
 
     def _taken_back(self, update: Update) -> str | None:
-        """Says so where the remote no longer had what it had when it was last seen."""
+        """Notes if the remote no longer has what it had when it was last seen."""
         seen = self._seen.get(update.ref)
         if seen is None or seen == update.old:
             return None

@@ -1,4 +1,4 @@
-"""Encryption on the way out: who it is for, and where it is due.
+"""Encrypts what a push sends: for which recipients, and what has to be encrypted.
 
 Here checkpoints and ledgers stay as they are. A remote has their encrypted forms.
 """
@@ -81,10 +81,10 @@ class Sending:
         return self._forms.stand_for(there)
 
     def refuse_plaintext(self, keys: Mapping[Key, str]) -> None:
-        """Raises where plaintext would go where ciphertext is due.
+        """Raises if plaintext would be sent where encryption is required.
 
         Raises:
-            PlaintextError: it would.
+            PlaintextError: plaintext would be sent.
         """
         tips = self._forms.tips
         if self.on or not tips:
@@ -94,8 +94,8 @@ class Sending:
         due = sorted({key[0] for key in keys if not off or key[0] in sessions})
         if due:
             raise PlaintextError(
-                f"{self._remote} has encrypted sessions, and nothing says here whom to"
-                " encrypt to: nothing was sent",
+                f"{self._remote} has encrypted sessions, and gitcp.encryptTo names no"
+                " recipients: nothing was sent",
                 hint="`git config --add gitcp.encryptTo KEY`, once for each who is to"
                 f" read it; `gitcp config encryptTo {OFF}` sends sessions that are not"
                 " encrypted there as they are",
@@ -150,7 +150,7 @@ class Sending:
                 return made
             opened.store()
             if standing is not None and not self._goes_on(made, standing):
-                # Until it is there, what stands tells what is.
+                # Keep the old ref until the push succeeds: it records what the remote has.
                 self._replacing[key] = made
                 return made
             try:

@@ -1,4 +1,4 @@
-"""Encrypted forms that a remote has, as far as known here: what stands for what.
+"""Tracks the encrypted commits that a remote has, and what they stand for.
 
 Those that were made for it, or opened from it, are kept below `refs/gitcp/e/<remote>/`,
 those of ledgers below `refs/gitcp/efx/<remote>/`.

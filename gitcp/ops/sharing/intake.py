@@ -1,4 +1,4 @@
-"""Taking in what another repository holds: judge it in quarantine, then adopt."""
+"""Imports objects from another repository: validates them in quarantine, then adopts."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -37,7 +37,7 @@ Open = Callable[
 
 
 class Judged(NamedTuple):
-    """What came: the tips that may be adopted, what is wrong with the others.
+    """Validated tips: those that may be adopted, and what is wrong with the others.
 
     `theirs` reads it, in quarantine. `ledgers` are those that may be adopted, by the
     component of their session; of the others `unfit` says what is wrong.
@@ -187,7 +187,7 @@ def _misnamed(theirs: Store, key: Key, oid: str) -> Fault | None:
             raw = theirs.repository.objects.commit(bytes.fromhex(oid))
             if encrypted_of(raw) is not None:
                 return Fault("it is encrypted: only `gitcp pull` opens it")
-            return Fault(f"{oid} is no checkpoint")
+            return Fault(f"{oid} is not a checkpoint")
         if (tip.trailers.session, tip.trailers.branch) != key:
             return Fault(f"{oid} is a checkpoint of another branch")
         _ = tip.manifest

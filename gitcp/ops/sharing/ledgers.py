@@ -1,4 +1,4 @@
-"""Ledgers of steps on their way: what is new in one, taking it over, what is missing."""
+"""Ledgers in a push or pull: what is new in one, adopting it, what is missing."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Pulling sessions: fetch, judge, adopt; never merge, never overwrite."""
+"""Pulls sessions: fetch, validate, adopt; never merges, never overwrites."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -38,9 +38,9 @@ _TOLD = 200
 
 
 class Pulled(NamedTuple):
-    """What a pull came to.
+    """The result of a pull.
 
-    `ignored` are refs that are no branch's; `rewound` what became of branches whose tip
+    `ignored` are refs that are not a branch's; `rewound` what became of branches whose tip
     there was taken back; `gone` names those that were there once and are not; `refused`
     says why what was not adopted was not. `ledgers` is what became of the ledgers of
     steps; of the sessions in `short` that remote has not all that their checkpoints say
@@ -72,7 +72,7 @@ def pull(
     progress: Told | None = None,
     interactive: bool = False,
 ) -> Pulled:
-    """Takes in sessions of a remote (all where none is named).
+    """Pulls sessions of a remote; all if none is named.
 
     Everything is judged before anything is adopted. A branch of ours is made or
     fast-forwarded; where both grew, theirs becomes a fork. Files do not change. Ledgers

@@ -1,4 +1,4 @@
-"""Taking a secret, or a path, out of all checkpoints; ids and numbers stay."""
+"""Purges a secret or a path from all checkpoints; ids and numbers stay."""
 
 import os
 import stat
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
 
 
 class Purged(NamedTuple):
-    """What went, or would.
+    """The result of a purge, or of its dry run.
 
     `checkpoints` are those that held it, as they were. `paths` are the files it was in.
     `remotes` are those that have it; `left` says where else it is still, in words.
@@ -59,8 +59,8 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
     """Takes what is wanted out of every checkpoint of every branch.
 
     Ledgers of steps go first, each by itself. Then all branches move at one moment;
-    killed before it none has changed, after it all have, and the same purge again lets
-    go of the old objects.
+    killed before it none has changed, after it all have, and the same purge again
+    removes the old objects.
 
     Raises:
         NotFoundError: no checkpoint holds it.
@@ -177,8 +177,8 @@ class _Steps:
 def _long_enough(value: bytes) -> bytes:
     if len(value.strip()) < SHORTEST:
         raise UsageError(
-            f"a value of {len(value.strip())} bytes is in too much else",
-            hint=f"{SHORTEST} bytes at least; take out the file instead: gitcp purge PATH",
+            f"a value of {len(value.strip())} bytes is too short: it would match unrelated text",
+            hint=f"{SHORTEST} bytes at least; or purge the file: gitcp purge PATH",
         )
     return value.strip(b"\r\n")
 
@@ -294,7 +294,7 @@ def _remote_name(ref: str) -> str:
 
 
 def _forget_remote_tips(workspace: Workspace, refs: dict[str, str]) -> None:
-    """Lets go of what was seen on remotes: it would keep the old objects alive."""
+    """Removes remote-tracking refs: they would keep the old objects alive."""
     for ref, oid in refs.items():
         workspace.repository.git("update-ref", "-d", ref, oid)
 

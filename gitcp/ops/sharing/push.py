@@ -1,4 +1,4 @@
-"""Pushing sessions: only forward, only exact commits, each ref by lease."""
+"""Pushes sessions: fast-forwards only, exact commits, each ref with a push lease."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""Encryption on the way in: what is opened, and what must not come in plaintext."""
+"""Decrypts what a pull fetched, and refuses plaintext where it must be encrypted."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -30,7 +30,7 @@ _LARGEST = 4 * 1024 * 1024
 
 
 class Receiving:
-    """What a pull opens."""
+    """Decrypts what a pull fetched."""
 
     def __init__(self, workspace: Workspace, remote: str) -> None:
         self._workspace = workspace
@@ -62,7 +62,7 @@ class Receiving:
         should be.
 
         Raises:
-            TransferError: it is more than may come.
+            TransferError: the plaintext exceeds a limit.
         """
         plain: dict[Key, str] = {}
         bad: dict[Key, Fault] = {}
@@ -73,7 +73,7 @@ class Receiving:
         left = {key: oid for key, oid in tips.items() if key not in bad}
         objects = quarantine.objects
         locked = {key for key, oid in left.items() if _is_form(objects, oid)}
-        # What came with something encrypted is no less to be so than what was before it.
+        # If any part of a session is encrypted, all of it must be.
         due = {key[0] for key in (*self._forms.tips, *locked)}
         opener = _Opener(self._workspace, self._forms, quarantine, locked, bounds)
         with closing(opener):
@@ -123,7 +123,7 @@ class _Opener:
         """Returns the commit that a form stands for, or what is wrong with it.
 
         Raises:
-            TransferError: it is more than may come.
+            TransferError: the plaintext exceeds a limit.
         """
         at = ""
         try:
@@ -163,7 +163,7 @@ class _Opener:
             self._opening.flush()
 
     def close(self) -> None:
-        """Lets go of what was not."""
+        """Discards what was not."""
         if self._opening is not None:
             self._opening.close()
 

@@ -1,4 +1,4 @@
-"""What a remote has, and how it stands to what is here."""
+"""Lists a remote's sessions, and whether each is ahead, behind or diverged."""
 
 from typing import NamedTuple
 
@@ -141,7 +141,7 @@ def _steps_here(
     known, purged = ledgers.commits_of(workspace, component, ours)
     if theirs in known | purged:
         return "ahead" if theirs in known else "pruned"
-    # What it had all of, it has all of: it only grows.
+    # The remote already had our whole ledger, and ledgers are append-only.
     if seen == ours or (there is not None and ours in there):
         return "behind"
     return "forked" if there is not None else "different"

@@ -1,4 +1,4 @@
-"""Looking for secrets before anything leaves, and deciding whether it may."""
+"""Scans outgoing objects and blocks or reports secrets, per `gitcp.secrets`."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ _NAMED = 3
 
 
 class Checked(NamedTuple):
-    """What a look at outgoing objects came to.
+    """The result of scanning outgoing objects.
 
     `findings` are in the way or were let through by the setting; `allowed` by name.
     """
@@ -43,7 +43,7 @@ def scan(
     """Looks through everything that the tips reach and the other side has not.
 
     Raises:
-        UsageError: one of `allow` is no fingerprint.
+        UsageError: one of `allow` is not a fingerprint.
         CorruptError: an object cannot be read.
     """
     allowed = {*map(_checked, allow), *workspace.settings.sharing.allow_secrets}
@@ -151,10 +151,10 @@ def scanner_of(workspace: Workspace) -> Scanner:
 
 
 def refuse(checked: Checked, doing: str) -> None:
-    """Raises where something was found.
+    """Raises if a secret was found.
 
     Raises:
-        SecretsFoundError: it was.
+        SecretsFoundError: a secret was found.
     """
     if not checked.findings:
         return
@@ -177,7 +177,7 @@ def _checked(fingerprint: str) -> str:
         char in "0123456789abcdef" for char in fingerprint
     ):
         raise UsageError(
-            f"{fingerprint!a} is no fingerprint",
-            hint="a refused push names them: 12 digits and letters from a to f",
+            f"{fingerprint!a} is not a fingerprint",
+            hint="copy one from a refused push: 12 digits and letters from a to f",
         )
     return fingerprint

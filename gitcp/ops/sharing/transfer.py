@@ -1,4 +1,4 @@
-"""A session in one file: git bundles out, and in after validation."""
+"""Exports a session to one file, a git bundle, and imports it after validation."""
 
 import os
 import secrets
@@ -61,12 +61,12 @@ def export(
     """
     if path.exists() and not force:
         raise WouldOverwriteError(
-            f"{path} is there already",
+            f"{path} exists already",
             paths=[str(path)],
             hint="name another file, or add --force",
         )
     if not path.parent.is_dir():
-        raise UsageError(f"{path.parent} is no directory", hint="make it first")
+        raise UsageError(f"{path.parent} is not a directory", hint="create it first")
     session = chosen.session
     tips = workspace.store.refs_of(session)
     steps = ledgers.of(workspace, session)
@@ -124,7 +124,9 @@ def take_in(workspace: Workspace, path: Path) -> list[Adopted]:
         UnsafePathError: it holds a path that must not be written.
     """
     if not path.is_file():
-        raise UsageError(f"{path} is no file", hint="name what `gitcp export` wrote")
+        raise UsageError(
+            f"{path} is not a file", hint="name a file that `gitcp export` wrote"
+        )
     source = str(path.absolute())
     tips, steps = _tips(workspace, path, source)
 

@@ -1,4 +1,4 @@
-"""Remotes that the user trusts once, and which checkpoints came from them.
+"""Trusted remotes, and which checkpoints came from them.
 
 Trust is given to a remote's address, in the user's own git configuration
 (`gitcp.trust`); a repository cannot bring it along. What came from where is
@@ -178,7 +178,7 @@ def is_trusted(store: Store, found: Checkpoint) -> bool:
 def _came_from(store: Store, found: Checkpoint) -> str | None:
     """Returns the address that a checkpoint's foreign part came from, if that is known.
 
-    A checkpoint made here goes on with what the one before it had, unless it brought
+    A checkpoint made here carries on what the one before it had, unless it brought
     another's: a restore and a fork are noted themselves.
     """
     came = _commits(store)

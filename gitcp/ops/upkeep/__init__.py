@@ -1,1 +1,1 @@
-"""Looking after the store: checking, measuring, repairing, making room."""
+"""Maintenance of the store: verify, repair, disk usage, gc, prune."""

@@ -1,4 +1,4 @@
-"""Checking what one checkpoint after the other holds; every object is judged once."""
+"""Checks checkpoints one after the other; every object is checked once."""
 
 import hashlib
 from collections.abc import Container
@@ -55,7 +55,7 @@ class _Below(NamedTuple):
 
 
 class Check:
-    """One run; every object is judged once."""
+    """One run of the check; every object is checked once."""
 
     def __init__(self, store: Store, new: Container[bytes] | None = None) -> None:
         self._store = store
@@ -106,7 +106,9 @@ class Check:
                 continue
             if found is None:
                 if not line:
-                    self._wrong(ref, f"points to {oid.hex()}, which is no checkpoint")
+                    self._wrong(
+                        ref, f"points to {oid.hex()}, which is not a checkpoint"
+                    )
                 break
             self._id = found.id
             line.append(found)

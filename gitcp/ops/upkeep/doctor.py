@@ -1,4 +1,4 @@
-"""Looking at everything that could keep gitcp from working."""
+"""`gitcp doctor`: checks everything that could keep gitcp from working."""
 
 import re
 import shutil
@@ -29,7 +29,7 @@ _WHOLE = re.compile(r"\+?refs/\*:refs/\*")
 
 
 class Check(NamedTuple):
-    """One thing looked at; `hint` is the way out where it is not well."""
+    """The result of one check; `hint` says what to do if it failed."""
 
     name: str
     ok: bool

@@ -1,4 +1,4 @@
-"""Checkpoints that older versions of gitcp may have made wrong, as far as that shows.
+"""Finds checkpoints that bugs of older versions may have made wrong.
 
 Nothing here is damage: every object is whole. Older versions held a file under two
 spellings on a disk that folds them; missed an edit on a disk whose time stamps are
@@ -38,7 +38,7 @@ _AT_MOST = 1_000
 
 
 class Doubts(NamedTuple):
-    """What may be wrong; `complete` says that everything was looked at in the time."""
+    """The result of the search; `complete` means that it did not run out of time."""
 
     problems: tuple[Problem, ...]
     complete: bool
@@ -73,7 +73,7 @@ def folds_case(top: Path) -> bool:
 
 
 class _Look:
-    """One search; it ends by an exception when its time is over."""
+    """One search; raises when its time is over."""
 
     def __init__(self, workspace: Workspace, deadline: float) -> None:
         self._workspace = workspace

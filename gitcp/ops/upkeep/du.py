@@ -1,4 +1,4 @@
-"""What gitcp takes on disk."""
+"""Disk usage of gitcp."""
 
 import os
 from collections.abc import Sequence

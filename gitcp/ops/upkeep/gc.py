@@ -1,4 +1,4 @@
-"""Housekeeping, asked for."""
+"""`gitcp gc`: merges packs and removes garbage."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from gitcp.worktree.journal import Journal
 
 
 class Cleaned(NamedTuple):
-    """What was done: packs and their bytes before and after, left-overs removed.
+    """The result of `gc`: packs and their bytes before and after, leftovers removed.
 
     `dropped` counts objects that nothing reached any more, `waiting` those that git may
     rely on, and that go once its grace (gc.pruneExpire) is over. `lost` are lines of

@@ -1,4 +1,4 @@
-"""Checking an effects ledger (docs/format.md, 12a): E1, E3, and that it is readable."""
+"""Checks an effects ledger (docs/format.md, 12a): E1, E3, and that it is readable."""
 
 from collections.abc import Container, Iterator
 from typing import NamedTuple
@@ -157,7 +157,7 @@ class _Check:
             oid = bytes.fromhex(record.ledger)
         except ValueError:
             yield Fault(
-                f"record {record.n} names {record.ledger!a}, which is no commit"
+                f"record {record.n} names {record.ledger!a}, which is not a commit"
             )
             return
         if (

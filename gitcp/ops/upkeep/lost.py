@@ -1,4 +1,4 @@
-"""Lines of checkpoints, and ledgers, that no ref reaches while they are still here.
+"""Finds branches and ledgers that have lost their ref.
 
 A mirror fetch with pruning deletes refs, and so does a slip of the hand; a power cut may
 leave an empty file. Commits say themselves what they are of, so nothing has to be written

@@ -1,4 +1,4 @@
-"""Pruning: old checkpoints go, ids and numbers of the others stay."""
+"""Prunes old checkpoints; ids and numbers of the others stay."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -25,7 +25,7 @@ _LARGE = 500_000
 
 
 class Branch(NamedTuple):
-    """What becomes of one branch; `go` is newest first."""
+    """The decision for one branch; `go` is newest first."""
 
     session: str
     branch: str
@@ -34,7 +34,7 @@ class Branch(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a pruning would do, or did.
+    """The result of a prune, or of its dry run.
 
     `bytes_before` and `bytes_after` are what these checkpoints take beside git's own
     objects, None where no size was asked for. `threads` are sessions that are LangGraph's,

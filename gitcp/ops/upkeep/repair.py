@@ -1,4 +1,4 @@
-"""Repairing what can truthfully be repaired: only bytes that match their id."""
+"""Repairs damaged objects, only with bytes that match their id."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""Checking that the parents in a LangGraph thread come to an end."""
+"""Checks that parents in a LangGraph thread do not form a cycle."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class Parents:
         self._sessions: dict[str, dict[Key, _Held]] = {}
 
     def note(self, found: Checkpoint) -> None:
-        """Takes in a commit; those that are no checkpoint of a graph count for nothing."""
+        """Adds a commit; those that are not checkpoints of a graph do not count."""
         said = decode_said(found.raw)
         if said is not None and said.kind == PUT:
             thread = self._sessions.setdefault(found.trailers.session, {})

@@ -1,4 +1,4 @@
-"""Checking everything that is stored."""
+"""`gitcp verify`: checks everything that is stored."""
 
 from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
@@ -26,7 +26,7 @@ class Moved(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a check found; `repaired` is what was wrong and is not any more.
+    """The result of `verify`; `repaired` lists what was wrong and has been repaired.
 
     `moved` are the branches that were put onto their newest sound checkpoint.
     """
