@@ -1,17 +1,14 @@
 """Compares two states: files, conversation, decision log."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gitcp.format import tree
 from gitcp.format.log import Decision
 from gitcp.format.safety import path_problem
-from gitcp.format.tree import EXECUTABLE, GITLINK, LINK, Change, Entry
-from gitcp.git import process
+from gitcp.format.tree import GITLINK, LINK, Change, Entry
+from gitcp.git.compare import Comparison, comparison
 from gitcp.git.transaction import transaction
 from gitcp.ops.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -24,7 +21,9 @@ T = TypeVar("T")
 
 # Larger files are compared, but not line by line.
 _TEXT_LIMIT = 8 * 1024 * 1024
-_OPTIONS = ("--no-index", "--no-prefix", "--no-renames", "--no-ext-diff", "--no-color")
+# Of what was made elsewhere no more than this in all: a few names of one blob could ask
+# for more than there is memory.
+_FOREIGN_LIMIT = 16 * 1024 * 1024
 
 ReadBlob = Callable[[bytes, Entry], Iterator[bytes]]
 
@@ -61,7 +60,8 @@ def between(old: Checkpoint, new: Checkpoint, paths: Sequence[bytes] = ()) -> Fi
         del path
         return new.objects.stream(entry.oid)
 
-    return _compared(changes, paths, _of(old), blob)
+    room = _Room(old, new)
+    return _compared(changes, paths, _of(old), blob, room)
 
 
 def with_worktree(
@@ -86,7 +86,7 @@ def with_worktree(
 
         def compare(snapshot: "Snapshot") -> FilesDiff:
             changes = tree.diff(old.files_tree, snapshot.tree, opened.tree)
-            return _compared(changes, paths, _of(old), on_disk)
+            return _compared(changes, paths, _of(old), on_disk, _Room(old))
 
         _, found = capture.using(opened, compare)
         return found
@@ -100,18 +100,44 @@ def _of(checkpoint: Checkpoint) -> ReadBlob:
     return read
 
 
+class _Room:
+    """How many bytes may still be compared line by line; of one's own, any number."""
+
+    def __init__(self, *sides: Checkpoint) -> None:
+        foreign = any(side.origin.files is not None for side in sides)
+        self._left = _FOREIGN_LIMIT if foreign else None
+
+    def holds(self, size: int) -> bool:
+        """Whether so many bytes of one file may be compared."""
+        return size <= _TEXT_LIMIT and (self._left is None or size <= self._left)
+
+    def take(self, size: int) -> None:
+        """Takes what was compared away."""
+        if self._left is not None:
+            self._left -= size
+
+
 def _compared(
-    changes: Iterator[Change], paths: Sequence[bytes], old: ReadBlob, new: ReadBlob
+    changes: Iterator[Change],
+    paths: Sequence[bytes],
+    old: ReadBlob,
+    new: ReadBlob,
+    room: _Room,
 ) -> FilesDiff:
     chosen = selection(paths)
     found = [change for change in changes if chosen(change.path)]
-    with _temporary() as top:
+    with comparison() as aside:
+        before: dict[bytes, Entry | None] = {}
+        after: dict[bytes, Entry | None] = {}
         for change in found:
+            # git would not read a tree with such a name.
             if path_problem(change.path) is None:
-                _lay(top / "a", change.path, change.old, old)
-                _lay(top / "b", change.path, change.new, new)
-        patch = _git(top, "--patch")
-        counts = _counts(_git(top, "--numstat", "-z"))
+                before[change.path] = _kept(aside, change.path, change.old, old, room)
+                after[change.path] = _kept(aside, change.path, change.new, new, room)
+        sides = aside.holding(before), aside.holding(after)
+        aside.flush()
+        patch = aside.run(*sides, "--patch")
+        counts = _counts(aside.run(*sides, "--numstat", "-z"))
     return FilesDiff(
         tuple(
             FileDiff(change, *counts.get(change.path, (None, None))) for change in found
@@ -120,47 +146,28 @@ def _compared(
     )
 
 
-@contextmanager
-def _temporary() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="gitcp-diff-") as name:
-        top = Path(name)
-        (top / "a").mkdir()
-        (top / "b").mkdir()
-        yield top
-
-
-def _lay(side: Path, path: bytes, entry: Entry | None, read: ReadBlob) -> None:
-    """Writes one side of a change where git can compare it."""
+def _kept(
+    aside: Comparison,
+    path: bytes,
+    entry: Entry | None,
+    read: ReadBlob,
+    room: _Room,
+) -> Entry | None:
+    """Returns an entry whose blob git can compare; None where there is none."""
     if entry is None or entry.mode == GITLINK:
-        return
-    where = os.path.join(os.fsencode(side), path)
-    os.makedirs(os.path.dirname(where), exist_ok=True)
+        return None
+    data = bytearray()
     try:
-        if entry.mode == LINK:
-            os.symlink(b"".join(read(path, entry)), where)
-            return
-        size = 0
-        with open(where, "xb") as file:
-            for chunk in read(path, entry):
-                size += len(chunk)
-                file.write(chunk)
-            if size > _TEXT_LIMIT:
-                # A NUL at the start: git names such a file without comparing lines.
-                file.seek(0)
-                file.write(b"\0")
-        os.chmod(where, 0o755 if entry.mode == EXECUTABLE else 0o644)
+        for chunk in read(path, entry):
+            data += chunk
+            if not room.holds(len(data)):
+                # A NUL: git names such a file without comparing lines.
+                return Entry(entry.mode, aside.add(b"\0" + entry.oid))
     except FileNotFoundError:
         # It went away since the scan: the comparison shows it as gone.
-        return
-
-
-def _git(top: Path, *options: str) -> bytes:
-    return process.run(
-        ["-c", "core.quotePath=false", "diff", *_OPTIONS, *options, "a", "b"],
-        cwd=top,
-        env={"GIT_CEILING_DIRECTORIES": os.fspath(top.parent)},
-        accept=(0, 1),
-    )
+        return None
+    room.take(len(data))
+    return Entry(entry.mode, aside.add(bytes(data)))
 
 
 def _counts(raw: bytes) -> dict[bytes, tuple[int | None, int | None]]:
@@ -171,15 +178,11 @@ def _counts(raw: bytes) -> dict[bytes, tuple[int | None, int | None]]:
         if not word:
             continue
         added, deleted, path = word.split(b"\t", 2)
-        if not path:
-            names = (next(words), next(words))
-            path = next(name for name in names if name != b"/dev/null")
-        key = path.partition(b"/")[2]
         if b"-" in {added, deleted}:
-            found[key] = None, None
+            found[path] = None, None
         else:
-            before = found.get(key, (0, 0))
-            found[key] = (before[0] or 0) + int(added), (before[1] or 0) + int(deleted)
+            before = found.get(path, (0, 0))
+            found[path] = (before[0] or 0) + int(added), (before[1] or 0) + int(deleted)
     return found
 
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.errors import TransferError
+from gitcp.git.aside import make_bare
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 
 _HEAD = struct.Struct(">4sII")
 # The limit of a file is one of whole blocks.
 _NEARLY = 0.98
-_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 
 
 class Bounds(NamedTuple):
@@ -38,10 +38,7 @@ class Quarantine:
         self._bounds = bounds
         shared = opened.repository.common_dir / "objects"
         with durable.storage("preparing the quarantine"):
-            for path in ("refs", "objects/pack", "objects/info"):
-                (self.directory / path).mkdir(parents=True)
-            (self.directory / "HEAD").write_text("ref: refs/heads/none\n")
-            (self.directory / "config").write_text(_CONFIG)
+            make_bare(self.directory)
             alternates = os.fsencode(shared) + b"\n"
             if b'"' in alternates or b"\\" in alternates:
                 escaped = alternates[:-1].replace(b"\\", b"\\\\")

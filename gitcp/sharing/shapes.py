@@ -51,7 +51,7 @@ _ELSE = re.compile(
     rb"|serial|batch|job|task|wf|workflow|conv|conversation|checkpoint|snapshot"
     rb"|stream|cursor|page)(?:[_-]|\Z)"
 )
-# What stands beside names like these is known to whoever asks.
+# What stands beside names like these is known to anyone who asks.
 _ID_NAME = re.compile(
     rb"(?i:ids?|etag|hash|digest|version|cursor|marker|checksum|uuid|fingerprint)"
     rb"[\"']?[ \t]{0,4}[:=>][ \t]{0,4}[\"'`]?\Z"

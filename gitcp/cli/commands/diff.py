@@ -1,5 +1,6 @@
 """gitcp diff."""
 
+import io
 import os
 from typing import Any
 
@@ -140,7 +141,8 @@ def _files(
         out.document(document)
         return
     if not stat:
-        for line in found.patch.decode("utf-8", "backslashreplace").split("\n")[:-1]:
+        for raw in io.BytesIO(found.patch):
+            line = raw.removesuffix(b"\n").decode("utf-8", "backslashreplace")
             out.print(_colored(out, safe(line)))
         return
     names = [safe(show_path(one.change.path)) for one in found.files]

@@ -1,0 +1,17 @@
+"""A bare repository made by hand, beside the user's."""
+
+from pathlib import Path
+
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+
+
+def make_bare(directory: Path) -> None:
+    """Makes an empty bare repository in a directory: no template, no hook of the user's.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    for path in ("refs", "objects/pack", "objects/info"):
+        (directory / path).mkdir(parents=True)
+    (directory / "HEAD").write_text("ref: refs/heads/none\n")
+    (directory / "config").write_text(_CONFIG)

@@ -1,0 +1,86 @@
+"""Comparing trees in a repository of their own, which is gone at the end.
+
+Everything stays in git's own objects: no name in a tree becomes a path on a disk.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gitcp.format import tree
+from gitcp.format.tree import Changes
+from gitcp.git import process
+from gitcp.git.aside import make_bare
+from gitcp.git.objects import BLOB, TREE
+from gitcp.git.pack import PackWriter
+
+_OPTIONS = (
+    "--no-renames",
+    "--no-color",
+    # No program runs, and what the files say of themselves has no part in this.
+    "--no-ext-diff",
+    "--no-textconv",
+    "--ignore-submodules=none",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+    "--abbrev=7",
+)
+_SETTINGS = (
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "core.attributesFile=/dev/null",
+    "-c",
+    "core.bigFileThreshold=16m",
+)
+
+
+class Comparison:
+    """Trees of blobs, to be compared."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._packs = directory / "objects" / "pack"
+        self._made: dict[bytes, tree.Tree] = {}
+        self._pack = PackWriter(directory)
+
+    def add(self, data: bytes) -> bytes:
+        """Adds a blob and returns its oid."""
+        return self._pack.add(BLOB, data)
+
+    def holding(self, entries: Changes) -> bytes:
+        """Adds the tree that holds these paths, and returns its oid."""
+        oid = tree.edit(None, entries, self._made.__getitem__, self._write)
+        return oid or self._write({})
+
+    def _write(self, entries: tree.Tree) -> bytes:
+        oid = self._pack.add(TREE, tree.encode(entries))
+        self._made[oid] = entries
+        return oid
+
+    def flush(self) -> None:
+        """Makes what was added readable; nothing can be added after it."""
+        written = self._pack.close()
+        if written is not None:
+            pack, index, name = written
+            pack.rename(self._packs / f"{name}.pack")
+            index.rename(self._packs / f"{name}.idx")
+
+    def run(self, old: bytes, new: bytes, *options: str) -> bytes:
+        """Returns what `git diff` prints of two trees."""
+        return process.run(
+            [*_SETTINGS, "diff", *_OPTIONS, *options, old.hex(), new.hex(), "--"],
+            cwd=self._directory,
+            env={"GIT_DIR": os.fspath(self._directory)},
+        )
+
+
+@contextmanager
+def comparison() -> Iterator[Comparison]:
+    """Opens a repository to compare in."""
+    with tempfile.TemporaryDirectory(prefix="gitcp-diff-") as name:
+        place = Path(name)
+        make_bare(place)
+        yield Comparison(place)
