@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -383,6 +384,34 @@ def test_a_record_that_no_client_could_read_blocks_no_branch(ann, server, bob):
     assert not tried(ann, f"{tip}:{REF}")
     ok(bob, "pull")
     assert ok(bob, "verify")["ok"]
+
+
+def test_a_record_of_other_files_than_are_in_it_is_refused(ann, server, bob):
+    save(ann, a_py=b"1")
+    ok(ann, "push")
+    save(ann, **{"a_py": b"2", "odd é \n name": b"x"})
+    (ann / "empty").mkdir()
+    save(ann, sub_x=b"3")
+    tip = git_line(ann, "rev-parse", REF)
+    whole = record_of(ann, tip)
+    tree = json.loads(whole)["files"]["tree"].encode()
+    other = json.loads(record_of(ann, f"{tip}~1"))["files"]["tree"].encode()
+    assert tree != other
+    for wrong in (whole.replace(tree, other), whole.replace(b'"%s"' % tree, b"null")):
+        assert "other files than" in tried(ann, f"{with_record(ann, tip, wrong)}:{REF}")
+    assert not tried(ann, f"{tip}:{REF}")
+    # What was made to compare is not kept.
+    assert not list(server.glob("gitcp-update*"))
+    ok(bob, "pull")
+    assert ok(bob, "verify")["ok"]
+
+
+def test_checkpoints_without_files_are_taken(ann, server, tmp_path):
+    bare = tmp_path / "nothing"
+    git(tmp_path, "init", "-q", str(bare))
+    git(bare, "remote", "add", "origin", str(server))
+    ok(bare, "save", "--allow-empty")
+    ok(bare, "push")
 
 
 @pytest.mark.parametrize("awk", ["mawk", "gawk", "busybox awk", "original-awk"])
