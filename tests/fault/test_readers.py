@@ -45,17 +45,28 @@ def repo(tmp_path):
     return repo
 
 
+def listed(repo: Path) -> list[int]:
+    """What a walk that begins now lists."""
+    return [one.seq for one in gitcp.open(repo).session("main").checkpoints()]
+
+
+# A process keeps the packs that it has read from: `gc` takes their names away and gives
+# their space back when the process ends. So a walk lists what lies in the same packs as what
+# it has seen, and then what is left. How much that is depends on which packs were merged;
+# that nothing in between is missing does not.
+
+
 def test_a_walk_continues_with_what_a_prune_leaves(repo):
     walk = gitcp.open(repo).session("main").checkpoints()
     seen = [next(walk).seq for _ in range(5)]
     run(repo, "prune", "--keep-last", "3", "-y")
     run(repo, "gc")
     seen += [one.seq for one in walk]
-    # What git may rely on is still there and may be listed. 10, where the fork begins,
-    # stays in any case.
-    assert seen[:5] == [30, 29, 28, 27, 26]
-    assert seen == sorted(seen, reverse=True)
-    assert seen[-1] == 10
+    # 10 is where the fork begins: it stays.
+    assert seen.pop() == 10
+    assert 5 <= len(seen) <= 20
+    assert seen == list(range(30, 30 - len(seen), -1))
+    assert listed(repo) == [30, 29, 28, 10]
 
 
 def test_a_walk_ends_where_a_pruning_leaves_nothing_before(repo):
@@ -65,8 +76,9 @@ def test_a_walk_ends_where_a_pruning_leaves_nothing_before(repo):
     run(repo, "prune", "--keep-last", "3", "-y")
     run(repo, "gc")
     seen += [one.seq for one in walk]
-    assert seen[:5] == [30, 29, 28, 27, 26]
-    assert seen == sorted(seen, reverse=True)
+    assert 5 <= len(seen) < 30
+    assert seen == list(range(30, 30 - len(seen), -1))
+    assert listed(repo) == [30, 29, 28]
 
 
 def test_a_commit_that_is_lost_is_told_and_passed_over(repo):
