@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.errors import BranchMovedError, BusyError, CorruptError
+from gitcp.errors import BranchMovedError, BusyError, CorruptError, UnsafePathError
 from gitcp.git.access import PRIVATE, Access
 
 _SYMBOLIC = "ref: "
@@ -231,7 +231,16 @@ class Refs:
 
         Raises:
             BusyError: another process held it for `lock_timeout` seconds.
+            UnsafePathError: the name is not one of gitcp's refs.
         """
+        if not name.startswith(_OURS) or not {"", ".", ".."}.isdisjoint(
+            name.split("/")
+        ):
+            # Callers take names from logs and transactions, too.
+            raise UnsafePathError(
+                f"{name!a} is no ref of gitcp's, and gitcp moves no other",
+                hint="run `gitcp doctor`, and report this",
+            )
         path = self._common / name
         lock = path.with_name(path.name + LOCK)
 

@@ -5,7 +5,6 @@ import contextvars
 import importlib
 import inspect
 import os
-import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,11 +26,11 @@ from gitcp.git.command import collect
 from gitcp.ops.book import DONE, STUCK, Call, show_call
 from gitcp.ops.effects import behind
 from gitcp.ops.planning import own
-from gitcp.steps import answers, observed, results
+from gitcp.steps import answers, observed, remains, results
 from gitcp.steps.engine import Engine
 from gitcp.steps.model import KEY_PARAMETER, Step, enter, leave, takes_key
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.worktree import apply, journal
+from gitcp.worktree import apply, journal, leftovers
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import Left
 
@@ -205,6 +204,8 @@ def _nothing() -> None:
 def _files(engine: Engine, call: Call) -> Callable[[], None]:
     workspace = engine.workspace
     back = observed.taking_back(workspace, engine.place, call)
+    stream = workspace.repository.objects.stream
+    token = remains.token(call)
 
     def look(root: Root) -> None:
         _refuse(call, apply.conflicts(root, back))
@@ -214,11 +215,12 @@ def _files(engine: Engine, call: Call) -> Callable[[], None]:
             journal.refuse_if_open(workspace.directory)
             with workspace.root() as root:
                 look(root)
-                stream = workspace.repository.objects.stream
-                token = secrets.token_hex(6)
                 _refuse(call, apply.apply(root, back, stream, token=token))
 
-    with workspace.root() as root:
+    with workspace.locked(), workspace.root() as root:
+        journal.refuse_if_open(workspace.directory)
+        # An undo that was killed has left files under temporary names.
+        _refuse(call, leftovers.settle(root, back, stream, token))
         look(root)
     return work
 

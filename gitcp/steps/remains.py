@@ -4,8 +4,8 @@ The run that died cannot be asked. Known are the files before it, and until when
 its lease says so. What differs and was not touched later is its own (docs/decisions/0015).
 """
 
+import hashlib
 import os
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from gitcp.format.ledger import LOCAL, UNKNOWN, Record
 from gitcp.ops.book import DONE, Call, Live, show_call
 from gitcp.ops.workspace import Current, Workspace
 from gitcp.steps import answers, observed
-from gitcp.worktree import apply, journal, plan
+from gitcp.worktree import apply, journal, leftovers, plan
 
 # How much later than its last sign of life a run may have written: it gives one every
 # half a second, where the machine lets it.
@@ -114,16 +114,23 @@ def put_back(
     with workspace.locked():
         journal.refuse_if_open(workspace.directory)
         with workspace.root() as root:
-            found = apply.conflicts(root, back)
+            stream = workspace.repository.objects.stream
+            # A run that was killed here has left files under temporary names.
+            found = leftovers.settle(root, back, stream, token(call))
+            found += apply.conflicts(root, back)
             if not found:
-                stream = workspace.repository.objects.stream
-                found = apply.apply(root, back, stream, token=secrets.token_hex(6))
+                found = apply.apply(root, back, stream, token=token(call))
     if found:
         names = _list([show_path(one.path) for one in found])
         raise _unclear(
             workspace, place, call, f"it was interrupted; {names} changed since"
         )
     return [show_path(one.path) for one in back.steps]
+
+
+def token(call: Call) -> str:
+    """Returns what temporary files are named by while a step's files are put back."""
+    return hashlib.sha256(call.id.encode()).hexdigest()[:12]
 
 
 def _unclear(

@@ -16,6 +16,10 @@ from gitcp.steps import lease
 from tests.support.gitrepo import git_line, gitcp_environment
 from tests.support.inprocess import ok
 
+needs_proc = pytest.mark.skipif(
+    not os.path.exists("/proc/self/fd"), reason="the names of open files are in /proc"
+)
+
 # Writes, changes and removes, and is killed before it is done.
 PROGRAM = """
 import os, signal, sys
@@ -183,3 +187,68 @@ def test_a_step_on_files_gives_signs_of_life(project, monkeypatch):
     gitcp.open(project).session("job").step("build", work, effect="local")
     assert seen[0] > 1
     assert not list((project / ".git" / "gitcp" / "fx" / "job").glob("*.lock"))
+
+
+# Ends while the second file is being written, under a name of its own.
+KILLER = """
+import os, sys
+import gitcp
+synced, written = os.fsync, []
+
+def fsync(fd):
+    if ".gitcp-tmp-" in os.readlink(f"/proc/self/fd/{fd}"):
+        written.append(fd)
+        if len(written) == int(sys.argv[1]):
+            os._exit(9)
+    synced(fd)
+
+os.fsync = fsync
+run = gitcp.open(".").session("job")
+if sys.argv[2] == "again":
+    run.step("build", lambda: None, effect="local")
+else:
+    run.compensate(next(one for one in run.checkpoints() if one.note == "first"))
+"""
+
+
+def temporaries(project: Path) -> list[Path]:
+    return [path for path in project.rglob(".gitcp-tmp-*") if ".git" not in path.parts]
+
+
+def killed_in(project: Path, number: int, what: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", KILLER, str(number), what],
+        cwd=project,
+        env=gitcp_environment(),
+        check=False,
+        timeout=200,
+    )
+    assert done.returncode == 9
+    assert temporaries(project)
+
+
+@needs_proc
+@pytest.mark.parametrize("number", [1, 2])
+def test_files_of_a_run_that_was_killed_while_it_put_back_do_not_stay(project, number):
+    killed(project)
+    killed_in(project, number, "again")
+    assert step(project) == BEFORE
+    assert not temporaries(project)
+
+
+@needs_proc
+@pytest.mark.parametrize("number", [1, 2])
+def test_files_of_an_undo_that_was_killed_do_not_stay(project, number):
+    run = gitcp.open(project).session("job")
+    first = run.save(note="first")
+
+    def work() -> None:
+        (project / "log.txt").write_text("changed")
+        (project / "old.txt").write_text("changed")
+
+    run.step("build", work, effect="local")
+    killed_in(project, number, "undo")
+    gitcp.open(project).session("job").compensate(first)
+    assert not temporaries(project)
+    assert (project / "log.txt").read_text() == "first\n"
+    assert (project / "old.txt").read_text() == "old\n"

@@ -185,3 +185,13 @@ def test_a_save_that_found_its_branch_moved_leaves_nothing_that_looks_lost(repo)
     assert raced
     assert git_line(repo, "cat-file", "-t", raced[0].hex()) == "commit"
     assert lost(repo) == []
+
+
+def test_doctor_names_a_line_whose_name_is_taken(repo, taken):
+    def said() -> str:
+        checks = ok(repo, "doctor")["checks"]
+        return next(one["detail"] for one in checks if one["name"] == "lost")
+
+    assert "main/main up to #3" in said()
+    ok(repo, "verify", "--lost", "--repair")
+    assert said() == "no branch has lost checkpoints"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from gitcp.git.redo import DamagedLogError, Move, Record, RedoLog
 from gitcp.git.repository import Repository, discover
 from gitcp.store.redo import settle
 from tests.support.gitrepo import git_line
+from tests.support.inprocess import invoke
 
 REF = layout.ledger_ref("main")
 OID = "c33a9c10ba24b6051d8298dc014d22849db87aa9"
@@ -189,3 +191,16 @@ def test_what_is_before_the_damage_is_saved_and_the_log_is_kept(repo):
     (kept,) = (repository.store_dir / "damaged").iterdir()
     assert kept.read_bytes() == raw
     gitcp.open(repo)
+
+    def verified() -> dict[str, object]:
+        found: dict[str, object] = json.loads(invoke(repo, "verify", "--json").stdout)
+        return found
+
+    # It is not forgotten: what is behind the damage may have been acknowledged.
+    assert redo.set_aside(repository) == [kept]
+    assert verified()["set_aside"] == [str(kept)]
+    looked = json.loads(invoke(repo, "doctor", "--json").stdout)
+    checks = {one["name"]: one["detail"] for one in looked["checks"]}
+    assert str(kept) in checks["damaged-logs"]
+    kept.unlink()
+    assert verified()["set_aside"] == []

@@ -9,6 +9,7 @@ from gitcp.cli.render import count
 from gitcp.errors import CorruptError, UsageError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
+from gitcp.git import redo
 from gitcp.names import check_typed
 from gitcp.ops.upkeep.check import Problem
 from gitcp.ops.upkeep.doubts import Doubts, doubts
@@ -57,6 +58,7 @@ def verify_command(
         report = repair(workspace, only, progress=progress)
     else:
         report = verify(workspace.store, only, progress=progress)
+    aside = [] if only else redo.set_aside(workspace.repository)
     doubtful = Doubts((), complete=True) if only else doubts(workspace, _DOUBTS)
     if out.json:
         problems = (*report.problems, *doubtful.problems)
@@ -70,6 +72,7 @@ def verify_command(
                     "found": len(doubtful.problems),
                     "complete": doubtful.complete,
                 },
+                "set_aside": [str(path) for path in aside],
                 "repaired": [_document(one) for one in report.repaired],
                 "moved": [one._asdict() for one in report.moved],
             }
@@ -77,6 +80,8 @@ def verify_command(
     else:
         _show(out, report, mend=mend)
         _show_doubts(out, doubtful)
+        for path in aside:
+            out.warn(f"a damaged log was put aside, and is not read: {safe(str(path))}")
     return 0 if report.ok else CorruptError.exit_status
 
 

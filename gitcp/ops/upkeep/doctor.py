@@ -2,19 +2,22 @@
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.errors import GitcpError
+from gitcp.git import redo
 from gitcp.git.consolidate import AT_MOST
+from gitcp.git.reclaim import packed_objects
 from gitcp.git.transaction import sweep
 from gitcp.git.versions import OLDEST_GIT, git_version, libgit2_version
 from gitcp.githooks import join
 from gitcp.ops.upkeep.doubts import doubts
 from gitcp.ops.upkeep.du import pack_sizes
+from gitcp.ops.upkeep.lost import lost
 from gitcp.ops.upkeep.verify import head_damage
 from gitcp.ops.workspace import Workspace, open_workspace
 from gitcp.worktree import journal
@@ -23,6 +26,8 @@ from gitcp.worktree import state as states
 _LOW = 200 * 1024 * 1024
 _MIB = 1024 * 1024
 _SHOWN = 5
+# In a repository with more objects, finding what nothing refers to takes long.
+_LARGE = 500_000
 # How long to look for what an older gitcp may have done, in seconds.
 _DOUBTS = 5.0
 _WHOLE = re.compile(r"\+?refs/\*:refs/\*")
@@ -55,6 +60,8 @@ def doctor(directory: Path) -> Iterator[Check]:
         _head,
         _branches,
         _history,
+        _lost,
+        _damaged_logs,
         _mirrors,
         _git_hooks,
         _scan,
@@ -164,7 +171,7 @@ def _branches(workspace: Workspace) -> Check:
     return Check(
         "branches",
         ok=False,
-        detail="; ".join(wrong[:_SHOWN]) + (" …" if len(wrong) > _SHOWN else ""),
+        detail=_first(wrong),
         hint="`gitcp verify --repair` puts back what has a good copy, and else puts a"
         " branch onto its newest sound checkpoint; `gitcp verify --lost` looks for the"
         " rest",
@@ -185,6 +192,44 @@ def _history(workspace: Workspace) -> Check:
         detail=f"an older gitcp may have made these wrong: {names}",
         hint="`gitcp verify` says why",
     )
+
+
+def _lost(workspace: Workspace) -> Check:
+    """Names branches that have lost checkpoints, also where the name was taken since."""
+    if packed_objects(workspace.repository) > _LARGE:
+        return Check(
+            "lost",
+            ok=True,
+            detail="not looked for: `gitcp verify --lost` takes a while",
+        )
+    found = lost(workspace)
+    if not found:
+        return Check("lost", ok=True, detail="no branch has lost checkpoints")
+    names = [f"{one.session}/{one.branch} up to #{one.tip.seq}" for one in found]
+    return Check(
+        "lost",
+        ok=True,
+        detail=f"nothing refers to them any more: {_first(names)}",
+        hint="`gitcp verify --lost --repair` puts them back, `gitcp gc --drop-lost`"
+        " removes them",
+    )
+
+
+def _damaged_logs(workspace: Workspace) -> Check:
+    found = redo.set_aside(workspace.repository)
+    if not found:
+        return Check("damaged-logs", ok=True, detail="none")
+    return Check(
+        "damaged-logs",
+        ok=True,
+        detail=f"put aside, and not read any more: {_first(list(map(str, found)))}",
+        hint="what is in front of the damage was saved; the rest may hold steps that"
+        " were acknowledged. Keep the file for as long as you want to look, then remove it",
+    )
+
+
+def _first(names: Sequence[str]) -> str:
+    return "; ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
 
 
 def _mirrors(workspace: Workspace) -> Check:
