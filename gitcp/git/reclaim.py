@@ -14,6 +14,7 @@ waited for, or noticed:
   reaches keeps git's grace (`gitcp.git.grace`), in a pack of its own with that time.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -147,22 +148,42 @@ def _pack(
 
 @contextmanager
 def _unless_taken(directory: Path, names: list[str]) -> Iterator[None]:
-    """Translates a failure that was caused by git's own gc taking a pack.
+    """Translates a failure that was caused by git's own gc removing something.
+
+    It takes packs of gitcp's. It also removes loose objects, and packs of its own, that a
+    git which gitcp has started is about to read. Where nothing has gone, the failure stands.
 
     Raises:
-        BusyError: git's gc took a pack; none of gitcp's was removed.
+        BusyError: git's gc removed something; none of gitcp's packs was removed.
     """
+    before = _standing_objects(directory)
     try:
         yield
     except (FileNotFoundError, GitFailedError) as exc:
         there = all((directory / f"{name}.pack").exists() for name in names)
         # `git gc --prune=now` removes unfinished packs as well, those of living processes.
-        if there and _UNFINISHED not in str(exc):
+        if (
+            there
+            and _UNFINISHED not in str(exc)
+            and before.items() <= _standing_objects(directory).items()
+        ):
             raise
         raise BusyError(
-            "git has taken a pack of gitcp's meanwhile",
+            "git has removed objects or packs meanwhile",
             hint="run `gitcp gc` again; nothing was lost",
         ) from exc
+
+
+def _standing_objects(packs: Path) -> dict[str, int]:
+    """Returns the packs, and the directories of loose objects with their times.
+
+    A pack that is added changes nothing here; a loose object that goes changes a time.
+    """
+    found = {path.name: 0 for path in packs.glob("*.pack")}
+    for directory in packs.parent.glob("[0-9a-f][0-9a-f]"):
+        with suppress(FileNotFoundError):
+            found[directory.name] = directory.stat().st_mtime_ns
+    return found
 
 
 def _wait_for_all(repository: Repository, timeout: float) -> None:
@@ -319,12 +340,15 @@ def _oid(line: bytes) -> bytes:
 def _loose(repository: Repository) -> list[str]:
     """Returns the loose commits and trees: what they name may lie in our packs only."""
     objects = repository.common_dir / "objects"
-    found = [
-        directory.name + path.name
-        for directory in objects.glob("[0-9a-f][0-9a-f]")
-        for path in directory.iterdir()
-        if len(path.name) == 2 * OID - 2
-    ]
+    found = []
+    for directory in objects.glob("[0-9a-f][0-9a-f]"):
+        # git removes a directory together with the last object in it.
+        with suppress(FileNotFoundError):
+            found += [
+                directory.name + name
+                for name in os.listdir(directory)
+                if len(name) == 2 * OID - 2
+            ]
     if not found:
         return []
     listed = repository.plumbing(
