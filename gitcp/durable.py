@@ -7,7 +7,7 @@ import random
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -141,6 +141,14 @@ def replace(
     its `mode`: what only its owner may read is never readable by others, not even for a
     moment.
     """
+    replace_from(path, (data,), sync=sync, mode=mode)
+
+
+def replace_from(
+    path: Path, chunks: Iterable[bytes], *, sync: bool = True, mode: int | None = None
+) -> int:
+    """Replaces a file's content as `replace` does, by pieces; returns its size."""
+    size = 0
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         flags = os.O_WRONLY | os.O_TRUNC
@@ -152,7 +160,8 @@ def replace(
             fd = os.open(temporary, flags | os.O_CREAT | os.O_EXCL, mode & _PRIVATE)
             os.fchmod(fd, mode)
         with open(fd, "wb") as file:
-            file.write(data)
+            for data in chunks:
+                size += file.write(data)
             if sync:
                 file.flush()
                 os.fsync(file.fileno())
@@ -162,6 +171,7 @@ def replace(
         raise
     if sync:
         sync_directory(path.parent)
+    return size
 
 
 def link(source: Path, name: Path) -> None:

@@ -35,6 +35,26 @@ def chain(digest: str, segment: bytes) -> str:
     return hashlib.sha256(bytes.fromhex(digest) + segment).hexdigest()
 
 
+class Link:
+    """The digest of a log after one more segment, taken in by pieces; as `chain`."""
+
+    def __init__(self, digest: str) -> None:
+        self._hashed = hashlib.sha256(bytes.fromhex(digest))
+        self.size = 0
+        self.lines = 0
+
+    def add(self, piece: bytes) -> None:
+        """Takes the next piece of the segment."""
+        self._hashed.update(piece)
+        self.size += len(piece)
+        self.lines += piece.count(b"\n")
+
+    @property
+    def digest(self) -> str:
+        """The digest with all that was taken."""
+        return self._hashed.hexdigest()
+
+
 def encode_meta(meta: Meta) -> bytes:
     """Returns the canonical bytes of `meta.json`."""
     return msgspec.json.encode(meta) + b"\n"

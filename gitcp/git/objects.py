@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 # Above this an object is streamed, so that memory stays flat.
 IN_MEMORY = 8 * 1024 * 1024
 _CHUNK = 1024 * 1024
-_CACHED_TREES = 20_000
+# Each takes some 250 bytes.
+_CACHED_ENTRIES = 600_000
 # So many reads by git take as long as it takes to load libgit2.
 _FEW = 200
 # `<oid> <kind> <size>`; `<oid> missing` has one word less.
@@ -49,6 +50,7 @@ class Objects:
         self._asked: _Asked | None = None
         self._trees: dict[bytes, trees.Tree] = {}
         self._pinned: dict[bytes, trees.Tree] = {}
+        self._cached = 0
 
     @computed
     def _odb(self) -> "pygit2.Odb":
@@ -160,8 +162,10 @@ class Objects:
                 found = trees.parse(self.read(oid, TREE))
             except ValueError as exc:
                 raise _damaged(oid, exc) from exc
-            if len(self._trees) >= _CACHED_TREES:
+            self._cached += len(found) + 1
+            if self._cached > _CACHED_ENTRIES:
                 self._trees.clear()
+                self._cached = len(found) + 1
             self._trees[oid] = found
         return found
 
@@ -198,7 +202,8 @@ class Objects:
             return
         git_dir = self._directory.parent
         reader = process.start(
-            ["cat-file", "blob", oid.hex()],
+            # Larger ones git streams, too, unless they are deltas.
+            ["-c", "core.bigFileThreshold=16m", "cat-file", "blob", oid.hex()],
             cwd=git_dir,
             env={"GIT_DIR": str(git_dir)},
         )

@@ -56,7 +56,8 @@ def _check_logs(wanted: Plan) -> None:
     if wanted.conversation:
         wanted.target.decisions()
         if said.conversation is not None:
-            wanted.target.conversation()
+            for _ in wanted.target.conversation_stream():
+                pass
 
 
 def _restore(workspace: Workspace, capture: Capture, wanted: Plan) -> Restored:

@@ -22,6 +22,11 @@ _TREE_LIMIT = 16 * 1024 * 1024
 _TREES_LIMIT = 256 * 1024 * 1024
 _COMMIT_LIMIT = 4 * 1024 * 1024
 _MEMORY = 384 * 1024 * 1024
+# What gitcp writes of a checkpoint besides the conversation is decoded as a whole.
+_OWN_LIMIT = 16 * 1024 * 1024
+_DECODED = frozenset(
+    name.log.encode() for name in (layout.DECISIONS, layout.STEPS, layout.REWRITES)
+)
 _FIELDS = 3
 # Links of these names make git read a file elsewhere.
 _NEVER_LINKS = frozenset({b".gitmodules"})
@@ -174,7 +179,7 @@ class Judge:
         if oid not in self._commits:
             judged = self._tree(commit.tree, b"", 0)
             fault = judged if isinstance(judged, Fault) else self._vast(commit.tree)
-            self._commits[oid] = fault
+            self._commits[oid] = fault or self._own_too_large(commit.tree)
         parent = commit.parents[0] if commit.parents else b""
         return self._commits[oid], parent
 
@@ -189,6 +194,28 @@ class Judge:
             hint="nothing of it was adopted; if you trust it, raise that setting with"
             " `git config`, and pull again",
         )
+
+    def _own_too_large(self, root: bytes) -> Fault | None:
+        """Returns what is wrong where a record or a list is too large to be decoded."""
+        entry = trees.lookup(root, layout.RESERVED, self._entries_of)
+        found = self._entries_of(entry.oid) if entry is not None else {}
+        sizes = {
+            name: self._size_of(one.oid)
+            for name, one in found.items()
+            if one.mode != DIRECTORY
+        }
+        logs = found.get(layout.LOG)
+        kinds = self._entries_of(logs.oid) if logs is not None else {}
+        for name, one in kinds.items():
+            if name in _DECODED and one.mode == DIRECTORY:
+                sizes[layout.LOG + b"/" + name] = self._extents.of(one.oid).size
+        for name, size in sizes.items():
+            if size > _OWN_LIMIT:
+                return Fault(
+                    f".gitcp/{show_path(name)} has {size:,} bytes; from elsewhere it may"
+                    f" have {_OWN_LIMIT:,}"
+                )
+        return None
 
     def _entries_of(self, oid: bytes) -> trees.Tree:
         # What is new has been judged. What is ours may be missing from a partial clone.

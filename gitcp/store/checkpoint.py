@@ -17,6 +17,11 @@ from gitcp.store import logs
 from gitcp.store.allowance import Allowance
 from gitcp.store.origin import Origin, Seals
 
+# Of a conversation from elsewhere: bytes and lines that are laid out for people. The
+# values in a text may take some twenty times its size.
+_LAID_OUT = 8 * 1024 * 1024
+_LINES_LAID_OUT = 100_000
+
 
 class Checkpoint:
     """A saved state: files, conversation, decisions. Immutable.
@@ -210,6 +215,38 @@ class Checkpoint:
         return logs.content(
             self.log_tree, LogName("conversation", source), self.objects
         )
+
+    def conversation_stream(self) -> Iterator[bytes]:
+        """Yields what `conversation` returns, in pieces of a few megabytes at most.
+
+        Raises:
+            CorruptError: a segment is missing or damaged.
+        """
+        said = self.manifest.conversation
+        if said is not None:
+            self.refuse_if_vast()
+            name = LogName("conversation", said.source)
+            yield from logs.stream(self.log_tree, name, self.objects)
+
+    def conversation_to_read(self) -> tuple[bytes, bool]:
+        """Returns what of a conversation is laid out for people; whether that is all.
+
+        Of one that was made elsewhere these are its last lines: laid out, a record takes
+        many times the memory that it takes as text.
+
+        Raises:
+            CorruptError: a segment is missing or damaged.
+        """
+        said = self.manifest.conversation
+        if said is None or self.origin.logs is None:
+            return self.conversation(), True
+        self.refuse_if_vast()
+        name = LogName("conversation", said.source)
+        data, whole = logs.end_of(self.log_tree, name, self.objects, _LAID_OUT)
+        lines = data.count(b"\n")
+        if lines <= _LINES_LAID_OUT:
+            return data, whole
+        return b"\n".join(data.rsplit(b"\n", _LINES_LAID_OUT)[1:]), False
 
     def messages(self) -> list[Any]:
         """Returns the messages, equal to what was saved.

@@ -45,6 +45,49 @@ def content(root: bytes | None, name: LogName, objects: Objects) -> bytes:
     return b"".join(map(objects.blob, segments(root, name, objects.tree)))
 
 
+def stream(root: bytes | None, name: LogName, objects: Objects) -> Iterator[bytes]:
+    """Yields what `content` returns, in pieces of a few megabytes at most.
+
+    Raises:
+        CorruptError: a segment is missing or damaged.
+    """
+    for oid in segments(root, name, objects.tree):
+        yield from objects.stream(oid)
+
+
+def end_of(
+    root: bytes | None, name: LogName, objects: Objects, most: int
+) -> tuple[bytes, bool]:
+    """Returns the last whole lines of a source, and whether that is all of it.
+
+    Of the segments only the last ones are read, `most` bytes of each at most.
+
+    Raises:
+        CorruptError: a segment is missing or damaged.
+    """
+    parts: list[bytes] = []
+    left = most
+    whole = True
+    for oid in reversed(segments(root, name, objects.tree)):
+        if left <= 0:
+            whole = False
+            break
+        tail = bytearray()
+        size = 0
+        for chunk in objects.stream(oid):
+            size += len(chunk)
+            tail += chunk
+            if len(tail) > left:
+                del tail[:-left]
+        parts.append(bytes(tail))
+        left -= len(tail)
+        if size > len(tail):
+            whole = False
+            break
+    data = b"".join(reversed(parts))
+    return (data, True) if whole else (data[data.find(b"\n") + 1 :], False)
+
+
 def begins(
     root: bytes | None, name: LogName, data: memoryview, objects: Objects
 ) -> Meta | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.bombs import LIMIT, measured, nested
+from tests.support.bombs import LIMIT, long_log, measured, nested
 from tests.support.clones import results
 from tests.support.forge import Forge
 from tests.support.gitrepo import git, git_line, write_files
@@ -202,3 +202,92 @@ def test_a_bundle_of_very_many_refs_is_an_error(forge, bob, tmp_path):
     ran = measured(bob, "import", bundle, limit=None)
     assert ran.status == 21, ran.err
     assert ran.peak < LIMIT
+
+
+# --- logs -------------------------------------------------------------------------------
+
+SAID = b'{"role":"user","content":"%s"}\n'
+# Each value takes some twenty times the bytes that it has here.
+DENSE = b"[" + b"[]," * 2_600_000 + b"[]]\n"
+READS_LOGS = [
+    ("show", "evil:1"),
+    ("messages", "evil:1", "--format", "markdown"),
+    ("messages", "evil:1", "--format", "json"),
+    ("messages", "evil:1", "--format", "jsonl"),
+    ("messages", "evil:1", "-o", "../said.jsonl"),
+    ("restore", "evil:1", "--yes"),
+    ("log", "-s", "evil"),
+]
+
+
+@pytest.fixture
+def long(forge, bob) -> Path:
+    """Bob's repository with a conversation of 800 MB in a few kilobytes."""
+    piece = SAID % (b"x" * 40_000_000) + SAID % b"the end"
+    forge.into(bob / ".git", {REF: long_log(forge, piece, 20)})
+    return bob
+
+
+@pytest.mark.parametrize("args", READS_LOGS, ids=" ".join)
+def test_a_long_log_takes_little_memory(long, args):
+    ran = measured(long, *args, limit=None)
+    assert ran.status in {0, 3}, ran.err
+    assert ran.peak < LIMIT
+    if args[0] != "log" and "jsonl" not in args[-1] and args[0] != "restore":
+        assert b"the end" in ran.out
+    if args[-1] == "jsonl":
+        assert ran.size > 800_000_000
+
+
+def test_a_pull_of_a_long_log_takes_little_memory(forge, hub, bob):
+    piece = SAID % (b"x" * 200_000_000)
+    forge.into(hub, {REF: long_log(forge, piece, 3)})
+    ran = measured(bob, "pull", limit=None)
+    assert ran.status == 0, ran.err
+    assert ran.peak < LIMIT
+    ran = measured(bob, "verify", limit=None)
+    assert ran.status == 0, ran.err
+    assert ran.peak < LIMIT
+
+
+@pytest.mark.parametrize("form", ["markdown", "json"])
+def test_records_of_many_values_take_little_memory(forge, bob, form):
+    forge.into(bob / ".git", {REF: long_log(forge, DENSE, 9)})
+    ran = measured(bob, "messages", "evil:1", "--format", form, limit=None)
+    assert ran.status in {0, 3}, ran.err
+    assert ran.peak < LIMIT
+
+
+def test_a_log_of_one_blob_many_times_is_refused_at_the_pull(forge, hub, bob):
+    git(bob, "config", "gitcp.pullMaxSize", "10m")
+    forge.into(hub, {REF: long_log(forge, SAID % (b"x" * 1_000_000), 11)})
+    assert "gitcp.pullMaxSize" in fails(bob, 21, "pull")
+
+
+def test_logs_written_again_and_again_are_not_all_read(forge, hub, bob):
+    """Each session lists a segment many times: together they come to too much."""
+    git(bob, "config", "gitcp.pullMaxSize", "10m")
+    for number in range(4):
+        piece = SAID % (b"%d" % number * 1_000_000)
+        tip = long_log(forge, piece, 4, session=f"s{number}")
+        forge.into(hub, {f"refs/gitcp/s/s{number}/main": tip})
+    done = invoke(bob, "pull")
+    assert done.returncode == 3
+    assert b"gitcp.pullMaxSize" in done.stderr
+    # Each by itself is no more than it may be.
+    assert results_of_sessions(bob) == ["s0", "s1"]
+
+
+def test_a_list_too_large_to_decode_is_refused_at_the_pull(forge, hub, bob):
+    line = b'{"path":"a","reason":"x"}\n'
+    blob = forge.blob(line * 700_000)
+    tip = forge.checkpoint(own=[(b"100644", b"skipped.jsonl", blob)], skipped=700_000)
+    forge.into(hub, {REF: tip})
+    assert "skipped.jsonl has 18,200,000 bytes" in fails(bob, 15, "pull")
+
+
+def test_a_conversation_is_read_from_its_end(forge, bob):
+    piece = b"".join(SAID % (b"%d" % n) for n in range(3))
+    forge.into(bob / ".git", {REF: long_log(forge, piece, 300)})
+    assert len(ok(bob, "messages", "evil:1", "--format", "json")) == 900
+    assert invoke(bob, "messages", "evil:1", "--format", "jsonl").stdout == piece * 300

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from gitcp.format import log
 from tests.support.forge import Entry, Forge
 from tests.support.gitrepo import gitcp_argv, gitcp_environment
 
 LIMIT = 512 * 1024 * 1024
+_SHOWN = 1024 * 1024
 
 
 def nested(forge: Forge, levels: int = 10, width: int = 10) -> list[Entry]:
@@ -23,13 +26,62 @@ def nested(forge: Forge, levels: int = 10, width: int = 10) -> list[Entry]:
     return entries
 
 
+def long_log(
+    forge: Forge,
+    piece: bytes,
+    times: int,
+    *,
+    session: str = "evil",
+    kind: str = "messages",
+) -> bytes:
+    """A checkpoint whose conversation is one blob, listed many times."""
+    oid = forge.blob(piece)
+    digest = log.EMPTY_DIGEST
+    for _ in range(times):
+        digest = log.chain(digest, piece)
+    totals = {
+        "messages": piece.count(b"\n") * times,
+        "bytes": len(piece) * times,
+        "segments": times,
+        "digest": digest,
+    }
+    meta = {"format": 1, "name": "main", "kind": kind, **totals, "agent_session": None}
+    high = [
+        (
+            b"40000",
+            b"%04x" % at,
+            forge.tree(
+                [
+                    (b"100644", b"%02x.jsonl" % n, oid)
+                    for n in range(min(256, times - at * 256))
+                ]
+            ),
+        )
+        for at in range((times + 255) // 256)
+    ]
+    source = forge.tree(
+        [*high, (b"100644", b"meta.json", forge.blob(json.dumps(meta).encode()))]
+    )
+    logs = forge.tree(
+        [(b"40000", b"conversation", forge.tree([(b"40000", b"main", source)]))]
+    )
+    said = {"source": "main", "kind": kind, **totals, "agent_session": None}
+    return forge.checkpoint(
+        session=session, own=[(b"40000", b"log", logs)], conversation=said
+    )
+
+
 class Ran(NamedTuple):
-    """How a command ended, and the most memory that it or a child of it took, in bytes."""
+    """How a command ended, and the most memory that it or a child of it took, in bytes.
+
+    `out` is the end of what it printed, `size` how much that was.
+    """
 
     status: int
     out: bytes
     err: bytes
     peak: int
+    size: int
 
 
 def measured(
@@ -50,4 +102,9 @@ def measured(
         _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     peak = used.ru_maxrss * 1024
-    return Ran(process.returncode, out.read_bytes(), err.read_bytes(), peak)
+    size = out.stat().st_size
+    # A process that is started here begins with the memory that this one has.
+    with out.open("rb") as file:
+        file.seek(max(0, size - _SHOWN))
+        shown = file.read()
+    return Ran(process.returncode, shown, err.read_bytes(), peak, size)

@@ -1,14 +1,17 @@
 """gitcp messages."""
 
+from pathlib import Path
+
 import click
 
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
-from gitcp.durable import replace, storage
+from gitcp.durable import replace, replace_from, storage
 from gitcp.errors import PartialError
 from gitcp.format import jsontext
 from gitcp.ops.conversation import UNREADABLE, as_markdown, records
 from gitcp.ops.select import select
+from gitcp.store.checkpoint import Checkpoint
 
 
 @command("messages")
@@ -24,20 +27,24 @@ def messages_command(
     out: Output, selector: str | None, file: str | None, form: str | None
 ) -> None:
     """Print the conversation."""
-    from pathlib import Path
-
     found = select(reader(out), selector)
-    raw = found.conversation()
     if found.origin.logs is not None:
         out.note(
             f"this conversation was pulled from {found.origin.logs}: it is a record of"
             " what was said there, not yours"
         )
-    unreadable = 0
     form = form or ("json" if out.json else "jsonl" if file else "markdown")
     if form == "jsonl":
-        data = raw
-    elif form == "json":
+        _bytes(out, found, file)
+        return
+    raw, whole = found.conversation_to_read()
+    if not whole:
+        out.warn(
+            "only the end of this long conversation is laid out; `--format jsonl` gives"
+            " every byte"
+        )
+    unreadable = 0
+    if form == "json":
         found_all = list(records(raw))
         lines = [line.strip() for line, value in found_all if value is not UNREADABLE]
         unreadable = len(found_all) - len(lines)
@@ -58,3 +65,15 @@ def messages_command(
             f"{unreadable} records of the conversation are not JSON and were left out",
             hint="`--format jsonl` gives every byte",
         )
+
+
+def _bytes(out: Output, found: Checkpoint, file: str | None) -> None:
+    """Gives the stored bytes, piece by piece."""
+    if file is None or file == "-":
+        for chunk in found.conversation_stream():
+            out.raw(chunk)
+        return
+    path = Path(out.directory, file)
+    with storage(f"writing {file}"):
+        size = replace_from(path, found.conversation_stream())
+    out.note(f"wrote {size:,} bytes to {file}")

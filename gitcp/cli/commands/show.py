@@ -132,7 +132,7 @@ def show_command(out: Output, selector: str | None) -> None:
             f"\nConversation ({conversation.messages} messages,"
             f" {size(conversation.bytes)}, {safe(conversation.kind)}{pulled})"
         )
-        last = last_spoken(found.conversation(), _LAST)
+        last = last_spoken(found.conversation_to_read()[0], _LAST)
         for line in as_markdown(last).splitlines()[:_LINES]:
             out.print(f"  {safe(line)}".rstrip())
     if skipped:

@@ -13,7 +13,7 @@ from gitcp.git.transaction import Transaction
 from gitcp.git.transport import Limits
 from gitcp.ops.settings import Sharing
 from gitcp.ops.sharing.ledgers import NO_BRANCH, key_of, pages_of
-from gitcp.ops.upkeep.check import Problem
+from gitcp.ops.upkeep.check import LogRoom, Problem
 from gitcp.ops.upkeep.ledgers import faults
 from gitcp.ops.upkeep.verify import verify_new
 from gitcp.ops.workspace import Workspace
@@ -132,10 +132,12 @@ def judge(
             good[key] = oid
         else:
             bad[key] = fault
-    if verify_new(theirs, list(good), incoming):
+    if verify_new(theirs, list(good), incoming, LogRoom(bounds.size)):
+        # One for all: each by itself may be large enough to take long.
+        room = LogRoom(bounds.size)
         for key in list(good):
             # What branches share would be named for one of them only.
-            problems = verify_new(theirs, [key], incoming)
+            problems = verify_new(theirs, [key], incoming, room)
             if problems:
                 unsafe = any(problem.unsafe for problem in problems)
                 bad[key] = Fault(joined(list(map(_said, problems))), unsafe)

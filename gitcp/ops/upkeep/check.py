@@ -54,11 +54,40 @@ class _Below(NamedTuple):
     deepest: int
 
 
+class LogRoom:
+    """How many bytes of logs may be read: one blob may be listed many times."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._left = most
+
+    def take(self, size: int) -> None:
+        """Takes away what is going to be read.
+
+        Raises:
+            CorruptError: it is too much.
+        """
+        self._left -= size
+        if self._left < 0:
+            raise CorruptError(
+                f"the logs that came hold more than gitcp.pullMaxSize ({self._most:,}"
+                " bytes) allows",
+                hint="nothing of it was adopted",
+            )
+
+
 class Check:
     """One run of the check; every object is checked once."""
 
-    def __init__(self, store: Store, new: Container[bytes] | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        new: Container[bytes] | None = None,
+        room: LogRoom | None = None,
+    ) -> None:
+        """Takes what is `new`, if not all is looked at, and how much of logs to read."""
         self._store = store
+        self._room = room
         self._new = new
         self._objects = store.repository.objects
         self.checked = 0
@@ -377,16 +406,18 @@ class Check:
         if same < len(oids) and same < len(segments):
             del oids[same:], chains[same + 1 :]
         for oid in segments[len(oids) :]:
-            data = self._objects.blob(oid)
+            if self._room is not None:
+                self._room.take(self._objects.header(oid)[1])
             if name.log == layout.DECISIONS.log:
-                list(log.decode_decisions(data, f"checkpoint {self._id}"))
+                data = self._objects.blob(oid)
+                for _ in log.decode_decisions(data, f"checkpoint {self._id}"):
+                    pass
             last = chains[-1]
+            link = log.Link(last.digest)
+            for chunk in self._objects.stream(oid):
+                link.add(chunk)
             chains.append(
-                _Chain(
-                    log.chain(last.digest, data),
-                    last.size + len(data),
-                    last.lines + data.count(b"\n"),
-                )
+                _Chain(link.digest, last.size + link.size, last.lines + link.lines)
             )
             oids.append(oid)
         return chains[len(segments)]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gitcp.errors import CorruptError, NotFoundError
 from gitcp.git.repository import Repository
 from gitcp.names import encode
-from gitcp.ops.upkeep.check import HEAD, Check, Problem
+from gitcp.ops.upkeep.check import HEAD, Check, LogRoom, Problem
 from gitcp.store.pages import ledgers
 from gitcp.store.store import Store
 
@@ -105,13 +105,18 @@ def head_damage(repository: Repository) -> str | None:
 
 
 def verify_new(
-    store: Store, keys: Sequence[tuple[str, str]], new: Container[bytes]
+    store: Store,
+    keys: Sequence[tuple[str, str]],
+    new: Container[bytes],
+    room: LogRoom,
 ) -> list[Problem]:
     """Checks what gitcp wrote in those checkpoints of some branches that are `new`.
 
+    Logs are read as far as there is `room` for them.
+
     Their trees and blobs have been judged by the caller; what is before them stands.
     """
-    check = Check(store, new)
+    check = Check(store, new, room)
     refs = store.refs()
     for key in keys:
         check.branch(key, refs[key])
