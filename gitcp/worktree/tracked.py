@@ -5,6 +5,7 @@ become a repository of its own, or are left out by a sparse checkout.
 """
 
 import os
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from gitcp.format import tree as trees
@@ -60,19 +61,48 @@ class Tracked:
         state.sparse = {}
         if not self._is_sparse or self._index is None:
             return
+        taken: dict[bytes, bool] = {}
         for line in self._git("ls-files", "-z", "-t", "-s").split(b"\0"):
             if line.startswith(b"S "):
                 head, _, path = line[2:].partition(b"\t")
                 mode, oid, _ = head.split(b" ")
-                if no_place(path) is None and self._place.stat(path) is None:
+                if (
+                    no_place(path) is None
+                    and self._place.stat(path) is None
+                    and not self._is_taken(path.rpartition(b"/")[0], taken)
+                ):
                     state.sparse[path] = int(mode, 8), bytes.fromhex(oid.decode())
+
+    def _is_taken(self, directory: bytes, known: dict[bytes, bool]) -> bool:
+        """Whether a file or a link is in the place of a directory or of one above."""
+        if not directory:
+            return False
+        found = known.get(directory)
+        if found is None:
+            found = known[directory] = self._place.is_there(directory) or (
+                self._is_taken(directory.rpartition(b"/")[0], known)
+            )
+        return found
+
+    def _came_above(self) -> bool:
+        """Whether something came in the place of a directory that is left out."""
+        if not self._state.sparse or not self._found.look:
+            return False
+        omitted = sorted(self._state.sparse)
+        for path in self._found.look:
+            at = bisect_left(omitted, path + b"/")
+            if at < len(omitted) and omitted[at].startswith(path + b"/"):
+                return True
+        return False
 
     def learn(self, *, whole: bool) -> None:
         """Notes what is tracked though no listing leads to it."""
         state = self._state
         found = self._found
-        came_or_went = not found.look.isdisjoint(state.sparse) or (
-            bool(found.gone) and self._is_sparse
+        came_or_went = (
+            not found.look.isdisjoint(state.sparse)
+            or (bool(found.gone) and self._is_sparse)
+            or self._came_above()
         )
         new = state.nested.keys() - self._nested_before
         if not (whole or came_or_went or new or self._index_changed):

@@ -481,6 +481,25 @@ def test_a_submodule_that_a_sparse_checkout_omits_hides_no_nested_repository(
     assert captured(repo, check(repo))[b"d"] == head
 
 
+def test_what_came_in_the_place_of_an_omitted_directory_is_captured(
+    repo: Path, git: GitRunner
+):
+    write_files(repo, {"e/a": b"1", "lib/b/c": b"2"})
+    commit_all(repo)
+    git("sparse-checkout", "set", "--no-cone", "/README.md", "/.gitignore")
+    omitted = captured(repo, check(repo))
+    assert {b"e/a", b"lib/b/c"} <= omitted.keys()
+    (repo / "e").symlink_to("README.md")
+    write_files(repo, {"lib/b": b"a file"})
+    found = captured(repo, check(repo))
+    here = on_disk(repo)
+    assert {path: found[path] for path in here} == here
+    assert {b"e/a", b"lib/b/c"}.isdisjoint(found)
+    (repo / "e").unlink()
+    shutil.rmtree(repo / "lib")
+    assert captured(repo, check(repo)) == omitted
+
+
 def test_a_sparse_checkout_loses_nothing(repo: Path, git: GitRunner):
     write_files(repo, {"lib/a": b"1", "lib/b": b"2", "doc/c": b"3"})
     commit_all(repo)

@@ -15,6 +15,9 @@ from tests.model.steps import Step, carry_out, choose
 from tests.model.world import LIMIT, DifferenceError, World
 from tests.support.gitrepo import git, make_repo
 
+# Steps of one run; then every checkpoint is looked at again.
+LONGEST = 200
+
 
 class Failed(NamedTuple):
     """A run that ended with a difference: its steps, and what is different."""
@@ -89,14 +92,14 @@ def _run(
 def soak(
     name: str, steps: int, seed: int, tell: Callable[[str], object]
 ) -> tuple[int, list[tuple[int, Failed]]]:
-    """Runs of at most 200 steps, with one seed after the other, whatever fails.
+    """Runs of at most `LONGEST` steps, with one seed after the other, whatever fails.
 
     Returns how many steps went without a difference, and what failed.
     """
     done = 0
     failures: list[tuple[int, Failed]] = []
     while done < steps and len(failures) < 10:
-        result = play(places.PLACES[name], seed, min(200, steps - done))
+        result = play(places.PLACES[name], seed, min(LONGEST, steps - done))
         if isinstance(result, Failed):
             failures.append((seed, result))
             tell(report(result, seed, name))
@@ -134,9 +137,10 @@ def report(failed: Failed, seed: int | None, place: str) -> str:
     """What a person needs to see it happen again."""
     rows = "\n".join(step.line() for step in failed.steps)
     commands = "\n".join(failed.script)
+    once_more = "" if seed is None else f"GITCP_MODEL_SEED={seed} "
     return (
         f"{failed.what}\n\nseed {seed} on {place}; run it again with\n"
-        f"  GITCP_MODEL_SEED={seed} GITCP_MODEL_PLACE={place} pytest tests/model\n"
+        f"  {once_more}GITCP_MODEL_PLACE={place} pytest tests/model\n"
         f"or save these steps as FILE and use GITCP_MODEL_SCRIPT=FILE:\n{rows}\n\n"
         f"what was done:\n{commands}\n"
     )
