@@ -237,11 +237,13 @@ def finish(
     (done,) = new
     check(replaced is not None, "nothing was saved before the restore")
     assert replaced is not None
-    world.must_hold(replaced, before.captured, "the state before the restore")
-    wanted_files = after.captured
+    held, was_there, wanted_files = replaced, before.captured, after.captured
     if done.trigger == "fork":
         # Nothing was restored: the branch begins with the checkpoint as it was.
-        wanted_files = replace(wanted_files, skipped=target.captured.skipped)
+        held, listed = target, target.captured.skipped
+        was_there = replace(was_there, skipped=listed)
+        wanted_files = replace(wanted_files, skipped=listed)
+    world.must_hold(held, was_there, "the state before the restore")
     world.must_hold(done, wanted_files, "the restore")
     wanted = words(replaced if how == "files" or paths else target)
     same_words(done, wanted)

@@ -137,6 +137,9 @@ def capture(listing: Listing, facts: Facts) -> Captured:
         known = facts.folded(path) in tracked
         inside = facts.enclosing(path)
         left_out = path in facts.ignored and path not in facts.included and not known
+        if path in facts.excluded and inside == path:
+            # The setting names files; of repositories with such a name no document speaks.
+            murky.add(path)
         if path in facts.excluded or left_out:
             continue
         if inside is not None and inside != path and not known:
