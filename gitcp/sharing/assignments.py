@@ -42,6 +42,7 @@ _DECLARES = re.compile(
 )
 _QUERIES = frozenset({b"?", b"&"})
 _LEAST = 16
+_NESTED = 3
 _CALLED = frozenset({b"(", b"["})
 _GOES_ON = frozenset({b",", b";", b")", b"}", b"|", b"<", b">"})
 _CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
@@ -49,8 +50,16 @@ _CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
 
 def assignments(data: bytes, lower: bytes) -> Iterator[Token]:
     """Yields the values that are assigned to the name of a secret."""
-    seen = -1
+    seen = behind = -1
+    within = 0
     for match in _ASSIGNED.finditer(lower):
+        # In `a=token=b=token=c…` each value holds all those behind it.
+        start, end = match.span("bare")
+        within = within + 1 if 0 <= start < behind else 0
+        if within > _NESTED:
+            continue
+        if not within:
+            behind = end
         found = _judged(data, match)
         if found is not None and found.start != seen:
             seen = found.start

@@ -170,7 +170,7 @@ def proof(value: bytes) -> bool:
     """Whether what a request is authorized by is more than an example of it."""
     plain = words.decoded(value)
     if plain is None:
-        return not placeholder(value)
+        return not placeholder(value) and not words.worded(value)
     # A name and a password in base64: as it would be judged in a URL.
     return password(plain.partition(b":")[2] or plain)
 

@@ -166,7 +166,7 @@ def holds(
             judge.random(value)
             and judge.chance(value)
             and not words.worded(value)
-            and not _ID.fullmatch(value)
+            and not _ID.fullmatch(value.strip(b"-"))
         )
     return judge.assigned(value, quoted=quoted, password=strength == PASSWORD)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gitcp.sharing import dotenv, encodings, judge, rules, views
 
 # Raised whenever a rule changes: what was found clean before is looked at again.
-VERSION = 6
+VERSION = 7
 _WINDOW = 4 * 1024 * 1024
 _OVERLAP = 64 * 1024
 _FINGERPRINT = 12
@@ -22,6 +22,8 @@ _DEEPEST = 3
 # conversations need up to five times as much as they hold.
 _TIMES = 24
 _FREE = 64 * 1024 * 1024
+# What comparing two values costs, in bytes looked at.
+_COMPARED = 8
 UNREAD = "not-looked-through"
 
 Extra = Callable[[bytes], Iterable[rules.Match]]
@@ -140,6 +142,7 @@ class Scanner:
         That is a value and what stands beside it, which are one word only here.
         """
         for match, line in self._text(data, work):
+            work.spend(_COMPARED * len(work.values))
             if any(value in match.value for value in work.values):
                 continue
             if match.rule == rules.KEY and work.has_key(match.value):
@@ -159,14 +162,15 @@ class Scanner:
 
     def _text(self, data: bytes, work: "_Work") -> Iterator[tuple[rules.Match, int]]:
         work.spend(len(data))
+        lines = _Lines(data)
         for needle, value in self._needles.items():
             at = data.find(needle)
             if at >= 0:
-                yield rules.Match("env-value", value, at), _line(data, at)
+                yield rules.Match("env-value", value, at), lines.of(at)
         spans: list[tuple[int, int]] = []
         for match in rules.matches(data):
             spans.append((match.start, match.start + len(match.value)))
-            yield match, _line(data, match.start)
+            yield match, lines.of(match.start)
         if self._extra is None:
             return
         for match in self._extra(data):
@@ -178,7 +182,7 @@ class Scanner:
                 # With escapes in it, it is not the value: the next view has that.
                 continue
             if not judge.placeholder(match.value):
-                yield match, _line(data, match.start)
+                yield match, lines.of(match.start)
 
 
 class _TooMuchError(Exception):
@@ -228,6 +232,23 @@ class _Work:
             return False
         self._seen.add(name)
         return True
+
+
+class _Lines:
+    """Numbers of lines, for places that come in order, or nearly so."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+        self._line = 1
+
+    def of(self, at: int) -> int:
+        """Returns the number of the line that an offset is in, from 1."""
+        if at < self._at:
+            self._at, self._line = 0, 1
+        self._line += self._data.count(b"\n", self._at, at)
+        self._at = at
+        return self._line
 
 
 def _line(data: bytes, at: int) -> int:

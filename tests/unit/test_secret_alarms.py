@@ -118,3 +118,25 @@ def test_base64_is_judged_by_what_it_says():
     assert not judge.proof(base64.b64encode(b"alice:quiet-word"))
     assert judge.proof(base64.b64encode(b"alice:k3J9dLq0Xz7Yv"))
     assert judge.proof(base64.b64encode(random.Random(1).randbytes(24)))
+
+
+def test_values_within_values_are_looked_at_a_few_times(monkeypatch):
+    judged: list[bytes] = []
+
+    def plausible(value: bytes) -> bool:
+        judged.append(value)
+        return False
+
+    monkeypatch.setattr(judge, "plausible", plausible)
+    assert values("token=" * 5_000) == []
+    # A run is as long as a value may be; it was judged once for each name in it.
+    assert len(judged) < 5_000 * 6 / 512 * 12
+
+
+def test_lines_are_counted_for_places_in_any_order():
+    lines = [f"token_{at}: {'x' * at}" for at in range(20)]
+    lines[4] = f'password="{TOKEN[4:16]}"'
+    lines[7] = TOKEN
+    lines[15] = TOKEN[:-3] + "aB3"
+    hits = SCANNER.scan(["\n".join(lines).encode()])
+    assert [hit.line for hit in hits] == [5, 8, 16]
