@@ -240,8 +240,8 @@ def test_a_long_log_takes_little_memory(long, args):
 
 
 def test_a_pull_of_a_long_log_takes_little_memory(forge, hub, bob):
-    piece = SAID % (b"x" * 200_000_000)
-    forge.into(hub, {REF: long_log(forge, piece, 3)})
+    piece = SAID % (b"x" * 60_000_000)
+    forge.into(hub, {REF: long_log(forge, piece, 11)})
     ran = measured(bob, "pull", limit=None)
     assert ran.status == 0, ran.err
     assert ran.peak < LIMIT

@@ -97,6 +97,7 @@ def test_a_sound_store_is_sound(repo):
         "doubts": {"found": 0, "complete": True},
         "repaired": [],
         "moved": [],
+        "set_aside": [],
     }
 
 
@@ -433,7 +434,7 @@ def test_a_langgraph_thread_does_not_replace_a_damaged_ref(repo):
     damage(repo, "refs/gitcp/s/langgraph-t/main", b"")
     with opened(repo) as saver:
         for call in (lambda: saver.get_tuple(at("t")), lambda: put(saver, at("t"), {})):
-            with pytest.raises(gitcp.CorruptError, match="names no commit"):
+            with pytest.raises(gitcp.CorruptError, match="does not name a commit"):
                 call()
     ok(repo, "verify", "--lost", "--repair")
     with opened(repo) as saver:
