@@ -26,8 +26,8 @@ import json, os, sys
 sys.path.insert(0, sys.argv[1])
 from pathlib import Path
 from hooks import Agent
-from gitcp.agents import registry
-from gitcp.ops.agents import turns
+from gitcp.clients import registry
+from gitcp.agents import hook_events as turns
 home, top, ident, count = sys.argv[2:]
 agent, client = Agent(Path(home), Path(top), ident), registry.client("claude-code")
 for turn in range(int(count)):

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from gitcp.sharing import scanner, views
-from gitcp.sharing.scanner import Fingerprints, Scanner
+from gitcp.secrets import decoding, scanner
+from gitcp.secrets.scanner import Fingerprints, Scanner
 
 _MEGABYTE = 1_000_000
 _SHOWN = 90
@@ -57,7 +57,7 @@ def chosen(
         digest = hashlib.blake2b(data, digest_size=16).digest()
         if left <= 0:
             return
-        if data and digest not in seen and views.is_binary(data) == binary:
+        if data and digest not in seen and decoding.is_binary(data) == binary:
             seen.add(digest)
             left -= len(data)
             yield path, len(data)

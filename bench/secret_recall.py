@@ -18,8 +18,8 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from bench import secret_kinds
-from gitcp.sharing import scanner
-from gitcp.sharing.scanner import Fingerprints, Scanner
+from gitcp.secrets import scanner
+from gitcp.secrets.scanner import Fingerprints, Scanner
 
 SEEDS = range(3)
 PLAIN = "plain"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from gitcp.sharing import scanner
-from gitcp.sharing.scanner import Fingerprints, Scanner
+from gitcp.secrets import scanner
+from gitcp.secrets.scanner import Fingerprints, Scanner
 from tests.support.secrets31 import secrets31
 
 SEEDS = range(5)

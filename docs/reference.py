@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from gitcp.cli import app
-from gitcp.ops.settings import KNOWN
+from gitcp.project.settings import KNOWN
 
 HERE = Path(__file__).parent
 

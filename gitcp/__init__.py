@@ -18,6 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from gitcp.checkpoints.finish_restore import Restored as Restored
+    from gitcp.checkpoints.restore_plan import Plan as Plan
+    from gitcp.checkpoints.session import Batch as Batch
     from gitcp.errors import (
         AgentRecordError as AgentRecordError,
     )
@@ -93,20 +96,9 @@ if TYPE_CHECKING:
     from gitcp.format.log import (
         Decision as Decision,
     )
+    from gitcp.ledger.state import Call as Call
     from gitcp.notices import (
         GitcpWarning as GitcpWarning,
-    )
-    from gitcp.ops.book import (
-        Call as Call,
-    )
-    from gitcp.ops.finishing import (
-        Restored as Restored,
-    )
-    from gitcp.ops.planning import (
-        Plan as Plan,
-    )
-    from gitcp.ops.session import (
-        Batch as Batch,
     )
     from gitcp.steps.compensate import (
         Compensated as Compensated,
@@ -144,11 +136,11 @@ _EXPORTS = {
     "AgentRecordError": "gitcp.errors",
     "AmbiguousError": "gitcp.errors",
     "Affected": "gitcp.steps.repair",
-    "Batch": "gitcp.ops.session",
+    "Batch": "gitcp.checkpoints.session",
     "Branch": "gitcp.steps.session",
     "BranchMovedError": "gitcp.errors",
     "BusyError": "gitcp.errors",
-    "Call": "gitcp.ops.book",
+    "Call": "gitcp.ledger.state",
     "Checkpoint": "gitcp.store.checkpoint",
     "CompensationError": "gitcp.errors",
     "Compensated": "gitcp.steps.compensate",
@@ -163,10 +155,10 @@ _EXPORTS = {
     "NotFoundError": "gitcp.errors",
     "NothingToDoError": "gitcp.errors",
     "PartialError": "gitcp.errors",
-    "Plan": "gitcp.ops.planning",
+    "Plan": "gitcp.checkpoints.restore_plan",
     "RestoreInterruptedError": "gitcp.errors",
     "Retry": "gitcp.steps.model",
-    "Restored": "gitcp.ops.finishing",
+    "Restored": "gitcp.checkpoints.finish_restore",
     "Session": "gitcp.steps.session",
     "Step": "gitcp.steps.model",
     "StepChangedError": "gitcp.errors",

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from gitcp import forking
+from gitcp import at_fork
 from gitcp.errors import BusyError, StorageError
 
 T = TypeVar("T")
@@ -236,12 +236,12 @@ def try_lock(path: Path, *, create: bool = True) -> int | None:
 
     The kernel releases it when the process ends, however it ends.
     """
-    with forking.opening():
+    with at_fork.opening():
         if create:
             fd = open_own(path, os.O_RDWR)
         else:
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-        forking.withhold(fd)
+        at_fork.withhold(fd)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Another process may have removed the file between opening and locking it.
@@ -259,7 +259,7 @@ def try_lock(path: Path, *, create: bool = True) -> int | None:
 
 def close(fd: int) -> None:
     """Closes what `try_lock` returned; a program that inherited it has the lock still."""
-    forking.release(fd)
+    at_fork.release(fd)
     os.close(fd)
 
 

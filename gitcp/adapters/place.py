@@ -10,7 +10,7 @@ from gitcp import durable
 from gitcp.errors import GitFailedError, NotARepositoryError
 from gitcp.git import process
 from gitcp.git.repository import Repository, discover
-from gitcp.ops.settings import Settings
+from gitcp.project.settings import Settings
 from gitcp.store.store import Store
 
 # What git makes of an empty directory, as far as it came before it was killed.

@@ -1,1 +1,1 @@
-"""File formats and hooks of coding agents: one module each, independent of the others."""
+"""From a coding agent's hook to a checkpoint, and from a checkpoint back to the agent."""

@@ -18,8 +18,8 @@ def run(agent: str, event: str, directory: str = ".") -> None:
     what = f"{agent} {event}"
 
     def work(started: float) -> bytes | None:
-        from gitcp.agents import registry
-        from gitcp.ops.agents import turns
+        from gitcp.agents import hook_events as turns
+        from gitcp.clients import registry
 
         client = registry.client(agent)
         # The limit is a setting of the project, which the event names: until that is

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import click
 
+from gitcp.checkpoints.restore_plan import Plan
 from gitcp.cli.emit import safe
 from gitcp.cli.render import count
 from gitcp.errors import GitcpError
 from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import EXECUTABLE, LINK
-from gitcp.ops.planning import Plan
-from gitcp.ops.workspace import Workspace
-from gitcp.sharing.withheld import ASKED
+from gitcp.project.workspace import Workspace
+from gitcp.trust.withheld import ASKED
 from gitcp.worktree.files import Root
 
 # What a reader can take in; more is looked at with `gitcp diff`.

@@ -14,7 +14,7 @@ from gitcp.worktree.plan import FilePlan, Left
 
 if TYPE_CHECKING:
     # It brings everything that restoring needs; most commands need none of it.
-    from gitcp.ops.sharing.foretold import Foretold
+    from gitcp.sync.preview import Foretold
 
 
 def path_fields(path: bytes) -> dict[str, str]:

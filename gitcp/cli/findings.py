@@ -8,7 +8,7 @@ import click
 from gitcp.cli.documents import path_fields
 from gitcp.cli.emit import Output, safe
 from gitcp.format.checkpoint import show_path
-from gitcp.sharing.findings import Finding, Place
+from gitcp.secrets.findings import Finding, Place
 
 _SHOWN = 4
 _OBJECTS = 500

@@ -53,7 +53,7 @@ def guarded(
 
 def _log(directory: str, what: str, started: float, text: str) -> None:
     # A hook that has nothing to tell does not wait for what it takes to tell it.
-    from gitcp.ops.hooklog import write
+    from gitcp.project.hook_log import write
 
     write(directory, what, started, text)
 

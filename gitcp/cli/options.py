@@ -11,7 +11,7 @@ from gitcp.cli.emit import Output
 from gitcp.errors import PartialError, UsageError
 
 if TYPE_CHECKING:
-    from gitcp.ops.workspace import Current, Workspace
+    from gitcp.project.workspace import Current, Workspace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -72,8 +72,8 @@ def reader(out: Output) -> "Workspace":
     What it may come to read stays until it ends, whatever is pruned meanwhile. Most read
     little, and git does that sooner than libgit2 loads.
     """
-    from gitcp.git.readers import reading
-    from gitcp.ops.workspace import open_workspace
+    from gitcp.git.read_lock import reading
+    from gitcp.project.workspace import open_workspace
 
     workspace = open_workspace(out.directory, bare=out.directory != ".")
     context = click.get_current_context()
@@ -144,7 +144,7 @@ def place_of(workspace: "Workspace", text: str | None) -> "Current":
     if text is None:
         return current
     # Every command imports this module; few select a branch.
-    from gitcp.ops.select import split
-    from gitcp.ops.workspace import Current
+    from gitcp.checkpoints.selectors import split
+    from gitcp.project.workspace import Current
 
     return Current(*split(text, current))

@@ -12,7 +12,7 @@ from gitcp.worktree.plan import DELETE, MAKE_DIR, REMOVE_DIR, Step
 
 if TYPE_CHECKING:
     # It brings everything that restoring needs; most commands need none of it.
-    from gitcp.ops.sharing.foretold import Foretold
+    from gitcp.sync.preview import Foretold
 
 _SIGN = {"added": ("A", "green"), "modified": ("M", "yellow"), "deleted": ("D", "red")}
 _UNITS = ("B", "KB", "MB", "GB", "TB")

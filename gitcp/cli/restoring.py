@@ -6,6 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from gitcp.agents import resume
+from gitcp.agents.resume import Resumption
+from gitcp.checkpoints import restore as ops
+from gitcp.checkpoints.finish_restore import Restored
+from gitcp.checkpoints.not_captured import not_in_it
+from gitcp.checkpoints.restore_plan import Plan
+from gitcp.checkpoints.rewind import Behind
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.render import (
@@ -19,17 +26,10 @@ from gitcp.cli.render import (
 )
 from gitcp.errors import GitcpError, PartialError
 from gitcp.format.checkpoint import show_path
-from gitcp.ops import restore as ops
-from gitcp.ops.agents import resume
-from gitcp.ops.agents.resume import Resumption
-from gitcp.ops.book import show_call
-from gitcp.ops.effects import Behind
-from gitcp.ops.finishing import Restored
-from gitcp.ops.planning import Plan
-from gitcp.ops.uncaptured import not_in_it
-from gitcp.ops.workspace import Workspace
-from gitcp.sharing.withheld import HELD
+from gitcp.ledger.state import show_call
+from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.trust.withheld import HELD
 from gitcp.worktree.plan import FilePlan, Left
 
 
@@ -192,7 +192,7 @@ def with_trust(workspace: Workspace, target: Checkpoint, trust: bool) -> bool:
     """Whether a checkpoint is trusted: by the option, or by where it came from."""
     if trust or not target.origin.foreign:
         return trust
-    from gitcp.ops.sharing.trust import is_trusted
+    from gitcp.trust.trusted_remotes import is_trusted
 
     return is_trusted(workspace.store, target)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from gitcp import forking
+from gitcp import at_fork
 from gitcp.errors import (
     NotFoundError,
     ProgramNotFoundError,
@@ -51,7 +51,7 @@ def collect(
         NotFoundError: it cannot be started.
     """
     try:
-        with forking.opening():
+        with at_fork.opening():
             process = subprocess.Popen(
                 args,
                 cwd=cwd,
@@ -60,7 +60,7 @@ def collect(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
             )
-            forking.started(process)
+            at_fork.started(process)
     except OSError as exc:
         raise _unstartable(args, exc) from exc
     output, _ = process.communicate()
@@ -95,7 +95,7 @@ def tee(
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         try:
-            with forking.opening():
+            with at_fork.opening():
                 process = subprocess.Popen(
                     args,
                     cwd=cwd,
@@ -104,7 +104,7 @@ def tee(
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                 )
-                forking.started(process)
+                at_fork.started(process)
         except OSError as exc:
             raise _unstartable(args, exc) from exc
         handed_on = _hand_on(process)

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitcp.at_fork import computed
 from gitcp.errors import CorruptError
-from gitcp.forking import computed
 from gitcp.format import tree as trees
 from gitcp.format.commit import Commit, parse_commit
 from gitcp.git import process

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from gitcp import forking
+from gitcp import at_fork
 from gitcp.errors import GitFailedError
 
 Process = subprocess.Popen[bytes]
@@ -91,7 +91,7 @@ def start(
         GitFailedError: there is no git executable, or the directory is gone.
     """
     try:
-        with forking.opening():
+        with at_fork.opening():
             started = subprocess.Popen(
                 ["git", *SAFE, *args],
                 cwd=cwd,
@@ -100,7 +100,7 @@ def start(
                 stdout=stdout,
                 stderr=subprocess.PIPE,
             )
-            forking.started(started)
+            at_fork.started(started)
     except OSError as exc:
         raise GitFailedError(
             f"git could not be started in {cwd}: {exc.strerror}",

@@ -4,12 +4,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from gitcp.at_fork import computed
 from gitcp.errors import (
     GitFailedError,
     NotARepositoryError,
     UnsupportedRepositoryError,
 )
-from gitcp.forking import computed
 from gitcp.git import access, area, configuration, process
 from gitcp.git.configuration import NONE, Listed, Sources
 from gitcp.git.objects import Objects

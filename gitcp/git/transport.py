@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from gitcp import forking
+from gitcp import at_fork
 from gitcp.errors import GitFailedError, TransferError
 from gitcp.git import process
 
@@ -124,7 +124,7 @@ def _start(
     kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
     asked = {"GIT_TERMINAL_PROMPT": "1"} if interactive else {}
     try:
-        with forking.opening():
+        with at_fork.opening():
             started = subprocess.Popen(
                 ["sh", "-c", script, "git", *process.SAFE, *_SAFE, *args],
                 cwd=cwd,
@@ -136,7 +136,7 @@ def _start(
                 # there, and all of it can be ended at once.
                 start_new_session=not interactive,
             )
-            forking.started(started)
+            at_fork.started(started)
     except OSError as exc:
         raise GitFailedError(
             f"git could not be started in {cwd}: {exc.strerror}",

@@ -1,1 +1,1 @@
-"""Git hooks: where they are, and how gitcp's lines get into existing ones."""
+"""Git's hooks: what they do, where they lie, and how gitcp joins them."""

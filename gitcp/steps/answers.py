@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Sequence
 
 from gitcp.errors import AmbiguousError
-from gitcp.ops.book import OPEN, RUN_AGAIN, Call
-from gitcp.ops.workspace import Current, Workspace
+from gitcp.ledger.state import OPEN, RUN_AGAIN, Call
+from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import lease
 
 SAID = "done|failed|again"

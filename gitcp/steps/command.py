@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gitcp import forking
+from gitcp import at_fork
 from gitcp.errors import StepTimeoutError, UsageError
 from gitcp.git.command import Watched, tee
-from gitcp.ops.book import Call, show_call
-from gitcp.ops.workspace import Workspace
+from gitcp.ledger.state import Call, show_call
+from gitcp.project.workspace import Workspace
 from gitcp.steps import runner
 from gitcp.steps.engine import Engine
 from gitcp.steps.model import Options, OutcomeUnknownError, current_step
@@ -70,7 +70,7 @@ def run(
             env={"GITCP_STEP": step.name, "GITCP_STEP_KEY": step.key},
             timeout=wanted.timeout,
             # It may outlive us, and the step is running as long as it does.
-            keep_open=forking.kept.get(),
+            keep_open=at_fork.kept.get(),
         )
         if done.timed_out:
             raise StepTimeoutError(

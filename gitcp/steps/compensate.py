@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gitcp.checkpoints.restore_plan import own
+from gitcp.checkpoints.rewind import behind
 from gitcp.errors import CompensationError, GitcpError, NotFoundError
 from gitcp.format.checkpoint import show_path
 from gitcp.format.ledger import (
@@ -23,9 +25,7 @@ from gitcp.format.ledger import (
     Record,
 )
 from gitcp.git.command import collect
-from gitcp.ops.book import DONE, STUCK, Call, show_call
-from gitcp.ops.effects import behind
-from gitcp.ops.planning import own
+from gitcp.ledger.state import DONE, STUCK, Call, show_call
 from gitcp.steps import answers, observed, remains, results
 from gitcp.steps.engine import Engine
 from gitcp.steps.model import KEY_PARAMETER, Step, enter, leave, takes_key

@@ -30,17 +30,9 @@ from gitcp.format.ledger import (
     Record,
     Undo,
 )
-from gitcp.ops import book
-from gitcp.ops.book import (
-    DONE,
-    OPEN,
-    RUN_AGAIN,
-    STUCK,
-    Call,
-    Slot,
-    show_call,
-)
-from gitcp.ops.workspace import Current, Workspace
+from gitcp.ledger import state
+from gitcp.ledger.state import DONE, OPEN, RUN_AGAIN, STUCK, Call, Slot, show_call
+from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import answers, lease, observed, remains, results
 from gitcp.steps.begun import Begun
 from gitcp.steps.functions import importable
@@ -126,7 +118,7 @@ class Engine:
         if call is not None and (
             call.state == UNDONE or (call.outside and given != call.intent.input)
         ):
-            if call.state == book.AGAIN:
+            if call.state == state.AGAIN:
                 raise self._other_arguments(call)
             # It did not happen, or not any more: another one, with another key.
             call = None
@@ -185,10 +177,10 @@ class Engine:
             if files:
                 mine = filter(self.ledger.is_ours, self.ledger.records())
                 remains.put_back(self.workspace, self.place, call, list(mine))
-            return call._replace(state=book.AGAIN)
+            return call._replace(state=state.AGAIN)
         if wanted.unknown == ASK and self.ask is not None:
             said = self.ask(call)
-            if said not in {DONE, RUN_AGAIN, book.DID_NOT}:
+            if said not in {DONE, RUN_AGAIN, state.DID_NOT}:
                 raise self._outcome_unknown(call)
             self._settle(call, said, None)
             return self.history.live()[call.slot]
@@ -214,7 +206,7 @@ class Engine:
         Raises:
             UsageError: the step is not open.
         """
-        if call.state not in {OPEN, book.AGAIN}:
+        if call.state not in {OPEN, state.AGAIN}:
             raise UsageError(
                 f"the step {show_call(call)!a} is {call.state}: it needs no answer",
                 hint="`gitcp steps` lists those that were interrupted",
@@ -233,7 +225,7 @@ class Engine:
             self.history.note(
                 _about(RESULT, self.place, call, value=Raw(raw), by="answer")
             )
-        elif said in {RUN_AGAIN, book.DID_NOT}:
+        elif said in {RUN_AGAIN, state.DID_NOT}:
             self.history.note(_about(ANSWER, self.place, call, answer=said))
         else:
             raise UsageError(

@@ -3,11 +3,11 @@
 from collections import Counter
 from threading import RLock
 
-from gitcp import forking
+from gitcp import at_fork
+from gitcp.checkpoints import rewind
 from gitcp.format.ledger import BACK, INTENT, Record
-from gitcp.ops import effects
-from gitcp.ops.book import Book, Call, Live, Slot, State
-from gitcp.ops.workspace import Current, Workspace
+from gitcp.ledger.state import Book, Call, Live, Slot, State
+from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import results
 from gitcp.steps.model import Options
 
@@ -26,7 +26,7 @@ class History:
         self._place = place
         self._counts: Counter[tuple[str, str]] = Counter()
         self._reset_after_fork()
-        forking.in_child(self, History._reset_after_fork)
+        at_fork.in_child(self, History._reset_after_fork)
 
     def _reset_after_fork(self) -> None:
         # What it knows may be half changed in a child, which reads the ledger again.
@@ -98,9 +98,9 @@ class History:
             return
         if not self._opened or not all(map(self._book.take, new)):
             pages = self.ledger.pages()
-            opened = effects.read(self._store, pages, self._place)
+            opened = rewind.read(self._store, pages, self._place)
             self._book, self._line = opened.book, opened.line
-            self._first = effects.first_of(opened, self._place.branch)
+            self._first = rewind.first_of(opened, self._place.branch)
             new = pages[self._taken :]
         for page in new:
             # What another side went back behind, this run did not.

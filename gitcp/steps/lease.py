@@ -10,9 +10,9 @@ from pathlib import Path
 from gitcp import durable
 from gitcp.errors import BusyError
 from gitcp.git.repository import Repository
+from gitcp.ledger.signing import DIRECTORY
+from gitcp.ledger.state import Slot
 from gitcp.names import encode
-from gitcp.ops.book import Slot
-from gitcp.store.own import DIRECTORY
 
 # Seconds between two signs of life.
 BEAT = 0.5

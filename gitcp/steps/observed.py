@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from gitcp.checkpoints.restore_plan import side
+from gitcp.checkpoints.save import Request, save
 from gitcp.errors import CorruptError, NotFoundError
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
-from gitcp.ops.book import Call
-from gitcp.ops.planning import side
-from gitcp.ops.save import Request, save
-from gitcp.ops.workspace import Current, Workspace
+from gitcp.ledger.state import Call
+from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import plan
 from gitcp.worktree.plan import FilePlan

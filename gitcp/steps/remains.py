@@ -16,8 +16,8 @@ from gitcp.errors import NotFoundError, StepUnknownError
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.ledger import LOCAL, UNKNOWN, Record
-from gitcp.ops.book import DONE, Call, Live, show_call
-from gitcp.ops.workspace import Current, Workspace
+from gitcp.ledger.state import DONE, Call, Live, show_call
+from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import answers, observed
 from gitcp.worktree import apply, journal, leftovers, plan
 

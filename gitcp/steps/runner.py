@@ -11,9 +11,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Self
 
-from gitcp import forking
+from gitcp import at_fork
 from gitcp.errors import StepTimeoutError, UsageError
-from gitcp.ops.book import Slot
+from gitcp.ledger.state import Slot
 from gitcp.steps.begun import Begun
 from gitcp.steps.engine import Engine
 from gitcp.steps.functions import (
@@ -165,11 +165,11 @@ def _inside(engine: Engine, begun: Begun) -> Iterator[dict[str, Any]]:
     """Makes a step the running one, and yields the keyword arguments that it gets."""
     intent = begun.intent
     token = enter(Step(engine.place.session, intent.step, intent.key, intent.attempt))
-    kept = forking.kept.set((*forking.kept.get(), begun.lease.fd))
+    kept = at_fork.kept.set((*at_fork.kept.get(), begun.lease.fd))
     try:
         yield {KEY_PARAMETER: intent.key}
     finally:
-        forking.kept.reset(kept)
+        at_fork.kept.reset(kept)
         leave(token)
 
 

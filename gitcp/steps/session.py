@@ -4,11 +4,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gitcp.at_fork import computed
+from gitcp.checkpoints import session as base
 from gitcp.errors import NotFoundError, UsageError
-from gitcp.forking import computed
-from gitcp.ops import session as base
-from gitcp.ops.book import Call
-from gitcp.ops.workspace import Current, open_workspace
+from gitcp.ledger.state import Call
+from gitcp.project.workspace import Current, open_workspace
 from gitcp.steps.model import Codec, Effect, Retry, options
 from gitcp.store.checkpoint import Checkpoint
 

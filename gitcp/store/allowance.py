@@ -10,7 +10,7 @@ from gitcp.git.repository import Repository
 if TYPE_CHECKING:
     from gitcp.store.checkpoint import Checkpoint
 
-# What the settings say by default (gitcp.ops.settings).
+# What the settings say by default (gitcp.project.settings).
 USUAL = Extent(500 << 10, 4 << 30)
 
 

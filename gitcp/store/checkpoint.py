@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from gitcp.at_fork import computed
 from gitcp.errors import AgentRecordError, CorruptError
-from gitcp.forking import computed
 from gitcp.format import checkpoint as manifests
 from gitcp.format import jsontext, layout, log, tree
 from gitcp.format.checkpoint import Manifest, Skipped

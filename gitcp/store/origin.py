@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp import durable
+from gitcp.at_fork import computed
 from gitcp.errors import UsageError
-from gitcp.forking import computed
 from gitcp.format import layout
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Sealed

@@ -25,7 +25,7 @@ oldest first, and again, with the refs locked, for checkpoints that were saved m
 so it must be quick by then, and must not take the work tree's lock. What is saved just
 after is on the new tip; a save that brings the unwanted content back is found by
 calling `rewrite` until `moved` is empty. Old objects are gone from disk after
-`gitcp.git.reclaim.drop_unreachable`, and not before; refs of other namespaces
+`gitcp.git.drop_unreachable.drop_unreachable`, and not before; refs of other namespaces
 (`refs/gitcp/r/`) may be given in `refs` as well, and hold old commits if they are not.
 """
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from gitcp import notices
+from gitcp.at_fork import computed
 from gitcp.errors import CorruptError, FormatTooNewError, GitFailedError
-from gitcp.forking import computed
 from gitcp.format import layout
 from gitcp.format.commit import purged
 from gitcp.git.repository import Repository

@@ -20,15 +20,15 @@ from gitcp.format.checkpoint import timestamp
 from gitcp.format.commit import trailers_of
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
+from gitcp.ledger.log import Ledger
 from gitcp.names import decode, encode
 from gitcp.store.allowance import Allowance
 from gitcp.store.build import Build
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
-from gitcp.store.ledger import Ledger
 from gitcp.store.origin import Seals
 from gitcp.store.salvage import Salvage
-from gitcp.store.settling import Janitor
+from gitcp.wal.background import Janitor
 
 _RETRIES = 50
 # Prunings that one look may meet, one after another.

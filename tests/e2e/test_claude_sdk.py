@@ -368,7 +368,7 @@ def test_hooks_that_cannot_save_leave_the_client_alone(run, monkeypatch):
 
 
 def test_a_hook_that_takes_too_long_does_not_hold_the_client(run, monkeypatch):
-    from gitcp.ops.agents import turns
+    from gitcp.agents import hook_events as turns
 
     def stuck(*_: Any) -> None:
         import time

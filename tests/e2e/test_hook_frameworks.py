@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from gitcp.git.repository import discover
-from gitcp.githooks import join
-from gitcp.ops.githooks import events
+from gitcp.githooks import events, scripts
 from tests.support import hooks
 from tests.support.gitrepo import commit_all, git, git_line, write_files
 from tests.support.inprocess import ok
@@ -161,7 +160,7 @@ def test_joined_after_the_framework_and_through_its_next_installation(project, s
     refuses(project)
     again()
     commits(project, b"second")
-    assert join.problems(discover(project)) == []
+    assert scripts.problems(discover(project)) == []
     commits(project, b"third")
     events.uninstall(discover(project))
     assert where(project) == before
@@ -178,7 +177,7 @@ def test_a_framework_that_comes_later_is_joined_by_itself(project, set_up):
     refuses(project)
     again()
     commits(project, b"second")
-    assert join.problems(discover(project)) == []
+    assert scripts.problems(discover(project)) == []
     events.uninstall(discover(project))
     left = where(project)
     assert not [name for name, (_, raw) in left.items() if b"gitcp-hook" in raw]
@@ -192,7 +191,7 @@ def test_a_framework_that_comes_later_is_joined_by_itself(project, set_up):
 def test_husky_that_comes_later_is_told_and_joined_on_demand(project):
     hooks.install(project)
     set_up_husky(project)
-    (problem,) = join.problems(discover(project))
+    (problem,) = scripts.problems(discover(project))
     assert ".husky/_" in problem
     hooks.install(project)
     commits(project, b"first")

@@ -12,7 +12,7 @@ from typing import Any
 import claude_agent_sdk
 import pytest
 
-from gitcp.agents import skill
+from gitcp.clients import skill
 from tests.e2e import test_opencode
 from tests.support import codex
 from tests.support.anthropic_server import AnthropicServer, texts

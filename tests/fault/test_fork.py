@@ -12,7 +12,7 @@ from gitcp import durable
 from gitcp.errors import BusyError
 from gitcp.git import consolidate
 from gitcp.git.transaction import transaction
-from gitcp.ops.workspace import open_workspace
+from gitcp.project.workspace import open_workspace
 from tests.support.gitrepo import write_files
 from tests.support.inprocess import ok
 

@@ -20,12 +20,12 @@ from typing import Literal
 import pytest
 
 import gitcp
-from gitcp import durable, forking
+from gitcp import at_fork, durable
 from gitcp.errors import BusyError, UsageError
 from gitcp.git import process, repository
 from gitcp.git.objects import Objects
-from gitcp.ops.book import Slot
-from gitcp.ops.workspace import open_workspace
+from gitcp.ledger.state import Slot
+from gitcp.project.workspace import open_workspace
 from gitcp.steps import lease
 from tests.support.gitrepo import gitcp_environment
 from tests.support.inprocess import ok
@@ -355,5 +355,5 @@ def test_nothing_is_withheld_in_the_end(repo):
     session.flush()
     session.workspace.store.janitor.close()
     session.workspace.store.ledger("work")._log.close()
-    held = [os.readlink(f"/proc/self/fd/{fd}") for fd in forking._withheld]
+    held = [os.readlink(f"/proc/self/fd/{fd}") for fd in at_fork._withheld]
     assert not [path for path in held if str(repo) in path]

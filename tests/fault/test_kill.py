@@ -227,7 +227,7 @@ def test_half_a_pack_is_removed(saving):
 
 
 def test_an_interrupt_of_gc_puts_the_pack_back_that_was_leaving(saving, monkeypatch):
-    from gitcp.git import reclaim
+    from gitcp.git import drop_unreachable as reclaim
 
     def interrupt(directory, name):
         raise KeyboardInterrupt

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("langgraph.checkpoint.conformance", reason="not installed")
 
 from gitcp.errors import StorageError
-from gitcp.git import redo
+from gitcp.wal import log_file
 from tests.fault.harness import (
     calls,
     copy,
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 # Puts until it is killed; says what was acknowledged. Settling comes every few puts.
 WRITER = """
 import sys
-from gitcp.store import settling
+from gitcp.wal import background as settling
 settling.QUIET, settling.OLDEST = 0.002, 0.02
 from tests.support.graphs import GitcpSaver, at, put
 path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -254,7 +254,7 @@ def test_a_disk_that_refuses_the_record_stores_nothing(tmp_path, monkeypatch):
             raise OSError(28, "No space left on device")
 
         with monkeypatch.context() as patch:
-            patch.setattr(redo, "fdatasync", refuse)
+            patch.setattr(log_file, "fdatasync", refuse)
             patch.setattr(os, "fsync", refuse)
             with pytest.raises(StorageError):
                 put(saver, made[-1], {"n": 1}, 3)

@@ -164,7 +164,7 @@ def test_power_loss_is_seen_where_nothing_is_synced(tmp_path, kind, options):
 # Packs refs once more than two sessions have some.
 _CROWD = """
 import gitcp
-from gitcp.git import crowd
+from gitcp.git import pack_refs as crowd
 crowd.AT_MOST = 2
 for number in range(4):
     print(gitcp.open(".").session(f"s{number}").save().commit, flush=True)

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import gitcp
-from gitcp.ops.upkeep.verify import verify
-from gitcp.ops.workspace import open_workspace
+from gitcp.maintenance.verify import verify
+from gitcp.project.workspace import open_workspace
 from tests.fault.harness import (
     Point,
     calls,

@@ -11,12 +11,12 @@ import threading
 import pytest
 
 from gitcp import durable, notices
-from gitcp.agents import registry
+from gitcp.agents import branching
+from gitcp.agents import hook_events as agent_turns
+from gitcp.checkpoints import watch
+from gitcp.clients import registry
 from gitcp.errors import BusyError, GitcpError
-from gitcp.ops import watch
-from gitcp.ops.agents import forks
-from gitcp.ops.agents import turns as agent_turns
-from gitcp.ops.workspace import open_workspace
+from gitcp.project.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from tests.support import restores
 from tests.support.agent import Agent
@@ -430,7 +430,9 @@ def test_sessions_that_begin_in_the_same_minute_have_names_of_their_own(
         event = agent_turns.read_event(client, "Stop", agent.payload("Stop"), {})
         assert event is not None
         events.append(event)
-    found = [forks.settle(open_workspace(repo), client, one, None) for one in events]
+    found = [
+        branching.settle(open_workspace(repo), client, one, None) for one in events
+    ]
     assert len({one.session for one in found}) == 2
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.ops.agents import install as installer
+from gitcp.agents import install as installer
 from tests.support.gitrepo import git_line, tree_bytes
 from tests.support.inprocess import fails, invoke, ok
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import gitcp
-from gitcp.ops.session import Batch
+from gitcp.checkpoints.session import Batch
 
 
 class Clock:

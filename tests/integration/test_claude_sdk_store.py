@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from gitcp.adapters.claude_sdk import GitcpSessionStore, keys
 from gitcp.adapters.place import store_at
 from gitcp.errors import GitcpError, NotARepositoryError, NotFoundError, UsageError
-from gitcp.ops.workspace import open_workspace
+from gitcp.project.workspace import open_workspace
 from gitcp.store.store import Store
 from tests.support.gitrepo import (
     commit_all,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gitcp.format.ledger import ABOUT_STEPS, BACK, JOINED, KINDS, LINE, document
-from gitcp.ops.book import Book
-from gitcp.ops.upkeep.verify import verify
-from gitcp.ops.workspace import open_workspace
+from gitcp.ledger.state import Book
+from gitcp.maintenance.verify import verify
+from gitcp.project.workspace import open_workspace
 from tests.support.clones import clone
 from tests.support.gitrepo import git, git_line, make_repo
 from tests.support.inprocess import invoke, ok

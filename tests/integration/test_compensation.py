@@ -19,7 +19,7 @@ from gitcp.format.ledger import (
     UNDONE,
     Record,
 )
-from gitcp.ops.book import DONE, Call, Slot
+from gitcp.ledger.state import DONE, Call, Slot
 from gitcp.steps import repair
 from tests.support.gitrepo import git, run_gitcp
 from tests.support.inprocess import fails, invoke, ok

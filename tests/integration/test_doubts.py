@@ -11,8 +11,8 @@ from unittest import mock
 from gitcp.format.tree import FILE, Entry
 from gitcp.git.repository import discover
 from gitcp.git.transaction import transaction
-from gitcp.ops.upkeep import doubts as upkeep
-from gitcp.ops.workspace import open_workspace
+from gitcp.maintenance import doubts as upkeep
+from gitcp.project.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, FilesState
 from gitcp.store.store import Store

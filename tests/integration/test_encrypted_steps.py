@@ -12,7 +12,7 @@ import pytest
 import gitcp
 from gitcp.format import ledger as formats
 from gitcp.format.ledger import INLINE, Record
-from gitcp.ops.workspace import open_workspace
+from gitcp.project.workspace import open_workspace
 from tests.support.clones import clone, refs
 from tests.support.crypt import Key, encrypt_to, holders, reads_with
 from tests.support.gitrepo import git, git_line, run_gitcp

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.encryption.age import Identities
 from gitcp.errors import NoKeyError
-from gitcp.sharing.age import Identities
 from tests.support.clones import clone, refs, results
 from tests.support.crypt import (
     Key,

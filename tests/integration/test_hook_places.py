@@ -12,8 +12,8 @@ import pytest
 
 from gitcp.errors import UnsupportedRepositoryError
 from gitcp.git.repository import discover
-from gitcp.ops.githooks import events
-from gitcp.ops.githooks import install as installer
+from gitcp.githooks import events
+from gitcp.githooks import install as installer
 from tests.support import hooks
 from tests.support.gitrepo import commit_all, git, git_line, make_repo, write_files
 from tests.support.inprocess import ok
@@ -291,7 +291,7 @@ def test_a_path_of_one_worktree_is_refused(repo):
 def test_a_path_set_after_the_installation_is_told_and_can_be_joined(
     repo, saw, tmp_path
 ):
-    from gitcp.githooks import join
+    from gitcp.githooks import scripts as join
 
     before = hooks.contents(repo / ".git" / "hooks")
     install(repo, tmp_path)
@@ -320,7 +320,7 @@ def test_linked_worktrees_share_the_hooks(repo, saw, tmp_path):
 
 
 def test_what_keeps_them_from_working_is_told(repo, tmp_path, saw):
-    from gitcp.githooks import join
+    from gitcp.githooks import scripts as join
 
     directory = install(repo, tmp_path)
     (directory / "post-merge").unlink()
@@ -338,7 +338,7 @@ def test_what_keeps_them_from_working_is_told(repo, tmp_path, saw):
 
 def test_a_killed_installation_can_be_taken_back(repo, saw, tmp_path, monkeypatch):
     """The note of what was there is written before anything else."""
-    from gitcp.githooks import join
+    from gitcp.githooks import scripts as join
 
     hooks.program(repo / ".git/hooks/post-rewrite", "exit 0").write_text(
         "#!/usr/bin/env python3\n"

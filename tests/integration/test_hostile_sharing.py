@@ -14,8 +14,8 @@ import pytest
 
 import gitcp
 from gitcp.cli.app import COMMANDS
-from gitcp.sharing.executed import executed
-from gitcp.sharing.withheld import leads_outside
+from gitcp.trust.autoexec import executed
+from gitcp.trust.withheld import leads_outside
 from tests.support.clones import refs, results, save
 from tests.support.gitrepo import (
     Symlink,
@@ -306,10 +306,10 @@ def test_no_other_way_brings_them_either(bob, brought):
 
 
 def test_a_killed_restore_goes_on_without_them(bob, brought):
-    from gitcp.ops import restore as ops
-    from gitcp.ops.planning import plan_restore
-    from gitcp.ops.select import select
-    from gitcp.ops.workspace import open_workspace
+    from gitcp.checkpoints import restore as ops
+    from gitcp.checkpoints.restore_plan import plan_restore
+    from gitcp.checkpoints.selectors import select
+    from gitcp.project.workspace import open_workspace
 
     workspace = open_workspace(bob)
     plan = plan_restore(workspace, select(workspace, "s:last"))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gitcp.format import notes
-from gitcp.ops.workspace import open_workspace
+from gitcp.project.workspace import open_workspace
 from gitcp.store.store import require_tip
 from tests.support.gitrepo import git, tree_bytes, write_files
 from tests.support.inprocess import fails, invoke, ok

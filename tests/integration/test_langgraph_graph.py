@@ -22,7 +22,7 @@ import gitcp
 from gitcp.adapters.langgraph import DeltaChainError
 from gitcp.adapters.place import store_at
 from gitcp.errors import RestoreInterruptedError, UsageError
-from gitcp.ops.upkeep.verify import verify
+from gitcp.maintenance.verify import verify
 from tests.support.gitrepo import git_line, run_gitcp
 from tests.support.graphs import (
     END,

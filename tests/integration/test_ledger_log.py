@@ -13,10 +13,9 @@ import pytest
 
 import gitcp
 from gitcp.format import layout
-from gitcp.git import redo
-from gitcp.ops.workspace import open_workspace
-from gitcp.store import settling
-from gitcp.store.ledger import Ledger
+from gitcp.ledger.log import Ledger
+from gitcp.project.workspace import open_workspace
+from gitcp.wal import background, log_file
 from tests.support.gitrepo import git, git_line, gitcp_environment, run_gitcp
 from tests.support.inprocess import fails, ok
 
@@ -36,8 +35,8 @@ os._exit(0)
 @pytest.fixture
 def still(monkeypatch):
     """Nothing is settled in the background."""
-    monkeypatch.setattr(settling, "QUIET", 3600.0)
-    monkeypatch.setattr(settling, "OLDEST", 3600.0)
+    monkeypatch.setattr(background, "QUIET", 3600.0)
+    monkeypatch.setattr(background, "OLDEST", 3600.0)
 
 
 def log_of(repo: Path) -> Path:
@@ -47,7 +46,7 @@ def log_of(repo: Path) -> Path:
 def killed(repo: Path, *names: str) -> None:
     """Runs steps in a process that ends before git has them."""
     program = f"""
-from gitcp.store import settling
+from gitcp.wal import background as settling
 settling.QUIET = settling.OLDEST = 3600.0
 {PROGRAM}"""
     subprocess.run(
@@ -79,7 +78,7 @@ def test_an_acknowledged_step_is_in_the_log_alone_until_it_is_settled(repo, stil
 
 
 def test_the_background_settles_soon(repo, monkeypatch):
-    monkeypatch.setattr(settling, "QUIET", 0.0)
+    monkeypatch.setattr(background, "QUIET", 0.0)
     gitcp.open(repo).session("work").step("a", lambda: 7)
     done = threading.Event()
     # Waits for the file to go, as long as it may take.
@@ -223,7 +222,7 @@ def test_a_disk_that_refuses_records_nothing(repo, monkeypatch, still):
         def refuse(fd: int) -> None:
             raise OSError(5, "Input/output error")
 
-        patch.setattr(redo, "fdatasync", refuse)
+        patch.setattr(log_file, "fdatasync", refuse)
         with pytest.raises(gitcp.StorageError):
             run.step("b", called.append, 1)
     assert not called
@@ -243,7 +242,7 @@ def test_rewriting_a_ledger_keeps_other_writers_out(repo, still):
     with ledger.settled():
         tip = git_line(repo, "rev-parse", REF)
         waiting.start()
-        assert not redo.RedoLog(
+        assert not log_file.RedoLog(
             ledger.repository, layout.ledger_log("work")
         ).path.read_bytes()
         assert git_line(repo, "rev-parse", REF) == tip
@@ -255,14 +254,14 @@ def test_threads_that_add_at_once_share_syncs(repo, still, monkeypatch):
     run = gitcp.open(repo).session("work")
     run.step("first", lambda: 0)
     synced: list[int] = []
-    real = redo.fdatasync
+    real = log_file.fdatasync
     begin = threading.Barrier(8)
 
     def sync(fd: int) -> None:
         synced.append(fd)
         real(fd)
 
-    monkeypatch.setattr(redo, "fdatasync", sync)
+    monkeypatch.setattr(log_file, "fdatasync", sync)
 
     def work(number: int) -> None:
         begin.wait()
@@ -283,7 +282,7 @@ def test_threads_that_add_at_once_share_syncs(repo, still, monkeypatch):
 
 def test_a_forked_process_has_locks_of_its_own(repo, monkeypatch):
     """Forked while the parent's background settles."""
-    monkeypatch.setattr(settling, "QUIET", 0.0)
+    monkeypatch.setattr(background, "QUIET", 0.0)
     run = gitcp.open(repo).session("work")
     for number in range(8):
         for turn in range(3):

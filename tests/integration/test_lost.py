@@ -156,7 +156,7 @@ def test_the_newest_whole_checkpoint_of_a_lost_line_is_put_back(repo):
 def test_a_save_that_found_its_branch_moved_leaves_nothing_that_looks_lost(repo):
     # Another process is faster each time between the building and the ref.
     from gitcp.git.transaction import Transaction
-    from gitcp.ops.workspace import open_workspace
+    from gitcp.project.workspace import open_workspace
     from gitcp.store.draft import Draft
 
     save(repo, "1")

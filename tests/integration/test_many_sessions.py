@@ -7,9 +7,9 @@ import shutil
 
 import pytest
 
-from gitcp.git import crowd
+from gitcp.checkpoints import branch_index
+from gitcp.git import pack_refs
 from gitcp.git.repository import discover
-from gitcp.ops import listing
 from tests.support.clones import clone, make_hub, results, save
 from tests.support.gitrepo import git, git_line
 from tests.support.hooks import program
@@ -19,8 +19,8 @@ from tests.support.inprocess import invoke, ok
 @pytest.fixture
 def many(repo, monkeypatch):
     """Nine sessions, where three are many."""
-    monkeypatch.setattr(listing, "MANY", 3)
-    monkeypatch.setattr(crowd, "AT_MOST", 5)
+    monkeypatch.setattr(branch_index, "MANY", 3)
+    monkeypatch.setattr(pack_refs, "AT_MOST", 5)
     ok(repo, "save", "-m", "the first")
     tip = git_line(repo, "rev-parse", "refs/gitcp/s/main/main")
     for number in range(8):
@@ -86,7 +86,7 @@ def test_the_list_is_kept_and_follows_each_change(many):
 def test_what_is_kept_is_not_read_again(many, monkeypatch):
     """This is what makes ten thousand as quick as ten."""
     first = names(many)
-    from gitcp.ops import fork
+    from gitcp.checkpoints import fork
 
     def refuse(*_, **__):
         raise AssertionError("a commit was read")

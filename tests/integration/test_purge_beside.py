@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from gitcp.ops import run
-from gitcp.ops.brief import LEFT_OUT
-from gitcp.ops.workspace import open_workspace
+from gitcp.checkpoints import run_command
+from gitcp.checkpoints.first_line import LEFT_OUT
+from gitcp.project.workspace import open_workspace
 from tests.support.agent import Agent
 from tests.support.gitrepo import git as run_git
 from tests.support.gitrepo import git_line, make_repo
@@ -52,9 +52,14 @@ def test_the_end_of_an_output_holds_no_half_of_a_secret(repo):
     (repo / ".env").write_text(f"API_TOKEN={CANARY}\n")
     workspace = open_workspace(repo)
     cut = f"{'x' * 3000}\nit is {CANARY}\n{'y' * 2040}\n".encode()
-    assert run._told(workspace, cut, b"") == LEFT_OUT
-    assert run._told(workspace, b"", f"{CANARY[:6]} {CANARY}".encode()) == LEFT_OUT
-    assert run._told(workspace, b"all is well\n", b"exit 3") == "all is well\nexit 3"
+    assert run_command._told(workspace, cut, b"") == LEFT_OUT
+    assert (
+        run_command._told(workspace, b"", f"{CANARY[:6]} {CANARY}".encode()) == LEFT_OUT
+    )
+    assert (
+        run_command._told(workspace, b"all is well\n", b"exit 3")
+        == "all is well\nexit 3"
+    )
 
 
 def test_a_secret_in_a_name_is_not_printed_beside_the_refusal(tmp_path):

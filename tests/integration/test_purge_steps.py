@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import gitcp
-from gitcp.ops.sharing import purge as purging
+from gitcp.purge import purge as purging
 from tests.support.gitrepo import git, git_line, run_gitcp
 from tests.support.inprocess import fails, invoke, ok
 

@@ -105,8 +105,8 @@ def test_an_ambiguous_prefix_lists_the_candidates(repo):
     head = git_line(repo, "rev-parse", "HEAD")
     saved = save(repo)
     assert chosen(repo, head[:5]) == ("main", "main", 1)
-    from gitcp.ops import select
-    from gitcp.ops.workspace import open_workspace
+    from gitcp.checkpoints import selectors as select
+    from gitcp.project.workspace import open_workspace
     from gitcp.store.store import require_tip
 
     workspace = open_workspace(repo)

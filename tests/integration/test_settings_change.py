@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import gitcp
+from gitcp.checkpoints import watch
+from gitcp.checkpoints.save import Request, save
 from gitcp.errors import BusyError, EncryptionError, SecretsFoundError, UsageError
 from gitcp.git import process
-from gitcp.ops import watch
-from gitcp.ops.save import Request, save
-from gitcp.ops.sharing.push import push
-from gitcp.ops.workspace import open_workspace
+from gitcp.project.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.sync.push import push
 from tests.support.gitrepo import git
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import gitcp
 from gitcp.git import remote
-from gitcp.ops.sharing import push
+from gitcp.sync import push
 from tests.support.clones import MESSAGES, refs, results, save
 from tests.support.gitrepo import (
     commit_all,

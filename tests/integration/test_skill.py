@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.agents import skill
 from gitcp.cli.app import COMMANDS
+from gitcp.clients import skill
 from gitcp.format import frontmatter
 from tests.support.gitrepo import tree_bytes
 from tests.support.inprocess import fails, invoke, ok

@@ -14,8 +14,8 @@ import pytest
 
 import gitcp
 from gitcp.format.ledger import INTENT, RESULT, Record
-from gitcp.ops.workspace import open_workspace
-from gitcp.store.ledger import Ledger
+from gitcp.ledger.log import Ledger
+from gitcp.project.workspace import open_workspace
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, invoke, ok
 
@@ -726,7 +726,7 @@ def test_the_restore_command_asks_and_takes_an_answer(repo, world):
 
 
 def test_a_restore_that_was_taken_back_leaves_the_steps_as_they_were(repo, monkeypatch):
-    from gitcp.ops import finishing as restoring
+    from gitcp.checkpoints import finish_restore as restoring
 
     run = session(repo)
     first = run.save(note="before", allow_empty=True)

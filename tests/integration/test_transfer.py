@@ -230,8 +230,8 @@ def test_a_file_with_a_secret_is_written_where_the_setting_says_so(
 
 def test_what_is_written_is_what_was_looked_through(repo, tmp_path, other, monkeypatch):
     """A save between the look and the bundle does not come along unseen."""
-    from gitcp.ops.sharing import transfer
-    from gitcp.ops.workspace import open_workspace
+    from gitcp.project.workspace import open_workspace
+    from gitcp.sync import bundles as transfer
 
     save(repo, "-m", "first", "--allow-empty")
     workspace = open_workspace(repo)

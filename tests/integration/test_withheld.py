@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.sharing.executed import executed, has_dot
+from gitcp.trust.autoexec import executed, has_dot
 from tests.support.clones import save
 from tests.support.gitrepo import (
     Entry,

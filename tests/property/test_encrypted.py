@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import gitcp
+from gitcp.encryption.age import Identities, Recipients
 from gitcp.errors import CorruptError, EncryptionError
 from gitcp.format import encrypted
 from gitcp.format.encrypted import Record, decode_record, encode_record, record_name
-from gitcp.sharing.age import Identities, Recipients
 from tests.support.clones import clone, make_hub
 from tests.support.crypt import Key, encrypt_to, holders, reads_with
 from tests.support.gitrepo import git, write_files

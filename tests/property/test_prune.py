@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gitcp
-from gitcp.ops.upkeep.gc import gc
-from gitcp.ops.upkeep.prune import plan_prune, prune
-from gitcp.ops.upkeep.verify import verify
-from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.maintenance.gc import gc
+from gitcp.maintenance.prune import plan_prune, prune
+from gitcp.maintenance.verify import verify
+from gitcp.project.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.retention import Rules
 from tests.support.gitrepo import git, make_repo, write_files

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gitcp.git.repository import discover
-from gitcp.ops.upkeep.verify import verify
+from gitcp.maintenance.verify import verify
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 from tests.support.clones import clone, make_hub

@@ -8,9 +8,9 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from gitcp.agents import registry
-from gitcp.ops.agents import turns
-from gitcp.ops.workspace import open_workspace
+from gitcp.agents import hook_events
+from gitcp.clients import registry
+from gitcp.project.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
 
 
@@ -59,10 +59,12 @@ class Agent:
     def hook(self, hook: str, **more: Any) -> Checkpoint | None:
         """Calls a hook in this process; returns the checkpoint it made."""
         client = registry.client("claude-code")
-        event = turns.read_event(client, hook, self.payload(hook, **more), os.environ)
+        event = hook_events.read_event(
+            client, hook, self.payload(hook, **more), os.environ
+        )
         if event is None:
             return None
-        return turns.handle(turns.workspace_of(event), client, event)
+        return hook_events.handle(hook_events.workspace_of(event), client, event)
 
     def ask(self, text: str) -> Checkpoint | None:
         """A prompt arrives: the hook first, then the record."""

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from gitcp.git.repository import discover
-from gitcp.ops.githooks import events
+from gitcp.githooks import events
 from tests.support.gitrepo import gitcp_environment, write_files
 
 NAMES = (

@@ -7,12 +7,12 @@ import json
 import msgspec
 import pytest
 
-from gitcp.agents.claude_code import CLIENT as CLAUDE
-from gitcp.agents.client import Kept, Place
-from gitcp.agents.codex import CLIENT as CODEX
-from gitcp.agents.gemini import CLIENT as GEMINI
-from gitcp.agents.opencode import CLIENT as OPENCODE
-from gitcp.agents.records import decode
+from gitcp.clients.claude_code import CLIENT as CLAUDE
+from gitcp.clients.client import Kept, Place
+from gitcp.clients.codex import CLIENT as CODEX
+from gitcp.clients.gemini import CLIENT as GEMINI
+from gitcp.clients.opencode import CLIENT as OPENCODE
+from gitcp.clients.records import decode
 
 
 def test_halves_of_characters_are_read_and_backslashes_stay():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gitcp.ops.brief import LEFT_OUT, brief
+from gitcp.checkpoints.first_line import LEFT_OUT, brief
 from tests.support.secrets31 import secrets31
 
 MOST = 72

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.agents.claude_code import CLIENT, slug
-from gitcp.agents.client import Event, Kept, Place
+from gitcp.clients.claude_code import CLIENT, slug
+from gitcp.clients.client import Event, Kept, Place
 
 BASE = {"session_id": "s1", "transcript_path": "/t/s1.jsonl", "cwd": "/p"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gitcp.ops.conversation import as_markdown, last_spoken
+from gitcp.checkpoints.conversation import as_markdown, last_spoken
 
 
 def lines(*values: Any) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gitcp.agents import (
+from gitcp.clients import (
     claude_code_foreign,
     codex_foreign,
     gemini_foreign,

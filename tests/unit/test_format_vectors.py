@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gitcp.encryption.age import Identities
 from gitcp.errors import CorruptError, FormatTooNewError, UsageError
 from gitcp.format import checkpoint as manifests
 from gitcp.format import encrypted, encrypted_ledger, ledger, log, tree
@@ -27,13 +28,12 @@ from gitcp.format.commit import (
 from gitcp.format.layout import FORMAT
 from gitcp.format.safety import name_problem, path_problem
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
-from gitcp.git import redo
 from gitcp.git.objects import BLOB, TREE, object_id
 from gitcp.git.pack import PackWriter
 from gitcp.git.repository import discover
 from gitcp.names import decode, encode
-from gitcp.sharing.age import Identities
 from gitcp.store import origin
+from gitcp.wal import log_file
 from gitcp.worktree.journal import Journal
 from gitcp.worktree.plan import FilePlan, Left, Step
 from tests.support.gitrepo import git, make_repo
@@ -745,14 +745,14 @@ def test_a_redo_log_is_the_bytes_of_the_document(tmp_path):
     told = part.partition("Test vector:")[2].partition("\n### ")[0]
     vector = bytes.fromhex("".join(re.findall(r"^[0-9a-f]{4,}$", told, re.MULTILINE)))
     ref, new = re.findall(r"`([^`]+)`", told)[:2]
-    wanted = redo.Record((redo.Move(ref, None, new),), ())
+    wanted = log_file.Record((log_file.Move(ref, None, new),), ())
     repository = discover(make_repo(tmp_path / "repo"))
-    written = redo.RedoLog(repository, "written")
+    written = log_file.RedoLog(repository, "written")
     with written.locked(timeout=5):
         written.append(wanted)
         written.sync()
         assert written.path.read_bytes() == vector
-    read = redo.RedoLog(repository, "read")
+    read = log_file.RedoLog(repository, "read")
     read.path.write_bytes(vector + vector[:-1])
     with read.locked(timeout=5):
         assert [one.record for one in read.news()] == [wanted]

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitcp.agents import hook_settings, jsonedit
-from gitcp.agents.claude_code import CLIENT
+from gitcp.clients import hook_settings, jsonedit
+from gitcp.clients.claude_code import CLIENT
 
 WANTED = {
     "Start": {"hooks": [{"type": "command", "command": "gitcp hook x Start"}]},

@@ -17,7 +17,7 @@ from gitcp.format import ledger
 from gitcp.format.commit import parse_commit, trailers_of
 from gitcp.format.ledger import Page, Record, Undo
 from gitcp.git.objects import COMMIT, TREE, object_id
-from gitcp.ops.book import Book, Slot, State
+from gitcp.ledger.state import Book, Slot, State
 from gitcp.steps import results
 from gitcp.steps.model import Retry, options
 

@@ -11,11 +11,11 @@ import pytest
 import gitcp
 from gitcp.errors import CorruptError
 from gitcp.format import layout
-from gitcp.git import redo
 from gitcp.git.pack import entry
-from gitcp.git.redo import DamagedLogError, Move, Record, RedoLog
 from gitcp.git.repository import Repository, discover
-from gitcp.store.redo import settle
+from gitcp.wal import log_file
+from gitcp.wal.drain import settle
+from gitcp.wal.log_file import DamagedLogError, Move, Record, RedoLog
 from tests.support.gitrepo import git_line
 from tests.support.inprocess import invoke
 
@@ -115,7 +115,7 @@ def test_a_record_without_the_new_field_is_read(repository):
         "6333336139633130626132346236303531643832393864633031346432323834396462383761"
         "613990"
     )
-    directory = redo.directory(repository)
+    directory = log_file.directory(repository)
     repository.make_directory(directory)
     (directory / "fx.main.redo").write_bytes(vector)
     log = RedoLog(repository, "fx.main")
@@ -197,7 +197,7 @@ def test_what_is_before_the_damage_is_saved_and_the_log_is_kept(repo):
         return found
 
     # It is not forgotten: what is behind the damage may have been acknowledged.
-    assert redo.set_aside(repository) == [kept]
+    assert log_file.set_aside(repository) == [kept]
     assert verified()["set_aside"] == [str(kept)]
     looked = json.loads(invoke(repo, "doctor", "--json").stdout)
     checks = {one["name"]: one["detail"] for one in looked["checks"]}

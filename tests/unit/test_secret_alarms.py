@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from gitcp.sharing import judge, words
-from gitcp.sharing.scanner import Fingerprints, Scanner
+from gitcp.secrets import heuristics, words
+from gitcp.secrets.scanner import Fingerprints, Scanner
 from tests.support.secrets31 import secrets31
 
 SCANNER = Scanner(Fingerprints(b"k" * 32))
@@ -115,9 +115,9 @@ def test_few_values_made_by_chance_look_like_words():
 
 
 def test_base64_is_judged_by_what_it_says():
-    assert not judge.proof(base64.b64encode(b"alice:quiet-word"))
-    assert judge.proof(base64.b64encode(b"alice:k3J9dLq0Xz7Yv"))
-    assert judge.proof(base64.b64encode(random.Random(1).randbytes(24)))
+    assert not heuristics.proof(base64.b64encode(b"alice:quiet-word"))
+    assert heuristics.proof(base64.b64encode(b"alice:k3J9dLq0Xz7Yv"))
+    assert heuristics.proof(base64.b64encode(random.Random(1).randbytes(24)))
 
 
 def test_values_within_values_are_looked_at_a_few_times(monkeypatch):
@@ -127,7 +127,7 @@ def test_values_within_values_are_looked_at_a_few_times(monkeypatch):
         judged.append(value)
         return False
 
-    monkeypatch.setattr(judge, "plausible", plausible)
+    monkeypatch.setattr(heuristics, "plausible", plausible)
     assert values("token=" * 5_000) == []
     # A run is as long as a value may be; it was judged once for each name in it.
     assert len(judged) < 5_000 * 6 / 512 * 12

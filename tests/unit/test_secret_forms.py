@@ -9,8 +9,8 @@ import zlib
 
 import pytest
 
-from gitcp.sharing import scanner
-from gitcp.sharing.scanner import UNREAD, Fingerprints, Scanner
+from gitcp.secrets import scanner
+from gitcp.secrets.scanner import UNREAD, Fingerprints, Scanner
 from tests.support.secrets31 import secrets31
 
 TOKEN = secrets31()["github"][0]

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gitcp.sharing import dotenv, scanner, views
-from gitcp.sharing.erase import Eraser
-from gitcp.sharing.scanner import Fingerprints, Scanner
+from gitcp.purge.redact import Eraser
+from gitcp.secrets import decoding, dotenv, scanner
+from gitcp.secrets.scanner import Fingerprints, Scanner
 from tests.support.secrets31 import secrets31
 
 FINGERPRINTS = Fingerprints(b"k" * 32)
@@ -325,5 +325,5 @@ def test_long_runs_of_base64_take_no_longer_than_they_are_long():
 
 def test_escapes_are_undone_one_layer_at_a_time():
     text = json.dumps(json.dumps('a "b" \\ é\n'))
-    layers = list(views.unescaped(text.encode()))
+    layers = list(decoding.unescaped(text.encode()))
     assert layers[-1] == '""a "b" \\ é\r""'.encode()

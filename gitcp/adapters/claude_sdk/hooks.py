@@ -12,14 +12,14 @@ import anyio.to_thread
 from claude_agent_sdk import HookMatcher
 from claude_agent_sdk.types import HookEvent
 
-from gitcp.agents import registry
-from gitcp.agents.client import Event
+from gitcp.agents import bindings, hook_events
+from gitcp.agents.bindings import Binding
+from gitcp.checkpoints.session import Session
+from gitcp.clients import registry
+from gitcp.clients.client import Event
 from gitcp.errors import GitcpError
-from gitcp.ops import hooklog
-from gitcp.ops.agents import bindings, turns
-from gitcp.ops.agents.bindings import Binding
-from gitcp.ops.session import Session
-from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.project import hook_log
+from gitcp.project.workspace import Workspace, open_workspace
 
 AGENT = "claude-code"
 # What the SDK calls back for; it does not for the start and the end of a session.
@@ -76,7 +76,7 @@ def _callback(session: Session, longest: float) -> _Callback:
                 await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
             if scope.cancelled_caught:
                 told = f"took more than {limit:g} s (hookTimeout); the client goes on"
-                hooklog.write(top, _name(payload), started, told)
+                hook_log.write(top, _name(payload), started, told)
         # Nothing to say to the client: no opinion.
         return {}
 
@@ -89,7 +89,7 @@ def _limit(session: Session, started: float) -> float:
     try:
         workspace.refresh()
     except GitcpError as exc:
-        hooklog.write(
+        hook_log.write(
             workspace.top, "claude-sdk", started, f"{exc.code}: {exc.message}"
         )
     return workspace.settings.hook_timeout
@@ -104,12 +104,12 @@ def _handle(session: Session, payload: Any, started: float) -> None:
             # Its own, with the settings as they are now: another thread may be saving.
             workspace = open_workspace(top)
             _bind(workspace, session, event)
-            turns.handle(workspace, client, event)
+            hook_events.handle(workspace, client, event)
     except GitcpError as exc:
-        hooklog.write(top, _name(payload), started, f"{exc.code}: {exc.message}")
+        hook_log.write(top, _name(payload), started, f"{exc.code}: {exc.message}")
     except Exception as exc:  # noqa: BLE001  nothing may reach the client
         told = f"gave up: {type(exc).__name__}: {exc}"
-        hooklog.write(top, _name(payload), started, told)
+        hook_log.write(top, _name(payload), started, told)
 
 
 def _name(payload: Any) -> str:

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from gitcp.adapters.claude_sdk.hooks import AGENT
-from gitcp.agents import registry
+from gitcp.agents import bindings, transcripts
+from gitcp.checkpoints import restore, restore_plan
+from gitcp.checkpoints.message_search import before_message
+from gitcp.checkpoints.session import Session
+from gitcp.clients import registry
 from gitcp.errors import GitcpError, NotFoundError
 from gitcp.format.checkpoint import show_path
-from gitcp.ops import planning, restore
-from gitcp.ops.agents import bindings, transcripts
-from gitcp.ops.said import before_message
-from gitcp.ops.session import Session
-from gitcp.ops.workspace import Current, Workspace, open_workspace
+from gitcp.project.workspace import Current, Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
 
 
@@ -68,11 +68,13 @@ def rewind_files(
     workspace.refresh()
     target, onto = _at(workspace, session, user_message_uuid)
     if dry_run:
-        made = planning.plan_restore(workspace, target, conversation=False)
+        made = restore_plan.plan_restore(workspace, target, conversation=False)
         steps, saved, left = made.steps, None, (*made.steps.left, *made.obstacles)
     else:
         # Made again under the lock in any case, from what is there then.
-        wanted = planning.unseen_plan(target, conversation=False)._replace(onto=onto)
+        wanted = restore_plan.unseen_plan(target, conversation=False)._replace(
+            onto=onto
+        )
         done = restore.restore(workspace, wanted)
         steps, saved, left = done.plan, done.saved, done.left
     return Rewound(

@@ -10,7 +10,7 @@ import anyio.to_thread
 import msgspec
 from claude_agent_sdk import fold_session_summary, project_key_for_directory
 
-from gitcp import forking
+from gitcp import at_fork
 from gitcp.adapters.claude_sdk import keys, records
 from gitcp.adapters.claude_sdk.keys import MAIN, Key
 from gitcp.adapters.place import store_at
@@ -21,7 +21,7 @@ from gitcp.format.log import Meta
 from gitcp.git.consolidate import consolidate
 from gitcp.git.transaction import transaction
 from gitcp.names import encode
-from gitcp.ops.settings import Following
+from gitcp.project.settings import Following
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, NewRecords
@@ -70,7 +70,7 @@ class GitcpSessionStore:
         self._following = Following(self._store.repository)
         self._seen = records.Seen()
         self._reset_after_fork()
-        forking.in_child(self, GitcpSessionStore._reset_after_fork)
+        at_fork.in_child(self, GitcpSessionStore._reset_after_fork)
 
     def __repr__(self) -> str:
         return f"<GitcpSessionStore {str(self._store.repository.git_dir)!r}>"

@@ -4,17 +4,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from gitcp import forking
+from gitcp import at_fork
 from gitcp.adapters.langgraph.files import Follower
 from gitcp.adapters.langgraph.thread import Thread
 from gitcp.errors import UsageError
 from gitcp.format import layout
-from gitcp.git import redo
 from gitcp.names import decode, encode
-from gitcp.ops.settings import Following
+from gitcp.project.settings import Following
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.settling import Janitor
 from gitcp.store.store import Store
+from gitcp.wal import log_file
+from gitcp.wal.background import Janitor
 
 PREFIX = "langgraph-"
 _LONGEST = 900
@@ -52,7 +52,7 @@ class Engine:
         # One pack holds many checkpoints, written without deltas.
         self.janitor = Janitor(self.repository, new_deltas=True)
         self._reset()
-        forking.in_child(self, Engine._reset_after_fork)
+        at_fork.in_child(self, Engine._reset_after_fork)
 
     def _reset_after_fork(self) -> None:
         for thread in self._threads.values():
@@ -90,7 +90,7 @@ class Engine:
     def thread_ids(self) -> Iterator[str]:
         """Yields the ids of all threads there are."""
         refs = self.repository.refs.list(layout.SESSIONS)
-        found: dict[str, str | None] = dict.fromkeys(redo.names(self.repository))
+        found: dict[str, str | None] = dict.fromkeys(log_file.names(self.repository))
         for ref in refs:
             found[ref.removeprefix(layout.SESSIONS).partition("/")[0]] = refs[ref]
         for component, tip in sorted(found.items()):

@@ -12,13 +12,13 @@ from collections import OrderedDict
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from gitcp import forking
+from gitcp import at_fork
+from gitcp.checkpoints.save import captured
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import Base
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
-from gitcp.ops.save import captured
-from gitcp.ops.workspace import Workspace, files_of, open_workspace
+from gitcp.project.workspace import Workspace, files_of, open_workspace
 from gitcp.store.draft import FilesState
 from gitcp.worktree import journal
 from gitcp.worktree.capture import Snapshot
@@ -40,7 +40,7 @@ class Follower:
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._reset_after_fork()
-        forking.in_child(self, Follower._reset_after_fork)
+        at_fork.in_child(self, Follower._reset_after_fork)
 
     def _reset_after_fork(self) -> None:
         self._mutex = threading.Lock()

@@ -20,7 +20,7 @@ from gitcp.adapters.langgraph.events import Typed, Write
 from gitcp.adapters.langgraph.thread import Put, Thread, note_of
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.format.graph import PUT, Key, Said
-from gitcp.store.settling import BYTES
+from gitcp.wal.background import BYTES
 
 _OPTIONS = (
     ormsgpack.OPT_NON_STR_KEYS

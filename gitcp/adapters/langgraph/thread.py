@@ -21,13 +21,13 @@ from gitcp.format.checkpoint import Base
 from gitcp.format.commit import Commit, parse_commit, trailers_of
 from gitcp.format.graph import WRITES, Key, Said
 from gitcp.format.tree import DIRECTORY, FILE, Entry
+from gitcp.git.drop_unreachable import store_locked
 from gitcp.git.objects import BLOB, COMMIT
-from gitcp.git.reclaim import store_locked
-from gitcp.git.redo import Move, Record, RedoLog
 from gitcp.names import decode, encode
 from gitcp.store.draft import FilesState
-from gitcp.store.redo import settle
 from gitcp.store.store import Store
+from gitcp.wal.drain import settle
+from gitcp.wal.log_file import Move, Record, RedoLog
 
 MAIN = "main"
 # Reading so many commits again takes a few milliseconds.

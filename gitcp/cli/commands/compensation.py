@@ -4,12 +4,12 @@ from typing import Any
 
 import click
 
+from gitcp.checkpoints.selectors import select
 from gitcp.cli.commands.steps import document, line
 from gitcp.cli.emit import Output, safe
 from gitcp.errors import NothingToDoError
-from gitcp.ops.book import show_call
-from gitcp.ops.select import select
-from gitcp.ops.workspace import Workspace
+from gitcp.ledger.state import show_call
+from gitcp.project.workspace import Workspace
 from gitcp.steps import compensate
 from gitcp.steps.engine import Engine
 

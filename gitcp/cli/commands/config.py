@@ -6,8 +6,8 @@ from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
 from gitcp.errors import UsageError
 from gitcp.git.repository import discover
-from gitcp.ops import config
-from gitcp.ops.settings import KNOWN
+from gitcp.project import config
+from gitcp.project.settings import KNOWN
 
 
 @command("config")

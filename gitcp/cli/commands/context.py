@@ -2,10 +2,10 @@
 
 import click
 
+from gitcp.checkpoints.conversation import context, tokens
+from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
-from gitcp.ops.conversation import context, tokens
-from gitcp.ops.select import select
 
 
 @command("context")

@@ -5,6 +5,7 @@ import re
 
 import click
 
+from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command, path_inside, reader
@@ -12,8 +13,7 @@ from gitcp.cli.render import decision_line
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import KINDS, Decision
-from gitcp.ops.select import select
-from gitcp.ops.workspace import open_workspace
+from gitcp.project.workspace import open_workspace
 
 
 @command("decide")

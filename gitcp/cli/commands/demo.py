@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from gitcp.checkpoints.demo import Check, Command, Remark, Title, demo
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command
-from gitcp.ops.demo import Check, Command, Remark, Title, demo
 
 
 @command("demo")

@@ -7,17 +7,17 @@ from typing import Any
 import click
 import msgspec
 
+from gitcp.checkpoints import diff as ops
+from gitcp.checkpoints.conversation import as_markdown
+from gitcp.checkpoints.diff import FileDiff, FilesDiff
+from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, path_inside, reader
 from gitcp.cli.render import count, decision_line
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.format.checkpoint import show_path
-from gitcp.ops import diff as ops
-from gitcp.ops.conversation import as_markdown
-from gitcp.ops.diff import FileDiff, FilesDiff
-from gitcp.ops.select import select
-from gitcp.ops.workspace import Workspace
+from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import require_tip
 

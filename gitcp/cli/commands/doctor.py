@@ -4,7 +4,7 @@ from pathlib import Path
 
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
-from gitcp.ops.upkeep.doctor import doctor
+from gitcp.maintenance.doctor import doctor
 
 
 @command("doctor")

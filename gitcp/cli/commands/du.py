@@ -3,7 +3,7 @@
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
 from gitcp.cli.render import size
-from gitcp.ops.upkeep.du import usage
+from gitcp.maintenance.disk_usage import usage
 
 
 @command("du")

@@ -4,13 +4,13 @@ import os
 
 import click
 
+from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, path_inside, reader
 from gitcp.errors import NotFoundError
 from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import DIRECTORY, GITLINK
-from gitcp.ops.select import select
 from gitcp.worktree.plan import selection
 
 

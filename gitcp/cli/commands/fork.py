@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from gitcp.checkpoints import fork as ops
+from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, trust_option, yes_option
@@ -19,9 +21,7 @@ from gitcp.cli.restoring import (
 )
 from gitcp.errors import UsageError
 from gitcp.names import check_typed
-from gitcp.ops import fork as ops
-from gitcp.ops.select import select
-from gitcp.ops.workspace import open_workspace
+from gitcp.project.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import Left
 

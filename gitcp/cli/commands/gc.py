@@ -7,9 +7,9 @@ import click
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command, yes_option
 from gitcp.cli.render import count, place, prompt_plan, size
-from gitcp.ops.upkeep.gc import gc
-from gitcp.ops.upkeep.lost import Lost, kept
-from gitcp.ops.workspace import open_workspace
+from gitcp.maintenance.gc import gc
+from gitcp.maintenance.lost_refs import Lost, kept
+from gitcp.project.workspace import open_workspace
 
 
 @command("gc")

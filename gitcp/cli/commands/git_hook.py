@@ -12,7 +12,7 @@ import click
 from gitcp.cli.emit import Output
 from gitcp.cli.guard import OutOfTimeError, guarded, here, limited
 from gitcp.cli.options import command
-from gitcp.ops.hooklog import write
+from gitcp.project.hook_log import write
 
 # Of `hookTimeout`: the rest is for starting and for the log.
 _SHARE = 0.8
@@ -38,7 +38,7 @@ def git_hook_command(out: Output, name: str, arguments: tuple[str, ...]) -> None
 
 def _work(directory: str, name: str, arguments: list[str], started: float) -> None:
     from gitcp.errors import UsageError
-    from gitcp.ops.workspace import open_workspace
+    from gitcp.project.workspace import open_workspace
 
     workspace = open_workspace(directory)
     if not _is_meant(workspace.repository.git_dir):
@@ -55,7 +55,7 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
     # The script ends a gitcp that takes the whole time; this one still says that it did.
     left = workspace.settings.hook_timeout * _SHARE - (time.monotonic() - started)
     with _remembered(workspace.directory), limited(left, what), few_reads:
-        from gitcp.ops.githooks import events
+        from gitcp.githooks import events
 
         events.patient(workspace)
         mended = events.mend(workspace.repository)

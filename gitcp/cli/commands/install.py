@@ -4,14 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gitcp.agents.client import SCOPES, Place
+from gitcp.agents import resume
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
+from gitcp.clients.client import SCOPES, Place
 from gitcp.errors import GitcpError, NotARepositoryError
 from gitcp.git.repository import discover
-from gitcp.ops import installing
-from gitcp.ops.agents import resume
-from gitcp.ops.installing import THINGS, Done
+from gitcp.project import installers
+from gitcp.project.installers import THINGS, Done
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,7 +89,7 @@ def install_command(out: Output, what: tuple[str, ...], scope: str | None) -> No
         out,
         what,
         "gitcp.install/1",
-        lambda one: [installing.installer(one).install(one, place, scope)],
+        lambda one: [installers.installer(one).install(one, place, scope)],
     )
 
 
@@ -107,5 +107,5 @@ def uninstall_command(out: Output, what: tuple[str, ...], scope: str | None) -> 
         out,
         what,
         "gitcp.uninstall/1",
-        lambda one: installing.installer(one).uninstall(one, place, scope),
+        lambda one: installers.installer(one).uninstall(one, place, scope),
     )

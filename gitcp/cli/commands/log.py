@@ -5,12 +5,12 @@ from itertools import islice
 
 import click
 
+from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe, unstyled
 from gitcp.cli.options import command, left_out, reader
 from gitcp.cli.render import changed, when, width
 from gitcp.errors import CorruptError, FormatTooNewError
-from gitcp.ops.select import split
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store, require_tip
 
@@ -31,7 +31,7 @@ def _newest_first(store: Store, unreadable: list[str]) -> Iterator[Checkpoint]:
             stamp = tuple(-ord(char) for char in found.manifest.created)
             heapq.heappush(heap, (stamp, count, found))
 
-    from gitcp.ops.fork import sessions
+    from gitcp.checkpoints.fork import sessions
 
     for session in sessions(store, unreadable=unreadable.append):
         for branch in session.branches:

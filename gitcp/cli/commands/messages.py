@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
+from gitcp.checkpoints.conversation import UNREADABLE, as_markdown, records
+from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
 from gitcp.durable import replace, replace_from, storage
 from gitcp.errors import PartialError
 from gitcp.format import jsontext
-from gitcp.ops.conversation import UNREADABLE, as_markdown, records
-from gitcp.ops.select import select
 from gitcp.store.checkpoint import Checkpoint
 
 

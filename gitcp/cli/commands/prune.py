@@ -8,10 +8,10 @@ from gitcp.cli.emit import Output
 from gitcp.cli.options import command, yes_option
 from gitcp.cli.render import count, place, prompt_plan, size
 from gitcp.errors import PartialError, UsageError
+from gitcp.maintenance.prune import DEFAULT_LAST, Plan, plan_prune, prune
 from gitcp.names import check_typed
-from gitcp.ops.settings import parse_seconds, parse_size
-from gitcp.ops.upkeep.prune import DEFAULT_LAST, Plan, plan_prune, prune
-from gitcp.ops.workspace import open_workspace
+from gitcp.project.settings import parse_seconds, parse_size
+from gitcp.project.workspace import open_workspace
 from gitcp.store.retention import Rules
 
 

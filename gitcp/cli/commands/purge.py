@@ -38,8 +38,8 @@ def purge_command(
     """
     import sys
 
-    from gitcp.ops.sharing import purge as ops
-    from gitcp.ops.workspace import open_workspace
+    from gitcp.project.workspace import open_workspace
+    from gitcp.purge import purge as ops
 
     workspace = open_workspace(out.directory)
     names = tuple(word for word in what if _FINGERPRINT.fullmatch(word))

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import click
 
+from gitcp.agents import resume
+from gitcp.checkpoints import export_files, finish_restore, restore_plan
+from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, path_inside, reader, trust_option, yes_option
 from gitcp.cli.render import (
@@ -27,12 +30,9 @@ from gitcp.cli.restoring import (
 )
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
-from gitcp.ops import extract, finishing, planning
-from gitcp.ops.agents import resume
-from gitcp.ops.select import select
-from gitcp.ops.workspace import Workspace, open_workspace
-from gitcp.sharing.withheld import Bounds
+from gitcp.project.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.trust.withheld import Bounds
 from gitcp.worktree import journal
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import FilePlan
@@ -84,7 +84,7 @@ def restore_command(
     looks = dry_run or directory is not None
     if directory is not None and selector is not None and not (go_on or abort):
         # The last way out.
-        from gitcp.ops import bare
+        from gitcp.checkpoints import bare_commit as bare
 
         found = bare.find(out.directory, selector)
         plain = not (dry_run or conversation or agent)
@@ -128,9 +128,9 @@ def restore_command(
                 hint="`gitcp messages SEL -o FILE` writes the conversation",
             )
         foreign = target.origin.files is not None and not trust
-        bounds = planning.bounds_of(workspace) if foreign else Bounds()
+        bounds = restore_plan.bounds_of(workspace) if foreign else Bounds()
         if dry_run:
-            steps = extract.plan_whole(target, inside, bounds=bounds, trust=trust)
+            steps = export_files.plan_whole(target, inside, bounds=bounds, trust=trust)
             _show_whole(out, target, directory, steps)
         else:
             _write_to(out, target, directory, inside, bounds, trust=trust)
@@ -138,7 +138,7 @@ def restore_command(
     workspace.refuse_if_interrupted()
     if yes and not dry_run:
         # The plan is not shown first: it is made once, under the lock.
-        wanted = planning.unseen_plan(
+        wanted = restore_plan.unseen_plan(
             target,
             paths=inside,
             files=not conversation,
@@ -146,7 +146,7 @@ def restore_command(
             trust=trust,
         )._replace(replay=replay)
     else:
-        wanted = planning.plan_restore(
+        wanted = restore_plan.plan_restore(
             workspace,
             target,
             paths=inside,
@@ -162,7 +162,7 @@ def _end_interrupted(out: Output, workspace: Workspace, *, go_on: bool) -> None:
     entry = journal.read(workspace.directory)
     if go_on:
         with stoppable():
-            done = finishing.resume(workspace)
+            done = finish_restore.resume(workspace)
         wanted = entry is not None and entry.conversation
         trust = entry is not None and entry.trust
         with written_back(workspace, done.checkpoint, wanted, trust=trust) as handed:
@@ -170,7 +170,7 @@ def _end_interrupted(out: Output, workspace: Workspace, *, go_on: bool) -> None:
         refuse_withheld(done.left)
         return
     with stoppable():
-        back = finishing.abort(workspace)
+        back = finish_restore.abort(workspace)
     if out.json:
         out.document(document(back, None, FilePlan((), ()), []))
     elif entry is not None and entry.checkpoint == back.id:
@@ -217,7 +217,7 @@ def _write_to(
             f"{directory} cannot be used: {exc.strerror}", hint="name a new directory"
         ) from exc
     with root:
-        steps = extract.write_to(target, root, paths, bounds=bounds, trust=trust)
+        steps = export_files.write_to(target, root, paths, bounds=bounds, trust=trust)
     if out.json:
         left = [*steps.left, *not_captured(target)]
         out.document(document(target, None, steps, left))

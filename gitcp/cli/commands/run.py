@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
+from gitcp.checkpoints.run_command import Ran, run
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command, path_inside, place_of
 from gitcp.cli.render import headline
 from gitcp.errors import GitcpError, UsageError
-from gitcp.ops.run import Ran, run
-from gitcp.ops.settings import parse_seconds
-from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.project.settings import parse_seconds
+from gitcp.project.workspace import Workspace, open_workspace
 
 
 @command("run", context_settings={"ignore_unknown_options": True})
@@ -116,7 +116,7 @@ def _run_step(
     given: dict[str, Any],
 ) -> int:
     from gitcp.cli.commands.steps import ask_at_terminal, document
-    from gitcp.ops.book import OPEN
+    from gitcp.ledger.state import OPEN
     from gitcp.steps import answers
     from gitcp.steps import command as ops
     from gitcp.steps.engine import Engine

@@ -6,22 +6,22 @@ from typing import Any
 import click
 import msgspec
 
-from gitcp.agents.kinds import detect
+from gitcp.checkpoints import message_input
+from gitcp.checkpoints.input_cache import Place
+from gitcp.checkpoints.labels import check_typed_label
+from gitcp.checkpoints.message_input import Incoming
+from gitcp.checkpoints.save import Request, save
+from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command, read_input
 from gitcp.cli.render import count, headline
+from gitcp.clients.detect import detect
 from gitcp.errors import UsageError
 from gitcp.format import jsontext
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
-from gitcp.ops import messages
-from gitcp.ops.labels import check_typed_label
-from gitcp.ops.messages import Incoming
-from gitcp.ops.save import Request, save
-from gitcp.ops.select import split
-from gitcp.ops.taken import Place
-from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.project.workspace import Workspace, open_workspace
 
 _JSON_LIMIT = 1024 * 1024
 _ACTIVE = "--active"
@@ -108,9 +108,9 @@ def _incoming(
     raw = read_input(file)
     shown = "stdin" if file == "-" else file
     if names == ["messages"]:
-        return messages.growing(workspace, Place(*where, "main"), raw, shown)
+        return message_input.growing(workspace, Place(*where, "main"), raw, shown)
     if names == ["append"]:
-        return messages.more(raw, shown)
+        return message_input.more(raw, shown)
     kind, agent_session = detect(raw)
     kind = given["agent"] or kind
     if agent_session:
@@ -120,8 +120,8 @@ def _incoming(
         source = f"unknown-{show_path(os.path.basename(os.fsencode(file)))}"
     else:
         source = kind
-    held = messages.stored(workspace, *where, source)
-    return messages.transcript(raw, kind, source, agent_session, held=held)
+    held = message_input.stored(workspace, *where, source)
+    return message_input.transcript(raw, kind, source, agent_session, held=held)
 
 
 def shown(path: str) -> str:
@@ -211,7 +211,7 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
     made = saved.checkpoint
     if incoming is not None and incoming.raw is not None:
         place = Place(session, branch, "main")
-        messages.remember(workspace, place, incoming.raw, made)
+        message_input.remember(workspace, place, incoming.raw, made)
     if saved.rewritten:
         out.warn(
             "the conversation does not continue the stored one: its end was replaced"

@@ -18,9 +18,9 @@ def scan_command(out: Output, sessions: tuple[str, ...]) -> int:
     those named; what a remote has already is not looked at again. Exits with 24 where
     there is one.
     """
-    from gitcp.ops.sharing import scan as ops
-    from gitcp.ops.sharing.push import chosen
-    from gitcp.sharing.outgoing import ANY
+    from gitcp.secrets import policy as ops
+    from gitcp.secrets.outgoing import ANY
+    from gitcp.sync.push import chosen
 
     workspace = reader(out)
     tips = chosen(workspace, sessions)

@@ -4,16 +4,16 @@ from typing import Any
 
 import click
 
+from gitcp.checkpoints import fork, restore_plan
+from gitcp.checkpoints.branch_index import Listed, listed
+from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line
 from gitcp.cli.options import command, left_out, reader, trust_option, yes_option
 from gitcp.cli.render import headline
 from gitcp.cli.restoring import carry_out, with_trust
 from gitcp.errors import NotFoundError
-from gitcp.ops import fork, planning
-from gitcp.ops.listing import Listed, listed
-from gitcp.ops.select import split
-from gitcp.ops.workspace import Current, open_workspace
+from gitcp.project.workspace import Current, open_workspace
 from gitcp.store.store import require_tip
 
 
@@ -122,7 +122,7 @@ def switch_command(
     workspace.refuse_if_interrupted()
     if bring:
         target = require_tip(workspace.store, session, branch)
-        wanted = planning.plan_restore(
+        wanted = restore_plan.plan_restore(
             workspace,
             target,
             onto=Current(session, branch),

@@ -7,7 +7,7 @@ import click
 
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
-from gitcp.ops.workspace import Workspace, open_workspace
+from gitcp.project.workspace import Workspace, open_workspace
 
 _WIDTH = 12
 _TAKEN = frozenset({"created", "fast-forward", "forked"})
@@ -128,9 +128,9 @@ def push_command(
     are encrypted on the way out. Files of the project, and names of sessions, are not.
     """
     from gitcp.cli import findings
-    from gitcp.ops.sharing.deciding import refuse_rejected
-    from gitcp.ops.sharing.push import push
-    from gitcp.ops.sharing.scan import Gate
+    from gitcp.secrets.policy import Gate
+    from gitcp.sync.push import push
+    from gitcp.sync.push_policy import refuse_rejected
 
     workspace = reader(out)
     name = _remote(workspace, remote)
@@ -181,8 +181,8 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
     """
     from gitcp.cli import documents
     from gitcp.cli.render import withheld_lines
-    from gitcp.ops.sharing import pull as ops
-    from gitcp.ops.sharing.foretold import Foretold, of_tips
+    from gitcp.sync import pull as ops
+    from gitcp.sync.preview import Foretold, of_tips
 
     workspace = open_workspace(out.directory)
     name = _remote(workspace, remote)
@@ -283,7 +283,7 @@ def remote_sessions_command(out: Output, remote: str | None) -> None:
     grew), new (not here), pruned (here, not there), taken-back (it had more). Of steps
     also not-there, and different, where only a pull can tell.
     """
-    from gitcp.ops.sharing.remote_sessions import remote_sessions
+    from gitcp.sync.remote_sessions import remote_sessions
 
     workspace = reader(out)
     name = _remote(workspace, remote)

@@ -4,6 +4,8 @@ from typing import Any
 
 import click
 
+from gitcp.checkpoints.conversation import as_markdown, last_spoken
+from gitcp.checkpoints.selectors import look_up
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe
 from gitcp.cli.options import command, reader
@@ -17,13 +19,11 @@ from gitcp.cli.render import (
     withheld_lines,
 )
 from gitcp.format.checkpoint import show_path
-from gitcp.ops.conversation import as_markdown, last_spoken
-from gitcp.ops.githooks.behind import Behind, Part, changed_by, decided_in
-from gitcp.ops.select import look_up
-from gitcp.ops.sharing.foretold import Foretold, foretold
-from gitcp.ops.workspace import Workspace
+from gitcp.githooks.commit_lookup import Behind, Part, changed_by, decided_in
+from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
+from gitcp.sync.preview import Foretold, foretold
 
 _LAST = 3
 _LINES = 200

@@ -1,13 +1,13 @@
 """gitcp status."""
 
+from gitcp.agents.bindings import Binding, latest_first
+from gitcp.agents.resume import place
+from gitcp.checkpoints.status import Status, status
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
 from gitcp.cli.render import change_lines, decision_line, headline
-from gitcp.ops.agents.bindings import Binding, latest_first
-from gitcp.ops.agents.resume import place
-from gitcp.ops.installing import Done, all_installed
-from gitcp.ops.status import Status, status
+from gitcp.project.installers import Done, all_installed
 
 _SHOWN = 20
 _AGENTS = 5

@@ -5,16 +5,16 @@ from typing import Any
 
 import click
 
+from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
 from gitcp.cli.render import count, size, withheld_lines
 from gitcp.errors import PartialError
-from gitcp.ops.select import select
-from gitcp.ops.sharing.foretold import Foretold, of_tips
-from gitcp.ops.sharing.transfer import export, take_in
-from gitcp.ops.workspace import Workspace, open_workspace
-from gitcp.sharing.adopt import UP_TO_DATE, Adopted
+from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.sync.adopt import UP_TO_DATE, Adopted
+from gitcp.sync.bundles import export, take_in
+from gitcp.sync.preview import Foretold, of_tips
 
 
 @command("export")
@@ -39,7 +39,7 @@ def export_command(
     there is one, nothing is written: each is named by its place and a fingerprint.
     """
     from gitcp.cli import findings
-    from gitcp.ops.sharing.scan import Gate
+    from gitcp.secrets.policy import Gate
 
     gate = Gate(allow, progress=findings.progress(out))
     workspace = reader(out)
@@ -121,7 +121,7 @@ def _branch(one: Adopted, told: dict[str, Foretold]) -> dict[str, Any]:
 
 
 def _import_directory(out: Output, workspace: Workspace, path: Path) -> None:
-    from gitcp.ops.agents.import_session import SESSION, import_session
+    from gitcp.agents.import_markdown import SESSION, import_session
 
     done = import_session(workspace, path)
     if out.json:

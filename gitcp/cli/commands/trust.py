@@ -18,7 +18,7 @@ def trust_command(out: Output, remote: str | None, remove: bool) -> None:
     everyone who may push there: their files that tools execute come with a restore, and
     their conversations go to where your agents find them.
     """
-    from gitcp.ops.sharing import trust
+    from gitcp.trust import trusted_remotes as trust
 
     repository = reader(out).repository
     changed, told = False, ""

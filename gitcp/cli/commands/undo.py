@@ -2,14 +2,14 @@
 
 import click
 
+from gitcp.checkpoints import restore as ops
+from gitcp.checkpoints import restore_plan
+from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command, trust_option, yes_option
 from gitcp.cli.restoring import carry_out, with_trust
 from gitcp.errors import UsageError
-from gitcp.ops import planning
-from gitcp.ops import restore as ops
-from gitcp.ops.select import select
-from gitcp.ops.workspace import open_workspace
+from gitcp.project.workspace import open_workspace
 
 
 @command("rollback")
@@ -20,7 +20,7 @@ def rollback_command(out: Output, trust: bool, yes: bool) -> None:
     workspace = open_workspace(out.directory)
     workspace.refuse_if_interrupted()
     last = select(workspace, "last")
-    wanted = planning.plan_restore(
+    wanted = restore_plan.plan_restore(
         workspace, last, trust=with_trust(workspace, last, trust)
     )
     carry_out(out, workspace, wanted, yes=yes)
@@ -71,7 +71,7 @@ def undo_command(
             hint="`gitcp restore SEL` goes back to a checkpoint",
         )
     replaced, undone = ops.last_replaced(workspace)
-    wanted = planning.plan_restore(
+    wanted = restore_plan.plan_restore(
         workspace,
         replaced,
         note=f"undid a restore: back to {replaced.id}",

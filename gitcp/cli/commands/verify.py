@@ -9,13 +9,13 @@ from gitcp.cli.render import count
 from gitcp.errors import CorruptError, UsageError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
-from gitcp.git import redo
+from gitcp.maintenance.check import Problem
+from gitcp.maintenance.doubts import Doubts, doubts
+from gitcp.maintenance.repair import repair
+from gitcp.maintenance.verify import Report, verify
 from gitcp.names import check_typed
-from gitcp.ops.upkeep.check import Problem
-from gitcp.ops.upkeep.doubts import Doubts, doubts
-from gitcp.ops.upkeep.repair import repair
-from gitcp.ops.upkeep.verify import Report, verify
-from gitcp.ops.workspace import Workspace
+from gitcp.project.workspace import Workspace
+from gitcp.wal import log_file
 
 # How long to look for what an older gitcp may have done, in seconds.
 _DOUBTS = 20.0
@@ -58,7 +58,7 @@ def verify_command(
         report = repair(workspace, only, progress=progress)
     else:
         report = verify(workspace.store, only, progress=progress)
-    aside = [] if only else redo.set_aside(workspace.repository)
+    aside = [] if only else log_file.set_aside(workspace.repository)
     doubtful = Doubts((), complete=True) if only else doubts(workspace, _DOUBTS)
     if out.json:
         problems = (*report.problems, *doubtful.problems)
@@ -86,7 +86,7 @@ def verify_command(
 
 
 def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
-    from gitcp.ops.upkeep.lost import lost, lost_ledgers, put_back
+    from gitcp.maintenance.lost_refs import lost, lost_ledgers, put_back
 
     found, steps = lost(workspace), lost_ledgers(workspace)
     names = put_back(workspace, [*found, *steps]) if mend else {}

@@ -6,8 +6,8 @@ from gitcp.cli.emit import Output
 from gitcp.cli.options import command
 from gitcp.cli.render import headline
 from gitcp.errors import GitcpError, UsageError
-from gitcp.ops.settings import parse_minutes
-from gitcp.ops.workspace import open_workspace
+from gitcp.project.settings import parse_minutes
+from gitcp.project.workspace import open_workspace
 
 
 @command("watch")
@@ -18,8 +18,8 @@ def watch_command(out: Output, minutes: str | None) -> None:
     The interval is `gitcp.intervalMinutes`. Only where something changed. With
     --json, one line for each checkpoint.
     """
+    from gitcp.checkpoints.watch import watch
     from gitcp.cli import documents
-    from gitcp.ops.watch import watch
 
     workspace = open_workspace(out.directory, lasting=True)
     fixed = None if minutes is None else parse_minutes(minutes, "--minutes")

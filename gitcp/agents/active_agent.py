@@ -1,0 +1,79 @@
+"""The agent that is active while git commits: its branch, and its conversation so far."""
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.agents import bindings, transcripts
+from gitcp.agents.bindings import Binding
+from gitcp.clients import registry
+from gitcp.clients.client import Event
+from gitcp.project.workspace import Workspace
+from gitcp.store.draft import NewRecords
+
+# A client writes to its transcript before it starts a command such as `git commit`. One
+# that has been still for longer than this waits for a person, who works meanwhile.
+_AT_WORK = 600.0
+_FUTURE = 60.0
+
+
+class Live(NamedTuple):
+    """The branch a checkpoint goes to; None: the current one."""
+
+    session: str | None = None
+    branch: str | None = None
+    records: tuple[NewRecords, ...] = ()
+
+
+def live(workspace: Workspace, what: str) -> Live:
+    """Returns the branch for an automatic checkpoint, and the conversation so far."""
+    binding = _at_work(workspace)
+    if binding is None or binding.session is None or binding.transcript is None:
+        return Live()
+    client = registry.client(binding.agent)
+    event = Event(
+        what,
+        binding.agent_session,
+        str(workspace.top),
+        transcript=Path(binding.transcript),
+    )
+    tip = workspace.store.tip(binding.session, binding.branch)
+    gathered = transcripts.gather(client, event, binding.source, tip)
+    return Live(binding.session, binding.branch, gathered.records)
+
+
+def is_at_work(workspace: Workspace) -> bool:
+    """Whether an agent works in this work tree right now."""
+    return any(_age(one) < _AT_WORK for one in _growing(workspace))
+
+
+def _at_work(workspace: Workspace) -> Binding | None:
+    """Returns the agent that spoke last; else the one the current branch is of."""
+    growing = _growing(workspace)
+    working = min(growing, key=_age, default=None)
+    if working is not None and _age(working) < _AT_WORK:
+        return working
+    current = workspace.current()
+    for one in growing:
+        if (one.session, one.branch) == (current.session, current.branch):
+            return one
+    return None
+
+
+def _growing(workspace: Workspace) -> list[Binding]:
+    return [
+        one
+        for one in bindings.latest_first(workspace)
+        if one.session is not None and one.superseded is None and one.transcript
+    ]
+
+
+def _age(one: Binding) -> float:
+    """Returns how long ago a conversation grew, in seconds."""
+    with suppress(OSError):
+        age = time.time() - Path(one.transcript or "").stat().st_mtime
+        # A clock that was wrong then says nothing about now.
+        if age > -_FUTURE:
+            return age
+    return float("inf")

@@ -1,0 +1,107 @@
+"""Bindings: which branch an agent's session appends to, one small file each.
+
+Two clients in one work tree have a session of gitcp's each. After a restore the resumed
+conversation appends to the restored branch; the session that appended to it until then
+continues on a branch of its own.
+"""
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from gitcp import durable
+from gitcp.names import encode
+from gitcp.project.workspace import Workspace
+
+_DIRECTORY = "agents"
+_SHORT = 8
+_RANDOM_FIRST = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4")
+
+
+class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An agent's session and the branch it grows.
+
+    `source` is the name its conversation is stored under. `superseded` is the id
+    of the branch's last checkpoint that was this session's, once another has taken the
+    branch over. `session` is None for one that the client has forked and whose origin
+    is not known yet. `asked` is what the turn began with, `transcript` the file the
+    client writes the conversation to.
+    """
+
+    agent: str
+    agent_session: str
+    session: str | None
+    branch: str = "main"
+    source: str = ""
+    superseded: str | None = None
+    asked: str | None = None
+    transcript: str | None = None
+    seen: float = 0.0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the session goes on where it did."""
+        return self.session is not None and self.superseded is None
+
+
+def find(workspace: Workspace, agent: str, agent_session: str) -> Binding | None:
+    """Returns where a session of an agent grows, or None."""
+    return _read(_path(workspace, agent, agent_session))
+
+
+def short(agent_session: str) -> str:
+    """Returns the part of an id that tells sessions apart.
+
+    Most ids begin with the time (UUIDs of version 7, OpenCode's): of two clients that are
+    started in the same minute they differ at the end only.
+    """
+    if _RANDOM_FIRST.match(agent_session):
+        return agent_session[:_SHORT]
+    return agent_session[-_SHORT:]
+
+
+def keep(workspace: Workspace, binding: Binding) -> Binding:
+    """Remembers where a session of an agent grows."""
+    made = msgspec.structs.replace(binding, seen=time.time())
+    path = _path(workspace, binding.agent, binding.agent_session)
+    with durable.storage("noting the agent's session"):
+        workspace.repository.make_directory(path.parent)
+        durable.replace(path, msgspec.json.encode(made))
+    return made
+
+
+def latest_first(workspace: Workspace, agent: str | None = None) -> list[Binding]:
+    """Returns the known sessions, the one seen last first."""
+    found = list(filter(None, map(_read, _files(workspace, agent))))
+    return sorted(found, key=lambda one: one.seen, reverse=True)
+
+
+def take_over(workspace: Workspace, binding: Binding, before: str) -> Binding:
+    """Gives a branch to a session; those that grew it go on elsewhere from `before`."""
+    for other in latest_first(workspace):
+        if (
+            (other.session, other.branch) == (binding.session, binding.branch)
+            and other.superseded is None
+            and other.agent_session != binding.agent_session
+        ):
+            keep(workspace, msgspec.structs.replace(other, superseded=before))
+    return keep(workspace, binding)
+
+
+def _files(workspace: Workspace, agent: str | None) -> Iterator[Path]:
+    return (workspace.directory / _DIRECTORY).glob(f"{agent or '*'}/*.json")
+
+
+def _path(workspace: Workspace, agent: str, agent_session: str) -> Path:
+    name = f"{encode(agent_session)}.json"
+    return workspace.directory / _DIRECTORY / encode(agent) / name
+
+
+def _read(path: Path) -> Binding | None:
+    with suppress(OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(path.read_bytes(), type=Binding)
+    return None

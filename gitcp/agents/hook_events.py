@@ -1,0 +1,227 @@
+"""Handles hook events of agents: from one event to a checkpoint, or none."""
+
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from gitcp.agents import bindings
+from gitcp.agents.bindings import Binding
+from gitcp.checkpoints.first_line import brief
+from gitcp.clients import client as words
+from gitcp.clients.client import Client, Event
+from gitcp.errors import AgentRecordError, GitcpError
+from gitcp.format import jsontext
+from gitcp.format.layout import branch_ref
+from gitcp.project.settings import Settings
+from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.store.checkpoint import Checkpoint
+
+INTERVAL = "interval"
+_NOTE = 72
+# A client waits for its hooks: it must not wait for a lock as long as a person would. One
+# after the other they leave time to say in the log which one it was.
+_LOCK = 4.0
+_REF_LOCK = 2.0
+# Where only these happened, bookkeeping in the transcript is not a reason for a checkpoint.
+_QUIET = frozenset({words.TURN_START, words.COMPACT, words.SESSION_END, INTERVAL})
+# At a session's borders a file that the client has rewritten is found out.
+_THOROUGH = frozenset({words.COMPACT, words.SESSION_END})
+
+
+def read_event(
+    client: Client, hook: str, raw: bytes, environment: Mapping[str, str]
+) -> Event | None:
+    """Returns what a client told its hook; None where that means nothing to gitcp.
+
+    Raises:
+        AgentRecordError: it is not what this client sends.
+    """
+    try:
+        return client.event(hook, _payload(raw), environment)
+    except ValueError as exc:
+        raise AgentRecordError(
+            f"{client.title} gave its hook {hook!a} something unknown: {exc}",
+            hint="nothing was saved; run `gitcp save`",
+        ) from exc
+
+
+def _payload(raw: bytes) -> dict[str, Any]:
+    payload = jsontext.decode(raw)
+    if not isinstance(payload, dict):
+        raise ValueError("it is not an object")  # noqa: TRY004  JSON of another shape
+    return payload
+
+
+def workspace_of(event: Event) -> Workspace:
+    """Returns the work tree that an event belongs to.
+
+    An agent that went into another repository, as a submodule, still works for the
+    project it was started in; in a linked work tree of the project it works for that.
+
+    Raises:
+        NotARepositoryError, UnsupportedRepositoryError: there is none to save to.
+    """
+    if event.project is None or os.path.realpath(event.project) == os.path.realpath(
+        event.cwd
+    ):
+        return open_workspace(event.project or event.cwd)
+    with suppress(GitcpError):
+        here = open_workspace(event.cwd)
+        with suppress(GitcpError):
+            project = open_workspace(event.project)
+            if project.repository.common_dir != here.repository.common_dir:
+                return project
+        return here
+    return open_workspace(event.project)
+
+
+def warning(workspace: Workspace, event: Event) -> str | None:
+    """Returns what the user has to be told as a turn or session begins, or None.
+
+    No setting turns it off: until the restore is ended nothing that is done is saved.
+    """
+    if event.what not in words.BEGINNINGS or not workspace.is_interrupted():
+        return None
+    return (
+        f"gitcp: a restore was interrupted in {workspace.top}. Its files may be half"
+        " restored, and nothing is saved until `gitcp restore --continue` finishes it or"
+        " `gitcp restore --abort` takes it back."
+    )
+
+
+def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | None:
+    """Does what an event asks for; returns the checkpoint if one was made.
+
+    Raises:
+        GitcpError: nothing was saved.
+    """
+    settings = workspace.settings
+    if not settings.auto_checkpoint or settings.frequency == "manual":
+        return None
+    if event.noted is not None and event.transcript is not None:
+        from gitcp.agents import transcripts  # noqa: PLC0415  most clients need it not
+
+        transcripts.note(event.transcript, event.noted)
+    if event.what == words.SAID:
+        return None
+    binding = bindings.find(workspace, client.name, event.session)
+    if event.what == words.SESSION_START:
+        _begin(workspace, client, event, binding)
+        return None
+    trigger = trigger_of(settings, event)
+    if trigger is None:
+        if not _interval_over(workspace, binding):
+            return None
+        trigger = INTERVAL
+    workspace.settings = settings._replace(
+        lock_timeout=min(settings.lock_timeout, _LOCK)
+    )
+    refs = workspace.repository.refs
+    refs.lock_timeout = min(refs.lock_timeout, _REF_LOCK)
+    return _save(workspace, client, event, binding, trigger)
+
+
+def trigger_of(settings: Settings, event: Event) -> str | None:
+    """Returns the trigger of the checkpoint to make at an event; None: none is due."""
+    if event.what == words.TOOL and settings.frequency != "tool":
+        return None
+    if settings.triggers and event.what not in settings.triggers:
+        return None
+    return event.what
+
+
+def _interval_over(workspace: Workspace, binding: Binding | None) -> bool:
+    """Whether the interval has passed since the last checkpoint of a session."""
+    settings = workspace.settings
+    if not settings.interval or (
+        settings.triggers and INTERVAL not in settings.triggers
+    ):
+        return False
+    if binding is None or binding.session is None:
+        return False
+    # A ref that was written lately says it without anything being loaded.
+    written = workspace.repository.refs.written(
+        branch_ref(binding.session, binding.branch)
+    )
+    if written is not None and 0 <= time.time() - written < settings.interval:
+        return False
+    tip = workspace.store.tip(binding.session, binding.branch)
+    # A checkpoint of the future was made before the clock was set right.
+    return tip is not None and not 0 <= time.time() - tip.raw.epoch < settings.interval
+
+
+def _begin(
+    workspace: Workspace, client: Client, event: Event, binding: Binding | None
+) -> None:
+    """Notes a session that begins, where what comes later could not tell how it began."""
+    if binding is None and event.origin == "fork":
+        bindings.keep(workspace, Binding(client.name, event.session, None))
+
+
+def _save(
+    workspace: Workspace,
+    client: Client,
+    event: Event,
+    binding: Binding | None,
+    trigger: str,
+) -> Checkpoint | None:
+    # Most calls of hooks come here with nothing to do, and the client waits for them.
+    from gitcp.agents import transcripts  # noqa: PLC0415
+    from gitcp.checkpoints.save import Request, save  # noqa: PLC0415
+
+    bound = binding
+    if bound is None or not bound.is_settled:
+        from gitcp.agents import branching as forks  # noqa: PLC0415
+
+        bound = forks.settle(workspace, client, event, binding)
+    note = _note(event, bound, trigger)
+    if bound.session is None:
+        # A fork of which the client has written nothing yet: only the files are there
+        # to save, and they belong to the line that they stand on.
+        saved = save(workspace, Request(trigger=trigger, note=note, quiet=True))
+        _remember(workspace, event, bound)
+        return saved.checkpoint if saved.created else None
+    line = bound.session, bound.branch
+
+    def said(request: Request) -> Request:
+        gathered = transcripts.gather(
+            client,
+            event,
+            bound.source,
+            workspace.store.tip(*line),
+            thorough=trigger in _THOROUGH,
+        )
+        quiet = trigger in _QUIET and not gathered.speaks
+        return request._replace(records=gathered.records, quiet=quiet)
+
+    saved = save(
+        workspace,
+        Request(session=line[0], branch=line[1], trigger=trigger, note=note),
+        complete=said,
+    )
+    if event.what == words.TURN_START or binding != bound:
+        _remember(workspace, event, bound)
+    return saved.checkpoint if saved.created else None
+
+
+def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
+    asked = brief(event.asked, _NOTE) if event.asked else binding.asked
+    file = str(event.transcript) if event.transcript else binding.transcript
+    bindings.keep(
+        workspace, msgspec.structs.replace(binding, asked=asked, transcript=file)
+    )
+
+
+def _note(event: Event, binding: Binding, trigger: str) -> str | None:
+    """Returns what tells a checkpoint from others: what the turn was about."""
+    asked = brief(event.asked, _NOTE) if event.asked else binding.asked
+    if trigger == words.TURN_START:
+        return f"before: {asked}" if asked else None
+    if trigger == words.TOOL and event.tools:
+        names = ", ".join(dict.fromkeys(event.tools))
+        return brief(f"{names}: {asked}" if asked else names, _NOTE)
+    return asked

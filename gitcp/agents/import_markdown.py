@@ -1,0 +1,175 @@
+"""Imports a `.session` directory: markdown checkpoints of other tools, and their config.
+
+Each page becomes a checkpoint without files, at the time it names, with its entries in the
+decision log. Every file is kept byte for byte as a log source of its own.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.errors import NothingToDoError, StorageError, UsageError
+from gitcp.format import notes
+from gitcp.format.frontmatter import FrontMatterError
+from gitcp.format.layout import LogName
+from gitcp.git.consolidate import consolidate
+from gitcp.git.transaction import Transaction, transaction
+from gitcp.names import encode
+from gitcp.project.workspace import MAIN, Workspace
+from gitcp.store import logs
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft, NewRecords
+from gitcp.store.store import Store
+
+SESSION = "old-session"
+TRIGGER = "import"
+_KIND = "session-file"
+_DIRECTORY = ".session"
+_LARGEST = 16 * 1024 * 1024
+
+
+class Imported(NamedTuple):
+    """The result of an import: checkpoints made, entries added, pages known already.
+
+    `left` lists what was not understood or not taken, with the reason.
+    """
+
+    tip: Checkpoint | None
+    checkpoints: int
+    entries: int
+    known: int
+    left: tuple[str, ...]
+
+
+class _File(NamedTuple):
+    name: str
+    data: bytes
+    page: notes.Page | None
+    written: float
+
+    @property
+    def when(self) -> float:
+        at = self.page.at if self.page is not None else None
+        return at.timestamp() if at is not None else self.written
+
+
+def import_session(workspace: Workspace, path: Path) -> Imported:
+    """Imports a `.session` directory, or the one in a directory; repeated, only what is new.
+
+    Raises:
+        NothingToDoError: there is no page in it.
+        StorageError: a file cannot be read, or the disk refused.
+    """
+    inner = path / _DIRECTORY
+    root = inner if path.name != _DIRECTORY and inner.is_dir() else path
+    left: list[str] = []
+    files = list(_read(root, left))
+    if not any(one.name.endswith(".md") for one in files):
+        raise NothingToDoError(
+            f"{root} holds no checkpoints: no markdown file with front matter",
+            hint="name a `.session` directory, or a file that `gitcp export` wrote",
+        )
+    tip = workspace.store.tip(SESSION, MAIN)
+    new = [one for one in files if not _holds(tip, one)]
+    pages = sorted(
+        (one for one in new if one.page is not None),
+        key=lambda one: (one.when, one.name),
+    )
+    others = [one for one in new if one.page is None]
+    made = entries = 0
+    with transaction(workspace.repository) as opened:
+        for page in pages:
+            tip, added = _add(workspace, opened, tip, [page, *others])
+            made, entries, others = made + 1, entries + added, []
+        if others:
+            tip, _ = _add(workspace, opened, tip, others)
+            made += 1
+    # What was taken in is safe: housekeeping that fails must not deny that.
+    with suppress(StorageError):
+        consolidate(workspace.repository)
+    return Imported(tip, made, entries, len(files) - len(new), tuple(left))
+
+
+def _add(
+    workspace: Workspace,
+    opened: Transaction,
+    tip: Checkpoint | None,
+    files: list[_File],
+) -> tuple[Checkpoint, int]:
+    first = files[0]
+    page = first.page
+    known = set(tip.decisions()) if tip is not None else set()
+    entries = tuple(one for one in page.entries if one not in known) if page else ()
+    # The checkpoint is of then, not of now.
+    store = Store(workspace.repository, clock=lambda: first.when)
+    saved = store.append(
+        opened,
+        Draft(
+            session=SESSION,
+            branch=MAIN,
+            trigger=TRIGGER,
+            note=(page.summary if page else None) or first.name,
+            records=tuple(
+                NewRecords(
+                    one.data, whole=True, kind=_KIND, source=one.name, beside=True
+                )
+                for one in files
+            ),
+            decisions=entries,
+            allow_empty=True,
+        ),
+    )
+    return saved.checkpoint, len(entries)
+
+
+def _holds(tip: Checkpoint | None, one: _File) -> bool:
+    if tip is None:
+        return False
+    name = LogName("conversation", one.name)
+    meta = logs.meta(tip.log_tree, name, tip.objects)
+    if meta is None or meta.bytes != len(one.data):
+        return False
+    return logs.content(tip.log_tree, name, tip.objects) == one.data
+
+
+def _read(root: Path, left: list[str]) -> Iterator[_File]:
+    for path in _walk(root):
+        name = path.relative_to(root).as_posix()
+        try:
+            encode(name)
+            status = path.lstat()
+            if path.is_symlink() or not path.is_file():
+                left.append(f"{name}: not a regular file")
+                continue
+            if status.st_size > _LARGEST:
+                left.append(f"{name}: is larger than {_LARGEST >> 20} MiB")
+                continue
+            data = path.read_bytes()
+        except UsageError as exc:
+            left.append(f"{name!a}: {exc.message}")
+            continue
+        except OSError as exc:
+            left.append(f"{name}: cannot be read: {exc.strerror}")
+            continue
+        if data:
+            yield _File(name, data, _page(name, data, left), status.st_mtime)
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    for directory, directories, names in os.walk(root):
+        directories.sort()
+        yield from (Path(directory, name) for name in sorted(names))
+
+
+def _page(name: str, data: bytes, left: list[str]) -> notes.Page | None:
+    if not name.endswith((".md", ".markdown")):
+        return None
+    try:
+        page = notes.read(data.decode(), name)
+    except (FrontMatterError, UnicodeDecodeError) as exc:
+        left.append(f"{name}: kept, but not understood: {exc}")
+        return None
+    # A page that says nothing, as a README, is kept like any other file.
+    return page if page.entries or page.at else None

@@ -1,0 +1,240 @@
+"""Installs hooks into a client's settings and removes them, byte for byte.
+
+What a file was before is kept in the user's state directory. If the
+file has not changed since, `uninstall` puts exactly that back; otherwise it removes only
+our entries.
+"""
+
+import base64
+import hashlib
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from gitcp import durable
+from gitcp.clients import registry
+from gitcp.clients.client import SCOPES, Client, Place
+from gitcp.errors import UsageError
+from gitcp.project.installers import Done
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """A settings file before the installation; `after` is the digest of what was written."""
+
+    path: str
+    before: str | None
+    after: str
+    directories: tuple[str, ...] = ()
+
+
+def install(agent: str, place: Place, scope: str | None) -> Done:
+    """Puts hooks into a client's settings; again, and nothing changes.
+
+    Raises:
+        UsageError: the settings cannot be understood; nothing was changed.
+        StorageError: they cannot be written.
+    """
+    client = registry.client(agent)
+    path = _settings(client, place, scope or SCOPES[0])
+    text = _content(path)
+    command = _command(client, scope or SCOPES[0])
+    notes = (*client.notes(scope or SCOPES[0]), *_path_note(scope))
+    present = _understood(client, path, lambda: client.merge(text, command))
+    if present == text:
+        return Done(agent, scope or SCOPES[0], str(path), changed=False, notes=notes)
+    record = _record(place, path)
+    base: bytes | None = text
+    directories: tuple[str, ...] = ()
+    if record is not None and text is not None and record.after == _digest(text):
+        base = _before(record)
+        directories = record.directories
+    elif text is not None and client.installed(text):
+        base = _understood(client, path, lambda: client.unmerge(text))
+    wanted = _understood(client, path, lambda: client.merge(base, command))
+    assert wanted is not None
+    with durable.storage(f"writing {path}"):
+        durable.clear_temporaries(path.parent, path.name)
+        made = directories or _make_directories(path.parent)
+        before = None if base is None else base64.b64encode(base).decode()
+        _keep(place, _Record(str(path), before, _digest(wanted), made))
+        durable.replace(path, wanted, mode=durable.usual_mode(path))
+    return Done(agent, scope or SCOPES[0], str(path), changed=True, notes=notes)
+
+
+def uninstall(agent: str, place: Place, scope: str | None) -> list[Done]:
+    """Takes hooks out of a client's settings: of one scope, or of every one.
+
+    Raises:
+        UsageError: the settings cannot be understood; nothing was changed.
+    """
+    client = registry.client(agent)
+    done = []
+    for one in (scope,) if scope else SCOPES:
+        if scope is None and one != SCOPES[0] and place.top is None:
+            continue
+        with suppress(_NoScopeError):
+            path = _settings(client, place, one, fixed=scope is not None)
+            done.append(
+                Done(agent, one, str(path), changed=_take_out(client, place, path))
+            )
+    return done
+
+
+def installed(agent: str, place: Place) -> list[Done]:
+    """Returns where a client's settings have our hooks."""
+    client = registry.client(agent)
+    found = []
+    for scope in SCOPES:
+        with suppress(UsageError, OSError):
+            path = client.settings(scope, place)
+            text = _content(path)
+            if text is not None and client.installed(text):
+                found.append(Done(agent, scope, str(path), changed=False))
+    return found
+
+
+class _NoScopeError(Exception):
+    """A client has no settings of this scope."""
+
+
+def _settings(client: Client, place: Place, scope: str, *, fixed: bool = True) -> Path:
+    try:
+        path = client.settings(scope, place)
+    except UsageError:
+        if fixed:
+            raise
+        raise _NoScopeError from None
+    # A link, for instance into a dotfiles repository, stays a link.
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _take_out(client: Client, place: Place, path: Path) -> bool:
+    text = _content(path)
+    if text is None or not client.installed(text):
+        return False
+    record = _record(place, path)
+    ours = record is not None and record.after == _digest(text)
+    after = (
+        _before(record)
+        if record is not None and ours
+        else _understood(client, path, lambda: client.unmerge(text))
+    )
+    if after is None and record is not None and record.before is not None:
+        after = b"{}\n"
+    with durable.storage(f"writing {path}"):
+        durable.clear_temporaries(path.parent, path.name)
+        if after is None:
+            durable.remove(path)
+            for directory in record.directories if record else ():
+                # Made for this file; the user may have put more into it.
+                with suppress(OSError):
+                    Path(directory).rmdir()
+        else:
+            durable.replace(path, after, mode=durable.usual_mode(path))
+        if record is not None:
+            durable.remove(_record_path(place, path))
+    return True
+
+
+def _understood(
+    client: Client, path: Path, work: Callable[[], bytes | None]
+) -> bytes | None:
+    try:
+        return work()
+    except (ValueError, RecursionError) as exc:
+        raise UsageError(
+            f"the settings of {client.title} in {path} cannot be understood: {exc}",
+            hint="nothing was changed; correct the file, then run the command again",
+        ) from exc
+
+
+def _command(client: Client, scope: str) -> Callable[[str], str]:
+    """Makes commands that are nothing where gitcp is gone.
+
+    Where the client shows what a hook says, gitcp may say something there; else nothing.
+    """
+    program = ("gitcp",) if scope == "project" else this_program()
+
+    def command(hook: str) -> str:
+        words = shlex.join((*program, "hook", client.name, hook))
+        silent = client.answer(hook, "") is None
+        return f"{words} {'>/dev/null 2>&1' if silent else '2>/dev/null'} || :"
+
+    return command
+
+
+def this_program() -> tuple[str, ...]:
+    """Returns how to start this gitcp from anywhere, whatever lies there."""
+    script = Path(sys.executable).with_name("gitcp")
+    if os.access(script, os.X_OK):
+        return (str(script),)
+    return (sys.executable, "-P", "-m", "gitcp")
+
+
+def _path_note(scope: str | None) -> tuple[str, ...]:
+    if scope != "project" or shutil.which("gitcp"):
+        return ()
+    note = (
+        "settings of the project are shared, so they call `gitcp` by name: it has to be"
+        " on PATH, and here it is not"
+    )
+    return (note,)
+
+
+# --- files ----------------------------------------------------------------------------
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise UsageError(
+            f"{path} cannot be read: {exc.strerror}", hint="check who owns it"
+        ) from exc
+
+
+def _make_directories(directory: Path) -> tuple[str, ...]:
+    missing = []
+    current = directory
+    while not current.exists():
+        missing.append(str(current))
+        current = current.parent
+    durable.make_directories(directory)
+    return tuple(missing)
+
+
+# --- what was before ------------------------------------------------------------------
+
+
+def _record_path(place: Place, path: Path) -> Path:
+    own = place.environment.get("XDG_STATE_HOME")
+    state = Path(own) if own and os.path.isabs(own) else place.home / ".local" / "state"
+    return state / "gitcp" / "installed" / f"{_digest(os.fsencode(path))}.json"
+
+
+def _record(place: Place, path: Path) -> _Record | None:
+    with suppress(OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(_record_path(place, path).read_bytes(), type=_Record)
+    return None
+
+
+def _before(record: _Record) -> bytes | None:
+    return None if record.before is None else base64.b64decode(record.before)
+
+
+def _keep(place: Place, record: _Record) -> None:
+    path = _record_path(place, Path(record.path))
+    durable.make_directories(path.parent, private=True)
+    durable.replace(path, msgspec.json.encode(record), mode=0o600)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,97 @@
+"""Adds files to a client's own folder: nothing outside it, nothing replaced."""
+
+import errno
+import os
+import shutil
+from pathlib import Path
+
+from gitcp import durable
+from gitcp.clients.client import Grown, WriteBack
+from gitcp.durable import make_directories, storage, sync_directory
+from gitcp.errors import StorageError
+
+# File systems that have no hard links say one of these.
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
+
+
+def place(written: WriteBack) -> None:
+    """Writes what a client needs to resume a conversation.
+
+    Raises:
+        StorageError: a file would lie outside the client's folder, exists already,
+            or cannot be written. What was written before it stays.
+    """
+    for path, _ in written.files:
+        _check(written.root, path)
+    for _, target in written.copies:
+        _check(written.root, target)
+    with storage("writing the conversation back"):
+        for path, data in written.files:
+            _write_new(path, data)
+        for source, target in written.copies:
+            if source.is_dir() and not target.exists():
+                shutil.copytree(source, target, symlinks=True)
+        if written.grown is not None:
+            _check(written.root, written.grown.path)
+            _grow(written.grown)
+
+
+def _check(root: Path, path: Path) -> None:
+    """Raises unless a path, as it is spelled, lies below the client's folder."""
+    inside = path.is_relative_to(root) and path != root
+    if not inside or ".." in path.parts or "\0" in str(path):
+        raise StorageError(
+            f"the conversation would be written to {str(path)!a}, outside its"
+            " client's folder",
+            hint="nothing was written; please report this with the path",
+        )
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    """Writes a new file that only its owner may read, as the clients do.
+
+    It has its name only once it is whole, and never takes the place of another.
+    """
+    make_directories(path.parent, private=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        _create(temporary, data)
+        try:
+            os.link(temporary, path, follow_symlinks=False)
+        except OSError as exc:
+            if exc.errno not in _NO_LINKS:
+                raise
+            _create(path, data)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def _create(path: Path, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _grow(index: Grown) -> None:
+    """Adds an entry to a list of the client's, unless the client just changed it.
+
+    It is the one file that is replaced: without its entry the client does not find the
+    conversation, and the rest of it stays as it was.
+    """
+    try:
+        present: bytes | None = index.path.read_bytes()
+    except FileNotFoundError:
+        present = None
+    if present != index.before:
+        raise StorageError(
+            f"{index.path} changed while it was added to",
+            hint="run the command again",
+        )
+    if present is None:
+        _write_new(index.path, index.after)
+    else:
+        mode = durable.usual_mode(index.path)
+        durable.replace(index.path, index.after, mode=mode)

@@ -1,0 +1,147 @@
+"""After a restore, writes the conversation back to where its client finds it."""
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.agents import bindings, placing
+from gitcp.agents.bindings import Binding
+from gitcp.clients import registry
+from gitcp.clients.client import Kept, Place
+from gitcp.errors import UsageError
+from gitcp.format.layout import LogName
+from gitcp.names import decode
+from gitcp.project.workspace import Workspace
+from gitcp.store import logs
+from gitcp.store.checkpoint import Checkpoint
+
+
+class Resumption(NamedTuple):
+    """How to continue a restored conversation."""
+
+    agent: str
+    agent_session: str
+    command: tuple[str, ...]
+    directory: Path
+    first: tuple[str, ...] = ()
+
+    def shown(self, here: str) -> str:
+        """Returns the command for a shell that is in a directory."""
+        command = shlex.join(self.command)
+        if self.first:
+            command = f"{shlex.join(self.first)} && {command}"
+        if os.path.realpath(here) == os.path.realpath(self.directory):
+            return command
+        return f"cd {shlex.quote(str(self.directory))} && {command}"
+
+
+def place(top: Path | None, environment: Mapping[str, str] | None = None) -> Place:
+    """Returns where clients are looked for."""
+    return Place(top, Path.home(), os.environ if environment is None else environment)
+
+
+def check_agent(target: Checkpoint, agent: str | None) -> None:
+    """Raises if a conversation is not one that an agent can resume.
+
+    Raises:
+        UsageError: the agent is not known, or the conversation is another's.
+    """
+    if agent is None:
+        return
+    client = registry.client(agent)
+    said = target.manifest.conversation
+    kind = said.kind if said is not None else None
+    if kind != agent:
+        raise UsageError(
+            f"checkpoint {target.id} holds no conversation of {client.title}"
+            f"{f', but one of {kind}' if kind else ''}",
+            hint="drop --agent: the client is recognised by the conversation",
+        )
+
+
+def is_foreign(made: Checkpoint) -> bool:
+    """Whether any of a checkpoint's conversation was made elsewhere."""
+    return made.manifest.conversation is not None and made.origin.logs is not None
+
+
+def can_resume(made: Checkpoint) -> bool:
+    """Whether a checkpoint has a conversation of a client that gitcp knows."""
+    held = made.manifest.conversation
+    return held is not None and registry.known(held.kind)
+
+
+def write_back(workspace: Workspace, made: Checkpoint) -> Resumption | None:
+    """Writes a checkpoint's conversation as a new one of its client.
+
+    `made` is the newest checkpoint of the branch that goes on: what is said in the new
+    conversation grows it. None where there is nothing that a client could resume.
+    The caller has asked whether a conversation that was made elsewhere may go there.
+
+    Raises:
+        StorageError: a file could not be written.
+        CorruptError: the conversation is damaged.
+    """
+    held = made.manifest.conversation
+    if held is None or not registry.known(held.kind):
+        return None
+    client = registry.client(held.kind)
+    content = made.conversation()
+    foreign = is_foreign(made)
+    recorded = None if foreign else client.directory(content)
+    written = client.write_back(
+        Kept(
+            None if foreign else held.agent_session,
+            content,
+            _beside(made, held.source),
+            _directory(workspace, recorded),
+            foreign,
+        ),
+        place(workspace.top),
+    )
+    if written is None:
+        return None
+    placing.place(written)
+    bindings.take_over(
+        workspace,
+        Binding(
+            client.name,
+            written.session,
+            made.session,
+            made.branch,
+            source=held.source,
+        ),
+        made.manifest.replaced or made.id,
+    )
+    return Resumption(
+        client.name,
+        written.session,
+        written.command,
+        written.directory,
+        written.first,
+    )
+
+
+def _directory(workspace: Workspace, recorded: str | None) -> Path:
+    """Returns where to go on: where the conversation was, if that is in this project."""
+    if recorded is not None and os.path.isdir(recorded):
+        real = Path(os.path.realpath(recorded))
+        if real.is_relative_to(os.path.realpath(workspace.top)):
+            return Path(recorded)
+    return workspace.top
+
+
+def _beside(made: Checkpoint, source: str) -> dict[str, bytes]:
+    """Returns the files stored beside a conversation, by their own names."""
+    found = {}
+    for component, entry in logs.sources(made.log_tree, "conversation", made.objects):
+        name = decode(component)
+        if name is None:
+            held = logs.meta_of(entry, made.objects)
+            name = held.name if held else ""
+        if name.startswith(f"{source}/"):
+            found[name.removeprefix(f"{source}/")] = logs.content(
+                made.log_tree, LogName("conversation", name), made.objects
+            )
+    return found

@@ -1,0 +1,181 @@
+"""Installs the skill and the slash commands where agents look for them, and removes them.
+
+A file that is not ours, or that the user has changed, is left alone and reported.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp import durable
+from gitcp.clients import skill
+from gitcp.clients.client import SCOPES, Place
+from gitcp.clients.skill import Mark, SkillFile
+from gitcp.errors import PartialError, UsageError
+from gitcp.project.installers import Done
+
+_SCOPES = SCOPES[:2]
+
+
+class _Present(NamedTuple):
+    """What lies where a file goes: its mark, or `ours` false where it is not ours."""
+
+    there: bool
+    mark: Mark | None
+
+    @property
+    def ours(self) -> bool:
+        return self.mark is not None and self.mark.unchanged
+
+
+def install(what: str, place: Place, scope: str | None) -> Done:
+    """Writes the files of a scope, the user's own by default; again, and nothing changes.
+
+    Raises:
+        UsageError: the scope is not one, or there is no project.
+        PartialError: written, except for files that are not ours.
+        StorageError: a file cannot be written.
+    """
+    scope = scope or _SCOPES[0]
+    files = _files(place, scope)
+    changed = False
+    left = []
+    for one in files:
+        present = _look(one.path)
+        if present.there and not present.ours:
+            left.append(_whose(one, present))
+            continue
+        if present.mark is not None and present.mark.content == one.content:
+            continue
+        with durable.storage(f"writing {one.path}"):
+            made = present.mark.made if present.mark else _make(one.path.parent)
+            mode = durable.usual_mode(one.path)
+            durable.replace(one.path, skill.marked(one.content, made), mode=mode)
+        changed = True
+    if left:
+        raise PartialError(
+            f"{len(left)} of {len(files)} files are not gitcp's and were left alone",
+            left=left,
+            hint="the others are installed; move yours aside to install the rest",
+        )
+    return Done(what, scope, _root(place, scope), changed, _notes(files))
+
+
+def uninstall(what: str, place: Place, scope: str | None) -> list[Done]:
+    """Removes the files of one scope, or of both, and the directories made for them.
+
+    Raises:
+        PartialError: removed, except for files that the user has changed.
+    """
+    done = []
+    left = []
+    for one in (scope,) if scope else _SCOPES:
+        if scope is None and one != _SCOPES[0] and place.top is None:
+            continue
+        files = _files(place, one)
+        ours = [
+            (file.path, present.mark.made)
+            for file in files
+            if (present := _look(file.path)).ours and present.mark is not None
+        ]
+        for path, _ in ours:
+            with durable.storage(f"removing {path}"):
+                durable.remove(path)
+        # The first one has made the directories that those after it lie in.
+        for path, made in reversed(ours):
+            _remove_directories(path, made)
+        left += [
+            _whose(file, present)
+            for file in files
+            if (present := _look(file.path)).mark is not None
+        ]
+        done.append(Done(what, one, _root(place, one), changed=bool(ours)))
+    if left:
+        raise PartialError(
+            f"{len(left)} files were changed since and were left alone",
+            left=left,
+            hint="the others were removed; remove these by hand if you do not want them",
+        )
+    return done
+
+
+def installed(what: str, place: Place) -> list[Done]:
+    """Returns the scopes in which every file is in place."""
+    found = []
+    for scope in _SCOPES:
+        with suppress(UsageError, OSError):
+            files = _files(place, scope)
+            if all(_look(one.path).mark is not None for one in files):
+                found.append(Done(what, scope, _root(place, scope), changed=False))
+    return found
+
+
+def _files(place: Place, scope: str) -> list[SkillFile]:
+    if scope == "user":
+        return skill.user_files(place.home, place.environment)
+    if scope != "project":
+        raise UsageError(
+            "agents look for a skill in the project or in your home, not for a private"
+            " one in a project",
+            hint="use --scope user or --scope project",
+        )
+    if place.top is None:
+        raise UsageError(
+            "--scope project needs a project, and this is not a git repository",
+            hint="go to one, or use --scope user",
+        )
+    return skill.project_files(place.top)
+
+
+def _root(place: Place, scope: str) -> str:
+    return str(place.home if scope == "user" or place.top is None else place.top)
+
+
+def _notes(files: list[SkillFile]) -> tuple[str, ...]:
+    by_clients: dict[str, list[str]] = {}
+    for one in files:
+        # A command's name is what is typed; of a skill its place is what matters.
+        command = one.path.parent.name == "commands"
+        shown = f"/{one.path.stem}" if command else str(one.path)
+        by_clients.setdefault(one.clients, []).append(shown)
+    return tuple(f"{clients}: {', '.join(by)}" for clients, by in by_clients.items())
+
+
+def _look(path: Path) -> _Present:
+    # The user made this link: it is theirs, wherever it points.
+    if path.is_symlink():
+        return _Present(there=True, mark=None)
+    try:
+        return _Present(there=True, mark=skill.mark_of(path.read_bytes()))
+    except FileNotFoundError:
+        return _Present(there=False, mark=None)
+    except OSError:
+        return _Present(there=True, mark=None)
+
+
+def _whose(one: SkillFile, present: _Present) -> str:
+    whose = "was changed since" if present.mark is not None else "is not gitcp's"
+    return f"{one.path} {whose}"
+
+
+def _make(directory: Path) -> int:
+    """Makes a directory and returns how many were made for it."""
+    made = 0
+    current = directory
+    while not os.path.lexists(current):
+        made += 1
+        current = current.parent
+    durable.make_directories(directory)
+    return made
+
+
+def _remove_directories(path: Path, made: int) -> None:
+    """Removes what was made for a file, as far as nothing else is in there."""
+    directory = path.parent
+    for _ in range(made):
+        try:
+            directory.rmdir()
+        except OSError:
+            return
+        directory = directory.parent

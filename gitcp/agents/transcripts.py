@@ -1,0 +1,210 @@
+"""Reads what is new in an agent's transcripts since the last checkpoint.
+
+A save costs what was added. That a file still begins as it was stored is told by the
+last segment; only at the borders of a session is all of it compared.
+"""
+
+import os
+import stat
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp import durable, notices
+from gitcp.clients.client import Client, Event, Source, whole_lines
+from gitcp.format import log, tree
+from gitcp.format.layout import LogName, segment_path
+from gitcp.format.log import Meta
+from gitcp.store import logs
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Grown, NewRecords
+
+_PATIENCE = 3.0
+_PAUSE = 0.005
+_TAIL = 1 << 18
+_LARGEST = 1 << 30
+
+
+class Gathered(NamedTuple):
+    """Records to store, and whether they hold any messages."""
+
+    records: tuple[NewRecords, ...]
+    speaks: bool
+
+
+def gather(
+    client: Client,
+    event: Event,
+    source: str,
+    tip: Checkpoint | None,
+    *,
+    thorough: bool = False,
+) -> Gathered:
+    """Returns what a conversation's files hold beyond a checkpoint.
+
+    Waits, for three seconds at most, until the client has written what the event speaks of.
+    """
+    settle(client, event, source, tip)
+    found: list[NewRecords] = []
+    speaks = False
+    for one in client.sources(event):
+        name = f"{source}/{one.name}" if one.name else source
+        records = _records(client, event, one, name, tip, thorough=thorough)
+        if records is not None:
+            found.append(records)
+            speaks = speaks or client.speaks(_new_in(records, one, tip))
+    return Gathered(tuple(found), speaks)
+
+
+def settle(client: Client, event: Event, source: str, tip: Checkpoint | None) -> None:
+    """Waits until the transcript holds what the event promised, or three seconds are over."""
+    path = event.subagent or event.transcript
+    if path is None:
+        return
+    name = source
+    if event.subagent is not None:
+        name = f"{source}/{event.subagent.name}"
+    held = meta(tip, name)
+    at = held.bytes if held else 0
+    deadline = time.monotonic() + _PATIENCE
+    size = -1
+    while True:
+        now = _size(path)
+        if now != size:
+            size = now
+            tail = read(path, at)
+            if not tail and tip is not None and tip.trailers.trigger == event.what:
+                # Another hook for the same event was faster, and has stored it.
+                tail = read(path, max(0, at - _TAIL))
+            if client.settled(event, tail):
+                return
+        if time.monotonic() > deadline:
+            return
+        time.sleep(_PAUSE)
+
+
+def note(path: Path, record: bytes) -> None:
+    """Adds a record to a transcript that we keep for a client which keeps none.
+
+    One write, so that two hooks at once do not mix.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    with durable.storage("writing down what the agent's hook said"):
+        durable.make_directories(path.parent, private=True)
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            os.write(file, record)
+        finally:
+            os.close(file)
+
+
+def meta(tip: Checkpoint | None, source: str) -> Meta | None:
+    """Returns what a checkpoint holds of a source, or None."""
+    if tip is None:
+        return None
+    return logs.meta(tip.log_tree, LogName("conversation", source), tip.objects)
+
+
+def _new_in(records: NewRecords, one: Source, tip: Checkpoint | None) -> bytes:
+    """Returns what a checkpoint does not hold; all of a file that was rewritten."""
+    if not records.whole or tip is None or one.path is None:
+        return records.data
+    name = LogName("conversation", records.source)
+    # All of it was read: what was changed in the middle is news, too.
+    held = logs.begins(tip.log_tree, name, memoryview(records.data), tip.objects)
+    return records.data[held.bytes :] if held is not None else records.data
+
+
+def _records(
+    client: Client,
+    event: Event,
+    one: Source,
+    name: str,
+    tip: Checkpoint | None,
+    *,
+    thorough: bool,
+) -> NewRecords | None:
+    def made(data: bytes, *, whole: bool, grown: Grown | None = None) -> NewRecords:
+        return NewRecords(
+            data,
+            whole=whole,
+            kind=client.name,
+            source=name,
+            agent_session=event.session,
+            beside=bool(one.name),
+            grown=grown,
+        )
+
+    if one.path is None:
+        return made(one.content, whole=True) if one.content is not None else None
+    path, lines = one.path, not one.name or one.path.suffix == ".jsonl"
+
+    def reread() -> bytes:
+        raw = read(path)
+        return whole_lines(raw) if lines else raw
+
+    held = meta(tip, name)
+    if held is None or tip is None or thorough or not lines:
+        data = reread()
+        # A file that is gone is not a reason to forget what it held.
+        return made(data, whole=True) if data else None
+    size = _size(path)
+    if size < held.bytes or not _continues(path, held, tip, name):
+        data = reread()
+        return made(data, whole=True) if data else None
+    tail = whole_lines(read(path, held.bytes)) if size > held.bytes else b""
+    if not tail:
+        return None
+    return made(tail, whole=False, grown=Grown(held.bytes, held.digest, reread))
+
+
+def _continues(path: Path, held: Meta, tip: Checkpoint, name: str) -> bool:
+    """Whether a file has the last stored segment where it ended."""
+    if not held.segments:
+        return held.digest == log.EMPTY_DIGEST
+    where = LogName("conversation", name).path + b"/" + segment_path(held.segments - 1)
+    entry = tree.lookup(tip.log_tree, where, tip.objects.tree)
+    if entry is None:
+        return False
+    last = tip.objects.blob(entry.oid)
+    start = held.bytes - len(last)
+    return start >= 0 and read(path, start, len(last)) == last
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def read(path: Path, start: int = 0, size: int = -1) -> bytes:
+    """Returns a file from some byte on; nothing where it cannot be read.
+
+    Only what a regular file holds at this moment: a device or a pipe has no end, and
+    what a client claims to be its transcript may be one.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        with os.fdopen(fd, "rb") as file:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                notices.tell(
+                    f"the transcript {path} is not a regular file; it was not read"
+                )
+                return b""
+            left = max(0, found.st_size - start)
+            if left > _LARGEST:
+                notices.tell(
+                    f"the transcript {path} is larger than 1 GiB; it was not read"
+                )
+                return b""
+            file.seek(start)
+            return file.read(left if size < 0 else min(left, size))
+    except OSError:
+        return b""

@@ -1,0 +1,1 @@
+"""The verbs everybody uses: save, restore, fork, diff, select, show."""

@@ -1,0 +1,94 @@
+"""Lists every branch with its newest checkpoint.
+
+Where there are very many, what the tips say is kept beside the store, by commit: it never
+changes, and reading ten thousand commits takes seconds.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import msgspec
+
+from gitcp import durable
+from gitcp.checkpoints import fork
+from gitcp.errors import StorageError
+from gitcp.store.store import Store
+
+# From here on the list is kept.
+MANY = 200
+_NAME = "sessions.json"
+_LONGEST = 200
+
+
+class Listed(msgspec.Struct, frozen=True, array_like=True):
+    """A branch, and what its newest checkpoint says of itself."""
+
+    commit: str
+    session: str
+    branch: str
+    id: str
+    seq: int
+    created: str
+    note: str
+
+
+def listed(
+    store: Store, *, unreadable: Callable[[str], None] | None = None
+) -> list[Listed]:
+    """Returns every branch, by session, `main` first.
+
+    Raises:
+        CorruptError, FormatTooNewError: a newest checkpoint cannot be read, and there is
+            no `unreadable` to tell.
+    """
+    refs = {
+        f"{session}/{branch}": oid for (session, branch), oid in store.refs().items()
+    }
+    kept = _kept(store) if len(refs) >= MANY else {}
+    found = {
+        name: one
+        for name, oid in refs.items()
+        if (one := kept.get(name)) is not None and one.commit == oid
+    }
+    missing = {name: oid for name, oid in refs.items() if name not in found}
+    if missing:
+        found.update(_read(store, missing, unreadable))
+        if len(refs) >= MANY:
+            _keep(store, found)
+    return sorted(
+        found.values(), key=lambda one: (one.session, one.branch != "main", one.branch)
+    )
+
+
+def _read(
+    store: Store, refs: dict[str, str], unreadable: Callable[[str], None] | None
+) -> Iterator[tuple[str, Listed]]:
+    for ref, oid in refs.items():
+        session, _, branch = ref.partition("/")
+        for name, info in fork.branches(
+            store, {(session, branch): oid}, unreadable=unreadable
+        ):
+            tip = info.tip
+            note = (tip.note or "").strip().partition("\n")[0][:_LONGEST]
+            yield (
+                ref,
+                Listed(
+                    oid, name, info.name, tip.id, tip.seq, tip.manifest.created, note
+                ),
+            )
+
+
+def _kept(store: Store) -> dict[str, Listed]:
+    with suppress(OSError, msgspec.MsgspecError, RecursionError, UnicodeError):
+        raw = (store.repository.store_dir / _NAME).read_bytes()
+        return msgspec.json.decode(raw, type=dict[str, Listed])
+    return {}
+
+
+def _keep(store: Store, found: dict[str, Listed]) -> None:
+    # Derived: if it cannot be stored, the commits are read again.
+    with suppress(StorageError), durable.storage("keeping the list of sessions"):
+        store.repository.make_directory(store.repository.store_dir)
+        durable.replace(
+            store.repository.store_dir / _NAME, msgspec.json.encode(found), sync=False
+        )

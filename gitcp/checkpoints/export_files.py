@@ -1,0 +1,104 @@
+"""Writes a checkpoint's files into another directory (`restore --to`)."""
+
+import os
+from collections.abc import Sequence
+
+from gitcp.checkpoints.restore_plan import check_objects, side
+from gitcp.errors import (
+    NotFoundError,
+    PartialError,
+    UnsafePathError,
+    WouldOverwriteError,
+)
+from gitcp.format.checkpoint import show_path
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.trust.withheld import Bounds, withheld_from
+from gitcp.worktree import apply, plan
+from gitcp.worktree.files import Root
+from gitcp.worktree.plan import FilePlan, Side
+
+_SHOWN = 5
+
+
+def write_to(
+    target: Checkpoint,
+    directory: Root,
+    paths: Sequence[bytes] = (),
+    *,
+    bounds: Bounds = Bounds(),  # noqa: B008  a value
+    trust: bool = False,
+) -> FilePlan:
+    """Writes a checkpoint's files into an empty directory; see `plan_whole`.
+
+    Raises:
+        UnsafePathError: it names a path that must not be written.
+        WouldOverwriteError: the directory is not empty.
+        NotFoundError: a path is not in the checkpoint.
+        PartialError: some paths could not be written.
+    """
+    there = sorted(os.listdir(directory.fd))
+    if there:
+        raise WouldOverwriteError(
+            "the directory is not empty",
+            paths=there[:_SHOWN],
+            hint="name an empty directory, or a new one",
+        )
+    steps = plan_whole(target, paths, bounds=bounds, trust=trust)
+    write_whole(directory, target, steps)
+    return steps
+
+
+def plan_whole(
+    target: Checkpoint,
+    paths: Sequence[bytes] = (),
+    *,
+    bounds: Bounds = Bounds(),  # noqa: B008  a value
+    trust: bool = False,
+) -> FilePlan:
+    """Returns the steps that write a checkpoint's files where there is nothing.
+
+    Of a checkpoint made elsewhere, what it may not bring unasked is left out, unless
+    `trust` is given; `bounds` is what the user has already.
+
+    Raises:
+        CorruptError: the checkpoint is damaged.
+        UnsafePathError: it names a path that must not be written.
+        NotFoundError: a path is not in it.
+    """
+    for path in paths:
+        if target.entry(path) is None and path not in target.empty_dirs:
+            raise NotFoundError(
+                f"{show_path(path)} is not in checkpoint {target.id}",
+                hint=f"`gitcp files {target.id}` lists what it holds",
+            )
+    withhold = not trust and target.origin.files is not None
+    try:
+        steps = plan.make(
+            Side(None),
+            side(target),
+            target.objects.tree,
+            selects=plan.selection(paths),
+            withheld=withheld_from(target.objects, bounds) if withhold else None,
+        )
+    except ValueError as exc:
+        raise UnsafePathError(
+            f"checkpoint {target.id} must not be restored: {exc}",
+            hint="nothing was written",
+        ) from exc
+    check_objects(target, steps)
+    return steps
+
+
+def write_whole(directory: Root, target: Checkpoint, steps: FilePlan) -> None:
+    """Carries out `plan_whole`.
+
+    Raises:
+        PartialError: some paths could not be written.
+    """
+    left = apply.apply(directory, steps, target.objects.stream, token=target.id)
+    if left:
+        raise PartialError(
+            f"{len(left)} paths could not be written",
+            left=[f"{show_path(item.path)}: {item.reason}" for item in left],
+            hint="another process writes there; choose another directory",
+        )

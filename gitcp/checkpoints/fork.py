@@ -1,0 +1,237 @@
+"""Forks, switches and lists branches and sessions."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.checkpoints import export_files, restore_plan
+from gitcp.checkpoints.restore_plan import Plan
+from gitcp.errors import (
+    CorruptError,
+    FormatTooNewError,
+    NotFoundError,
+    UsageError,
+    WouldOverwriteError,
+)
+from gitcp.git.transaction import transaction
+from gitcp.names import decode
+from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft, same_files
+from gitcp.store.store import Store, require_tip
+from gitcp.trust import trusted_remotes as trust_notes
+from gitcp.worktree.plan import FilePlan
+
+
+class BranchInfo(NamedTuple):
+    """A branch and its newest checkpoint."""
+
+    name: str
+    tip: Checkpoint
+
+
+class SessionInfo(NamedTuple):
+    """A session and its branches, `main` first."""
+
+    name: str
+    branches: tuple[BranchInfo, ...]
+
+
+def sessions(
+    store: Store, *, unreadable: Callable[[str], None] | None = None
+) -> list[SessionInfo]:
+    """Returns every session, by name.
+
+    A branch whose newest checkpoint cannot be read is told to `unreadable` and left
+    out: one that is damaged must not hide the others.
+
+    Raises:
+        CorruptError, FormatTooNewError: one cannot be read, and there is no `report` to call.
+    """
+    found: dict[str, list[BranchInfo]] = {}
+    for session, branch in branches(store, store.refs(), unreadable=unreadable):
+        found.setdefault(session, []).append(branch)
+    return [
+        SessionInfo(
+            name,
+            tuple(sorted(lines, key=lambda one: (one.name != "main", one.name))),
+        )
+        for name, lines in sorted(found.items())
+    ]
+
+
+def branches(
+    store: Store,
+    refs: Mapping[tuple[str, str], str],
+    *,
+    unreadable: Callable[[str], None] | None = None,
+) -> Iterator[tuple[str, BranchInfo]]:
+    """Yields session and branch of each of these refs; see `sessions`.
+
+    Raises:
+        CorruptError, FormatTooNewError: one cannot be read, and there is no `report` to call.
+    """
+    for component, oid in refs.items():
+        try:
+            tip = store.sound(component, oid)
+            if tip is None:
+                continue
+            session, branch = store.names(component, tip.commit)
+        except (CorruptError, FormatTooNewError) as exc:
+            if unreadable is None:
+                raise
+            name = "/".join(decode(part) or part for part in component)
+            unreadable(f"{name} is left out: {exc.message}")
+            continue
+        yield session, BranchInfo(branch, tip)
+
+
+def check_free(store: Store, session: str, branch: str) -> None:
+    """Raises if a branch exists.
+
+    Raises:
+        UsageError: the branch exists.
+    """
+    if store.tip(session, branch) is not None:
+        raise UsageError(
+            f"{session} has a branch {branch!r} already",
+            hint=f"choose another name, or `gitcp switch {session}/{branch}`",
+        )
+
+
+def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
+    """Makes a branch at a checkpoint and returns its first checkpoint.
+
+    No work tree is touched and no other branch becomes current.
+
+    Raises:
+        UsageError: the name is taken.
+        BranchMovedError: another process took the name at the same time.
+        NotFoundError: the checkpoint has been pruned.
+        TransferError: it came from elsewhere, and holds more than may be walked.
+    """
+    check_free(store, start.session, name)
+    start.refuse_if_vast()
+    with transaction(store.repository) as opened:
+        start = store.present(start)
+        draft = Draft(
+            session=start.session,
+            branch=name,
+            trigger="fork",
+            files=same_files(start),
+            note=f"forked from {start.branch} #{start.seq}",
+            logs_from=start,
+            allow_empty=True,
+            fork_of=start,
+            files_from=start,
+            bases=(start.raw.tree,),
+        )
+        made = store.append(opened, draft).checkpoint
+    trust_notes.note_made(store, made, start)
+    return made
+
+
+def plan_fork(
+    workspace: Workspace, start: Checkpoint, name: str, *, trust: bool = False
+) -> Plan:
+    """Returns what making a branch and going there would do to the files.
+
+    Raises:
+        UsageError: the name is taken.
+    """
+    check_free(workspace.store, start.session, name)
+    return restore_plan.plan_restore(
+        workspace,
+        start,
+        note=f"forked from {start.branch} #{start.seq}",
+        fork=(start.session, name),
+        trust=trust,
+    )
+
+
+def fork_here(workspace: Workspace, start: Checkpoint, name: str) -> Checkpoint:
+    """Makes a branch where the work tree is already and makes it current."""
+    workspace.refuse_if_interrupted()
+    made = fork_only(workspace.store, start, name)
+    workspace.make_current(made.session, made.branch)
+    return made
+
+
+def fork_into_worktree(
+    workspace: Workspace,
+    start: Checkpoint,
+    name: str,
+    directory: Path,
+    *,
+    trust: bool = False,
+) -> tuple[Checkpoint, FilePlan]:
+    """Makes a branch in a new git worktree that holds the checkpoint's files.
+
+    Returns its first checkpoint, and what was written or left out. The worktree's HEAD
+    is detached at the commit that the checkpoint was made on.
+
+    Raises:
+        WouldOverwriteError: there is something at the directory.
+        UsageError: the name is taken.
+        GitFailedError: git could not make the worktree.
+        PartialError: done, but some paths could not be written.
+    """
+    check_free(workspace.store, start.session, name)
+    directory = directory.absolute()
+    if os.path.lexists(directory) and (
+        not directory.is_dir() or any(directory.iterdir())
+    ):
+        raise WouldOverwriteError(
+            f"{directory} exists and is not empty",
+            paths=[os.fspath(directory)],
+            hint="name a new directory",
+        )
+    base = start.manifest.base
+    commit = base.commit if base and base.commit else None
+    if commit is None:
+        raise NotFoundError(
+            f"checkpoint {start.id} was made before the first git commit",
+            hint="git needs a commit for a worktree: commit, save, then fork",
+        )
+    # All that can be wrong is found before there is anything to take back.
+    steps = export_files.plan_whole(
+        start, bounds=restore_plan.bounds_of(workspace), trust=trust
+    )
+    workspace.repository.git(
+        *("worktree", "add", "--detach", "--no-checkout", "--"),
+        *(os.fspath(directory), commit),
+    )
+    try:
+        made = fork_only(workspace.store, start, name)
+    except BaseException:
+        workspace.repository.git(
+            "worktree", "remove", "--force", "--", os.fspath(directory)
+        )
+        raise
+    other = open_workspace(directory)
+    # The index as after a checkout, so that git status there tells the truth.
+    other.repository.git("read-tree", "HEAD")
+    other.make_current(made.session, made.branch)
+    with other.root() as root:
+        export_files.write_whole(root, made, steps)
+    return made, steps
+
+
+def switch(workspace: Workspace, session: str, branch: str) -> Checkpoint:
+    """Makes a branch current; files stay as they are.
+
+    Raises:
+        NotFoundError: there is no such branch.
+        TransferError: its tip came from elsewhere, and holds more than may be walked.
+    """
+    tip = require_tip(workspace.store, session, branch)
+    tip.refuse_if_vast()
+    workspace.refuse_if_interrupted()
+    workspace.make_current(session, branch)
+    return tip
+
+
+def at_present(made: Plan) -> bool:
+    """Whether a plan leaves every file as it is."""
+    return not made.steps.steps and not made.obstacles

@@ -1,0 +1,222 @@
+"""Keeps paths that the target of a restore did not capture."""
+
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from gitcp import durable
+from gitcp.errors import CorruptError
+from gitcp.format import tree as trees
+from gitcp.format.tree import DIRECTORY, GITLINK, Entry, ReadTree
+from gitcp.project.workspace import Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.worktree import plan, replace
+from gitcp.worktree.capture import Snapshot
+from gitcp.worktree.files import Root
+from gitcp.worktree.ignored import ignored_at
+from gitcp.worktree.names import IGNORE_FILE, parents
+from gitcp.worktree.plan import FilePlan, Left, Step
+
+IGNORED = "ignored in the checkpoint"
+_NAME = "brought.json"
+_DIRECTORY = Entry(DIRECTORY, b"")
+
+
+def not_in_it(reason: str) -> str:
+    """Returns why a path stays that the checkpoint lists as not captured."""
+    return f"not in it: {reason}"
+
+
+class _Brought(msgspec.Struct, frozen=True):
+    """What the last restore of a work tree brought that rules may exclude; base64."""
+
+    restore: str
+    paths: tuple[str, ...]
+
+
+def keep_uncaptured(
+    workspace: Workspace,
+    made: FilePlan,
+    target: Checkpoint,
+    read: ReadTree,
+    *,
+    forced: bool,
+    brought: Collection[bytes] = (),
+) -> FilePlan:
+    """Leaves out the removal of what a checkpoint would not hold if it was there then.
+
+    That is what it lists as not captured, and what its own ignore rules exclude. What
+    lies where it holds something else goes all the same: it has been saved. So does
+    what was `brought` by the restore that is being undone. `forced` says that ignored
+    files may have been captured, because git tracks them.
+
+    Raises:
+        CorruptError: the target's list is damaged.
+        StorageError: there is no room for the rules.
+        GitFailedError: git failed.
+    """
+    going = [step for step in _going(made) if step.path not in brought]
+    if not going:
+        return made
+    reasons = _listed(going, target)
+    if _rules_matter(workspace, made, forced=forced):
+        names = {
+            step.path: step.path + b"/" if step.action == plan.REMOVE_DIR else step.path
+            for step in going
+            if step.path not in reasons
+        }
+        found = ignored_at(
+            target.files_tree,
+            names.values(),
+            read,
+            target.objects.stream,
+            workspace.repository,
+        )
+        reasons |= {path: IGNORED for path, name in names.items() if name in found}
+    return _without(made, reasons)
+
+
+def _rules_matter(workspace: Workspace, made: FilePlan, *, forced: bool) -> bool:
+    """Whether ignore rules can tell the two states of a plan apart."""
+    # A path that is left counts: a sparse checkout omits ignore files that differ.
+    paths = {step.path for step in made.steps} | {item.path for item in made.left}
+    return (
+        forced
+        or bool(workspace.settings.include)
+        or any(path.rpartition(b"/")[2] == IGNORE_FILE for path in paths)
+    )
+
+
+def _going(made: FilePlan) -> list[Step]:
+    """Returns the removals that make no room for what the target holds."""
+    made_again = {step.path for step in made.steps if step.after is not None}
+    in_the_way = {
+        step.path
+        for step in made.steps
+        if step.after is not None and step.action != plan.MAKE_DIR
+    }
+    return [
+        step
+        for step in made.steps
+        if step.after is None
+        and step.path not in made_again
+        and in_the_way.isdisjoint(parents(step.path))
+    ]
+
+
+def _listed(going: Iterable[Step], target: Checkpoint) -> dict[bytes, str]:
+    """Returns what the target lists as not captured, itself or with a directory above."""
+    if not target.manifest.skipped:
+        return {}
+    listed = dict(target.skipped())
+    reasons = {}
+    for step in going:
+        for path in (step.path, *parents(step.path)):
+            if path in listed:
+                reasons[step.path] = not_in_it(listed[path])
+                break
+    return reasons
+
+
+def note_brought(
+    workspace: Workspace,
+    restore: str,
+    made: FilePlan,
+    snapshot: Snapshot,
+    read: ReadTree,
+) -> None:
+    """Notes what a restore brought and ignore rules may exclude, for its undo.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    whole = _rules_matter(workspace, made, forced=bool(snapshot.state.forced))
+    paths = tuple(
+        b64encode(step.path).decode()
+        for step in made.steps
+        if step.before is None
+        and (whole or trees.lookup(snapshot.tree, step.path, read) is None)
+    )
+    file = workspace.directory / _NAME
+    with durable.storage("noting what the restore brought"):
+        if paths:
+            durable.replace(file, msgspec.json.encode(_Brought(restore, paths)))
+        else:
+            file.unlink(missing_ok=True)
+
+
+def brought_by(workspace: Workspace, restore: Checkpoint) -> dict[bytes, Entry]:
+    """Returns what a restore brought that ignore rules may exclude, as it brought it."""
+    try:
+        raw = (workspace.directory / _NAME).read_bytes()
+        noted = msgspec.json.decode(raw, type=_Brought)
+        paths = [b64decode(path) for path in noted.paths]
+    except (OSError, msgspec.MsgspecError, ValueError):
+        # Without it they stay, which is safe.
+        return {}
+    wanted = restore.manifest.restored_from
+    if noted.restore != restore.id or wanted is None:
+        return {}
+    source = find(workspace, wanted)
+    if source is None:
+        return {}
+    found = {path: source.entry(path) or _DIRECTORY for path in paths}
+    return {path: entry for path, entry in found.items() if entry.mode != GITLINK}
+
+
+def take_away(
+    root: Root, made: FilePlan, brought: Mapping[bytes, Entry], target: Checkpoint
+) -> FilePlan:
+    """Adds to a plan the removal of what a restore brought and nothing captured since.
+
+    What was edited since is in no checkpoint: it stays.
+    """
+    known = {step.path for step in made.steps}
+    steps, left = [], []
+    for path, entry in brought.items():
+        if path in known or target.entry(path) is not None:
+            continue
+        if path in target.empty_dirs:
+            continue
+        there = replace.look(root, path).entry
+        if there == entry:
+            steps.append(plan.removal(path, entry))
+        elif there is not None:
+            left.append(Left(path, "changed since it was restored"))
+    if not steps and not left:
+        return made
+    return FilePlan(tuple(plan.in_order((*made.steps, *steps))), (*made.left, *left))
+
+
+def find(workspace: Workspace, ident: str) -> Checkpoint | None:
+    """Returns the checkpoint of an id on any branch; unreadable branches are skipped."""
+    seen: set[str] = set()
+    for _, tip in workspace.store.tips():
+        try:
+            for checkpoint in workspace.store.line(tip):
+                if checkpoint.id == ident:
+                    return checkpoint
+                if checkpoint.commit in seen:
+                    break
+                seen.add(checkpoint.commit)
+        except CorruptError:
+            continue
+    return None
+
+
+def _without(made: FilePlan, reasons: dict[bytes, str]) -> FilePlan:
+    """Returns a plan without the removal of some paths and of what is above them."""
+    if not reasons:
+        return made
+    above = {directory for path in reasons for directory in parents(path)}
+    steps = tuple(
+        step
+        for step in made.steps
+        if step.path not in reasons
+        and not (step.action == plan.REMOVE_DIR and step.path in above)
+    )
+    # Of a directory with all that is in it one line is enough.
+    told = reasons.keys() | {item.path for item in made.left}
+    tops = [path for path in sorted(reasons) if told.isdisjoint(parents(path))]
+    return FilePlan(steps, (*made.left, *(Left(path, reasons[path]) for path in tops)))

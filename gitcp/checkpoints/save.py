@@ -1,0 +1,200 @@
+"""Saves a checkpoint: captures files, adds conversation and decisions, appends."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from gitcp import notices
+from gitcp.errors import CorruptError, GitcpError, StorageError
+from gitcp.format.log import Decision
+from gitcp.git.consolidate import consolidate
+from gitcp.git.pack_refs import pack_refs
+from gitcp.git.transaction import Transaction, transaction
+from gitcp.names import check_text
+from gitcp.project import pending_rewrites
+from gitcp.project.workspace import Current, Workspace, check_decisions, files_of
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft, NewRecords
+from gitcp.store.store import Saved
+from gitcp.worktree import journal
+from gitcp.worktree.capture import Capture, Progress, Snapshot
+
+T = TypeVar("T")
+
+
+class Request(NamedTuple):
+    """What to save besides the files; None for session and branch: the current ones."""
+
+    session: str | None = None
+    branch: str | None = None
+    note: str | None = None
+    label: str | None = None
+    trigger: str = "manual"
+    records: tuple[NewRecords, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    position: msgspec.Raw | None = None
+    metadata: msgspec.Raw | None = None
+    allow_empty: bool = False
+    include: tuple[str, ...] = ()
+    quiet: bool = False
+    id: str | None = None
+
+
+def save(
+    workspace: Workspace,
+    request: Request,
+    *,
+    complete: Callable[[Request], Request] | None = None,
+    progress: Progress | None = None,
+) -> Saved:
+    """Makes a checkpoint of the work tree, unless nothing changed.
+
+    `complete` adds to the request what takes time to find out: git scans meanwhile.
+
+    Raises:
+        RestoreInterruptedError: a restore has to be ended first.
+        BusyError: another save or restore is under way.
+        StorageError, GitFailedError: nothing was saved.
+    """
+    _check_texts(request)
+    workspace.refresh()
+    with workspace.locked():
+        journal.refuse_if_open(workspace.directory)
+        with (
+            workspace.capturing(request.include) as capture,
+            transaction(workspace.repository) as opened,
+        ):
+            whole = complete(request) if complete else request
+            saved = captured(
+                capture,
+                opened,
+                lambda snapshot: append(workspace, opened, snapshot, whole),
+                progress=progress,
+            )
+    if saved.created:
+        housekeep(workspace, saved.checkpoint)
+    return saved
+
+
+def housekeep(workspace: Workspace, tip: Checkpoint) -> None:
+    """Does what is due after a save; the caller holds no work tree's lock.
+
+    The checkpoint is saved: what fails here must not deny that, and a later save does it.
+    """
+    with suppress(GitcpError):
+        if workspace.settings.max_checkpoints:
+            from gitcp.maintenance.prune import keep_to_limit  # noqa: PLC0415  mostly not due
+
+            keep_to_limit(workspace, tip)
+    with suppress(StorageError):
+        consolidate(workspace.repository)
+    pack_refs(workspace.repository)
+
+
+def append(
+    workspace: Workspace, opened: Transaction, snapshot: Snapshot, request: Request
+) -> Saved:
+    """Makes a checkpoint of a snapshot; the caller holds the work tree's lock."""
+    noted = workspace.noted()
+    current = noted or workspace.current()
+    session = request.session or current.session
+    branch = request.branch or (
+        current.branch if session == current.session else "main"
+    )
+    waiting = workspace.pending()
+    pending = _unsaved(workspace, waiting, session, branch)
+    rewritten = pending_rewrites.waiting(workspace.directory)
+    saved = workspace.store.append(
+        opened,
+        Draft(
+            session=session,
+            branch=branch,
+            trigger=request.trigger,
+            files=files_of(snapshot),
+            note=request.note,
+            label=request.label,
+            records=request.records,
+            decisions=(*pending, *request.decisions),
+            rewrites=rewritten,
+            position=request.position,
+            metadata=request.metadata,
+            allow_empty=request.allow_empty,
+            quiet=request.quiet,
+            id=request.id,
+        ),
+    )
+    if waiting:
+        workspace.clear_pending()
+    pending_rewrites.forget(workspace.directory, rewritten)
+    workspace.make_current(session, branch)
+    if saved.created and saved.checkpoint.seq == 1 and noted is not None:
+        was_here = noted == Current(session, branch)
+        _tell_if_lost(workspace, session, branch, was_here=was_here)
+    return saved
+
+
+def _tell_if_lost(
+    workspace: Workspace, session: str, branch: str, *, was_here: bool
+) -> None:
+    """Warns if a new branch has the name of one that lost its ref.
+
+    To look takes time in a large repository, so it is done where something points to it:
+    this work tree was on the branch, or there is no other branch though there was one.
+    """
+    if not was_here and len(workspace.store.refs()) > 1:
+        return
+    from gitcp.maintenance.lost_refs import lost  # noqa: PLC0415  hardly ever
+
+    # The save is done: it must not fail for this.
+    with suppress(GitcpError):
+        for one in lost(workspace):
+            if not was_here or (one.session, one.branch) == (session, branch):
+                notices.tell(
+                    f"{one.session}/{one.branch} has lost its ref: nothing leads to its"
+                    f" checkpoints up to #{one.tip.seq} {one.tip.id}."
+                    " `gitcp verify --lost --repair` puts them back"
+                )
+
+
+def _unsaved(
+    workspace: Workspace, waiting: list[Decision], session: str, branch: str
+) -> list[Decision]:
+    """Leaves out what a save holds that was killed before it could clear them away."""
+    tip = workspace.store.tip(session, branch) if waiting else None
+    if tip is None:
+        return waiting
+    with suppress(CorruptError):
+        held = set(tip.decisions())
+        return [entry for entry in waiting if entry not in held]
+    return waiting
+
+
+def _check_texts(request: Request) -> None:
+    for what, text in (
+        ("the note", request.note),
+        ("the label", request.label),
+        ("the trigger", request.trigger),
+    ):
+        if text is not None:
+            check_text(text, what)
+    check_decisions(request.decisions)
+
+
+def captured(
+    capture: Capture,
+    opened: Transaction,
+    use: Callable[[Snapshot], T],
+    *,
+    progress: Progress | None = None,
+) -> T:
+    """Captures, hands the snapshot to `use`, and remembers it if that went well.
+
+    See `Capture.using`.
+    """
+    snapshot, result = capture.using(opened, use, progress=progress)
+    # Derived (I7): losing it costs time, and what `use` did is done.
+    with suppress(StorageError):
+        capture.remember(snapshot)
+    return result

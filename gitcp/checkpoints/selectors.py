@@ -1,0 +1,289 @@
+"""Selects a checkpoint: `[SESSION[/BRANCH]:]WHAT` (docs/cli.md)."""
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitcp.checkpoints import labels
+from gitcp.checkpoints.message_search import before_message
+from gitcp.errors import (
+    AmbiguousError,
+    CorruptError,
+    FormatTooNewError,
+    NotFoundError,
+    UsageError,
+)
+from gitcp.names import check_typed, encode
+from gitcp.project.workspace import Current, Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Store, require_tip
+
+if TYPE_CHECKING:
+    from gitcp.githooks.commit_lookup import Behind
+
+_SHORTEST = 4
+_SHOWN = 8
+# Reading every conversation is for what can only be the id of a message.
+_MESSAGE_ID = 16
+_COMMIT = re.compile(rf"[0-9a-f]{{{_SHORTEST},40}}|(?:HEAD|@)(?:[~^]\d*)*")
+
+
+def split(spec: str, current: Current) -> tuple[str, str]:
+    """Returns session and branch of `SESSION[/BRANCH]`.
+
+    Raises:
+        UsageError: a name is not usable.
+    """
+    session, slash, branch = spec.partition("/")
+    check_typed(session, "session")
+    if slash:
+        return session, check_typed(branch, "branch")
+    return session, current.branch if session == current.session else "main"
+
+
+class Selected(NamedTuple):
+    """A checkpoint and, if it was selected by a commit, how they are related."""
+
+    checkpoint: Checkpoint
+    behind: "Behind | None" = None
+
+
+def select(workspace: Workspace, selector: str | None) -> Checkpoint:
+    """Returns the checkpoint a selector names; None stands for `last`.
+
+    Raises:
+        NotFoundError: the selector matches no checkpoint.
+        AmbiguousError: the selector matches several.
+        UsageError: the selector cannot be parsed.
+    """
+    return look_up(workspace, selector).checkpoint
+
+
+def look_up(workspace: Workspace, selector: str | None) -> Selected:
+    """Returns what a selector names, as `select` does, and how it was found.
+
+    Raises:
+        NotFoundError: the selector matches no checkpoint.
+        AmbiguousError: the selector matches several.
+        UsageError: the selector cannot be parsed.
+    """
+    if selector == "":
+        # As a script has it whose search found nothing; `last` is not what it meant.
+        raise UsageError("the selector is empty", hint="`gitcp log` lists checkpoints")
+    text = selector or "last"
+    if re.fullmatch(r"[0-9a-f]{40}", text):
+        # It may well be quoted in a conversation, too, where messages are looked for.
+        story = _story(workspace, text)
+        if story is not None and (story.because or story.replaces):
+            return Selected(story.chosen, story)
+    try:
+        found = _by_name(workspace, text)
+    except NotFoundError:
+        story = _story(workspace, text)
+        if story is None:
+            raise
+        return Selected(story.chosen, story)
+    base = found.trailers.base
+    meant = base is not None and _is_prefix(text, base)
+    if meant and base is not None and not _is_named(found, text):
+        story = _story(workspace, base)
+        if story is not None and story.because:
+            return Selected(story.chosen, story)
+    return Selected(found)
+
+
+def _story(workspace: Workspace, text: str) -> "Behind | None":
+    from gitcp.githooks import commit_lookup as behind  # noqa: PLC0415  most selectors are not commits
+
+    # A name such as `main` may be meant as a session, so it is not looked up as a commit.
+    if not _COMMIT.fullmatch(text):
+        return None
+    commit = behind.resolve(workspace, text)
+    return behind.behind(workspace, commit) if commit else None
+
+
+def _is_prefix(text: str, oid: str) -> bool:
+    return len(text) >= _SHORTEST and oid.startswith(text)
+
+
+def _is_named(found: Checkpoint, text: str) -> bool:
+    """Whether a text is a checkpoint's own id or label, or its number."""
+    said = found.trailers
+    return (
+        said.id.startswith(text)
+        or found.commit.startswith(text)
+        or (said.label is not None and said.label == _label(text))
+        or text == str(said.seq)
+    )
+
+
+def _by_name(workspace: Workspace, text: str) -> Checkpoint:
+    current = workspace.current()
+    store = workspace.store
+    what = text
+    if ":" in text:
+        return _qualified(store, current, text)
+    tip = store.tip(current.session, current.branch)
+    if tip is not None:
+        try:
+            return _on_branch(store, current.session, current.branch, what, text)
+        except NotFoundError:
+            found = _anywhere(store, what) or _said_anywhere(store, what)
+            if found is None:
+                raise
+            return found
+    found = _anywhere(store, what) or _said_anywhere(store, what)
+    if found is None:
+        return require_tip(store, current.session, current.branch)
+    return found
+
+
+def _qualified(store: Store, current: Current, text: str) -> Checkpoint:
+    """Returns the checkpoint `SESSION[/BRANCH]:WHAT` names; a label may hold a colon."""
+    failure: NotFoundError | UsageError | None = None
+    at = text.rfind(":")
+    while at >= 0:
+        try:
+            session, branch = split(text[:at], current)
+            return _on_branch(store, session, branch, text[at + 1 :] or "last", text)
+        except (NotFoundError, UsageError) as exc:
+            failure = failure or exc
+        at = text.rfind(":", 0, at)
+    labelled = _labelled(store, text)
+    if labelled is not None:
+        return labelled
+    assert failure is not None
+    raise failure
+
+
+def _on_branch(
+    store: Store, session: str, branch: str, what: str, text: str
+) -> Checkpoint:
+    tip = require_tip(store, session, branch)
+    if what == "last":
+        return tip
+    if re.fullmatch(r"#?\d{1,9}", what):
+        # A number wins over an id prefix, if there is such a number.
+        found = _by_number(store, tip, branch, int(what.removeprefix("#")))
+        if found is not None:
+            return found
+        if len(what) < _SHORTEST or what.startswith("#"):
+            raise NotFoundError(
+                f"there is no checkpoint {what} in {session}/{branch}",
+                hint=f"`gitcp log` lists those up to #{tip.seq} that there are",
+            )
+    if match := re.fullmatch(r"~(\d{1,9})", what):
+        for distance, checkpoint in enumerate(store.line(tip)):
+            if distance == int(match[1]):
+                return checkpoint
+        raise NotFoundError(
+            f"there are not {match[1]} checkpoints before the last of {session}/{branch}",
+            hint="see `gitcp log`",
+        )
+    matches = list(_matching(store, tip, what))
+    if not matches:
+        found = before_message(store, tip, what)
+        if found is not None:
+            return found
+        raise NotFoundError(
+            f"there is no checkpoint {text!a} in {session}/{branch}",
+            hint="`gitcp log` lists them; `gitcp sessions` the other sessions",
+        )
+    return _only(matches, what)
+
+
+def _by_number(
+    store: Store, tip: Checkpoint, branch: str, number: int
+) -> Checkpoint | None:
+    component = encode(branch)
+    for checkpoint in store.line(tip):
+        if checkpoint.trailers.branch == component and checkpoint.seq == number:
+            return checkpoint
+    return None
+
+
+def _matching(store: Store, tip: Checkpoint, what: str) -> Iterator[Checkpoint]:
+    label = _label(what)
+    is_hex = re.fullmatch(rf"[0-9a-f]{{{_SHORTEST},40}}", what)
+    by_commit: dict[str, Checkpoint] = {}
+    for checkpoint in store.line(tip):
+        said = checkpoint.trailers
+        if label is not None and said.label == label:
+            yield checkpoint
+        elif is_hex:
+            if said.id.startswith(what) or checkpoint.commit.startswith(what):
+                yield checkpoint
+            elif said.base is not None and said.base.startswith(what):
+                # The oldest one with this base is the one made at the commit.
+                by_commit[said.base] = checkpoint
+    yield from by_commit.values()
+
+
+def _component(text: str) -> str | None:
+    try:
+        return encode(text)
+    except UsageError:
+        return None
+
+
+def _label(what: str) -> str | None:
+    """Returns the label that a text, or `label=` and a text, would select."""
+    return _component(what.removeprefix(labels.PREFIX))
+
+
+def _only(matches: list[Checkpoint], what: str) -> Checkpoint:
+    labelled = [found for found in matches if found.trailers.label == _label(what)]
+    if labelled:
+        # A label given again moves: the newest has it.
+        return labelled[0]
+    if len({found.oid for found in matches}) == 1:
+        return matches[0]
+    raise _ambiguous(matches, what)
+
+
+def _ambiguous(matches: list[Checkpoint], what: str) -> AmbiguousError:
+    shown = ", ".join(
+        f"{found.id} ({found.session}/{found.branch} #{found.seq})"
+        for found in matches[:_SHOWN]
+    )
+    more = " …" if len(matches) > _SHOWN else ""
+    return AmbiguousError(
+        f"{what!a} matches {len(matches)} checkpoints: {shown}{more}",
+        hint="give more digits of the id, or the number",
+    )
+
+
+def _labelled(store: Store, label: str) -> Checkpoint | None:
+    found = _anywhere(store, label)
+    return found if found and found.trailers.label == _label(label) else None
+
+
+def _anywhere(store: Store, what: str) -> Checkpoint | None:
+    """Looks for an id or label in all branches."""
+    if what == "last":
+        return None
+    found: dict[str, Checkpoint] = {}
+    for _, tip in store.tips():
+        matches = list(_matching(store, tip, what))
+        if matches:
+            one = _only(matches, what)
+            found.setdefault(one.id, one)
+    if len(found) > 1:
+        raise _ambiguous(list(found.values()), what)
+    return next(iter(found.values()), None)
+
+
+def _said_anywhere(store: Store, ident: str) -> Checkpoint | None:
+    """Looks for a message or prompt in the conversations of all branches."""
+    if len(ident) < _MESSAGE_ID:
+        return None
+    found: dict[str, Checkpoint] = {}
+    for _, tip in store.tips():
+        with suppress(CorruptError, FormatTooNewError):
+            one = before_message(store, tip, ident)
+            if one is not None:
+                found.setdefault(one.id, one)
+    if len(found) > 1:
+        raise _ambiguous(list(found.values()), ident)
+    return next(iter(found.values()), None)

@@ -1,0 +1,370 @@
+"""The Python interface: Store, Session, Branch, Batch (exported by `gitcp`)."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+import msgspec
+
+from gitcp.checkpoints import fork as forking
+from gitcp.checkpoints import restore as restoring
+from gitcp.checkpoints import restore_plan
+from gitcp.checkpoints.finish_restore import Restored
+from gitcp.checkpoints.labels import check_label
+from gitcp.checkpoints.restore_plan import Plan
+from gitcp.checkpoints.save import Request, save
+from gitcp.checkpoints.selectors import select
+from gitcp.errors import UsageError
+from gitcp.format.log import Decision
+from gitcp.project.workspace import Current, Workspace, open_workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import NewRecords
+
+T = TypeVar("T")
+
+
+def open(directory: str | os.PathLike[str] = ".") -> "Store":  # noqa: A001  gitcp.open
+    """Returns the store of the repository around a directory.
+
+    Nothing is written, but that redo logs of LangGraph's threads are settled.
+
+    Raises:
+        NotARepositoryError: the directory is in no repository.
+        UnsupportedRepositoryError: a kind that gitcp cannot serve.
+    """
+    return Store(open_workspace(directory, lasting=True))
+
+
+class Store:
+    """The checkpoints of one project."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def __repr__(self) -> str:
+        return f"<gitcp.Store {str(self._workspace.top)!r}>"
+
+    def session(self, name: str, branch: str = "main") -> "Session":
+        """Returns a session by name, any text; it exists from the first save on."""
+        if not name or not branch:
+            raise UsageError("a session needs a name", hint="pass a name")
+        return self._made(name, branch)
+
+    def _made(self, name: str, branch: str) -> "Session":
+        return Session(self._workspace, name, branch)
+
+    def sessions(self) -> Sequence["Session"]:
+        """Returns the sessions there are, each on its `main` or first branch."""
+        return [
+            self._made(found.name, found.branches[0].name)
+            for found in forking.sessions(self._workspace.store)
+        ]
+
+    def checkpoint(self, selector: str) -> Checkpoint:
+        """Returns a checkpoint by selector, as on the command line.
+
+        Raises:
+            NotFoundError, AmbiguousError: the selector matches no checkpoint, or several.
+        """
+        return select(self._workspace, selector)
+
+
+class Session:
+    """One thread of work, on one of its branches."""
+
+    def __init__(self, workspace: Workspace, name: str, branch: str) -> None:
+        self._workspace = workspace
+        self.name = name
+        self.branch = branch
+
+    def __repr__(self) -> str:
+        return f"<gitcp.{type(self).__name__} {self.name}/{self.branch}>"
+
+    @property
+    def workspace(self) -> Workspace:
+        """The work tree it is saved from."""
+        return self._workspace
+
+    def save(
+        self,
+        *,
+        messages: Iterable[Any] | None = None,
+        append: Iterable[Any] | None = None,
+        note: str | None = None,
+        label: str | None = None,
+        trigger: str = "manual",
+        position: Any = None,
+        metadata: Mapping[str, Any] | None = None,
+        decisions: Sequence[Decision] = (),
+        allow_empty: bool = False,
+    ) -> Checkpoint:
+        """Makes a checkpoint, or returns the newest one if nothing changed.
+
+        `messages` is the whole conversation, `append` only what is new; values are
+        anything that is JSON. A position of None leaves the last one standing.
+
+        Raises:
+            UsageError: something is not JSON, both kinds of messages are given, or the
+                label reads as a number, an id or a time.
+            BusyError: another process is saving or restoring in this work tree.
+            StorageError: the disk refused; nothing was saved.
+        """
+        if label is not None:
+            check_label(label)
+        if messages is not None and append is not None:
+            raise UsageError(
+                "give messages or append, not both", hint="drop one of them"
+            )
+        records: tuple[NewRecords, ...] = ()
+        given = messages if messages is not None else append
+        if given is not None:
+            data = b"".join(
+                bytes(_json(message, "a message", any_text=True)) + b"\n"
+                for message in given
+            )
+            records = (NewRecords(data, whole=messages is not None),)
+        return save(
+            self._workspace,
+            Request(
+                session=self.name,
+                branch=self.branch,
+                note=note,
+                label=label,
+                trigger=trigger,
+                records=records,
+                decisions=tuple(decisions),
+                position=None if position is None else _json(position, "the position"),
+                metadata=None
+                if metadata is None
+                else _json(dict(metadata), "the metadata"),
+                allow_empty=allow_empty,
+            ),
+        ).checkpoint
+
+    @property
+    def last(self) -> Checkpoint | None:
+        """The newest checkpoint, or None."""
+        return self._workspace.store.tip(self.name, self.branch)
+
+    def checkpoints(self) -> Iterator[Checkpoint]:
+        """Yields the checkpoints of the line, newest first, across fork points."""
+        tip = self.last
+        if tip is not None:
+            yield from self._workspace.store.line(tip)
+
+    def plan_restore(
+        self,
+        checkpoint: Checkpoint,
+        *,
+        paths: Sequence[str | bytes] = (),
+        files: bool = True,
+        conversation: bool = True,
+        replay: bool = False,
+        trust: bool = False,
+    ) -> Plan:
+        """Returns what restoring would do; writes nothing.
+
+        Of a checkpoint that was made elsewhere, files that tools execute by themselves
+        and links that lead outside stay as they are, unless `trust` is given.
+
+        `replay` says that steps which reached outside since are not run again: what was
+        recorded of them is what they return. `behind` of the plan lists them.
+
+        Raises:
+            CorruptError: the checkpoint is damaged.
+            UnsafePathError: it names a path that must not be written.
+        """
+        return restore_plan.plan_restore(
+            self._workspace,
+            checkpoint,
+            paths=[os.fsencode(path) for path in paths],
+            files=files,
+            conversation=conversation,
+            trust=trust,
+            onto=Current(self.name, self.branch),
+            replay=replay,
+        )
+
+    def restore(self, plan: Plan) -> Restored:
+        """Carries out a plan; what is there now is saved first.
+
+        Raises:
+            WouldOverwriteError: something that no checkpoint holds is in the way.
+            EffectsStandError: a step reached outside since; plan with `replay=True`,
+                fork, or compensate first.
+            PartialError: done, but files changed meanwhile and were left alone.
+        """
+        return restoring.restore(self._workspace, plan)
+
+    def fork(self, checkpoint: Checkpoint, name: str) -> "Branch":
+        """Makes a new branch at a checkpoint; files stay as they are.
+
+        Raises:
+            UsageError: the name is taken.
+        """
+        forking.fork_only(self._workspace.store, checkpoint, name)
+        return self._forked(checkpoint.session, name)
+
+    def _forked(self, session: str, name: str) -> "Branch":
+        return Branch(self._workspace, session, name)
+
+    def flush(self) -> None:
+        """Puts what steps have recorded into git's refs now, for `git push` to find.
+
+        It is durable before that, and in git two seconds later at the latest.
+
+        Raises:
+            BusyError, StorageError: it stays in the redo log; nothing is lost.
+        """
+        self._workspace.store.janitor.flush()
+
+    def batch(
+        self,
+        records: Iterable[T],
+        *,
+        every: int | None = None,
+        seconds: float | None = None,
+        note: str | None = None,
+    ) -> "Batch[T]":
+        """Returns a batch over records that resumes after the last saved position.
+
+        It saves each `every` records or `seconds`, and at the end. `records` must yield
+        the same records in the same order each time.
+
+        Raises:
+            UsageError: the position that the session has saved is not a batch's.
+        """
+        return Batch(self, records, every=every, seconds=seconds, note=note)
+
+
+class Branch(Session):
+    """A session on a branch of its own, as `Session.fork` makes it."""
+
+
+class Batch(Generic[T]):
+    """Iterates over records, saving how many are done; use it as a context manager.
+
+    A record counts as done when the next one is asked for. The position is
+    `{"offset": n}`: n records are done.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        records: Iterable[T],
+        *,
+        every: int | None,
+        seconds: float | None,
+        note: str | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if every is not None and every < 1:
+            raise UsageError("every must be at least 1", hint="for instance every=1000")
+        if seconds is not None and seconds <= 0:
+            raise UsageError(
+                "seconds must be more than 0", hint="for instance seconds=30"
+            )
+        self._clock = clock
+        self._session = session
+        self._records = records
+        self._every = every
+        self._seconds = seconds
+        self._note = note
+        last = session.last
+        self.offset: int = _offset(last) if last is not None else 0
+        self._found = self.offset
+        self._saved = self.offset
+        self._saved_at = self._clock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # What is done is done, also where the loop was left by an error.
+        if self.offset != self._saved:
+            self.save()
+        self._session.flush()
+
+    def save(self) -> Checkpoint:
+        """Saves the position now."""
+        saved = self._session.save(
+            position={"offset": self.offset}, note=self._note, trigger="interval"
+        )
+        self._saved = self.offset
+        self._saved_at = self._clock()
+        return saved
+
+    def __iter__(self) -> Iterator[T]:
+        count = 0
+        for number, record in enumerate(self._records):
+            count = number + 1
+            if number < self.offset:
+                continue
+            yield record
+            self.offset = count
+            if self._due():
+                self.save()
+        if count < self._found:
+            # Tomorrow's records under the name of today's would all pass for done.
+            session = self._session
+            raise UsageError(
+                f"{self._found} records are done in {session.name}/{session.branch}, and"
+                f" there are only {count}: these are not the same",
+                hint="give other records a session of their own",
+            )
+
+    def _due(self) -> bool:
+        if self._every is not None and self.offset - self._saved >= self._every:
+            return True
+        return (
+            self._seconds is not None
+            and self._clock() - self._saved_at >= self._seconds
+        )
+
+
+def _offset(last: Checkpoint) -> int:
+    """Returns how many records are done, as a batch saved it.
+
+    Raises:
+        UsageError: the position is not a batch's: to begin at 0 would do all again.
+    """
+    position = last.position
+    if position is None:
+        return 0
+    offset = position.get("offset") if isinstance(position, dict) else None
+    if isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0:
+        return offset
+    raise UsageError(
+        f"the position in {last.session}/{last.branch} #{last.seq} is not a batch's:"
+        f" {json.dumps(position)[:80]}",
+        hint='give the batch a session of its own, or save position={"offset": N} first',
+    )
+
+
+def _json(value: Any, what: str, *, any_text: bool = False) -> msgspec.Raw:
+    try:
+        # Also tells what is not JSON: msgspec writes bytes, dates and sets as text or
+        # lists, and what comes back would be something else than what was saved.
+        text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+        try:
+            return msgspec.Raw(msgspec.json.encode(value))
+        except UnicodeEncodeError as exc:
+            # Lone surrogates, as output of programs decoded by Python has them.
+            if any_text:
+                return msgspec.Raw(text.encode())
+            raise UsageError(
+                f"{what} holds text that is not valid Unicode: {exc.object!a}",
+                hint="a file name can be kept as os.fsencode(name).hex()",
+            ) from exc
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as exc:
+        raise UsageError(
+            f"{what} is not JSON: {exc}", hint="use dicts, lists, text"
+        ) from exc

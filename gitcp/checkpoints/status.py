@@ -1,0 +1,57 @@
+"""The state of the work tree and its branch, read without writing anything."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitcp.format import tree
+from gitcp.format.log import Decision
+from gitcp.format.tree import Change
+from gitcp.git.transaction import transaction
+from gitcp.project.workspace import Current, Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.worktree import journal
+from gitcp.worktree.journal import Journal
+
+if TYPE_CHECKING:
+    from gitcp.worktree.capture import Snapshot
+
+
+class Status(NamedTuple):
+    """The current line and what is not in it yet.
+
+    `tip` is None before the first save; `interrupted` is the restore that was interrupted.
+    """
+
+    current: Current
+    tip: Checkpoint | None
+    changes: tuple[Change, ...]
+    skipped: int
+    pending: tuple[Decision, ...]
+    interrupted: Journal | None
+
+
+def status(workspace: Workspace) -> Status:
+    """Returns where the work stands.
+
+    Raises:
+        CorruptError: the tip is damaged.
+        GitFailedError: git failed.
+    """
+    current = workspace.current()
+    tip = workspace.store.tip(current.session, current.branch)
+    # Never published, so nothing that is read here gets into the repository.
+    with workspace.capturing() as capture, transaction(workspace.repository) as opened:
+
+        def compare(snapshot: "Snapshot") -> tuple[tuple[Change, ...], int]:
+            before = tip.files_tree if tip else None
+            found = tree.diff(before, snapshot.tree, opened.tree)
+            return tuple(found), len(snapshot.skipped)
+
+        _, (changes, skipped) = capture.using(opened, compare)
+    return Status(
+        current,
+        tip,
+        changes,
+        skipped,
+        tuple(workspace.pending()),
+        journal.read(workspace.directory),
+    )

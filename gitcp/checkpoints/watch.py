@@ -1,0 +1,53 @@
+"""Saves checkpoints at an interval, in the foreground."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from gitcp.checkpoints.save import Request, save
+from gitcp.errors import GitcpError
+from gitcp.project.workspace import Workspace
+from gitcp.store.checkpoint import Checkpoint
+
+_PAUSE = 5.0
+
+
+def watch(
+    workspace: Workspace,
+    seconds: float | None = None,
+    *,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.time,
+) -> Iterator[Checkpoint | GitcpError]:
+    """Yields each checkpoint made, and each reason why one could not be; never ends.
+
+    One is due when the newest of the current branch is `seconds` old, whatever made it.
+    Without `seconds`, `intervalMinutes` tells, as it is at the time; 0 is never.
+    """
+    looked = 0.0
+    while True:
+        with suppress(GitcpError):
+            # What cannot be read now is said when the next one is due.
+            workspace.refresh()
+        interval = workspace.settings.interval if seconds is None else seconds
+        if not interval:
+            sleep(_PAUSE)
+            continue
+        current = workspace.current()
+        tip = workspace.store.tip(current.session, current.branch)
+        now = clock()
+        # A checkpoint of the future was made before the clock was set right.
+        made = tip.raw.epoch if tip is not None and tip.raw.epoch <= now else 0
+        left = max(made, looked) + interval - now
+        if 0 < left <= interval:
+            # Sleeping on: a machine that was suspended, another process that saved.
+            sleep(min(left, _PAUSE))
+            continue
+        looked = clock()
+        try:
+            saved = save(workspace, Request(trigger="interval"))
+        except GitcpError as exc:
+            yield exc
+            continue
+        if saved.created:
+            yield saved.checkpoint

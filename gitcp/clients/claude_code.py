@@ -1,0 +1,388 @@
+"""Claude Code: its hooks, its transcripts, and how a conversation resumes.
+
+A transcript is `<config>/projects/<slug>/<session>.jsonl`; those of subagents lie below
+`<slug>/<session>/subagents/`. A hook runs before the client has written everything it
+speaks of: the last words of a turn follow within milliseconds, a tool's result once its
+whole batch is done, and a prompt only after the hook has ended.
+"""
+
+import os
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gitcp.clients import client as words
+from gitcp.clients import records
+from gitcp.clients.client import (
+    Event,
+    HooksInJson,
+    Kept,
+    Place,
+    Source,
+    WriteBack,
+    whole_lines,
+)
+
+_SLUG_LIMIT = 200
+_SUBAGENTS = "subagents"
+_TIMEOUT = 30
+
+# hook -> what it means
+_HOOKS: Final = {
+    "SessionStart": words.SESSION_START,
+    "UserPromptSubmit": words.TURN_START,
+    "PostToolBatch": words.TOOL,
+    "Stop": words.TURN_END,
+    "StopFailure": words.TURN_END,
+    "PreCompact": words.COMPACT,
+    "SubagentStop": words.SUBAGENT_STOP,
+    "SessionEnd": words.SESSION_END,
+}
+
+_FILES: Final = {
+    "project": Path(".claude/settings.json"),
+    "local": Path(".claude/settings.local.json"),
+}
+
+
+class _Fork(msgspec.Struct):
+    messageUuid: str | None = None  # noqa: N815  the client's spelling
+
+
+class _Record(msgspec.Struct):
+    """The fields of a record that gitcp reads; all others are opaque."""
+
+    type: str | None = None
+    cwd: str | None = None
+    uuid: str | None = None
+    promptId: str | None = None  # noqa: N815
+    isMeta: bool | None = None  # noqa: N815
+    forkedFrom: _Fork | None = None  # noqa: N815
+    message: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Message(msgspec.Struct):
+    id: str | None = None
+    content: str | list[dict[str, Any]] | None = None
+
+
+_SPOKEN = frozenset({"user", "assistant"})
+_RECORD = msgspec.json.Decoder(_Record)
+_MESSAGE = msgspec.json.Decoder(_Message)
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+
+
+class ClaudeCode(HooksInJson):
+    """The client of this module."""
+
+    name = "claude-code"
+    title = "Claude Code"
+
+    # --- hooks ----------------------------------------------------------------------
+
+    def event(
+        self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> Event | None:
+        """Returns what a hook call means."""
+        what = _HOOKS.get(hook)
+        session = payload.get("session_id")
+        if what is None or not isinstance(session, str) or not session:
+            return None
+        subagent = None
+        if what == words.SUBAGENT_STOP or "agent_id" in payload:
+            subagent = _subagent(payload)
+            if what == words.SUBAGENT_STOP and subagent is None:
+                # Compaction is done by a helper that leaves no transcript.
+                return None
+        given = payload.get("tool_calls")
+        calls = [
+            call
+            for call in (given if isinstance(given, list) else ())
+            if isinstance(call, dict)
+        ]
+        return Event(
+            what,
+            session,
+            records.text(payload, "cwd") or "/",
+            transcript=records.path(payload, "transcript_path"),
+            prompt=records.text(payload, "prompt_id"),
+            asked=records.text(payload, "prompt"),
+            said=records.text(payload, "last_assistant_message"),
+            results=tuple(
+                filter(None, (records.text(call, "tool_use_id") for call in calls))
+            ),
+            tools=tuple(
+                filter(None, (records.text(call, "tool_name") for call in calls))
+            ),
+            origin=records.text(payload, "source")
+            if what == words.SESSION_START
+            else None,
+            project=environment.get("CLAUDE_PROJECT_DIR"),
+            subagent=subagent,
+        )
+
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what shows a text to the user and to the agent."""
+        return (
+            words.context(hook, text) if _HOOKS.get(hook) in words.BEGINNINGS else None
+        )
+
+    def settled(self, event: Event, tail: bytes) -> bool:
+        """Whether the end of the transcript holds what the event promised."""
+        if event.results:
+            return all(f'"{one}"'.encode() in tail for one in event.results) and any(
+                _holds_result(line, event.results[-1]) for line in _backwards(tail)
+            )
+        if event.what not in {words.TURN_END, words.SUBAGENT_STOP}:
+            return True
+        wanted = (event.said or "").strip()
+        return not wanted or _was_said(tail, wanted)
+
+    def speaks(self, tail: bytes) -> bool:
+        """Whether a person, the model or a compaction said something."""
+        if b'"user"' not in tail and b'"assistant"' not in tail:
+            return False
+        return any(True for _ in _messages(tail))
+
+    def sources(self, event: Event) -> list[Source]:
+        """Returns the transcript, and those of subagents with what describes them."""
+        main = event.transcript
+        if main is None:
+            return []
+        found = [Source("", main)]
+        folder = main.with_suffix("") / _SUBAGENTS
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            return found
+        found += [Source(name, folder / name) for name in names if _is_beside(name)]
+        return found
+
+    # --- transcripts ----------------------------------------------------------------
+
+    def directory(self, content: bytes) -> str | None:
+        """Returns the directory that the conversation began in."""
+        for line in records.lines(content):
+            found = _record(line).cwd
+            if found:
+                return found
+        return None
+
+    def copied(self, content: bytes) -> frozenset[str]:
+        """Returns the ids of the messages, as they were before a copy was made."""
+        found = set()
+        for record in _messages(content):
+            fork = record.forkedFrom
+            ident = fork.messageUuid if fork is not None else record.uuid
+            if ident:
+                found.add(ident)
+        return frozenset(found)
+
+    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+        """Returns the first message that was not copied; "" if none was, None if all."""
+        messages = ((one.uuid, one.uuid or "") for one in _messages(content))
+        return records.first_not_in(messages, copied)
+
+    def position(self, content: bytes, ident: str) -> int | None:
+        """Returns where a prompt or message begins.
+
+        The copy that the client makes for a fork has the id of its first new prompt in
+        all older ones as well: the last prompt with an id is the one that has it.
+        """
+        found = None
+        for start, line in records.mentions(content, ident):
+            record = _record(line)
+            if record.uuid == ident:
+                return start
+            if record.promptId == ident and (found is None or _asks(record)):
+                found = start
+        return found
+
+    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+        """Returns the files of a copy under a new id; the records stay as they are.
+
+        The client goes by the name of the file. Records keep the id they were written
+        under, so that what is stored of the copy shares its beginning with the original.
+        A conversation that was made elsewhere is rebuilt, and comes alone.
+        """
+        content = whole_lines(kept.content)
+        if not self.speaks(content):
+            return None
+        import uuid  # noqa: PLC0415  hooks do without it
+
+        new = str(uuid.uuid4())
+        config = _config(place)
+        folder = config / "projects" / slug(str(kept.directory))
+        command = ("claude", "--resume", new)
+        if kept.foreign:
+            from gitcp.clients import claude_code_foreign  # noqa: PLC0415  as above
+
+            made = claude_code_foreign.rebuilt(content, new, kept.directory)
+            if not self.speaks(made):
+                return None
+            alone = ((folder / f"{new}.jsonl", made),)
+            return WriteBack(new, config, alone, command, kept.directory)
+        files = [(folder / f"{new}.jsonl", content)]
+        files += [
+            (folder / new / _SUBAGENTS / name, data)
+            for name, data in sorted(kept.beside.items())
+            if _is_beside(name)
+        ]
+        copies = []
+        if kept.session is not None and re.fullmatch(r"[\w-]+", kept.session):
+            # What the client's own rewind keeps of files it has edited.
+            history = config / "file-history"
+            copies.append((history / kept.session, history / new))
+        return WriteBack(
+            new,
+            config,
+            tuple(files),
+            command,
+            kept.directory,
+            tuple(copies),
+        )
+
+    # --- settings -------------------------------------------------------------------
+
+    def settings(self, scope: str, place: Place) -> Path:
+        """Returns the settings file of a scope."""
+        files = {"user": _config(place) / "settings.json", **_FILES}
+        return words.settings_file(self, place, scope, files)
+
+    def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+        """Returns what has to stand in the settings for each hook."""
+        return {hook: words.grouped(command(hook), _TIMEOUT) for hook in _HOOKS}
+
+    def notes(self, scope: str) -> tuple[str, ...]:
+        """Returns what the user has to know."""
+        del scope
+        return ("sessions that are open already do not see the hooks; start a new one",)
+
+
+CLIENT = ClaudeCode()
+
+
+def slug(directory: str) -> str:
+    """Returns the name of the directory that holds a project's transcripts."""
+    real = unicodedata.normalize("NFC", os.path.realpath(directory))
+    # As JavaScript sees it: in units of UTF-16.
+    units = [
+        int.from_bytes(pair, "little")
+        for pair in _pairs(real.encode("utf-16-le", "surrogatepass"))
+    ]
+    plain = "".join(
+        chr(unit) if unit < 128 and chr(unit).isalnum() else "-"  # noqa: PLR2004
+        for unit in units
+    )
+    if len(plain) <= _SLUG_LIMIT:
+        return plain
+    total = 0
+    for unit in units:
+        total = (total * 31 + unit) & 0xFFFFFFFF
+    signed = total - 0x100000000 if total >= 0x80000000 else total  # noqa: PLR2004
+    return f"{plain[:_SLUG_LIMIT]}-{_base36(abs(signed))}"
+
+
+def _pairs(raw: bytes) -> Iterator[bytes]:
+    return (raw[at : at + 2] for at in range(0, len(raw), 2))
+
+
+def _base36(number: int) -> str:
+    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+    shown = ""
+    while True:
+        number, last = divmod(number, 36)
+        shown = digits[last] + shown
+        if not number:
+            return shown
+
+
+def _config(place: Place) -> Path:
+    own = place.environment.get("CLAUDE_CONFIG_DIR")
+    return Path(unicodedata.normalize("NFC", own)) if own else place.home / ".claude"
+
+
+def _subagent(payload: Mapping[str, Any]) -> Path | None:
+    """Returns a subagent's transcript, if there is one."""
+    path = records.path(payload, "agent_transcript_path")
+    main, agent = (
+        records.path(payload, "transcript_path"),
+        records.text(payload, "agent_id"),
+    )
+    if path is None and main is not None and agent is not None:
+        path = main.with_suffix("") / _SUBAGENTS / f"agent-{agent}.jsonl"
+    return path if path is not None and path.exists() else None
+
+
+def _is_beside(name: str) -> bool:
+    return bool(re.fullmatch(r"agent-[\w.-]+\.(jsonl|meta\.json)", name))
+
+
+def _record(line: bytes) -> _Record:
+    try:
+        return records.decode(_RECORD, line)
+    except _UNREADABLE:
+        return _Record()
+
+
+def _messages(raw: bytes) -> Iterator[_Record]:
+    return (one for one in map(_record, records.lines(raw)) if one.type in _SPOKEN)
+
+
+def _asks(record: _Record) -> bool:
+    """Whether a record is what a person typed, and not a tool's result."""
+    if record.type != "user" or record.isMeta:
+        return False
+    return b'"tool_use_id"' not in bytes(record.message)
+
+
+def _backwards(raw: bytes) -> Iterator[bytes]:
+    return reversed(list(records.lines(whole_lines(raw))))
+
+
+def _blocks(line: bytes, kind: str) -> tuple[str | None, list[dict[str, Any]]]:
+    """Returns the id and the blocks of a message, if the record is of this kind."""
+    record = _record(line)
+    if record.type != kind:
+        return None, []
+    try:
+        message = records.decode(_MESSAGE, record.message)
+    except _UNREADABLE:
+        return None, []
+    if isinstance(message.content, str):
+        return message.id, [{"type": "text", "text": message.content}]
+    return message.id, message.content or []
+
+
+def _holds_result(line: bytes, call: str) -> bool:
+    _, blocks = _blocks(line, "user")
+    return any(block.get("tool_use_id") == call for block in blocks)
+
+
+def _was_said(tail: bytes, wanted: str) -> bool:
+    """Whether the last message of the assistant is there: as one block, or as several."""
+    texts: list[str] = []
+    last: str | None = None
+    for line in _backwards(tail):
+        ident, blocks = _blocks(line, "assistant")
+        said = [
+            block["text"]
+            for block in blocks
+            if block.get("type") == "text" and isinstance(block.get("text"), str)
+        ]
+        if not said:
+            continue
+        if texts and ident != last:
+            # An earlier message: the one looked for has not been written yet.
+            return False
+        last = ident
+        texts = [*said, *texts]
+        if any(one.strip() == wanted for one in said) or any(
+            glue.join(texts).strip() == wanted for glue in ("", "\n", "\n\n")
+        ):
+            return True
+    return False

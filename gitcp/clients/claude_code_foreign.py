@@ -1,0 +1,246 @@
+"""Rebuilds a Claude Code transcript that was made elsewhere, from known fields only.
+
+What was said, and what tools answered, comes through. What would approve, run or replace
+something does not: permission modes, hooks' records, file histories, plans, the system
+prompt, other directories, and every kind of record that is not listed here.
+"""
+
+import re
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gitcp.clients import known
+from gitcp.clients.known import ANYTHING, Names, number, one_of, word
+
+_CALL = re.compile(r"[A-Za-z0-9_-]{1,128}")
+
+
+def _call(value: Any) -> str | None:
+    """Accepts the id of a tool call."""
+    return value if isinstance(value, str) and _CALL.fullmatch(value) else None
+
+
+_INLINE = {"type": one_of("base64", "text"), "media_type": word, "data": str}
+_TEXT = {"type": one_of("text"), "text": str}
+_IMAGE = {"type": one_of("image"), "source": _INLINE}
+_DOCUMENT = {"type": one_of("document"), "source": _INLINE, "title": str}
+
+
+def _either(*shapes: Mapping[str, Any]) -> Any:
+    """Returns a shape for blocks, each of which has its own fields."""
+
+    def block(value: Any) -> dict[str, Any] | None:
+        if not isinstance(value, dict):
+            return None
+        for shape in shapes:
+            picked = known.fields(value, shape)
+            if "type" in picked:
+                return picked if picked.keys() >= _NEEDED[picked["type"]] else None
+        return None
+
+    return block
+
+
+def _text_or(blocks: Any) -> Any:
+    """Returns a shape for content: a text, or a list of blocks."""
+
+    def content(value: Any) -> Any:
+        return value if isinstance(value, str) else known.pick(value, [blocks])
+
+    return content
+
+
+_NEEDED: dict[str, set[str]] = {
+    "text": {"text"},
+    "image": {"source"},
+    "document": {"source"},
+    "tool_reference": {"tool_name"},
+    "tool_result": {"tool_use_id"},
+    "tool_use": {"id", "name", "input"},
+    "server_tool_use": {"id", "name", "input"},
+    "web_search_tool_result": {"tool_use_id", "content"},
+    "web_fetch_tool_result": {"tool_use_id", "content"},
+    "thinking": {"thinking", "signature"},
+    "redacted_thinking": {"data"},
+}
+_ANSWER = {
+    "type": one_of("tool_result"),
+    "tool_use_id": _call,
+    "content": _text_or(
+        _either(_TEXT, _IMAGE, {"type": one_of("tool_reference"), "tool_name": word})
+    ),
+    "is_error": bool,
+}
+_CONTENT = {
+    "user": _text_or(_either(_TEXT, _IMAGE, _DOCUMENT, _ANSWER)),
+    "assistant": _text_or(
+        _either(
+            _TEXT,
+            {"type": one_of("thinking"), "thinking": str, "signature": str},
+            {"type": one_of("redacted_thinking"), "data": str},
+            {
+                "type": one_of("tool_use", "server_tool_use"),
+                "id": _call,
+                "name": word,
+                "input": dict,
+            },
+            {
+                "type": one_of("web_search_tool_result", "web_fetch_tool_result"),
+                "tool_use_id": _call,
+                "content": ANYTHING,
+            },
+        )
+    ),
+}
+_SPOKEN = {
+    "timestamp": word,
+    "isMeta": bool,
+    "isCompactSummary": bool,
+    "isVisibleInTranscriptOnly": bool,
+    "isApiErrorMessage": bool,
+}
+_USAGE = {
+    "input_tokens": number,
+    "output_tokens": number,
+    "cache_creation_input_tokens": number,
+    "cache_read_input_tokens": number,
+}
+# What the client told the model of its surroundings: words, sent again as they were.
+_TOLD = one_of(
+    "agent_listing_delta",
+    "date",
+    "deferred_tools_delta",
+    "environment",
+    "file",
+    "model",
+    "remote_session_change",
+    "session_context",
+    "skill_listing",
+)
+_ATTACHED = {
+    "timestamp": word,
+    "rendered": [{"content": str}],
+    "renderedRole": one_of("user", "system"),
+    "renderedBesideToolResult": bool,
+}
+_BOUNDARY = {
+    "timestamp": word,
+    "content": str,
+    "level": word,
+    "isMeta": bool,
+    "subtype": one_of("compact_boundary"),
+}
+_COMPACTED = {"trigger": word, "preTokens": number, "postTokens": number}
+
+
+def rebuilt(content: bytes, session: str, directory: Path) -> bytes:
+    """Returns a transcript under a new session's id, with new ids of its records."""
+    names = Names(lambda: str(uuid.uuid4()))
+    # What a record's successor follows, where the record itself is left out.
+    stands: dict[str, str | None] = {}
+    made = []
+    for record in known.objects(content):
+        parent = record.get("parentUuid")
+        after = stands.get(parent) if isinstance(parent, str) else None
+        ident = record.get("uuid")
+        picked = None if record.get("isSidechain") is True else _picked(record, names)
+        if picked is None:
+            if isinstance(ident, str):
+                stands[ident] = after
+            continue
+        new = names.new(ident)
+        if isinstance(ident, str):
+            stands[ident] = new
+        version = word(record.get("version"))
+        made.append(
+            {
+                "parentUuid": after,
+                "isSidechain": False,
+                **picked,
+                "uuid": new,
+                "userType": "external",
+                "cwd": str(directory),
+                "sessionId": session,
+                **({"version": version} if version else {}),
+            }
+        )
+    return known.lines(made)
+
+
+def _picked(record: dict[str, Any], names: Names) -> dict[str, Any] | None:
+    """Returns what is kept of a record, without what places it; None for nothing."""
+    kind = record.get("type")
+    # Any JSON may stand there, and not all of it can be looked up.
+    if isinstance(kind, str) and kind in _CONTENT:
+        return _spoken(kind, record, names)
+    if kind == "attachment":
+        return _attached(record)
+    if kind == "system":
+        return _boundary(record, names)
+    return None
+
+
+def _spoken(kind: str, record: dict[str, Any], names: Names) -> dict[str, Any] | None:
+    message = record.get("message")
+    if not isinstance(message, dict) or message.get("role") != kind:
+        return None
+    content = known.pick(message.get("content"), _CONTENT[kind])
+    if content is None or (isinstance(content, list) and not content):
+        return None
+    said: dict[str, Any] = {"role": kind, "content": content}
+    if kind == "assistant":
+        usage = {"input_tokens": 0, "output_tokens": 0}
+        given = message.get("usage")
+        said = {
+            **known.fields(message, {"id": word, "model": word}),
+            "type": "message",
+            **said,
+            **known.fields(message, {"stop_reason": word}),
+            "stop_sequence": None,
+            "usage": usage | (known.pick(given, _USAGE) or {}),
+        }
+    prompt = record.get("promptId")
+    placed = {"promptId": names.new(prompt)} if isinstance(prompt, str) else {}
+    return {"type": kind, "message": said, **known.fields(record, _SPOKEN), **placed}
+
+
+def _attached(record: dict[str, Any]) -> dict[str, Any] | None:
+    attachment = record.get("attachment")
+    if not isinstance(attachment, dict) or _TOLD(attachment.get("type")) is None:
+        return None
+    return {
+        "type": "attachment",
+        "attachment": attachment,
+        **known.fields(record, _ATTACHED),
+    }
+
+
+def _boundary(record: dict[str, Any], names: Names) -> dict[str, Any] | None:
+    """Returns where the client has summed up what was before."""
+    picked = known.fields(record, _BOUNDARY)
+    if "subtype" not in picked:
+        return None
+    given = record.get("compactMetadata")
+    about = given if isinstance(given, dict) else {}
+    compacted = known.fields(about, _COMPACTED)
+    for name in ("preservedSegment", "preservedMessages"):
+        if isinstance(about.get(name), dict):
+            compacted[name] = _renamed(about[name], names)
+    before = record.get("logicalParentUuid")
+    more = {"logicalParentUuid": names.new(before)} if isinstance(before, str) else {}
+    return {"type": "system", **picked, **more, "compactMetadata": compacted}
+
+
+def _renamed(value: dict[str, Any], names: Names) -> dict[str, Any]:
+    """Returns ids, and lists of ids, as those that stand for them."""
+    shapes = ("headUuid", "anchorUuid", "tailUuid", "uuids", "allUuids")
+    made: dict[str, Any] = {}
+    for name in shapes:
+        old = value.get(name)
+        if isinstance(old, str):
+            made[name] = names.new(old)
+        elif isinstance(old, list):
+            made[name] = [names.new(one) for one in old if isinstance(one, str)]
+    return made

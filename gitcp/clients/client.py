@@ -1,0 +1,274 @@
+"""The interface that each coding agent's module implements.
+
+A client's module knows that client's files and hooks, and nothing of checkpoints. What is
+done with what it tells is in `gitcp.agents`: `hook_events`, `install` and `resume`.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from gitcp.errors import UsageError
+
+SESSION_START = "session-start"
+TURN_START = "turn-start"
+TURN_END = "turn-end"
+TOOL = "tool"
+COMPACT = "compact"
+SUBAGENT_STOP = "subagent-stop"
+SESSION_END = "session-end"
+# Words only: no checkpoint is due.
+SAID = "said"
+
+# Where what a hook says reaches the user and the agent, once a turn.
+BEGINNINGS = frozenset({SESSION_START, TURN_START})
+
+# Where settings may lie: the user's own, the project's shared, the project's private.
+SCOPES = ("user", "project", "local")
+
+
+class Event(NamedTuple):
+    """One hook event, in terms that all clients share.
+
+    `session` is the client's own id of the conversation. `origin` says how a session
+    began, where the client tells: `startup`, `resume`, `fork`, `compact` or `clear`.
+    `prompt` is the client's id of the turn, `asked` the words it began with, `tools` the
+    names of what was used. `said` and `results` are what the transcript must hold before
+    it is read: the last words of the turn, the ids of tool calls. With `subagent` it is
+    that file that must hold them. `cwd` is where the agent works now, `project` where it
+    was started. `carried` is the conversation where the hook hands it over;
+    `noted` a record to add to the `transcript`, where the client keeps none itself.
+    """
+
+    what: str
+    session: str
+    cwd: str
+    transcript: Path | None = None
+    prompt: str | None = None
+    asked: str | None = None
+    said: str | None = None
+    results: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    origin: str | None = None
+    project: str | None = None
+    subagent: Path | None = None
+    carried: "tuple[Source, ...]" = ()
+    noted: bytes | None = None
+
+
+class Source(NamedTuple):
+    """A file to store. The conversation's own has the name "", one beside it another.
+
+    A client that keeps no file gives the `content` instead.
+    """
+
+    name: str
+    path: Path | None = None
+    content: bytes | None = None
+
+
+class Place(NamedTuple):
+    """The places to look for a client: the work tree (None outside one), the home."""
+
+    top: Path | None
+    home: Path
+    environment: Mapping[str, str]
+
+
+class Kept(NamedTuple):
+    """A conversation that comes back: the bytes, and the files beside it by name.
+
+    `session` is the client's id it had, `directory` where the client is to go on. What
+    is `foreign` was made elsewhere: only known fields of it may reach the client.
+    """
+
+    session: str | None
+    content: bytes
+    beside: Mapping[str, bytes]
+    directory: Path
+    foreign: bool = False
+
+
+class WriteBack(NamedTuple):
+    """What resuming a conversation takes: files to write, and the command.
+
+    `session` is the new id; `root` is the client's own folder: nothing is written
+    outside of it, and nothing in it is replaced. `copies` are directories to copy where
+    they exist; `directory` is where the command has to be run, `first` a command to be
+    run before it. `grown` is a list that the client keeps and that has to grow.
+    """
+
+    session: str
+    root: Path
+    files: tuple[tuple[Path, bytes], ...]
+    command: tuple[str, ...]
+    directory: Path
+    copies: tuple[tuple[Path, Path], ...] = ()
+    first: tuple[str, ...] = ()
+    grown: "Grown | None" = None
+
+
+class Grown(NamedTuple):
+    """A client's list with one more entry: what it was (None: not there), what it is."""
+
+    path: Path
+    before: bytes | None
+    after: bytes
+
+
+class Client(Protocol):
+    """One coding agent."""
+
+    name: str
+    title: str
+
+    def event(
+        self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> Event | None:
+        """Returns what a hook call means; None where it means nothing to gitcp.
+
+        Raises:
+            ValueError: it is not what this client sends.
+        """
+
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what a hook prints so that the user and the agent see a text.
+
+        None where the client shows nothing that this hook says.
+        """
+
+    def settled(self, event: Event, tail: bytes) -> bool:
+        """Whether the end of the transcript holds what the event promised."""
+
+    def speaks(self, tail: bytes) -> bool:
+        """Whether it has messages; bookkeeping alone is not a reason to save."""
+
+    def sources(self, event: Event) -> list[Source]:
+        """Returns what belongs to the conversation, the conversation itself first."""
+
+    def directory(self, content: bytes) -> str | None:
+        """Returns where the conversation took place, as its first records have it."""
+
+    def copied(self, content: bytes) -> frozenset[str]:
+        """Returns the ids that messages had where they may have been copied from."""
+
+    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+        """Returns the first message that is not among the copied ones; None: all are.
+
+        An empty text stands for a conversation of which not even the first was copied.
+        """
+
+    def position(self, content: bytes, ident: str) -> int | None:
+        """Returns where the prompt or message with an id begins, or None."""
+
+    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+        """Returns what makes a conversation resume under a new id.
+
+        None where nothing was said yet: then there is nothing to resume.
+        """
+
+    def settings(self, scope: str, place: Place) -> Path:
+        """Returns the file that hooks are put into.
+
+        Raises:
+            UsageError: the client has no such scope, or there is no project.
+        """
+
+    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
+        """Returns the settings with our hooks, the rest as it was; again, no change.
+
+        `command` makes the shell command for one of the client's hook names.
+
+        Raises:
+            ValueError: the file cannot be understood.
+        """
+
+    def unmerge(self, text: bytes) -> bytes | None:
+        """Returns the settings without our hooks; None where nothing is left.
+
+        Raises:
+            ValueError: the file cannot be understood.
+        """
+
+    def installed(self, text: bytes) -> bool:
+        """Whether our hooks are in the settings."""
+
+    def notes(self, scope: str) -> tuple[str, ...]:
+        """Returns what the user has to know or do after an installation."""
+
+
+class HooksInJson:
+    """The part of a client whose hooks stand in a file of JSON (`hook_settings`).
+
+    `head` is what has to stand in the file besides.
+    """
+
+    name: str
+    head: Mapping[str, Any] | None = None
+
+    def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+        """Returns what has to stand there for each of the client's hooks."""
+        raise NotImplementedError
+
+    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
+        """Returns the settings with our hooks."""
+        # Only an installation wants it, and every hook would wait for it.
+        from gitcp.clients import hook_settings  # noqa: PLC0415
+
+        return hook_settings.merge(text, self.name, self.hooks(command), self.head)
+
+    def unmerge(self, text: bytes) -> bytes | None:
+        """Returns the settings without our hooks."""
+        from gitcp.clients import hook_settings  # noqa: PLC0415  as above
+
+        return hook_settings.unmerge(text, self.name, self.head)
+
+    def installed(self, text: bytes) -> bool:
+        """Whether our hooks are in the settings."""
+        from gitcp.clients import hook_settings  # noqa: PLC0415  as above
+
+        return hook_settings.installed(text, self.name)
+
+
+def context(hook: str, text: str) -> bytes:
+    """Returns an answer in the form that Claude Code began with, and others took over."""
+    answer = {
+        "systemMessage": text,
+        "hookSpecificOutput": {"hookEventName": hook, "additionalContext": text},
+    }
+    return json.dumps(answer).encode()
+
+
+def grouped(command: str, timeout: int) -> dict[str, Any]:
+    """Returns a hook in a group of its own; the timeout is in the client's unit."""
+    return {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
+
+
+def whole_lines(raw: bytes) -> bytes:
+    """Returns a file without a last line that is still being written."""
+    return raw[: raw.rfind(b"\n") + 1]
+
+
+def settings_file(
+    client: Client, place: Place, scope: str, files: Mapping[str, Path]
+) -> Path:
+    """Returns the file of a scope; those of a project are named from its top.
+
+    Raises:
+        UsageError: the client has no such scope, or there is no project.
+    """
+    found = files.get(scope)
+    if found is None:
+        raise UsageError(
+            f"{client.title} has no settings for --scope {scope}",
+            hint="use " + " or ".join(f"--scope {one}" for one in files),
+        )
+    if scope == "user":
+        return found
+    if place.top is None:
+        raise UsageError(
+            f"--scope {scope} needs a project, and this is not a git repository",
+            hint="go to one, or use --scope user",
+        )
+    return place.top / found

@@ -1,0 +1,400 @@
+"""Codex: its hooks, its transcripts (rollouts), and how a conversation resumes.
+
+A rollout is `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-<local time>-<thread>.jsonl`, a line
+for each record: `{timestamp, ordinal, type, payload}`. What the model was told and said are
+records of type `response_item`. Which thread a file is says its first record
+(`session_meta`), not its name. When a turn ends the rollout holds all of it; a tool's
+result is not in it yet while the hook after the tool runs.
+
+A thread that the client forks begins with no copy: its first record says which thread it
+continues, and up to which of its records. So that thread's rollout is stored beside it.
+"""
+
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gitcp.clients import client as words
+from gitcp.clients import records
+from gitcp.clients.client import (
+    Event,
+    HooksInJson,
+    Kept,
+    Place,
+    Source,
+    WriteBack,
+    whole_lines,
+)
+
+_TIMEOUT = 30
+# The client gives a session's end no more.
+_TIMEOUT_AT_END = 3
+
+# hook -> what it means
+_HOOKS: Final = {
+    "SessionStart": words.SESSION_START,
+    "UserPromptSubmit": words.TURN_START,
+    "PostToolUse": words.TOOL,
+    "Stop": words.TURN_END,
+    "PreCompact": words.COMPACT,
+    "SubagentStop": words.SUBAGENT_STOP,
+    "SessionEnd": words.SESSION_END,
+}
+
+_FILES: Final = {"project": Path(".codex/hooks.json")}
+
+
+class _Payload(msgspec.Struct):
+    type: str | None = None
+    id: str | None = None
+    forked_from_id: str | None = None
+    forked_from_ordinal_exclusive: int | None = None
+    turn_id: str | None = None
+    role: str | None = None
+    cwd: str | None = None
+    content: Any = None
+
+
+class _Record(msgspec.Struct):
+    """The fields of a record that gitcp reads; all others are opaque."""
+
+    type: str | None = None
+    ordinal: int | None = None
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_RECORD = msgspec.json.Decoder(_Record)
+_PAYLOAD = msgspec.json.Decoder(_Payload)
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+_META = b'"session_meta"'
+# A chain of forks longer than this is a loop made by hand.
+_DEEPEST = 50
+_HEAD = 1 << 20
+# sessions/YYYY/MM/DD/rollout
+_DATED = 4
+
+
+class Codex(HooksInJson):
+    """The client of this module."""
+
+    name = "codex"
+    title = "Codex"
+
+    # --- hooks ----------------------------------------------------------------------
+
+    def event(
+        self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> Event | None:
+        """Returns what a hook call means."""
+        del environment
+        what = _HOOKS.get(hook)
+        session = records.text(payload, "session_id")
+        if what is None or session is None:
+            return None
+        transcript = records.path(payload, "transcript_path")
+        subagent = None
+        if what == words.SUBAGENT_STOP:
+            subagent = records.path(payload, "agent_transcript_path")
+            if subagent is None or not subagent.exists():
+                return None
+        elif records.text(payload, "agent_id") is not None:
+            if what in {words.SESSION_START, words.TURN_START, words.SESSION_END}:
+                return None
+            subagent, transcript = transcript, None
+        if subagent is not None:
+            # A subagent's hooks name the session it works for, but its own rollout.
+            transcript = _parent(subagent, session) or transcript
+        tool = records.text(payload, "tool_name")
+        return Event(
+            what,
+            session,
+            records.text(payload, "cwd") or "/",
+            transcript=transcript,
+            prompt=records.text(payload, "turn_id"),
+            asked=records.text(payload, "prompt"),
+            said=records.text(payload, "last_assistant_message"),
+            tools=(tool,) if tool else (),
+            origin=records.text(payload, "source")
+            if what == words.SESSION_START
+            else None,
+            subagent=subagent,
+        )
+
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what shows a text to the user and to the agent."""
+        return (
+            words.context(hook, text) if _HOOKS.get(hook) in words.BEGINNINGS else None
+        )
+
+    def settled(self, event: Event, tail: bytes) -> bool:
+        """Whether the end of the rollout holds the last words of the turn."""
+        if event.what not in {words.TURN_END, words.SUBAGENT_STOP}:
+            return True
+        wanted = (event.said or "").strip()
+        if not wanted:
+            return True
+        return any(
+            payload.role == "assistant" and _said(payload).strip() == wanted
+            for payload in _messages(tail)
+        )
+
+    def speaks(self, tail: bytes) -> bool:
+        """Whether a person or the model said something."""
+        return any(
+            payload.role == "assistant"
+            or (payload.role == "user" and not _said(payload).lstrip().startswith("<"))
+            for payload in _messages(tail)
+        )
+
+    def sources(self, event: Event) -> list[Source]:
+        """Returns the rollout, those it continues, and that of a subagent at work."""
+        if event.transcript is None:
+            return []
+        found = [Source("", event.transcript)]
+        found += [Source(path.name, path) for path in _continued(event.transcript)]
+        if event.subagent is not None and event.subagent != event.transcript:
+            found.append(Source(event.subagent.name, event.subagent))
+        return found
+
+    # --- rollouts -------------------------------------------------------------------
+
+    def directory(self, content: bytes) -> str | None:
+        """Returns the directory that the conversation began in."""
+        return _meta(content).cwd
+
+    def copied(self, content: bytes) -> frozenset[str]:
+        """Returns which thread this one continues, and up to which record.
+
+        A thread that continues none has copied nothing.
+        """
+        meta = _meta(content)
+        if not meta.forked_from_id:
+            return frozenset()
+        return frozenset(
+            {meta.forked_from_id, _ordinal(meta.forked_from_ordinal_exclusive)}
+        )
+
+    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+        """Returns the first message from where a thread is not continued any more.
+
+        An empty text stands for a thread that is not continued at all.
+        """
+        if _meta(content).id not in copied:
+            return ""
+        for line in records.lines(content):
+            record = _record(line)
+            if _ordinal(record.ordinal) in copied:
+                copied = frozenset()
+            payload = _payload(record)
+            if not copied and record.type == "response_item" and payload.id:
+                return payload.id
+        return None
+
+    def position(self, content: bytes, ident: str) -> int | None:
+        """Returns where a turn begins, or a message."""
+        for start, line in records.mentions(content, ident):
+            payload = _payload(_record(line))
+            if ident in {payload.id, payload.turn_id}:
+                return start
+        return None
+
+    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+        """Returns a copy of the rollout that says in its first record that it is another.
+
+        Everything else stays byte for byte. One that was made elsewhere is rebuilt.
+        """
+        content = whole_lines(kept.content)
+        if not self.speaks(content):
+            return None
+        new = _thread_id()
+        beside = kept.beside
+        if kept.foreign:
+            # Only a restore wants it, and every hook would wait for it.
+            from gitcp.clients import codex_foreign  # noqa: PLC0415
+
+            written = codex_foreign.rebuilt(content, beside, new, kept.directory)
+            if not self.speaks(written):
+                return None
+            beside = {}
+        else:
+            written = b"\n".join(
+                _renamed(line, kept.session, new) for line in content.split(b"\n")
+            )
+        sessions = _home(place) / "sessions"
+        now = time.localtime()
+        folder = sessions / time.strftime("%Y/%m/%d", now)
+        name = f"rollout-{time.strftime('%Y-%m-%dT%H-%M-%S', now)}-{new}.jsonl"
+        files = [(folder / name, written)]
+        for other, data in sorted(beside.items()):
+            thread = _meta(data).id
+            # One that is there may be in use, and has grown since.
+            if thread and _ROLLOUT.fullmatch(other) and not _find(sessions, thread):
+                files.append((folder / other, data))
+        return WriteBack(
+            new,
+            _home(place),
+            tuple(files),
+            ("codex", "resume", new),
+            kept.directory,
+        )
+
+    # --- settings -------------------------------------------------------------------
+
+    def settings(self, scope: str, place: Place) -> Path:
+        """Returns the hooks file of a scope."""
+        files = {"user": _home(place) / "hooks.json", **_FILES}
+        return words.settings_file(self, place, scope, files)
+
+    def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+        """Returns what has to stand in the settings for each hook."""
+        at_end = words.SESSION_END
+        return {
+            hook: words.grouped(
+                command(hook), _TIMEOUT_AT_END if what == at_end else _TIMEOUT
+            )
+            for hook, what in _HOOKS.items()
+        }
+
+    def notes(self, scope: str) -> tuple[str, ...]:
+        """Returns what the user has to do: the trust question is theirs to answer."""
+        del scope
+        note = (
+            "Codex runs hooks only once you have trusted them, and says nothing until"
+            " then: start `codex`, enter /hooks, and trust those of gitcp"
+        )
+        return (note,)
+
+
+CLIENT = Codex()
+
+
+_ROLLOUT = re.compile(r"rollout-[\w.-]+\.jsonl")
+
+
+def _meta(content: bytes) -> _Payload:
+    """Returns what the first record says of the thread."""
+    for line in records.lines(content):
+        record = _record(line)
+        if record.type == "session_meta":
+            return _payload(record)
+    return _Payload()
+
+
+def _ordinal(number: int | None) -> str:
+    return f"#{number}"
+
+
+def _find(sessions: Path, thread: str) -> Path | None:
+    """Returns the rollout of a thread."""
+    if not re.fullmatch(r"[\w-]+", thread):
+        return None
+    name = f"rollout-*-{thread}.jsonl"
+    for folder in _days(sessions, thread):
+        for found in folder.glob(name):
+            return found
+    return next(iter(sorted(sessions.rglob(name))), None)
+
+
+def _days(sessions: Path, thread: str) -> Iterator[Path]:
+    """Yields where a rollout should be: there may be years of them.
+
+    The id begins with the time; the folder goes by the clock of where that was.
+    """
+    try:
+        began = int(thread[:8] + thread[9:13], 16) / 1000
+        for hours in (0, -24, 24):
+            day = time.localtime(began + hours * 3600)
+            yield sessions / time.strftime("%Y/%m/%d", day)
+    except (ValueError, OverflowError, OSError):
+        return
+
+
+def _parent(subagent: Path, thread: str) -> Path | None:
+    """Returns the rollout of the thread that a subagent works for."""
+    if len(subagent.parts) <= _DATED:
+        return None
+    return _find(subagent.parents[3], thread)
+
+
+def _continued(rollout: Path) -> Iterator[Path]:
+    """Yields the rollouts that one continues, the nearest first."""
+    if len(rollout.parts) <= _DATED:
+        return
+    sessions = rollout.parents[3]
+    seen = {rollout}
+    current: Path | None = rollout
+    while current is not None and len(seen) < _DEEPEST:
+        try:
+            with current.open("rb") as file:
+                origin = _meta(file.read(_HEAD)).forked_from_id
+        except OSError:
+            return
+        current = _find(sessions, origin) if origin else None
+        if current is None or current in seen:
+            return
+        seen.add(current)
+        yield current
+
+
+def _home(place: Place) -> Path:
+    own = place.environment.get("CODEX_HOME")
+    return Path(own) if own else place.home / ".codex"
+
+
+def _thread_id() -> str:
+    """Returns a UUID of version 7: the client sorts threads by it."""
+    stamp = time.time_ns() // 1_000_000
+    tail = secrets.randbits(74)
+    number = stamp << 80 | 7 << 76 | (tail >> 62) << 64 | 2 << 62 | tail & (1 << 62) - 1
+    text = f"{number:032x}"
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+def _renamed(line: bytes, old: str | None, new: str) -> bytes:
+    """Returns a record with the thread's id replaced, if it is one that names it."""
+    if not old or _META not in line:
+        return line
+    record = _record(line)
+    if record.type != "session_meta" or _payload(record).id != old:
+        return line
+    names = rb'("(?:id|session_id|thread_id)"\s*:\s*)"' + re.escape(old.encode()) + b'"'
+    return re.sub(names, rb'\g<1>"' + new.encode() + b'"', line)
+
+
+def _record(line: bytes) -> _Record:
+    try:
+        return records.decode(_RECORD, line)
+    except _UNREADABLE:
+        return _Record()
+
+
+def _payload(record: _Record) -> _Payload:
+    try:
+        return records.decode(_PAYLOAD, record.payload)
+    except _UNREADABLE:
+        return _Payload()
+
+
+def _messages(raw: bytes) -> Iterator[_Payload]:
+    for line in records.lines(raw):
+        if b'"response_item"' in line:
+            record = _record(line)
+            payload = _payload(record)
+            if record.type == "response_item" and payload.type == "message":
+                yield payload
+
+
+def _said(payload: _Payload) -> str:
+    if isinstance(payload.content, str):
+        return payload.content
+    blocks = payload.content if isinstance(payload.content, list) else ()
+    return "".join(
+        block["text"]
+        for block in blocks
+        if isinstance(block, dict) and isinstance(block.get("text"), str)
+    )

@@ -1,0 +1,215 @@
+"""Rebuilds a Codex rollout that was made elsewhere, from known fields only.
+
+What was said, and what tools answered, comes through, as one thread of its own, also where
+the rollout continued with others. Approval and sandbox policies, settings of the thread,
+instructions for the model and every kind of record that is not listed here do not.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gitcp.clients import known
+from gitcp.clients.known import ANYTHING, number, one_of, word
+
+# A longer chain of forks is a loop.
+_DEEPEST = 50
+
+
+def _picture(value: Any) -> str | None:
+    """Accepts an embedded picture, but no address to fetch one from."""
+    return value if isinstance(value, str) and value.startswith("data:image/") else None
+
+
+def _needs(shape: Mapping[str, Any], *needed: str) -> Any:
+    """Returns a shape for an object that is nothing without some of its fields."""
+
+    def whole(value: Any) -> dict[str, Any] | None:
+        picked = known.pick(value, dict(shape))
+        return picked if picked is not None and picked.keys() >= {*needed} else None
+
+    return whole
+
+
+def _none_of(value: Any) -> list[Any] | None:
+    """Accepts a list, without its items."""
+    return [] if isinstance(value, list) else None
+
+
+_TEXT = {
+    "type": one_of("input_text", "output_text"),
+    "text": str,
+    "annotations": _none_of,
+}
+_IMAGE = {"type": one_of("input_image"), "image_url": _picture}
+
+
+def _block(value: Any) -> dict[str, Any] | None:
+    for shape, needed in ((_TEXT, "text"), (_IMAGE, "image_url")):
+        picked = known.pick(value, shape)
+        if picked and {"type", needed} <= picked.keys():
+            return dict(picked)
+    return None
+
+
+def _output(value: Any) -> Any:
+    return value if isinstance(value, str) else known.pick(value, [_block])
+
+
+# No `developer` and no `system`: these instruct the model in the client's name.
+_SPEAKERS = one_of("user", "assistant")
+_ITEMS: dict[str, Any] = {
+    "message": _needs(
+        {
+            "id": word,
+            "role": _SPEAKERS,
+            "content": [_block],
+            "phase": word,
+            "status": word,
+        },
+        "role",
+        "content",
+    ),
+    "reasoning": _needs(
+        {
+            "id": word,
+            "summary": [{"type": one_of("summary_text"), "text": str}],
+            "encrypted_content": str,
+        },
+        "summary",
+    ),
+    "function_call": _needs(
+        {
+            "id": word,
+            "name": word,
+            "arguments": str,
+            "call_id": word,
+            "status": word,
+        },
+        "name",
+        "arguments",
+        "call_id",
+    ),
+    "function_call_output": _needs(
+        {"id": word, "call_id": word, "output": _output}, "call_id", "output"
+    ),
+    "custom_tool_call": _needs(
+        {"id": word, "name": word, "input": str, "call_id": word, "status": word},
+        "name",
+        "input",
+        "call_id",
+    ),
+    "custom_tool_call_output": _needs(
+        {"id": word, "call_id": word, "output": _output}, "call_id", "output"
+    ),
+    "web_search_call": {"id": word, "status": word, "action": ANYTHING},
+}
+_SHOWN = one_of("UserMessage", "AgentMessage")
+_PARTS = [{"type": one_of("text", "Text"), "text": str}]
+_META = {"cli_version": word, "model_provider": word, "history_mode": word}
+
+
+def rebuilt(
+    content: bytes, beside: Mapping[str, bytes], thread: str, directory: Path
+) -> bytes:
+    """Returns a rollout as one thread, under a new id."""
+    records = list(_whole(content, beside, _DEEPEST))
+    began = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+    meta = next(
+        (_payload(one) for one in records if one.get("type") == "session_meta"), {}
+    )
+    head: dict[str, Any] = {
+        "timestamp": began,
+        "type": "session_meta",
+        "payload": {
+            **known.fields(meta, {"cli_version": word}),
+            "id": thread,
+            "session_id": thread,
+            "timestamp": began,
+            "cwd": str(directory),
+            "originator": "gitcp",
+            "source": "cli",
+            **known.fields(meta, _META),
+        },
+    }
+    made: list[dict[str, Any]] = [head]
+    for record in records:
+        kind, payload = record.get("type"), _payload(record)
+        picked: dict[str, Any] | None = None
+        if kind == "response_item":
+            picked = _item(payload)
+        elif kind == "compacted":
+            picked = _compacted(payload)
+        elif kind == "event_msg":
+            picked = _event(payload, thread)
+        if picked is not None:
+            stamp = word(record.get("timestamp")) or began
+            made.append({"timestamp": stamp, "type": kind, "payload": picked})
+    return known.lines([{**one, "ordinal": at} for at, one in enumerate(made)])
+
+
+def _whole(
+    content: bytes, beside: Mapping[str, bytes], deepest: int
+) -> Iterator[dict[str, Any]]:
+    """Yields the records of a thread after those of the one that it continues."""
+    records = list(known.objects(content))
+    meta = next(
+        (_payload(one) for one in records if one.get("type") == "session_meta"), {}
+    )
+    origin, end = meta.get("forked_from_id"), meta.get("forked_from_ordinal_exclusive")
+    if deepest and isinstance(origin, str) and type(end) is int:
+        for data in beside.values():
+            first = next(known.objects(data), {})
+            if _payload(first).get("id") == origin:
+                for record in _whole(data, beside, deepest - 1):
+                    at = number(record.get("ordinal"))
+                    if at is None or at < end:
+                        yield record
+                break
+    yield from records
+
+
+def _payload(record: Mapping[str, Any]) -> dict[str, Any]:
+    found = record.get("payload")
+    return found if isinstance(found, dict) else {}
+
+
+def _item(payload: Any) -> dict[str, Any] | None:
+    kind = payload.get("type") if isinstance(payload, dict) else None
+    shape = _ITEMS.get(kind) if isinstance(kind, str) else None
+    picked = known.pick(payload, shape) if shape is not None else None
+    return None if picked is None else {"type": kind, **picked}
+
+
+def _compacted(payload: dict[str, Any]) -> dict[str, Any]:
+    """Returns what the client continues with instead of all earlier records."""
+    message = payload.get("message")
+    made: dict[str, Any] = {"message": message if isinstance(message, str) else ""}
+    if isinstance(payload.get("replacement_history"), list):
+        made["replacement_history"] = known.pick(
+            payload["replacement_history"], [_item]
+        )
+    return made
+
+
+def _event(payload: dict[str, Any], thread: str) -> dict[str, Any] | None:
+    """Returns what the client shows of a message to the user."""
+    kind = payload.get("type")
+    if isinstance(kind, str) and kind in {"user_message", "agent_message"}:
+        picked = known.fields(payload, {"message": str})
+        return {"type": kind, **picked} if picked else None
+    item = payload.get("item")
+    if kind != "item_completed" or not isinstance(item, dict):
+        return None
+    shape = {"type": _SHOWN, "id": word, "content": _PARTS, "phase": word}
+    picked = known.fields(item, shape)
+    times = {"turn_id": word, "started_at_ms": number, "completed_at_ms": number}
+    if not {"type", "id", "content"} <= picked.keys():
+        return None
+    return {
+        "type": kind,
+        "thread_id": thread,
+        **known.fields(payload, times),
+        "item": picked,
+    }

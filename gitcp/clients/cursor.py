@@ -1,0 +1,201 @@
+"""Cursor: its hooks, and the part of the conversation that they show.
+
+Cursor keeps its conversations to itself. So each hook's words are written down as they come,
+in a file of ours in the user's state directory; that file is the conversation that gitcp
+stores. It cannot be resumed: a restore brings the files back, and the conversation to read.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gitcp.clients import client as words
+from gitcp.clients import records
+from gitcp.clients.client import Event, HooksInJson, Kept, Place, Source, WriteBack
+
+# hook -> what it means
+_HOOKS: Final = {
+    "sessionStart": words.SESSION_START,
+    "beforeSubmitPrompt": words.TURN_START,
+    "afterAgentResponse": words.SAID,
+    "postToolUse": words.TOOL,
+    "postToolUseFailure": words.TOOL,
+    "afterFileEdit": words.SAID,
+    "afterShellExecution": words.SAID,
+    "preCompact": words.COMPACT,
+    "subagentStop": words.SUBAGENT_STOP,
+    "stop": words.TURN_END,
+    "sessionEnd": words.SESSION_END,
+}
+_ROLES: Final = {"beforeSubmitPrompt": "user", "afterAgentResponse": "assistant"}
+
+# Whose account it is goes nowhere.
+_LEFT_OUT = frozenset({"user_email"})
+
+_FILES: Final = {"project": Path(".cursor/hooks.json")}
+
+
+class _Message(msgspec.Struct):
+    role: str
+
+
+class _Seen(msgspec.Struct):
+    conversation_id: str | None = None
+    generation_id: str | None = None
+    workspace_roots: list[str] = []
+
+
+class _Record(msgspec.Struct):
+    """A line of ours: what a hook said, and as a message where it is one."""
+
+    type: str
+    payload: _Seen
+    message: _Message | None = None
+
+
+_RECORD = msgspec.json.Decoder(_Record)
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+
+
+class Cursor(HooksInJson):
+    """The client of this module."""
+
+    head: Mapping[str, Any] | None = {"version": 1}
+    name = "cursor"
+    title = "Cursor"
+
+    # --- hooks ----------------------------------------------------------------------
+
+    def event(
+        self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> Event | None:
+        """Returns what a hook call means, with its words to be written down."""
+        session = records.text(payload, "conversation_id")
+        what = _HOOKS.get(hook)
+        if what is None or session is None:
+            return None
+        roots = payload.get("workspace_roots")
+        first = roots[0] if isinstance(roots, list) and roots else None
+        cwd = first if isinstance(first, str) else records.text(payload, "cwd")
+        tool = records.text(payload, "tool_name")
+        return Event(
+            what,
+            session,
+            cwd or "/",
+            transcript=_spool(environment, session),
+            prompt=records.text(payload, "generation_id"),
+            asked=records.text(payload, "prompt"),
+            tools=(tool,) if tool else (),
+            noted=_record(hook, payload),
+        )
+
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what shows a text to the agent as a session begins, or to the user.
+
+        Cursor shows the user what the hook before a prompt says only where that is
+        stopped, and it is not.
+        """
+        match hook:
+            case "sessionStart":
+                return json.dumps({"additional_context": text}).encode()
+            case "beforeSubmitPrompt":
+                return json.dumps({"continue": True, "user_message": text}).encode()
+            case _:
+                return None
+
+    def settled(self, event: Event, tail: bytes) -> bool:
+        """Returns True: we have written it ourselves."""
+        del event, tail
+        return True
+
+    def speaks(self, tail: bytes) -> bool:
+        """Whether a person or the model said something."""
+        return any(record.message is not None for record in _records(tail))
+
+    def sources(self, event: Event) -> list[Source]:
+        """Returns the file of what the hooks said."""
+        return [] if event.transcript is None else [Source("", event.transcript)]
+
+    # --- what the hooks said --------------------------------------------------------
+
+    def directory(self, content: bytes) -> str | None:
+        """Returns the first folder of the workspace."""
+        for record in _records(content):
+            if record.payload.workspace_roots:
+                return record.payload.workspace_roots[0]
+        return None
+
+    def copied(self, content: bytes) -> frozenset[str]:
+        """Returns nothing: no conversation is known to begin as a copy."""
+        del content
+        return frozenset()
+
+    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+        """Returns "": none of it was copied."""
+        del content, copied
+        return ""
+
+    def position(self, content: bytes, ident: str) -> int | None:
+        """Returns where a turn begins."""
+        for start, line in records.mentions(content, ident):
+            if any(one.payload.generation_id == ident for one in _records(line)):
+                return start
+        return None
+
+    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+        """Returns None: Cursor takes no conversation back."""
+        del kept, place
+        return None
+
+    # --- settings -------------------------------------------------------------------
+
+    def settings(self, scope: str, place: Place) -> Path:
+        """Returns the hooks file of a scope."""
+        files = {"user": place.home / ".cursor" / "hooks.json", **_FILES}
+        return words.settings_file(self, place, scope, files)
+
+    def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+        """Returns what has to stand in the settings for each hook."""
+        return {hook: {"command": command(hook)} for hook in _HOOKS}
+
+    def notes(self, scope: str) -> tuple[str, ...]:
+        """Returns what the user has to know."""
+        del scope
+        note = (
+            "of Cursor's conversations gitcp keeps what the hooks show; a restore brings"
+            " back the files, and that to read"
+        )
+        return (note,)
+
+
+CLIENT = Cursor()
+
+
+def _spool(environment: Mapping[str, str], session: str) -> Path:
+    own = environment.get("XDG_STATE_HOME")
+    home = Path(environment.get("HOME", "/"))
+    state = Path(own) if own and os.path.isabs(own) else home / ".local" / "state"
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", session)[:100]
+    return state / "gitcp" / "cursor" / f"{plain}.jsonl"
+
+
+def _record(hook: str, payload: Mapping[str, Any]) -> bytes:
+    kept = {name: each for name, each in payload.items() if name not in _LEFT_OUT}
+    record: dict[str, Any] = {"type": hook, "payload": kept}
+    said = records.text(payload, "prompt") or records.text(payload, "text")
+    if hook in _ROLES and said is not None:
+        record["message"] = {"role": _ROLES[hook], "content": said}
+    return msgspec.json.encode(record) + b"\n"
+
+
+def _records(raw: bytes) -> Iterator[_Record]:
+    for line in raw.split(b"\n"):
+        try:
+            yield records.decode(_RECORD, line)
+        except _UNREADABLE:
+            continue

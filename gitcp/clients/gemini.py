@@ -1,0 +1,290 @@
+"""Gemini CLI: its hooks, its chats, and how a conversation resumes.
+
+A chat is `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`: a header with the
+session's id, then messages (a later one with the same id replaces the earlier), and
+patches (`{"$set": {…}}`), which may hold messages too. Which project a directory is says
+`~/.gemini/projects.json`. A client that resumes writes a file of its own.
+"""
+
+import json
+import os
+import re
+import time
+import unicodedata
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gitcp.clients import client as words
+from gitcp.clients import records
+from gitcp.clients.client import (
+    Event,
+    Grown,
+    HooksInJson,
+    Kept,
+    Place,
+    Source,
+    WriteBack,
+    whole_lines,
+)
+
+_TIMEOUT_MS = 30_000
+
+# hook -> what it means. PreCompress is not among them: it runs before every answer.
+_HOOKS: Final = {
+    "SessionStart": words.SESSION_START,
+    "BeforeAgent": words.TURN_START,
+    "AfterTool": words.TOOL,
+    "AfterAgent": words.TURN_END,
+    "SessionEnd": words.SESSION_END,
+}
+
+_FILES: Final = {"project": Path(".gemini/settings.json")}
+
+
+class _Patch(msgspec.Struct):
+    messages: list[msgspec.Raw] = []
+
+
+class _Record(msgspec.Struct):
+    """The fields of a record that gitcp reads; all others are opaque."""
+
+    id: str | None = None
+    type: str | None = None
+    content: Any = None
+    patch: _Patch | None = msgspec.field(default=None, name="$set")
+
+
+class _Header(msgspec.Struct):
+    sessionId: str  # noqa: N815  the client's spelling
+    projectHash: str  # noqa: N815
+
+
+class _Projects(msgspec.Struct):
+    projects: dict[str, str] = {}
+
+
+_RECORD = msgspec.json.Decoder(_Record)
+_HEADER = msgspec.json.Decoder(_Header)
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+_SPOKEN = frozenset({"user", "gemini"})
+_CONTEXT = "<session_context>"
+
+
+class Gemini(HooksInJson):
+    """The client of this module."""
+
+    name = "gemini"
+    title = "Gemini CLI"
+
+    # --- hooks ----------------------------------------------------------------------
+
+    def event(
+        self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> Event | None:
+        """Returns what a hook call means."""
+        what = _HOOKS.get(hook)
+        session = records.text(payload, "session_id")
+        if what is None or session is None:
+            return None
+        path = records.text(payload, "transcript_path")
+        tool = records.text(payload, "tool_name")
+        return Event(
+            what,
+            session,
+            records.text(payload, "cwd") or "/",
+            transcript=Path(path) if path and os.path.isabs(path) else None,
+            asked=records.text(payload, "prompt"),
+            said=records.text(payload, "prompt_response"),
+            tools=(tool,) if tool else (),
+            origin=records.text(payload, "source")
+            if what == words.SESSION_START
+            else None,
+            project=environment.get("GEMINI_PROJECT_DIR"),
+        )
+
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what shows a text to the user and to the agent."""
+        return (
+            words.context(hook, text) if _HOOKS.get(hook) in words.BEGINNINGS else None
+        )
+
+    def settled(self, event: Event, tail: bytes) -> bool:
+        """Whether the end of the chat holds the last words of the turn."""
+        wanted = (event.said or "").strip()
+        if event.what != words.TURN_END or not wanted:
+            return True
+        return any(
+            record.type == "gemini" and _said(record).strip() == wanted
+            for record in _messages(tail)
+        )
+
+    def speaks(self, tail: bytes) -> bool:
+        """Whether a person or the model said something."""
+        return any(True for _ in _spoken(tail))
+
+    def sources(self, event: Event) -> list[Source]:
+        """Returns the chat."""
+        return [] if event.transcript is None else [Source("", event.transcript)]
+
+    # --- chats ----------------------------------------------------------------------
+
+    def directory(self, content: bytes) -> str | None:
+        """Returns None: a chat names its project by a digest only."""
+        del content
+        return None
+
+    def copied(self, content: bytes) -> frozenset[str]:
+        """Returns the ids of the messages; they stay when a chat is resumed."""
+        return frozenset(one.id for one in _spoken(content) if one.id)
+
+    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+        """Returns the first message that was not copied; "" if none was, None if all."""
+        messages = ((one.id, one.id or "") for one in _spoken(content))
+        return records.first_not_in(messages, copied)
+
+    def position(self, content: bytes, ident: str) -> int | None:
+        """Returns where a message begins."""
+        for start, line in records.mentions(content, ident):
+            if any(one.id == ident for one in _messages(line)):
+                return start
+        return None
+
+    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+        """Returns a copy of the chat with another id in its headers.
+
+        One that was made elsewhere is rebuilt.
+        """
+        content = whole_lines(kept.content)
+        if not self.speaks(content):
+            return None
+        new = str(uuid.uuid4())
+        root = os.path.realpath(kept.directory)
+        if kept.foreign:
+            # Only a restore wants it, and every hook would wait for it.
+            from gitcp.clients import gemini_foreign  # noqa: PLC0415
+
+            written = gemini_foreign.rebuilt(content, new, root)
+            if not self.speaks(written):
+                return None
+        else:
+            written = b"\n".join(
+                _renamed(line, kept.session, new) for line in content.split(b"\n")
+            )
+        home = place.home / ".gemini"
+        slug, grown = _project(home / "projects.json", root)
+        stamp = time.strftime("%Y-%m-%dT%H-%M", time.gmtime())
+        chats = home / "tmp" / slug / "chats"
+        files = [(chats / f"session-{stamp}-{new[:8]}.jsonl", written)]
+        mark = home / "tmp" / slug / ".project_root"
+        if grown is not None and not mark.exists():
+            files.append((mark, os.fsencode(root)))
+        return WriteBack(
+            new,
+            home,
+            tuple(files),
+            ("gemini", "--resume", new),
+            kept.directory,
+            grown=grown,
+        )
+
+    # --- settings -------------------------------------------------------------------
+
+    def settings(self, scope: str, place: Place) -> Path:
+        """Returns the settings file of a scope."""
+        files = {"user": place.home / ".gemini" / "settings.json", **_FILES}
+        return words.settings_file(self, place, scope, files)
+
+    def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+        """Returns what has to stand in the settings for each hook."""
+        return {hook: words.grouped(command(hook), _TIMEOUT_MS) for hook in _HOOKS}
+
+    def notes(self, scope: str) -> tuple[str, ...]:
+        """Returns what the user has to know."""
+        if scope != "project":
+            return ()
+        return ("Gemini CLI runs a project's hooks only in a folder that you trust",)
+
+
+CLIENT = Gemini()
+
+
+def _project(registry: Path, root: str) -> tuple[str, Grown | None]:
+    """Returns the client's name for a project, and its registry if that must grow."""
+    try:
+        raw: bytes | None = registry.read_bytes()
+    except FileNotFoundError:
+        raw = None
+    except OSError:
+        return _slug(registry, root, ()), None
+    try:
+        known: dict[str, Any] = json.loads(raw or b"{}")
+        names = msgspec.json.decode(raw or b"{}", type=_Projects).projects
+    except (ValueError, *_UNREADABLE):
+        # Not understood, so not rewritten: it may name other projects.
+        return _slug(registry, root, ()), None
+    if root in names:
+        return names[root], None
+    slug = _slug(registry, root, names.values())
+    known["projects"] = {**names, root: slug}
+    after = json.dumps(known, indent=2, ensure_ascii=False).encode()
+    return slug, Grown(registry, raw, after)
+
+
+def _slug(registry: Path, root: str, used: Collection[str]) -> str:
+    """Returns a name for a project that no other has."""
+    plain = unicodedata.normalize("NFKD", os.path.basename(root)).lower()
+    base = re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "project"
+    slug, number = base, 1
+    while slug in used or (registry.parent / "tmp" / slug).exists():
+        slug, number = f"{base}-{number}", number + 1
+    return slug
+
+
+def _renamed(line: bytes, old: str | None, new: str) -> bytes:
+    """Returns a header with the session's id replaced; any other record as it is."""
+    if not old or b'"projectHash"' not in line:
+        return line
+    try:
+        if records.decode(_HEADER, line).sessionId != old:
+            return line
+    except _UNREADABLE:
+        return line
+    name = rb'("sessionId"\s*:\s*)"' + re.escape(old.encode()) + b'"'
+    return re.sub(name, rb'\g<1>"' + new.encode() + b'"', line, count=1)
+
+
+def _messages(raw: bytes) -> Iterator[_Record]:
+    for line in raw.split(b"\n"):
+        try:
+            record = records.decode(_RECORD, line)
+            inner = [record]
+            if record.patch is not None:
+                inner = [records.decode(_RECORD, one) for one in record.patch.messages]
+        except _UNREADABLE:
+            continue
+        yield from (one for one in inner if one.type in _SPOKEN)
+
+
+def _spoken(raw: bytes) -> Iterator[_Record]:
+    """Yields what a person or the model said, not what the client puts before it.
+
+    That has an id made of its text: chats that begin on one day have it in common.
+    """
+    for one in _messages(raw):
+        if one.type == "gemini" or not _said(one).lstrip().startswith(_CONTEXT):
+            yield one
+
+
+def _said(record: _Record) -> str:
+    if isinstance(record.content, str):
+        return record.content
+    blocks = record.content if isinstance(record.content, list) else ()
+    return "".join(
+        block["text"]
+        for block in blocks
+        if isinstance(block, dict) and isinstance(block.get("text"), str)
+    )

@@ -1,0 +1,156 @@
+"""Hooks in a client's JSON settings, in the shapes that clients share.
+
+{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "…"}]}]}}, or without groups:
+{"version": 1, "hooks": {"stop": [{"command": "…"}]}}
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gitcp.clients import jsonedit
+from gitcp.clients.jsonedit import Node
+
+
+def merge(
+    text: bytes | None,
+    agent: str,
+    wanted: Mapping[str, Mapping[str, Any]],
+    head: Mapping[str, Any] | None = None,
+) -> bytes:
+    """Returns settings with one group of hooks for each event; others' stay.
+
+    `head` is what has to be there as well; where it is, it stays as it is.
+
+    Raises:
+        ValueError: the text is not JSON, or `hooks` is not what it should be.
+    """
+    before = (text or b"").decode()
+    if not before.strip():
+        hooks_only = {event: [dict(group)] for event, group in wanted.items()}
+        made = {**(head or {}), "hooks": hooks_only}
+        return (json.dumps(made, indent=2, ensure_ascii=False) + "\n").encode()
+    if _ours(before, agent) == {
+        event: [dict(group)] for event, group in wanted.items()
+    }:
+        return before.encode()
+    cleaned = _without(before, agent)
+    for event, group in wanted.items():
+        root = _checked(cleaned)
+        hooks = root.get("hooks")
+        if hooks is None:
+            cleaned = jsonedit.add(cleaned, root, {event: [dict(group)]}, name="hooks")
+            continue
+        groups = hooks.get(event)
+        if groups is None:
+            cleaned = jsonedit.add(cleaned, hooks, [dict(group)], name=event)
+        else:
+            cleaned = jsonedit.add(cleaned, groups, dict(group))
+    for name, each in (head or {}).items():
+        root = _checked(cleaned)
+        if root.get(name) is None:
+            cleaned = jsonedit.add(cleaned, root, each, name=name)
+    _checked(cleaned)
+    return cleaned.encode()
+
+
+def unmerge(
+    text: bytes, agent: str, head: Mapping[str, Any] | None = None
+) -> bytes | None:
+    """Returns settings without our hooks, and without what is empty then.
+
+    None where nothing but our hooks, and what they need, was there.
+
+    Raises:
+        ValueError: the text is not JSON, or `hooks` is not what it should be.
+    """
+    before = text.decode()
+    if not before.strip() or not _ours(before, agent):
+        return text
+    after = _without(before, agent)
+    root = jsonedit.parse(after)
+    left = [name for name, _, _ in root.members if name not in (head or {})]
+    return None if not left and "/" not in after else after.encode()
+
+
+def installed(text: bytes, agent: str) -> bool:
+    """Whether a hook of ours is there; what cannot be read has none."""
+    try:
+        return bool(text.strip() and _ours(text.decode(), agent))
+    except ValueError:
+        return False
+
+
+def is_ours(command: object, agent: str) -> bool:
+    """Whether a command of a hook calls gitcp for an agent."""
+    return (
+        isinstance(command, str) and "gitcp" in command and f" hook {agent} " in command
+    )
+
+
+def _checked(text: str) -> Node:
+    root = jsonedit.parse(text)
+    hooks = root.get("hooks")
+    if root.kind != "{" or (hooks is not None and hooks.kind != "{"):
+        raise ValueError("it is not an object with an object `hooks`")
+    for _, _, groups in hooks.members if hooks else ():
+        if groups.kind != "[":
+            raise ValueError("the hooks of an event are not an array")
+    return root
+
+
+def _groups(text: str, root: Node, agent: str) -> Iterator[tuple[str, int, Any]]:
+    """Yields event, index and value of each group of hooks that is ours alone."""
+    hooks = root.get("hooks")
+    for event, _, groups in hooks.members if hooks else ():
+        for index, (_, _, group) in enumerate(groups.members):
+            found = jsonedit.value(text, group)
+            if any(_is_mine(one, agent) for one in _inner(found)):
+                yield event, index, found
+
+
+def _inner(group: Any) -> list[Any]:
+    """Returns the hooks of a group; one that stands alone is a group by itself."""
+    if not isinstance(group, dict):
+        return []
+    found = group.get("hooks", [group])
+    return found if isinstance(found, list) else []
+
+
+def _ours(text: str, agent: str) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for event, _, group in _groups(text, _checked(text), agent):
+        found.setdefault(event, []).append(group)
+    return found
+
+
+def _without(text: str, agent: str) -> str:
+    """Takes one of our hooks out after the other, each time from a fresh reading."""
+    while True:
+        root = _checked(text)
+        found = next(_groups(text, root, agent), None)
+        if found is None:
+            return text
+        event, index, group = found
+        hooks = root.get("hooks")
+        assert hooks is not None
+        at = [name for name, _, _ in hooks.members].index(event)
+        groups = hooks.members[at][2]
+        others = [one for one in _inner(group) if not _is_mine(one, agent)]
+        if others:
+            # The user put a hook of theirs into our group: it stays.
+            inner = groups.members[index][2].get("hooks")
+            assert inner is not None
+            mine = [_is_mine(one, agent) for one in _inner(group)].index(True)
+            text = jsonedit.remove(text, inner, mine)
+        elif len(groups.members) > 1:
+            text = jsonedit.remove(text, groups, index)
+        elif len(hooks.members) > 1:
+            text = jsonedit.remove(text, hooks, at)
+        else:
+            names = [name for name, _, _ in root.members]
+            text = jsonedit.remove(text, root, names.index("hooks"))
+
+
+def _is_mine(hook: object, agent: str) -> bool:
+    return isinstance(hook, dict) and is_ours(hook.get("command"), agent)

@@ -1,0 +1,113 @@
+"""Builds documents for a client from known fields of untrusted records.
+
+A conversation that was made elsewhere is never pasted into a client's file. Its records
+are decoded, the fields that carry what was said are picked by name and type, and only
+those are encoded again. A field that is not listed, or is not of its type, is left out.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from gitcp.clients import records
+
+# A shape: a type, a list of one shape, a mapping of names to shapes, a function that
+# returns what may stay of a value (None for nothing), or ANYTHING for plain JSON.
+Shape = Any
+ANYTHING = object()
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_WORD = re.compile(r"[A-Za-z0-9][\w.:/+@-]{0,127}", re.ASCII)
+# JavaScript cannot tell larger ones apart.
+_LARGEST = 1 << 53
+
+
+def objects(raw: bytes) -> Iterator[dict[str, Any]]:
+    """Yields the objects of a file of JSON lines; lines that are none are skipped."""
+    for line in records.lines(raw):
+        found = one(line)
+        if found is not None:
+            yield found
+
+
+def one(raw: bytes) -> dict[str, Any] | None:
+    """Returns a text that is exactly one JSON object, or None."""
+    try:
+        return records.decode(_OBJECT, raw)
+    except _UNREADABLE:
+        return None
+
+
+def pick(value: Any, shape: Shape) -> Any:
+    """Returns what a shape lets pass of a value, or None if it is of another type."""
+    if shape is ANYTHING:
+        return value
+    if isinstance(shape, dict):
+        return fields(value, shape) if isinstance(value, dict) else None
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return None
+        picked = (pick(item, shape[0]) for item in value)
+        return [item for item in picked if item is not None]
+    if isinstance(shape, type):
+        return value if type(value) is shape else None
+    return shape(value)
+
+
+def fields(record: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
+    """Returns the fields of a record that are listed and fit."""
+    picked = {
+        name: pick(record[name], shape)
+        for name, shape in shapes.items()
+        if name in record
+    }
+    return {name: value for name, value in picked.items() if value is not None}
+
+
+def number(value: Any) -> int | float | None:
+    """Accepts a finite number."""
+    if type(value) not in {int, float} or not abs(value) < _LARGEST:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def word(value: Any) -> str | None:
+    """Accepts a plain name: of a tool, a model, a version, a time."""
+    return value if isinstance(value, str) and _WORD.fullmatch(value) else None
+
+
+def one_of(*words: str) -> Callable[[Any], str | None]:
+    """Returns a shape that lets only these words pass."""
+
+    def chosen(value: Any) -> str | None:
+        return value if isinstance(value, str) and value in words else None
+
+    return chosen
+
+
+class Names:
+    """New ids for old ones: the same for the same, so that references still hold."""
+
+    def __init__(self, make: Callable[[], str]) -> None:
+        self._make = make
+        self._new: dict[str, str] = {}
+
+    def new(self, old: Any) -> str:
+        """Returns the id that stands for an old one; for no id, a fresh one."""
+        if not isinstance(old, str):
+            return self._make()
+        if old not in self._new:
+            self._new[old] = self._make()
+        return self._new[old]
+
+    def known(self, old: Any) -> str | None:
+        """Returns the id that stands for an old one, if that one has been met."""
+        return self._new.get(old) if isinstance(old, str) else None
+
+
+def lines(found: "list[dict[str, Any]]") -> bytes:
+    """Returns records as JSON lines."""
+    return b"".join(msgspec.json.encode(record) + b"\n" for record in found)

@@ -1,0 +1,278 @@
+"""OpenCode: a plugin that calls us, its messages, and how a session resumes.
+
+OpenCode keeps its sessions in a database of its own. The plugin hands over what OpenCode's
+interface returns: each message with its parts as one JSON text, and what describes the
+session. `opencode import` takes the same back, in one document, under new ids.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from gitcp.clients import client as words
+from gitcp.clients import records
+from gitcp.clients.client import Event, Kept, Place, Source, WriteBack, whole_lines
+
+# what the plugin calls us for -> what it means
+_HOOKS: Final = {
+    "chat.message": words.TURN_START,
+    "tool.execute.after": words.TOOL,
+    "session.idle": words.TURN_END,
+}
+_SESSION: Final = "session.json"
+_MARK = b"Made by `gitcp install opencode`"
+_SEAL = b"// as installed: "
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+
+_FILES: Final = {"project": Path(".opencode/plugin/gitcp.js")}
+
+
+class _Time(msgspec.Struct):
+    created: float | None = None
+
+
+class _Path(msgspec.Struct):
+    cwd: str | None = None
+
+
+class _Info(msgspec.Struct):
+    id: str | None = None
+    role: str | None = None
+    time: _Time = msgspec.field(default_factory=_Time)
+    path: _Path = msgspec.field(default_factory=_Path)
+
+
+class _Record(msgspec.Struct):
+    """The fields of a message that gitcp reads; all others are opaque."""
+
+    info: _Info
+
+
+class _Session(msgspec.Struct):
+    id: str
+    parentID: str | None = None  # noqa: N815  the client's spelling
+
+
+_RECORD = msgspec.json.Decoder(_Record)
+
+
+class OpenCode:
+    """The client of this module."""
+
+    name = "opencode"
+    title = "OpenCode"
+
+    # --- hooks ----------------------------------------------------------------------
+
+    def event(
+        self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> Event | None:
+        """Returns what a call of the plugin means."""
+        del environment
+        what = _HOOKS.get(hook)
+        session = records.text(payload, "session_id")
+        if what is None or session is None:
+            return None
+        prompt = records.text(payload, "prompt_id")
+        described = records.text(payload, "session")
+        parent = _parent(described)
+        content = _content(payload, prompt if what == words.TURN_START else None)
+        carried: list[Source] = []
+        if parent is not None:
+            if what == words.TURN_START:
+                return None
+            if what == words.TURN_END:
+                what = words.SUBAGENT_STOP
+                carried.append(Source(f"{session}.jsonl", content=content))
+            session = parent
+        elif content is not None:
+            carried.append(Source("", content=content))
+            if described is not None:
+                carried.append(Source(_SESSION, content=described.encode()))
+        tool = records.text(payload, "tool")
+        return Event(
+            what,
+            session,
+            records.text(payload, "cwd") or "/",
+            prompt=prompt,
+            asked=records.text(payload, "prompt"),
+            tools=(tool,) if tool else (),
+            carried=tuple(carried),
+        )
+
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what the plugin shows to the user; it has no way to tell the agent."""
+        return text.encode() if _HOOKS.get(hook) in words.BEGINNINGS else None
+
+    def settled(self, event: Event, tail: bytes) -> bool:
+        """Returns True: the plugin hands over what is there."""
+        del event, tail
+        return True
+
+    def speaks(self, tail: bytes) -> bool:
+        """Whether there is a message."""
+        return any(True for _ in _messages(tail))
+
+    def sources(self, event: Event) -> list[Source]:
+        """Returns what the plugin handed over."""
+        return list(event.carried)
+
+    # --- messages -------------------------------------------------------------------
+
+    def directory(self, content: bytes) -> str | None:
+        """Returns the directory that the model first answered in."""
+        return next((one.path.cwd for one in _messages(content) if one.path.cwd), None)
+
+    def copied(self, content: bytes) -> frozenset[str]:
+        """Returns when and by whom each message was made: a fork has other ids."""
+        return frozenset(map(_identity, _messages(content)))
+
+    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+        """Returns the first message that was not copied; "" if none was, None if all."""
+        messages = ((one.id, _identity(one)) for one in _messages(content))
+        return records.first_not_in(messages, copied)
+
+    def position(self, content: bytes, ident: str) -> int | None:
+        """Returns where a message begins."""
+        for start, line in records.mentions(content, ident):
+            if any(one.id == ident for one in _messages(line)):
+                return start
+        return None
+
+    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+        """Returns a document for `opencode import`, with ids of its own."""
+        content = whole_lines(kept.content)
+        described = kept.beside.get(_SESSION)
+        if described is None or not self.speaks(content):
+            return None
+        # Only a restore wants it, and every hook would wait for it.
+        from gitcp.clients import opencode_document  # noqa: PLC0415
+
+        made = (
+            opencode_document.foreign(content, described, kept.directory)
+            if kept.foreign
+            else opencode_document.own(content, described)
+        )
+        if made is None:
+            return None
+        own = place.environment.get("XDG_DATA_HOME")
+        data = Path(own) if own else place.home / ".local" / "share"
+        root = data / "opencode" / "gitcp"
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+        path = root / f"{stamp}-{made.session}.json"
+        return WriteBack(
+            made.session,
+            root,
+            ((path, made.content),),
+            ("opencode", "--session", made.session),
+            kept.directory,
+            first=("opencode", "import", str(path)),
+        )
+
+    # --- the plugin -----------------------------------------------------------------
+
+    def settings(self, scope: str, place: Place) -> Path:
+        """Returns the plugin's file for a scope."""
+        own = place.environment.get("XDG_CONFIG_HOME")
+        config = Path(own) if own else place.home / ".config"
+        files = {"user": config / "opencode" / "plugin" / "gitcp.js", **_FILES}
+        return words.settings_file(self, place, scope, files)
+
+    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
+        """Returns the plugin.
+
+        Raises:
+            ValueError: another plugin has this name, or the user has changed ours.
+        """
+        if text is not None:
+            _check_ours(text)
+        commands = msgspec.json.encode({hook: command(hook) for hook in _HOOKS})
+        plugin = resources.files("gitcp.agents").joinpath("opencode_plugin.js")
+        made = plugin.read_bytes().replace(
+            b"const COMMANDS = {}", b"const COMMANDS = " + commands
+        )
+        return made + _SEAL + _digest(made) + b"\n"
+
+    def unmerge(self, text: bytes) -> bytes | None:
+        """Returns None: nothing is left of the plugin.
+
+        Raises:
+            ValueError: the user has changed it.
+        """
+        if not self.installed(text):
+            return text
+        _check_ours(text)
+        return None
+
+    def installed(self, text: bytes) -> bool:
+        """Whether it is our plugin."""
+        return _MARK in text
+
+    def notes(self, scope: str) -> tuple[str, ...]:
+        """Returns what the user has to know."""
+        del scope
+        note = (
+            "OpenCode fetches what its plugins need when it starts: without a network"
+            " that may take it a minute, the first time"
+        )
+        return (note,)
+
+
+CLIENT = OpenCode()
+
+
+def _check_ours(text: bytes) -> None:
+    if _MARK not in text:
+        raise ValueError("it is not a plugin of gitcp's")
+    made, seal, digest = text.rpartition(_SEAL)
+    if not seal or digest.strip() != _digest(made):
+        raise ValueError(
+            "it was changed by hand; remove it yourself if you do not need it"
+        )
+
+
+def _digest(made: bytes) -> bytes:
+    return hashlib.sha256(made).hexdigest().encode()
+
+
+def _parent(described: str | None) -> str | None:
+    """Returns the session that a session works for, if it is a subagent's."""
+    if described is None:
+        return None
+    try:
+        return msgspec.json.decode(described, type=_Session).parentID
+    except _UNREADABLE:
+        return None
+
+
+def _content(payload: Mapping[str, Any], without: str | None) -> bytes | None:
+    """Returns the messages as lines, those before a prompt if one is given."""
+    given = payload.get("messages")
+    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+        return None
+    lines = []
+    for one in given:
+        line = one.replace("\n", " ").encode("utf-8", "replace")
+        if without is not None and any(info.id == without for info in _messages(line)):
+            break
+        lines.append(line + b"\n")
+    return b"".join(lines)
+
+
+def _messages(raw: bytes) -> Iterator[_Info]:
+    for line in raw.split(b"\n"):
+        try:
+            info = records.decode(_RECORD, line).info
+        except _UNREADABLE:
+            continue
+        if info.role is not None:
+            yield info
+
+
+def _identity(info: _Info) -> str:
+    return f"{info.role} {info.time.created}"

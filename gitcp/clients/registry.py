@@ -1,0 +1,37 @@
+"""The list of clients; each is imported on use."""
+
+import importlib
+from typing import cast
+
+from gitcp.clients.client import Client
+from gitcp.errors import UsageError
+
+# name -> module; each has a `CLIENT`
+_MODULES = {
+    "claude-code": "gitcp.clients.claude_code",
+    "codex": "gitcp.clients.codex",
+    "cursor": "gitcp.clients.cursor",
+    "gemini": "gitcp.clients.gemini",
+    "opencode": "gitcp.clients.opencode",
+}
+NAMES = tuple(sorted(_MODULES))
+
+
+def known(name: str | None) -> bool:
+    """Whether there is a client of this name."""
+    return name in _MODULES
+
+
+def client(name: str) -> Client:
+    """Returns a client by name.
+
+    Raises:
+        UsageError: no client has this name.
+    """
+    module = _MODULES.get(name)
+    if module is None:
+        raise UsageError(
+            f"gitcp does not know the agent {name!a}",
+            hint=f"it knows {', '.join(NAMES)}",
+        )
+    return cast("Client", importlib.import_module(module).CLIENT)

@@ -1,0 +1,1 @@
+"""Checkpoints that only their recipients can open (docs/format)."""

@@ -1,0 +1,384 @@
+"""Garbage collection: removes unreachable objects from gitcp's packs, safely.
+
+git's own rule for this is to wait two weeks. Here it is done at once, except for what git
+may have begun to rely on. A process that could rely on an object that is about to go is
+waited for, or noticed:
+
+* A save or restore relies on what refs reached when it began. All that are under way
+  are waited for; those that begin later see the refs as they are, and the store's lock
+  keeps gitcp from taking anything out of reach meanwhile.
+* A reader walks from what refs reached when it began: it is waited for likewise.
+* git may take an object that it finds in a pack for its own instead of writing it. It
+  touches the pack's time then, and holds `index.lock` while it fills an index. A pack
+  whose time changes during the work is put back. Where it changed before, what nothing
+  reaches keeps git's grace (`gitcp.git.grace`), in a pack of its own with that time.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp import durable
+from gitcp.errors import BusyError, GitFailedError
+from gitcp.format.commit import WHO
+from gitcp.git import grace
+from gitcp.git.consolidate import discard, standing
+from gitcp.git.objects import COMMIT
+from gitcp.git.read_lock import Readers
+from gitcp.git.registry import KEPT, PACKS, Registry
+from gitcp.git.repository import Repository
+from gitcp.git.stock import OID, Stock
+from gitcp.git.transaction import (
+    LEAVING,
+    OWNER,
+    TRANSACTIONS,
+    Transaction,
+    transaction,
+)
+
+_LOOK = 0.002
+_INCOMPLETE = ["--missing=allow-any", "--ignore-missing"]
+# What git says where the pack that it was writing is gone.
+_UNFINISHED = "unable to rename temporary file"
+
+
+class Reclaimed(NamedTuple):
+    """The result of a collection: unreachable objects removed, and packs before it.
+
+    `kept` counts objects that nothing reaches either, but git may rely on; `taken` those
+    that went although git may: a purge does not wait.
+    """
+
+    objects: int
+    packs: int
+    kept: int = 0
+    taken: int = 0
+
+
+@contextmanager
+def store_locked(repository: Repository, *, timeout: float) -> Iterator[None]:
+    """Holds the lock that keeps rewriting, merging and reclaiming apart.
+
+    Raises:
+        BusyError: another process kept it.
+    """
+    with durable.storage("preparing"):
+        repository.make_directory(repository.store_dir)
+    with durable.locked(
+        repository.store_dir / "store.lock", what="the store", timeout=timeout
+    ):
+        yield
+
+
+def drop_unreachable(
+    repository: Repository,
+    *,
+    roots: Callable[[], Iterable[str]] = tuple,
+    purged: Iterable[str] = (),
+    timeout: float = 10.0,
+) -> Reclaimed:
+    """Merges gitcp's packs into one that holds only what something reaches.
+
+    What git reaches in any way stays: refs, HEADs, reflogs, indexes of all worktrees,
+    and what loose objects name; likewise `roots`, commits that are computed once no other
+    process is at work. Of a pack that git has used, the rest goes to a pack of its own until
+    git's grace is over; but what only the commits `purged` reach goes at once. The caller
+    holds the store's lock, and no work tree's.
+
+    Raises:
+        BusyError: other processes were at work until the timeout, or git used a pack.
+        GitFailedError: an object is missing; nothing went.
+        StorageError: the disk refused.
+    """
+    with durable.storage("giving space back"):
+        _wait_for_all(repository, timeout)
+        directory = repository.common_dir / "objects" / "pack"
+        registry, aside = Registry(repository), Registry(repository, KEPT)
+        own = sorted(standing(directory, registry.names()))
+        others = sorted(standing(directory, aside.names()).keys() - set(own))
+        with _unless_taken(directory, [*own, *others]):
+            stock = Stock(directory, own, others, grace.expiry(repository))
+            reach = _Reach(repository, stock.all)
+            reach.from_roots(roots())
+            secret = reach.only_from(purged)
+            split = stock.split(reach.keep, secret | reach.own_commits())
+        if split is None:
+            return Reclaimed(0, 0, stock.waiting)
+        with _unless_taken(directory, split.names), transaction(repository) as opened:
+            lines = b"".join(reach.lines)
+            rest = "".join(f"{oid.hex()}\n" for oid in sorted(split.held)).encode()
+            made = {
+                _pack(opened, split.names, lines, PACKS, split.used),
+                _pack(opened, split.names, rest, KEPT, split.held_used),
+            }
+            leaving = [name for name in split.names if name not in made]
+            _let_go(opened, leaving, stock.times)
+            durable.sync_directory(directory)
+            registry.forget(set(leaving))
+            aside.forget(set(leaving))
+        return Reclaimed(split.gone, len(leaving), len(split.held), stock.used(secret))
+
+
+def _pack(
+    opened: Transaction, present: list[str], lines: bytes, listed: str, used: int | None
+) -> str | None:
+    """Makes one pack of the objects in `lines`, and returns its name; None without any."""
+    if not lines:
+        return None
+    base = opened.scratch / f"reclaimed-{listed}"
+    out = opened.repository.plumbing(
+        "-c",
+        "pack.threads=1",
+        "pack-objects",
+        "--quiet",
+        "--delta-base-offset",
+        str(base),
+        data=lines,
+    )
+    word = out.decode("ascii").strip()
+    name = f"pack-{word}"
+    if name not in present:
+        pack, index = (Path(f"{base}-{word}.{suffix}") for suffix in ("pack", "idx"))
+        opened.adopt(pack, index, name, listed=listed, used=used)
+    return name
+
+
+@contextmanager
+def _unless_taken(directory: Path, names: list[str]) -> Iterator[None]:
+    """Translates a failure that was caused by git's own gc removing something.
+
+    It takes packs of gitcp's. It also removes loose objects, and packs of its own, that a
+    git which gitcp has started is about to read. Where nothing has gone, the failure stands.
+
+    Raises:
+        BusyError: git's gc removed something; none of gitcp's packs was removed.
+    """
+    before = _standing_objects(directory)
+    try:
+        yield
+    except (FileNotFoundError, GitFailedError) as exc:
+        there = all((directory / f"{name}.pack").exists() for name in names)
+        # `git gc --prune=now` removes unfinished packs as well, those of living processes.
+        if (
+            there
+            and _UNFINISHED not in str(exc)
+            and before.items() <= _standing_objects(directory).items()
+        ):
+            raise
+        raise BusyError(
+            "git has removed objects or packs meanwhile",
+            hint="run `gitcp gc` again; nothing was lost",
+        ) from exc
+
+
+def _standing_objects(packs: Path) -> dict[str, int]:
+    """Returns the packs, and the directories of loose objects with their times.
+
+    A pack that is added changes nothing here; a loose object that goes changes a time.
+    """
+    found = {path.name: 0 for path in packs.glob("*.pack")}
+    for directory in packs.parent.glob("[0-9a-f][0-9a-f]"):
+        with suppress(FileNotFoundError):
+            found[directory.name] = directory.stat().st_mtime_ns
+    return found
+
+
+def _wait_for_all(repository: Repository, timeout: float) -> None:
+    """Waits until everybody who is at work now has ended; later ones do not matter."""
+    transactions = repository.store_dir / TRANSACTIONS
+    locks = list(transactions.glob(f"*/{OWNER}"))
+    indexes = []
+    for git_dir in git_directories(repository):
+        locks.append(git_dir / "gitcp" / "worktree.lock")
+        indexes.append(git_dir / "index.lock")
+    readers = Readers(repository)
+
+    def free() -> bool:
+        while locks:
+            try:
+                held = durable.try_lock(locks[-1], create=False)
+            except (FileNotFoundError, NotADirectoryError):
+                locks.pop()
+                continue
+            if held is None and locks[-1].exists():
+                return False
+            if held is not None:
+                durable.unlock(held)
+            locks.pop()
+        return readers.gone() and not any(lock.exists() for lock in indexes)
+
+    # Those who want the same lock wait longer and longer between two looks.
+    deadline = time.monotonic() + timeout
+    while not free():
+        if time.monotonic() < deadline:
+            time.sleep(_LOOK)
+            continue
+        at_work = [
+            str(one) for one in (*locks, *readers.waited, *indexes) if one.exists()
+        ]
+        raise BusyError(
+            f"timed out after {timeout:g} s waiting for other git or gitcp processes"
+            f"{f' ({at_work[-1]})' if at_work else ''}",
+            hint="run `gitcp gc` again later; nothing was removed",
+        )
+
+
+def packed_objects(repository: Repository) -> int:
+    """Returns the number of objects in packs, of git's as well as gitcp's."""
+    told = repository.plumbing("count-objects", "-v")
+    fields = dict(line.split(b": ") for line in told.splitlines())
+    return int(fields[b"in-pack"])
+
+
+def git_directories(repository: Repository) -> list[Path]:
+    """Returns the git directories of all work trees, those that are away included."""
+    linked = repository.common_dir / "worktrees"
+    return [repository.common_dir, *(linked.iterdir() if linked.is_dir() else ())]
+
+
+class _Reach:
+    """Finds the reachable objects in gitcp's packs."""
+
+    def __init__(self, repository: Repository, mine: set[bytes]) -> None:
+        self._repository = repository
+        self._mine = mine
+        self.keep: set[bytes] = set()
+        # For pack-objects, with the paths that it looks for deltas by.
+        self.lines: list[bytes] = []
+
+    def from_roots(self, roots: Iterable[str]) -> None:
+        """Adds what git reaches, and what `roots` do."""
+        every = ["--all", "--reflog", "--indexed-objects"]
+        self._add(self._walk(every, roots))
+        loose = _loose(self._repository)
+        if loose:
+            # Nothing says that what lies about is complete.
+            self._add(self._walk_what_is_there(loose))
+
+    def only_from(self, commits: Iterable[str]) -> set[bytes]:
+        """Returns the objects that some commits reach and nothing else does."""
+        given = list(commits)
+        # A purge that was killed has removed some of it.
+        lines = self._walk_what_is_there(given) if given else ()
+        return {_oid(line) for line in lines} & self._mine - self.keep
+
+    def own_commits(self) -> set[bytes]:
+        """Returns gitcp's own commits that nothing reaches: git never relies on those.
+
+        They would look like a branch that has lost its ref.
+        """
+        listed = self._repository.plumbing(
+            "cat-file",
+            "--batch-check=%(objecttype) %(objectname)",
+            "--buffer",
+            data=b"".join(
+                f"{oid.hex()}\n".encode() for oid in sorted(self._mine - self.keep)
+            ),
+        )
+        commits = [word for word in listed.splitlines() if word.startswith(b"commit ")]
+        if not commits:
+            return set()
+        ours = self._repository.plumbing(
+            "rev-list",
+            "--no-walk=unsorted",
+            f"--committer=^{WHO.decode()}",
+            "--stdin",
+            data=b"".join(line[7:] + b"\n" for line in commits),
+        )
+        return {_oid(line) for line in ours.splitlines()}
+
+    def _add(self, lines: Iterable[bytes]) -> None:
+        for line in lines:
+            oid = _oid(line)
+            if oid in self._mine and oid not in self.keep:
+                self.keep.add(oid)
+                self.lines.append(line)
+
+    def _walk_what_is_there(self, given: list[str]) -> list[bytes]:
+        try:
+            return self._walk(_INCOMPLETE, given)
+        except GitFailedError:
+            # Older gits end at a commit whose parent is missing.
+            there = self._ancestors(given)
+            return self._walk([*_INCOMPLETE, "--no-walk=unsorted"], there)
+
+    def _ancestors(self, given: list[str]) -> list[str]:
+        """Returns those of some objects and their ancestors that are there."""
+        objects = self._repository.objects
+        left = [bytes.fromhex(oid) for oid in given]
+        seen = set(left)
+        found = []
+        while left:
+            oid = left.pop()
+            if not objects.exists(oid):
+                continue
+            found.append(oid.hex())
+            if objects.header(oid)[0] == COMMIT:
+                parents = set(objects.commit(oid).parents)
+                left += parents - seen
+                seen |= parents
+        return found
+
+    def _walk(self, options: list[str], given: Iterable[str]) -> list[bytes]:
+        listed = self._repository.plumbing(
+            "rev-list",
+            "--objects",
+            *options,
+            "--stdin",
+            data="".join(f"{oid}\n" for oid in given).encode(),
+        )
+        return listed.splitlines(keepends=True)
+
+
+def _oid(line: bytes) -> bytes:
+    return bytes.fromhex(line[: 2 * OID].decode("ascii"))
+
+
+def _loose(repository: Repository) -> list[str]:
+    """Returns the loose commits and trees: what they name may lie in our packs only."""
+    objects = repository.common_dir / "objects"
+    found = []
+    for directory in objects.glob("[0-9a-f][0-9a-f]"):
+        # git removes a directory together with the last object in it.
+        with suppress(FileNotFoundError):
+            found += [
+                directory.name + name
+                for name in os.listdir(directory)
+                if len(name) == 2 * OID - 2
+            ]
+    if not found:
+        return []
+    listed = repository.plumbing(
+        "cat-file",
+        "--batch-check=%(objecttype) %(objectname)",
+        "--buffer",
+        data="".join(f"{oid}\n" for oid in found).encode(),
+    )
+    pairs = (line.split() for line in listed.decode("ascii", "replace").splitlines())
+    return [oid for kind, oid in pairs if kind in {"commit", "tree"}]
+
+
+def _let_go(opened: Transaction, names: list[str], times: dict[str, int]) -> None:
+    """Removes packs, unless git has begun to rely on one meanwhile.
+
+    Once one is moved away no git can touch its time, and writes objects itself; so what
+    was touched by then is all there is. Killed here, the next transaction puts it back.
+    """
+    directory = opened.repository.common_dir / "objects" / "pack"
+    for name in names:
+        pack = directory / f"{name}.pack"
+        aside = opened.scratch / f"{name}{LEAVING}"
+        # The user's own gc may have been here.
+        with suppress(FileNotFoundError):
+            pack.rename(aside)
+            if aside.stat().st_mtime_ns != times[name]:
+                aside.rename(pack)
+                raise BusyError(
+                    "git has used a pack of gitcp's meanwhile",
+                    hint="run `gitcp gc` again; nothing was lost",
+                )
+            discard(directory, name)
+            aside.unlink()

@@ -1,0 +1,76 @@
+"""Installing git's hooks, as one of the things that `gitcp install` knows."""
+
+from contextlib import suppress
+
+from gitcp.clients.client import Place
+from gitcp.errors import GitcpError, NotARepositoryError, UsageError
+from gitcp.git.repository import Repository, discover
+from gitcp.git.versions import git_version
+from gitcp.githooks import events, negotiation, scripts
+from gitcp.project.installers import Done
+
+
+def install(what: str, place: Place, scope: str | None) -> Done:
+    """Joins the hooks of the repository; again, and nothing changes.
+
+    Raises:
+        UsageError: a scope was given: hooks belong to one clone.
+        UnsupportedRepositoryError: the hooks lie where gitcp must not join them.
+    """
+    repository = _repository(place, scope)
+    report = events.install(repository)
+    notes: tuple[str, ...] = ()
+    if report.original is not None:
+        note = (
+            f"the hooks in {report.original} go on working: git now looks into"
+            f" {report.directory}, which leads on to them"
+        )
+        notes = (note,)
+    restricted: list[str] = []
+    if git_version(repository.common_dir)[0] >= negotiation.SINCE:
+        restricted = negotiation.restrict(repository)
+    if restricted:
+        note = (
+            f"`git fetch` from {', '.join(restricted)} offers branches and tags, and no"
+            " checkpoints (remote.NAME.negotiationRestrict); uninstall takes it back"
+        )
+        notes = (*notes, note)
+    changed = bool(report.changed or restricted)
+    return Done(what, None, str(report.directory), changed=changed, notes=notes)
+
+
+def uninstall(what: str, place: Place, scope: str | None) -> list[Done]:
+    """Takes gitcp out of the repository's hooks, which are then as they were."""
+    repository = _repository(place, scope)
+    report = events.uninstall(repository)
+    released = negotiation.release(repository)
+    if report is None:
+        return [Done(what, None, str(repository.common_dir), changed=bool(released))]
+    return [Done(what, None, str(report.directory), changed=True)]
+
+
+def installed(what: str, place: Place) -> list[Done]:
+    """Returns where the hooks are installed, and what keeps them from working."""
+    if place.top is None:
+        return []
+    with suppress(GitcpError):
+        repository = discover(place.top)
+        state = scripts.found(repository)
+        if state is not None:
+            notes = tuple(scripts.problems(repository))
+            return [Done(what, None, state.directory, changed=False, notes=notes)]
+    return []
+
+
+def _repository(place: Place, scope: str | None) -> Repository:
+    if scope is not None:
+        raise UsageError(
+            "git hooks belong to this clone and take no --scope",
+            hint="gitcp install git-hooks",
+        )
+    if place.top is None:
+        raise NotARepositoryError(
+            "git hooks are installed in a repository, and this is not one",
+            hint="run `git init` there first, or go to your project",
+        )
+    return discover(place.top)

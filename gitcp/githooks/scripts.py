@@ -1,0 +1,490 @@
+"""Adds gitcp to a repository's hooks, keeps it there, and removes it without a trace."""
+
+import hashlib
+import os
+import re
+import shlex
+import stat
+from base64 import b64decode, b64encode
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from gitcp import durable
+from gitcp.errors import UsageError
+from gitcp.git.repository import Repository
+from gitcp.githooks import hooks_dir as places
+from gitcp.githooks import script_text
+from gitcp.githooks.hooks_dir import Place
+
+NAMES = (
+    "post-commit",
+    "post-checkout",
+    "post-merge",
+    "post-rewrite",
+    "pre-push",
+    "prepare-commit-msg",
+    "commit-msg",
+)
+# Runs whenever git writes its index, before post-commit is looked for.
+WATCH = "post-index-change"
+# What else people have hooks for. The others are led on to only where they exist: that
+# they are there at all means something to git, or they run too often.
+_LED_ON = (
+    "applypatch-msg",
+    "pre-applypatch",
+    "post-applypatch",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-rebase",
+    "pre-auto-gc",
+)
+# How frameworks name a hook that was there before them.
+_MOVED_ASIDE = (".legacy", ".old")
+_FRAMEWORKS = (
+    ".husky",
+    "lefthook.yml",
+    "lefthook.yaml",
+    "lefthook.toml",
+    "lefthook.json",
+    ".lefthook.yml",
+    ".lefthook.yaml",
+    ".lefthook.toml",
+    ".lefthook.json",
+    ".pre-commit-config.yaml",
+)
+_STATE = "git-hooks.json"
+# `.git/gitcp/hooks` has as many parts.
+_TAIL = 3
+# The repository's own `core.hooksPath` where another one has taken its place.
+_BEFORE = "gitcp.hooksPathBefore"
+
+
+class State(msgspec.Struct, frozen=True):
+    """The record of an installation: `.git/gitcp/git-hooks.json`.
+
+    `original` is the hooks path that `directory` leads on to, or None where gitcp joined
+    the hooks themselves. In the first case `local` is the repository's own setting word
+    for word, `before` its configuration file as it was (base64), and `after` the SHA-256
+    of what that became.
+    """
+
+    directory: str
+    path: str | None = None
+    original: str | None = None
+    local: str | None = None
+    made: bool = False
+    before: str | None = None
+    after: str | None = None
+
+
+class Report(NamedTuple):
+    """The hooks that were created, joined, or chained after gitcp's part."""
+
+    directory: Path
+    original: str | None
+    names: tuple[str, ...]
+    changed: tuple[str, ...]
+
+
+def state(repository: Repository) -> State | None:
+    """Returns what is installed here, or None.
+
+    The directory is that of this repository, also where it is a copy: the one that was
+    noted may be the other's.
+    """
+    try:
+        raw = (repository.store_dir / _STATE).read_bytes()
+        noted = msgspec.json.decode(raw, type=State)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    if noted.original is not None:
+        directory = places.own_directory(repository)
+    elif noted.path:
+        directory = places.resolved(repository, noted.path)
+    else:
+        directory = repository.common_dir / "hooks"
+    return msgspec.structs.replace(noted, directory=str(directory))
+
+
+def found(repository: Repository) -> State | None:
+    """Returns what is installed here, as the hooks themselves tell it if need be.
+
+    `.git/gitcp` may have been deleted by hand: hooks that gitcp is in have its marker
+    lines, and one that it moved aside lies beside them.
+    """
+    noted = state(repository)
+    if noted is not None:
+        return noted
+    said = places.configured(repository)
+    own = places.own_directory(repository)
+    if said.path and Path(said.path) == own:
+        local = repository.setting(_BEFORE.lower())
+        return State(str(own), local, local or "", local)
+    directory = (
+        places.resolved(repository, said.path)
+        if said.path
+        else repository.common_dir / "hooks"
+    )
+    joined = any(_has(directory / name) for name in (*NAMES, WATCH))
+    if joined or (directory / script_text.RUNNER).is_file():
+        return State(str(directory), said.path)
+    return None
+
+
+def install(repository: Repository, runner: bytes) -> Report:
+    """Joins the hooks of a repository; what is joined already is left alone.
+
+    Raises:
+        UnsupportedRepositoryError: gitcp may not write where git looks for hooks.
+        UsageError: something that is not a hook lies in a hook's place.
+        StorageError: the disk refused.
+    """
+    before = found(repository)
+    said = places.configured(repository)
+    if before is not None and not _still(before, said.path):
+        # The path was changed since: undo what was done for the old one.
+        uninstall(repository)
+        before = None
+        said = places.configured(repository)
+    if before is not None:
+        place = Place(Path(before.directory), before.original)
+        made = before.made
+    else:
+        place = places.find(repository, said)
+        made = not place.directory.is_dir()
+    with durable.storage("joining git's hooks"):
+        repository.make_directory(repository.store_dir)
+        # First of all, so that whatever follows can be taken back.
+        kept = before or State(
+            str(place.directory), said.path, place.original, said.local, made
+        )
+        _remember(repository, kept)
+        changed = _join_all(repository, place, runner)
+        if place.original is not None and before is None:
+            config = repository.common_dir / "config"
+            old = config.read_bytes()
+            if said.local is not None:
+                repository.git("config", "--local", _BEFORE, said.local)
+            repository.git("config", "--local", "core.hooksPath", str(place.directory))
+            kept = msgspec.structs.replace(
+                kept,
+                before=b64encode(old).decode(),
+                after=hashlib.sha256(config.read_bytes()).hexdigest(),
+            )
+            _remember(repository, kept)
+            changed = ("core.hooksPath", *changed)
+    return Report(place.directory, place.original, NAMES, changed)
+
+
+def mend(repository: Repository, runner: bytes) -> tuple[str, ...]:
+    """Joins again what was written over since; returns the names of what it was."""
+    before = state(repository)
+    if before is None or not _still(before, places.glanced(repository)):
+        return ()
+    with durable.storage("joining git's hooks"):
+        place = Place(Path(before.directory), before.original)
+        return _join_all(repository, place, runner)
+
+
+def uninstall(repository: Repository) -> Report | None:
+    """Takes gitcp out of the hooks; None where it was not in them.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    before = found(repository)
+    if before is None:
+        return None
+    directory = Path(before.directory)
+    with durable.storage("leaving git's hooks"):
+        durable.clear_temporaries(directory)
+        if before.original is not None:
+            _configure_back(repository, before)
+            _stop_leading_on(directory)
+            changed: tuple[str, ...] = ("core.hooksPath",)
+        else:
+            changed = tuple(name for name in (*NAMES, WATCH) if _leave(directory, name))
+            with suppress(FileNotFoundError):
+                (directory / script_text.RUNNER).unlink()
+            with suppress(OSError):
+                (directory / script_text.CHAINED).rmdir()
+            if before.made:
+                with suppress(OSError):
+                    directory.rmdir()
+        durable.remove(repository.store_dir / _STATE)
+    return Report(directory, before.original, NAMES, changed)
+
+
+def problems(repository: Repository) -> list[str]:
+    """Returns what keeps installed hooks from working, in words."""
+    before = state(repository)
+    if before is None:
+        return []
+    said = places.configured(repository)
+    if not _still(before, said.path):
+        return [f"core.hooksPath is {said.path or 'not set'} now: git looks elsewhere"]
+    directory = Path(before.directory)
+    found = []
+    runner = _content(directory / script_text.RUNNER)
+    if runner is None:
+        found.append(f"{directory / script_text.RUNNER} is gone")
+    elif not (started := _started(runner)) or not os.access(started, os.X_OK):
+        found.append(f"gitcp is not at {started} any more")
+    for name in NAMES:
+        path = directory / name
+        content = _content(path)
+        if content is None:
+            found.append(f"{name} is gone")
+        elif not script_text.is_joined(content):
+            found.append(f"{name} was written over")
+        elif not os.access(path, os.X_OK):
+            found.append(f"{name} is not executable")
+    return found
+
+
+def _started(runner: bytes) -> str:
+    """Returns the program that the script beside the hooks starts."""
+    match = re.search(rb"^program\(\) \{ exec (.*) \"\$@\"; \}$", runner, re.MULTILINE)
+    words = shlex.split(os.fsdecode(match[1])) if match else []
+    return words[0] if words else ""
+
+
+def _still(before: State, path: str | None) -> bool:
+    """Whether git looks for hooks where it did when gitcp joined them."""
+    expected = before.path if before.original is None else before.directory
+    return (path or None) == (expected or None)
+
+
+def _remember(repository: Repository, kept: State) -> None:
+    durable.replace(repository.store_dir / _STATE, msgspec.json.encode(kept))
+
+
+def _join_all(repository: Repository, place: Place, runner: bytes) -> tuple[str, ...]:
+    directory = place.directory
+    directory.mkdir(parents=True, exist_ok=True)
+    durable.clear_temporaries(directory)
+    changed = []
+    if _put(directory / script_text.RUNNER, runner):
+        changed.append(script_text.RUNNER)
+    if place.original is not None:
+        changed += _lead_on(repository, directory, place.original)
+        return tuple(changed)
+    names: tuple[str, ...] = NAMES
+    if _has_framework(repository) or _has(directory / WATCH):
+        names = (*NAMES, WATCH)
+    changed += [name for name in names if _join(directory, name)]
+    return tuple(changed)
+
+
+def _lead_on(repository: Repository, directory: Path, original: str) -> list[str]:
+    there = places.resolved(repository, original)
+    extra = (
+        {
+            found.name
+            for found in there.iterdir()
+            if found.is_file() and os.access(found, os.X_OK)
+        }
+        if there.is_dir()
+        else set()
+    )
+    changed = []
+    for name in sorted({*NAMES, *_LED_ON, *extra} - {script_text.RUNNER}):
+        path = directory / name
+        then = script_text.elsewhere(original, name)
+        content = (
+            script_text.made(name, then=then)
+            if name in NAMES
+            else script_text.forward(then)
+        )
+        old = _content(path)
+        if old is not None and not script_text.is_made(old):
+            # The user or a tool put hooks into this directory.
+            if name in NAMES and _join(directory, name):
+                changed.append(name)
+        elif _put(path, content):
+            changed.append(name)
+    return changed
+
+
+def _stop_leading_on(directory: Path) -> None:
+    for path in list(directory.iterdir()) if directory.is_dir() else []:
+        content = _content(path)
+        if path.name == script_text.RUNNER or (
+            content and script_text.is_made(content)
+        ):
+            path.unlink()
+    # Not empty if other files were put there: those are not ours to remove.
+    with suppress(OSError):
+        directory.rmdir()
+
+
+def _has_framework(repository: Repository) -> bool:
+    """Whether a hook framework is in use here, which rewrites its hooks now and then."""
+    top = repository.top
+    return top is not None and any(os.path.lexists(top / name) for name in _FRAMEWORKS)
+
+
+def _has(path: Path) -> bool:
+    content = _content(path)
+    return content is not None and script_text.is_joined(content)
+
+
+def _join(directory: Path, name: str) -> bool:
+    """Joins one hook; returns whether that changed anything."""
+    path = directory / name
+    _unchain_moved(path)
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return _put(path, script_text.made(name))
+    if stat.S_ISREG(status.st_mode):
+        content = path.read_bytes()
+        if script_text.is_joined(content):
+            return _renew(path, name, content)
+        if script_text.is_shell(content) and status.st_mode & stat.S_IXUSR:
+            return _put(path, script_text.insert(content, name))
+    elif not stat.S_ISLNK(status.st_mode):
+        raise UsageError(
+            f"{path} is neither a file nor a link", hint="move it out of git's way"
+        )
+    _move_aside(path)
+    return _put(path, script_text.made(name, then=script_text.beside(name)))
+
+
+def _renew(path: Path, name: str, content: bytes) -> bool:
+    """Brings the lines in a joined hook up to date with this gitcp."""
+    if not script_text.is_made(content):
+        return _put(path, script_text.insert(script_text.remove(content), name))
+    chained = os.path.lexists(path.parent / script_text.CHAINED / name)
+    return _put(
+        path, script_text.made(name, then=script_text.beside(name) if chained else None)
+    )
+
+
+def _unchain_moved(path: Path) -> None:
+    """Takes gitcp out of a hook that a framework has moved aside, to run it or not.
+
+    It joins what has taken the place; to be called from both would be once too often.
+    """
+    for suffix in _MOVED_ASIDE:
+        moved = path.with_name(path.name + suffix)
+        content = _content(moved)
+        if content is None or not script_text.is_joined(content):
+            continue
+        chained = path.parent / script_text.CHAINED / path.name
+        if not script_text.is_made(content):
+            _put(moved, script_text.remove(content))
+        elif os.path.lexists(chained):
+            _move_back(chained, moved)
+        else:
+            moved.unlink()
+
+
+def _leave(directory: Path, name: str) -> bool:
+    path = directory / name
+    _unchain_moved(path)
+    content = _content(path)
+    chained = directory / script_text.CHAINED / name
+    if content is None or not script_text.is_joined(content):
+        if _same(chained, path):
+            # Killed between giving it the second name and taking the first.
+            chained.unlink()
+        return False
+    if not script_text.is_made(content):
+        return _put(path, script_text.remove(content))
+    if os.path.lexists(chained):
+        _move_back(chained, path)
+    else:
+        path.unlink()
+    return True
+
+
+def _same(chained: Path, path: Path) -> bool:
+    """Whether a hook that was moved aside still lies in its place as well."""
+    if chained.is_symlink():
+        return path.is_symlink() and _target(chained) == os.readlink(path)
+    return chained.exists() and path.exists() and chained.samefile(path)
+
+
+def _target(chained: Path) -> str:
+    """Returns where a link that was moved aside led to from its old place."""
+    return os.readlink(chained).removeprefix(os.pardir + os.sep)
+
+
+def _move_aside(path: Path) -> None:
+    """Gives a hook a second name before the first one is taken: it is never missing."""
+    chained = path.parent / script_text.CHAINED / path.name
+    chained.parent.mkdir(exist_ok=True)
+    chained.unlink(missing_ok=True)
+    if path.is_symlink():
+        chained.symlink_to(os.path.join(os.pardir, os.readlink(path)))
+    else:
+        os.link(path, chained)
+
+
+def _move_back(chained: Path, path: Path) -> None:
+    if chained.is_symlink():
+        temporary = path.with_name(f".{path.name}.gitcp-{os.getpid()}")
+        temporary.symlink_to(_target(chained))
+        temporary.replace(path)
+        chained.unlink()
+    else:
+        chained.replace(path)
+
+
+def _content(path: Path) -> bytes | None:
+    """Returns what a regular file holds, or None."""
+    try:
+        return path.read_bytes() if not path.is_symlink() else None
+    except OSError:
+        return None
+
+
+def _put(path: Path, content: bytes) -> bool:
+    """Makes an executable file hold `content`, in one step; False where it does."""
+    old = _content(path)
+    if old == content and os.access(path, os.X_OK):
+        return False
+    mask = os.umask(0)
+    os.umask(mask)
+    mode = stat.S_IMODE(path.stat().st_mode) if old is not None else 0o777 & ~mask
+    temporary = path.with_name(f".{path.name}.gitcp-{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        temporary.chmod(mode | stat.S_IXUSR)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return True
+
+
+def _leads_here(repository: Repository, before: State) -> bool:
+    """Whether git is told to look in a directory that leads on, here or where it was."""
+    path = places.configured(repository).path
+    if path == before.directory:
+        return True
+    own = Path(before.directory).parts[-_TAIL:]
+    return path is not None and Path(path).parts[-_TAIL:] == own
+
+
+def _configure_back(repository: Repository, before: State) -> None:
+    """Makes git look for hooks where it did, if it still looks here."""
+    if not _leads_here(repository, before):
+        return
+    config = repository.common_dir / "config"
+    raw = config.read_bytes()
+    if before.before and hashlib.sha256(raw).hexdigest() == before.after:
+        mode = durable.usual_mode(config)
+        durable.replace(config, b64decode(before.before), mode=mode)
+        return
+    # It was edited since: only this one setting goes back.
+    if before.local is None:
+        repository.git("config", "--local", "--unset", "core.hooksPath")
+    else:
+        repository.git("config", "--local", "core.hooksPath", before.local)
+    if repository.setting(_BEFORE.lower()) is not None:
+        repository.git("config", "--local", "--unset", _BEFORE)

@@ -1,0 +1,125 @@
+"""Disk usage of gitcp."""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.format import layout
+from gitcp.git.registry import KEPT, Registry
+from gitcp.project.workspace import Workspace
+
+
+class Usage(NamedTuple):
+    """Bytes on disk.
+
+    `packs` are the packs that gitcp wrote; they hold copies of some objects that git
+    has elsewhere as well. `only` is what no branch, tag or remote holds: about what
+    deleting all sessions would free. `sessions` is the same for each by itself; what
+    two share counts in both.
+    """
+
+    packs: int
+    pack_count: int
+    only: int
+    scan: int
+    sessions: dict[str, int]
+
+
+def usage(workspace: Workspace) -> Usage:
+    """Returns what gitcp takes on disk.
+
+    Raises:
+        GitFailedError: git failed; an object may be missing.
+    """
+    packs = pack_sizes(workspace)
+    names: dict[str, str] = {}
+    for component, oid in workspace.store.refs().items():
+        session, _ = workspace.store.names(component, oid)
+        names.setdefault(component[0], session)
+    return Usage(
+        sum(packs.values()),
+        len(packs),
+        _held(workspace, "refs/gitcp/*") if names else 0,
+        _below(workspace.directory / "scan"),
+        {
+            name: _held(workspace, f"{layout.SESSIONS}{component}/*")
+            for component, name in sorted(names.items(), key=lambda item: item[1])
+        },
+    )
+
+
+def pack_sizes(workspace: Workspace) -> dict[str, int]:
+    """Returns the size of each pack of gitcp's that stands."""
+    repository = workspace.repository
+    directory = repository.common_dir / "objects" / "pack"
+    names = [*Registry(repository).names(), *Registry(repository, KEPT).names()]
+    found = {}
+    for name in names:
+        try:
+            found[name] = (directory / f"{name}.pack").stat().st_size
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def _held(workspace: Workspace, glob: str) -> int:
+    """Returns the size of what refs hold and none of the user's does."""
+    head, _ = workspace.repository.head()
+    out = workspace.repository.git(
+        "rev-list",
+        "--disk-usage",
+        "--objects",
+        f"--glob={glob}",
+        "--not",
+        "--branches",
+        "--tags",
+        "--remotes",
+        *([head] if head else []),
+    )
+    return int(out)
+
+
+def added(workspace: Workspace, trees: Sequence[str]) -> dict[str, int]:
+    """Returns what each tree adds on disk to those before it and to what git holds.
+
+    Raises:
+        GitFailedError: git failed; an object may be missing.
+    """
+    git = workspace.repository.git
+    told = git(
+        "for-each-ref",
+        "--format=%(tree) %(*tree)",
+        "refs/heads",
+        "refs/remotes",
+        "refs/tags",
+    )
+    head, _ = workspace.repository.head()
+    known = set(told.decode().split()) | ({f"{head}^{{tree}}"} if head else set())
+    asked = [*(f"^{one}" for one in sorted(known)), *trees]
+    listed = git(
+        "rev-list",
+        "--objects",
+        "--no-object-names",
+        "--stdin",
+        data="\n".join([*asked, ""]).encode(),
+    )
+    sizes = git("cat-file", "--batch-check=%(objectsize:disk)", "--buffer", data=listed)
+    roots = set(trees)
+    found: dict[str, int] = {}
+    root = ""
+    for oid, size in zip(listed.decode().split(), sizes.split(), strict=True):
+        root = oid if oid in roots else root
+        found[root] = found.get(root, 0) + int(size)
+    return found
+
+
+def _below(directory: Path) -> int:
+    found = 0
+    for place, _, files in os.walk(directory):
+        for file in files:
+            # Another gitcp may be at work there.
+            with suppress(FileNotFoundError):
+                found += os.lstat(os.path.join(place, file)).st_size
+    return found

@@ -1,0 +1,304 @@
+"""`gitcp doctor`: checks everything that could keep gitcp from working."""
+
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp import durable
+from gitcp.errors import GitcpError
+from gitcp.git.consolidate import AT_MOST
+from gitcp.git.drop_unreachable import packed_objects
+from gitcp.git.transaction import sweep
+from gitcp.git.versions import OLDEST_GIT, git_version, libgit2_version
+from gitcp.githooks import scripts
+from gitcp.maintenance.disk_usage import pack_sizes
+from gitcp.maintenance.doubts import doubts
+from gitcp.maintenance.lost_refs import lost
+from gitcp.maintenance.verify import head_damage
+from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.wal import log_file
+from gitcp.worktree import journal
+from gitcp.worktree import state as states
+
+_LOW = 200 * 1024 * 1024
+_MIB = 1024 * 1024
+_SHOWN = 5
+# In a repository with more objects, finding what nothing refers to takes long.
+_LARGE = 500_000
+# How long to look for what an older gitcp may have done, in seconds.
+_DOUBTS = 5.0
+_WHOLE = re.compile(r"\+?refs/\*:refs/\*")
+
+
+class Check(NamedTuple):
+    """The result of one check; `hint` says what to do if it failed."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str | None = None
+
+
+def doctor(directory: Path) -> Iterator[Check]:
+    """Yields what was found; it removes only what killed processes left."""
+    yield _git(directory)
+    yield Check("libgit2", ok=True, detail=libgit2_version())
+    try:
+        workspace = open_workspace(directory)
+    except GitcpError as exc:
+        yield Check("repository", ok=False, detail=exc.message, hint=exc.hint)
+        return
+    yield _repository(workspace)
+    for look in (
+        _lock,
+        _left_over,
+        _ref_locks,
+        _restore,
+        _head,
+        _branches,
+        _history,
+        _lost,
+        _damaged_logs,
+        _mirrors,
+        _git_hooks,
+        _scan,
+        _packs,
+        _disk,
+    ):
+        try:
+            yield look(workspace)
+        except (GitcpError, OSError) as exc:
+            name = look.__name__.strip("_").replace("_", "-")
+            hint = exc.hint if isinstance(exc, GitcpError) else None
+            yield Check(name, ok=False, detail=str(exc), hint=hint)
+
+
+def _git(directory: Path) -> Check:
+    try:
+        numbers, said = git_version(directory if directory.is_dir() else Path("/"))
+    except GitcpError as exc:
+        return Check("git", ok=False, detail=exc.message, hint=exc.hint)
+    oldest = ".".join(map(str, OLDEST_GIT))
+    if numbers < OLDEST_GIT:
+        return Check(
+            "git", ok=False, detail=said, hint=f"install git {oldest} or newer"
+        )
+    return Check("git", ok=True, detail=said)
+
+
+def _repository(workspace: Workspace) -> Check:
+    name = workspace.repository.worktree_name
+    kind = f"linked worktree {name}" if name else "main worktree"
+    return Check("repository", ok=True, detail=f"{workspace.top} ({kind}, SHA-1)")
+
+
+def _lock(workspace: Workspace) -> Check:
+    try:
+        held = durable.try_lock(workspace.directory / "worktree.lock", create=False)
+    except FileNotFoundError:
+        return Check("lock", ok=True, detail="never taken here")
+    if held is None:
+        return Check(
+            "lock",
+            ok=False,
+            detail="another gitcp is saving or restoring in this work tree",
+            hint="wait for it, or look for it with `ps`; a killed one holds no lock",
+        )
+    durable.unlock(held)
+    return Check("lock", ok=True, detail="free")
+
+
+def _left_over(workspace: Workspace) -> Check:
+    swept = sweep(workspace.repository)
+    detail = f"cleared away what {swept} killed processes left" if swept else "none"
+    return Check("left-over", ok=True, detail=detail)
+
+
+def _ref_locks(workspace: Workspace) -> Check:
+    locks = sorted(map(str, workspace.repository.refs.locks()))
+    if not locks:
+        return Check("ref-locks", ok=True, detail="none")
+    return Check(
+        "ref-locks",
+        ok=False,
+        detail=", ".join(locks),
+        hint="if no git command is running, remove these files",
+    )
+
+
+def _restore(workspace: Workspace) -> Check:
+    if journal.read(workspace.directory) is None:
+        return Check("restore", ok=True, detail="none is under way")
+    return Check(
+        "restore",
+        ok=False,
+        detail="a restore was interrupted in this work tree",
+        hint="`gitcp restore --continue` finishes it, `--abort` takes it back",
+    )
+
+
+def _head(workspace: Workspace) -> Check:
+    damage = head_damage(workspace.repository)
+    if damage is None:
+        return Check("head", ok=True, detail="can be read")
+    return Check(
+        "head",
+        ok=False,
+        detail=damage,
+        hint="checkpoints are made without their base; `git checkout --detach` a commit"
+        " that is whole, or repair this one",
+    )
+
+
+def _branches(workspace: Workspace) -> Check:
+    """Looks at the newest checkpoint of each branch, as every command does."""
+    wrong = [f"{name}: names no commit" for name in workspace.repository.refs.damaged()]
+    store = workspace.store
+    refs = store.refs()
+    for key, oid in refs.items():
+        try:
+            found = store.checkpoint(oid)
+            if found is not None:
+                _ = found.manifest
+        except GitcpError as exc:
+            wrong.append(f"{'/'.join(key)}: {exc.message}")
+    if not wrong:
+        count = f"{len(refs):,}" if refs else "none yet"
+        return Check("branches", ok=True, detail=count)
+    return Check(
+        "branches",
+        ok=False,
+        detail=_first(wrong),
+        hint="`gitcp verify --repair` puts back what has a good copy, and else puts a"
+        " branch onto its newest sound checkpoint; `gitcp verify --lost` looks for the"
+        " rest",
+    )
+
+
+def _history(workspace: Workspace) -> Check:
+    """Names what an older gitcp may have made wrong: nothing that keeps it from working."""
+    found = doubts(workspace, _DOUBTS)
+    ids = list(dict.fromkeys(one.checkpoint or "?" for one in found.problems))
+    if not ids:
+        rest = "" if found.complete else ", as far as there was time to look"
+        return Check("history", ok=True, detail=f"no doubts{rest}")
+    names = ", ".join(ids[:_SHOWN]) + (" …" if len(ids) > _SHOWN else "")
+    return Check(
+        "history",
+        ok=True,
+        detail=f"an older gitcp may have made these wrong: {names}",
+        hint="`gitcp verify` says why",
+    )
+
+
+def _lost(workspace: Workspace) -> Check:
+    """Names branches that have lost checkpoints, also where the name was taken since."""
+    if packed_objects(workspace.repository) > _LARGE:
+        return Check(
+            "lost",
+            ok=True,
+            detail="not looked for: `gitcp verify --lost` takes a while",
+        )
+    found = lost(workspace)
+    if not found:
+        return Check("lost", ok=True, detail="no branch has lost checkpoints")
+    names = [f"{one.session}/{one.branch} up to #{one.tip.seq}" for one in found]
+    return Check(
+        "lost",
+        ok=True,
+        detail=f"nothing refers to them any more: {_first(names)}",
+        hint="`gitcp verify --lost --repair` puts them back, `gitcp gc --drop-lost`"
+        " removes them",
+    )
+
+
+def _damaged_logs(workspace: Workspace) -> Check:
+    found = log_file.set_aside(workspace.repository)
+    if not found:
+        return Check("damaged-logs", ok=True, detail="none")
+    return Check(
+        "damaged-logs",
+        ok=True,
+        detail=f"put aside, and not read any more: {_first(list(map(str, found)))}",
+        hint="what is in front of the damage was saved; the rest may hold steps that"
+        " were acknowledged. Keep the file for as long as you want to look, then remove it",
+    )
+
+
+def _first(names: Sequence[str]) -> str:
+    return "; ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
+
+
+def _mirrors(workspace: Workspace) -> Check:
+    found = set()
+    for key, values in workspace.repository.config.items():
+        section, _, rest = key.partition(".")
+        name, _, variable = rest.rpartition(".")
+        if section != "remote":
+            continue
+        mirror = variable == "mirror" and workspace.repository.flag(key)
+        whole = variable in {"fetch", "push"} and any(map(_WHOLE.fullmatch, values))
+        if mirror or whole:
+            found.add(name)
+    if not found:
+        return Check("mirrors", ok=True, detail="none")
+    names = ", ".join(sorted(found))
+    return Check(
+        "mirrors",
+        ok=False,
+        detail=f"{names}: mirrors every ref. A fetch from it can delete checkpoints,"
+        " a push to it publishes them unseen",
+        hint="name the refs: git config remote.NAME.fetch '+refs/heads/*:refs/heads/*'",
+    )
+
+
+def _git_hooks(workspace: Workspace) -> Check:
+    state = scripts.state(workspace.repository)
+    if state is None:
+        return Check("git-hooks", ok=True, detail="not installed")
+    problems = scripts.problems(workspace.repository)
+    if not problems:
+        return Check("git-hooks", ok=True, detail=f"joined in {state.directory}")
+    return Check(
+        "git-hooks",
+        ok=False,
+        detail="; ".join(problems),
+        hint="`gitcp install git-hooks` joins them again",
+    )
+
+
+def _scan(workspace: Workspace) -> Check:
+    directory = workspace.directory / "scan"
+    if not directory.is_dir():
+        return Check("scan", ok=True, detail="none yet: the next save reads every file")
+    with suppress(OSError):
+        if states.load(directory) != states.ScanState():
+            return Check("scan", ok=True, detail="usable")
+    return Check(
+        "scan",
+        ok=True,
+        detail="not usable: the next save reads every file and rebuilds it",
+    )
+
+
+def _packs(workspace: Workspace) -> Check:
+    count = len(pack_sizes(workspace))
+    detail = f"{count} of gitcp's"
+    if count > AT_MOST:
+        hint = "`gitcp gc` merges them"
+        return Check(
+            "packs", ok=False, detail=f"{detail}, more than {AT_MOST}", hint=hint
+        )
+    return Check("packs", ok=True, detail=detail)
+
+
+def _disk(workspace: Workspace) -> Check:
+    free = shutil.disk_usage(workspace.repository.common_dir).free
+    detail = f"{free // _MIB:,} MiB free"
+    if free < _LOW:
+        hint = "make room: a save that does not fit is refused, nothing is lost"
+        return Check("disk", ok=False, detail=detail, hint=hint)
+    return Check("disk", ok=True, detail=detail)

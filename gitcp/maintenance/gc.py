@@ -1,0 +1,97 @@
+"""`gitcp gc`: merges packs and removes garbage."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gitcp.git.drop_unreachable import drop_unreachable, git_directories, store_locked
+from gitcp.git.pack_refs import pack_refs
+from gitcp.git.repository import Repository
+from gitcp.git.transaction import sweep
+from gitcp.maintenance.disk_usage import pack_sizes
+from gitcp.maintenance.lost_refs import Lost, kept
+from gitcp.project.workspace import Workspace
+from gitcp.worktree import journal
+from gitcp.worktree.journal import Journal
+
+
+class Cleaned(NamedTuple):
+    """The result of `gc`: packs and their bytes before and after, leftovers removed.
+
+    `dropped` counts objects that nothing reached any more, `waiting` those that git may
+    rely on, and that go once its grace (gc.pruneExpire) is over. `lost` are lines of
+    checkpoints that no ref reaches, and that were kept, or removed if that was asked for.
+    """
+
+    packs_before: int
+    packs_after: int
+    bytes_before: int
+    bytes_after: int
+    swept: int
+    dropped: int
+    lost: tuple[Lost, ...] = ()
+    waiting: int = 0
+
+
+def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
+    """Merges gitcp's packs into one and gives back what pruned checkpoints took.
+
+    No checkpoint goes, and nothing that git reaches; with `drop_lost` those go that no
+    ref reaches. The caller holds no work tree's lock.
+
+    Raises:
+        BusyError: other processes were at work until the timeout.
+        GitFailedError: an object is missing; nothing went.
+        StorageError: the disk refused.
+    """
+    before = pack_sizes(workspace)
+    swept = sweep(workspace.repository)
+    timeout = workspace.settings.lock_timeout
+    found: list[Lost] = []
+
+    def roots() -> Iterator[str]:
+        found[:] = kept(workspace)
+        yield from journals(workspace.repository)
+        if not drop_lost:
+            yield from (one.tip.commit for one in found)
+
+    with store_locked(workspace.repository, timeout=timeout):
+        done = drop_unreachable(workspace.repository, roots=roots, timeout=timeout)
+    pack_refs(workspace.repository)
+    after = pack_sizes(workspace)
+    return Cleaned(
+        len(before),
+        len(after),
+        sum(before.values()),
+        sum(after.values()),
+        swept,
+        done.objects,
+        tuple(found),
+        done.kept,
+    )
+
+
+def open_restores(repository: Repository) -> Iterator[Journal]:
+    """Yields the journals of interrupted restores, of all work trees.
+
+    Raises:
+        CorruptError: a journal cannot be read: what it needs is not known.
+    """
+    for git_dir in git_directories(repository):
+        entry = journal.read(git_dir / "gitcp")
+        if entry is not None:
+            yield entry
+
+
+def journals(repository: Repository) -> Iterator[str]:
+    """Yields the commits that interrupted restores go between, in any work tree.
+
+    A commit that pruning has replaced may be gone by now: then the restore finds the
+    checkpoint, which pruning keeps, by its id.
+
+    Raises:
+        CorruptError: a journal cannot be read: what it needs is not known.
+    """
+    for entry in open_restores(repository):
+        for commit in (entry.target, entry.before):
+            if repository.objects.exists(bytes.fromhex(commit)):
+                yield commit

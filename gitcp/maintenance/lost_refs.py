@@ -1,0 +1,267 @@
+"""Finds branches and ledgers that have lost their ref.
+
+A mirror fetch with pruning deletes refs, and so does a slip of the hand; a power cut may
+leave an empty file. Commits say themselves what they are of, so nothing has to be written
+down beforehand. What `gc` has removed is gone for good.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from gitcp.errors import CorruptError, FormatTooNewError, GitFailedError
+from gitcp.format import layout
+from gitcp.format.commit import purged
+from gitcp.format.ledger import ledger_trailers
+from gitcp.git.transaction import STAGED_REF, transaction
+from gitcp.ledger.commits import ledgers
+from gitcp.names import decode
+from gitcp.project.workspace import Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.retention import is_event
+from gitcp.store.salvage import every_commit
+from gitcp.sync.adopt import fork, move
+
+# Encoded session and branch.
+Key = tuple[str, str]
+
+_SUFFIX = "lost"
+# How long a save may have tried again, in seconds.
+_MADE_AGAIN = 60
+
+
+class Lost(NamedTuple):
+    """A line of checkpoints that no ref reaches; `tip` is the newest that is whole.
+
+    `is_taken` says that a branch of its name exists, which has other checkpoints.
+    """
+
+    session: str
+    branch: str
+    ref: str
+    tip: Checkpoint
+    is_taken: bool = False
+
+
+class LostLedger(NamedTuple):
+    """A ledger of steps without a ref; `last` is the number of its last record."""
+
+    session: str
+    ref: str
+    commit: str
+    last: int
+
+
+def lost_ledgers(workspace: Workspace) -> list[LostLedger]:
+    """Returns the ledgers that no ref is left of, and that could be put back.
+
+    Raises:
+        GitFailedError: git cannot list the objects.
+    """
+    objects = workspace.repository.objects
+    here = {component for component, _ in ledgers(workspace.repository)}
+    found: dict[str, dict[str, int]] = {}
+    below: set[str] = set()
+    for raw in every_commit(workspace.repository):
+        oid = raw.hex()
+        try:
+            commit = objects.commit(raw)
+        except CorruptError:
+            continue
+        said = ledger_trailers(commit)
+        if said is not None and said.session not in here:
+            found.setdefault(said.session, {})[oid] = said.last
+            below |= {parent.hex() for parent in commit.parents}
+            below |= purged(commit)
+    tips = []
+    for component, ones in sorted(found.items()):
+        ends = sorted((last, oid) for oid, last in ones.items() if oid not in below)
+        whole = (one for one in reversed(ends) if _is_whole(workspace, one[1]))
+        for last, oid in [*whole][:1]:
+            name = decode(component) or component
+            tips.append(LostLedger(name, f"{layout.EFFECTS}{component}", oid, last))
+    unreached = _unreached(workspace, [one.commit for one in tips])
+    return [one for one in tips if one.commit in unreached]
+
+
+def lost(workspace: Workspace) -> list[Lost]:
+    """Returns the lines of checkpoints that end in nothing, and could be put back.
+
+    Not those that a pruning or purge has replaced, nor what a save left that was made
+    again on a newer tip.
+
+    Raises:
+        GitFailedError: git cannot list the objects.
+    """
+    refs = workspace.store.refs()
+    known = {one.oid: one for one in _checkpoints(workspace)}
+    found: dict[str, tuple[Key, Checkpoint]] = {}
+    for end in _ends(known, workspace.repository.refs.list("refs/").values()):
+        key = _key(end)
+        if key in refs and is_event(end):
+            # Of a thread of LangGraph single checkpoints go on purpose.
+            continue
+        whole = next(
+            (one for one in _own(end, known) if _is_whole(workspace, one.commit)),
+            None,
+        )
+        if whole is not None:
+            found.setdefault(whole.id, (key, whole))
+    unreached = _unreached(workspace, [tip.commit for _, tip in found.values()])
+    return [
+        Lost(
+            decode(key[0]) or key[0],
+            decode(key[1]) or key[1],
+            f"{layout.SESSIONS}{key[0]}/{key[1]}",
+            tip,
+            key in refs,
+        )
+        for key, tip in sorted(found.values(), key=_by_place)
+        if tip.commit in unreached
+    ]
+
+
+def _key(one: Checkpoint) -> Key:
+    return one.trailers.session, one.trailers.branch
+
+
+def _by_place(found: tuple[Key, Checkpoint]) -> tuple[Key, int]:
+    key, tip = found
+    return key, -tip.seq
+
+
+def _ends(known: Mapping[bytes, Checkpoint], tips: Iterable[str]) -> list[Checkpoint]:
+    """Returns the checkpoints with which lost lines end.
+
+    What tells them is ids, not commits: pruning gives a checkpoint another commit. Of
+    several commits of one checkpoint the first is the one with the fewest before it.
+    """
+    live = _live(known, map(bytes.fromhex, tips))
+    superseded = {known[oid].id for oid in live}
+    replaced: set[str] = set()
+    for one in known.values():
+        replaced |= purged(one.raw)
+        superseded.add(one.trailers.pruned or "")
+        for parent in one.raw.parents:
+            before = known.get(parent)
+            if before is not None and _key(before) == _key(one):
+                superseded.add(before.id)
+    ends = [
+        one
+        for one in known.values()
+        if one.id not in superseded and one.commit not in replaced
+    ]
+    ends = [one for one in ends if not _was_made_again(one, known)]
+    ends.sort(key=lambda one: (-one.seq, sum(1 for _ in _own(one, known))))
+    return ends
+
+
+def _live(known: Mapping[bytes, Checkpoint], tips: Iterable[bytes]) -> set[bytes]:
+    live: set[bytes] = set()
+    waiting = [tip for tip in tips if tip in known]
+    while waiting:
+        oid = waiting.pop()
+        if oid not in live:
+            live.add(oid)
+            waiting += [one for one in known[oid].raw.parents if one in known]
+    return live
+
+
+def _own(tip: Checkpoint, known: Mapping[bytes, Checkpoint]) -> Iterator[Checkpoint]:
+    """Yields a checkpoint and those before it on its own branch."""
+    one: Checkpoint | None = tip
+    while one is not None and _key(one) == _key(tip):
+        yield one
+        one = known.get(one.raw.parents[0]) if one.raw.parents else None
+
+
+def _was_made_again(one: Checkpoint, known: Mapping[bytes, Checkpoint]) -> bool:
+    """Whether a save found the branch moved, and made the same under another id.
+
+    Older versions did so; the second attempt has the same id now.
+    """
+    try:
+        return any(
+            other.id != one.id
+            and _key(other) == _key(one)
+            and other.seq > one.seq
+            and other.trailers.trigger == one.trailers.trigger
+            and abs(other.raw.epoch - one.raw.epoch) <= _MADE_AGAIN
+            and (other.files_oid, other.log_tree, other.note)
+            == (one.files_oid, one.log_tree, one.note)
+            for other in known.values()
+        )
+    except (CorruptError, FormatTooNewError):
+        return False
+
+
+def put_back(
+    workspace: Workspace, found: Iterable[Lost | LostLedger]
+) -> dict[str, str]:
+    """Makes the refs again; one that has come back meanwhile stays as it is.
+
+    A line whose name is taken becomes a fork, `BRANCH~lost`. Returns the names that the
+    lines have now, by the ids of their newest checkpoints.
+
+    Raises:
+        BranchMovedError: a ref has come back.
+        StorageError: the disk refused.
+    """
+    names: dict[str, str] = {}
+    with transaction(workspace.repository) as opened:
+        refs = workspace.repository.refs
+        for one in found:
+            refs.drop_damaged(one.ref, opened.scratch / STAGED_REF)
+            if isinstance(one, LostLedger):
+                move(workspace.repository, opened, one.ref, None, one.commit)
+            elif refs.read(one.ref) is None:
+                move(workspace.repository, opened, one.ref, None, one.tip.commit)
+                names[one.tip.id] = one.branch
+            else:
+                made = fork(workspace.store, opened, one.tip, _SUFFIX)
+                names[one.tip.id] = made.name
+    return names
+
+
+def _checkpoints(workspace: Workspace) -> Iterator[Checkpoint]:
+    for oid in every_commit(workspace.repository):
+        try:
+            one = workspace.store.checkpoint(oid)
+        except CorruptError:
+            continue
+        if one is not None:
+            yield one
+
+
+def _is_whole(workspace: Workspace, commit: str) -> bool:
+    """Whether all that it reaches is here (I1)."""
+    try:
+        workspace.repository.git("rev-list", "--objects", "--quiet", commit)
+    except GitFailedError:
+        return False
+    return True
+
+
+def _unreached(workspace: Workspace, commits: list[str]) -> set[str]:
+    if not commits:
+        return set()
+    told = workspace.repository.git(
+        "rev-list",
+        "--stdin",
+        "--not",
+        # git gives up at one that names nothing.
+        *(f"--exclude={name}" for name in workspace.repository.refs.damaged()),
+        "--all",
+        data="".join(f"{oid}\n" for oid in commits).encode(),
+    )
+    return set(told.decode("ascii").split())
+
+
+def kept(workspace: Workspace) -> list[Lost]:
+    """Returns the lost lines that giving disk space back does not remove unasked.
+
+    Threads of LangGraph are deleted on purpose, by LangGraph.
+
+    Raises:
+        GitFailedError: git cannot list the objects.
+    """
+    return [one for one in lost(workspace) if not is_event(one.tip)]

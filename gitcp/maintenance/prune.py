@@ -1,0 +1,247 @@
+"""Prunes old checkpoints; ids and numbers of the others stay."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from gitcp.errors import CorruptError, NotFoundError, UsageError
+from gitcp.git.drop_unreachable import drop_unreachable, packed_objects, store_locked
+from gitcp.git.transaction import transaction
+from gitcp.maintenance import disk_usage
+from gitcp.maintenance.gc import journals, open_restores
+from gitcp.maintenance.lost_refs import kept
+from gitcp.names import decode, encode
+from gitcp.project.workspace import Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.retention import Forest, Judged, Key, Rules, sizes
+from gitcp.store.rewrite import AS_IT_IS, Kept, rewrite
+
+DEFAULT_LAST = 10
+# How often a branch beyond `maxCheckpoints` is looked at, and disk space given back.
+_PART = 10
+_RECLAIM = 20
+# To find what git reaches takes seconds beyond this many objects.
+_LARGE = 500_000
+
+
+class Branch(NamedTuple):
+    """The decision for one branch; `go` is newest first."""
+
+    session: str
+    branch: str
+    stay: int
+    go: tuple[Checkpoint, ...]
+
+
+class Plan(NamedTuple):
+    """The result of a prune, or of its dry run.
+
+    `bytes_before` and `bytes_after` are what these checkpoints take beside git's own
+    objects, None where no size was asked for. `threads` are sessions that are LangGraph's,
+    and left as they are.
+    """
+
+    rules: Rules
+    keys: frozenset[Key] | None
+    branches: tuple[Branch, ...]
+    bytes_before: int | None = None
+    bytes_after: int | None = None
+    threads: tuple[str, ...] = ()
+
+    @property
+    def go(self) -> tuple[Checkpoint, ...]:
+        """All that go."""
+        return tuple(one for branch in self.branches for one in branch.go)
+
+
+def plan_prune(
+    workspace: Workspace,
+    rules: Rules,
+    only: Sequence[tuple[str, str | None]] = (),
+    *,
+    max_size: int | None = None,
+) -> Plan:
+    """Returns what would go, writing nothing.
+
+    With `max_size` (bytes) of what the rules let go only the oldest do, until the rest
+    fits.
+
+    Raises:
+        NotFoundError: one of `only` does not exist.
+        UsageError: one of them is a thread of LangGraph.
+        CorruptError: a commit cannot be read.
+    """
+    forest = Forest(workspace.store)
+    keys = _keys(forest, only)
+    if only and keys is not None:
+        _refuse_threads(forest, keys)
+    judged = _judge(workspace, forest, rules, keys)
+    before = after = None
+    if max_size is not None:
+        taken = sizes(judged, lambda trees: disk_usage.added(workspace, trees))
+        before = after = sum(taken.values())
+        oldest = [one for each in judged for one in each.go]
+        oldest.sort(key=_age)
+        leave: set[str] = set()
+        for one in oldest:
+            if after <= max_size:
+                break
+            leave.add(one.id)
+            after -= taken.get(one.id, 0)
+        judged = [
+            each._replace(go=tuple(one for one in each.go if one.id in leave))
+            for each in judged
+        ]
+    threads = sorted(decode(one) or one for one in forest.threads)
+    return Plan(rules, keys, _branches(judged), before, after, tuple(threads))
+
+
+def _refuse_threads(forest: Forest, keys: frozenset[Key]) -> None:
+    for session, _ in sorted(keys):
+        if session in forest.threads:
+            raise UsageError(
+                f"{decode(session) or session} is a thread of LangGraph: it would lose"
+                " checkpoints, or what waits to be written, without LangGraph's knowing",
+                hint="`GitcpSaver.prune`, `delete_for_runs` and `delete_thread` remove"
+                " what may go",
+            )
+
+
+def _age(one: Checkpoint) -> tuple[int, int]:
+    return one.raw.epoch, one.seq
+
+
+def _keys(
+    forest: Forest, only: Sequence[tuple[str, str | None]]
+) -> frozenset[Key] | None:
+    if not only:
+        return None
+    there = {line.key for line in forest.lines}
+    keys: set[Key] = set()
+    for session, branch in only:
+        found = {
+            key
+            for key in there
+            if key[0] == encode(session)
+            and (branch is None or key[1] == encode(branch))
+        }
+        if not found:
+            place = session if branch is None else f"{session}/{branch}"
+            raise NotFoundError(
+                f"there is no checkpoint in {place}",
+                hint="`gitcp sessions` lists what there is",
+            )
+        keys |= found
+    return frozenset(keys)
+
+
+def _judge(
+    workspace: Workspace, forest: Forest, rules: Rules, keys: frozenset[Key] | None
+) -> list[Judged]:
+    needed = []
+    for entry in open_restores(workspace.repository):
+        ids = (entry.target_id, entry.before_id)
+        needed += [ident for ident in ids if ident is not None]
+        # A journal of gitcp 0.1.0 has no ids.
+        for commit in (entry.target, entry.before) if None in ids else ():
+            with suppress(CorruptError):
+                found = workspace.store.checkpoint(commit)
+                needed += [found.id] if found else []
+    return forest.judge(rules, keys, workspace.store.time(), needed)
+
+
+def _branches(judged: Sequence[Judged]) -> tuple[Branch, ...]:
+    found: dict[Key, Branch] = {}
+    for each in judged:
+        newest = each.line.checkpoints[0]
+        stay = len(each.line.checkpoints) - len(each.go)
+        before = found.get(each.line.key)
+        if before is not None:
+            # Two lines of one name: ours, and one that was pulled beside it.
+            stay, go = stay + before.stay, (*before.go, *each.go)
+        else:
+            go = each.go
+        found[each.line.key] = Branch(newest.session, newest.branch, stay, go)
+    return tuple(found[key] for key in sorted(found))
+
+
+def prune(workspace: Workspace, wanted: Plan) -> Plan:
+    """Carries out a plan and returns what went; all branches move at one moment.
+
+    What has come to be needed since the plan was made stays: a label does not come
+    later, but a fork may. Checkpoints saved meanwhile stay.
+
+    Raises:
+        BusyError: another process uses the store, or holds a ref's lock.
+        StorageError: the disk refused; nothing went, or all will.
+    """
+    planned = {one.id for one in wanted.go}
+    if not planned:
+        return wanted
+    timeout = workspace.settings.lock_timeout
+    repository = workspace.repository
+    with store_locked(repository, timeout=timeout), transaction(repository) as opened:
+        forest = Forest(workspace.store)
+        judged = [
+            each._replace(go=tuple(one for one in each.go if one.id in planned))
+            for each in _judge(workspace, forest, wanted.rules, wanted.keys)
+        ]
+        go = {one.id for each in judged for one in each.go}
+
+        def change(found: Checkpoint) -> Kept | None:
+            return None if found.id in go else AS_IT_IS
+
+        rewrite(workspace.store, opened, forest.refs(wanted.keys), change)
+    return wanted._replace(branches=_branches(judged))
+
+
+def keep_to_limit(workspace: Workspace, tip: Checkpoint) -> None:
+    """Prunes a branch that has grown beyond `maxCheckpoints`; called after each save.
+
+    Looks only at each tenth of that many saves and prunes for as many ahead, so that a
+    save costs the same however long the branch is. Disk space is given back now and
+    then, if no other process is at work and the user's own history is not large.
+
+    Raises:
+        GitcpError: it could not be done now; a later save will.
+    """
+    limit = workspace.settings.max_checkpoints
+    step = max(1, limit // _PART)
+    if limit == 0 or tip.seq % step:
+        return
+    key = tip.trailers.session, tip.trailers.branch
+    kept = limit - step + 1
+    beyond = 0
+    for one in workspace.store.line(tip):
+        if (one.trailers.session, one.trailers.branch) != key:
+            break
+        beyond += one.trailers.label is None
+        if beyond > kept:
+            break
+    if beyond <= kept:
+        return
+    rules = Rules(last=kept, counted=False)
+    repository = workspace.repository
+    with store_locked(repository, timeout=0), transaction(repository) as opened:
+        forest = Forest(workspace.store, tip.session)
+        judged = _judge(workspace, forest, rules, frozenset({key}))
+        go = {one.id for each in judged for one in each.go}
+        rewrite(
+            workspace.store,
+            opened,
+            forest.refs(None) if go else (),
+            lambda found: None if found.id in go else AS_IT_IS,
+        )
+    period = max(limit, _RECLAIM)
+    if (
+        go
+        and tip.seq // period != (tip.seq - step) // period
+        and packed_objects(repository) <= _LARGE
+    ):
+        with store_locked(repository, timeout=0):
+            drop_unreachable(repository, roots=lambda: _roots(workspace), timeout=0)
+
+
+def _roots(workspace: Workspace) -> Iterator[str]:
+    yield from journals(workspace.repository)
+    yield from (one.tip.commit for one in kept(workspace))

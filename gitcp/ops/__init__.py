@@ -1,1 +1,0 @@
-"""One module for each verb a user knows, built on store and worktree."""

@@ -1,1 +1,0 @@
-"""Checkpoints from coding agents, and conversations back to them."""

@@ -1,1 +1,0 @@
-"""What git's hooks do, and which checkpoints led to a commit."""

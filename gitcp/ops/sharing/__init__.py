@@ -1,1 +1,0 @@
-"""Pushing, pulling, exporting, importing, and what guards them."""

@@ -1,1 +1,0 @@
-"""Maintenance of the store: verify, repair, disk usage, gc, prune."""

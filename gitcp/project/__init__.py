@@ -1,0 +1,1 @@
+"""The user's project: its work tree, its settings, what waits for the next checkpoint."""

@@ -1,0 +1,85 @@
+"""Reads and writes gitcp's settings in git's configuration."""
+
+import difflib
+import os
+from typing import NamedTuple
+
+from gitcp.errors import GitFailedError, UsageError
+from gitcp.git.repository import Repository
+from gitcp.project.settings import KNOWN, VARIABLES, Settings
+
+_MANY = frozenset(
+    {"include", "exclude", "triggers", "allowSecrets", "encryptTo", "identity"}
+)
+
+
+class Setting(NamedTuple):
+    """A setting in force; `origin` is `environment`, `config` or `default`."""
+
+    name: str
+    values: tuple[str, ...]
+    default: str
+    meaning: str
+    origin: str
+
+
+def known(key: str) -> str:
+    """Returns the name of a setting as it is written, whatever its case.
+
+    Raises:
+        UsageError: there is no such setting.
+    """
+    bare = key.lower().removeprefix("gitcp.")
+    for name in KNOWN:
+        if name.lower() == bare:
+            return name
+    by_lower = {name.lower(): name for name in KNOWN}
+    near = difflib.get_close_matches(bare, by_lower, n=1)
+    hint = (
+        f"did you mean `{by_lower[near[0]]}`?" if near else "`gitcp config` lists them"
+    )
+    raise UsageError(f"there is no setting {key!a}", hint=hint)
+
+
+def get(repository: Repository, name: str) -> Setting:
+    """Returns a setting, by its name as `known` returns it."""
+    default, meaning = KNOWN[name]
+    variable = VARIABLES[name]
+    if variable in os.environ:
+        said = os.environ[variable]
+        values = said.split(os.pathsep) if name in _MANY else [said]
+        return Setting(name, tuple(values), default, meaning, "environment")
+    found = repository.config.get(f"gitcp.{name.lower()}")
+    if found:
+        values = found if name in _MANY else found[-1:]
+        return Setting(name, tuple(values), default, meaning, "config")
+    return Setting(name, (default,) if default else (), default, meaning, "default")
+
+
+def put(repository: Repository, name: str, value: str, *, add: bool = False) -> None:
+    """Writes a setting to the repository's configuration.
+
+    Raises:
+        UsageError: the value makes no sense.
+        GitFailedError: git refused.
+    """
+    Settings.of(repository, {VARIABLES[name]: value})
+    if add and name not in _MANY:
+        raise UsageError(f"{name} takes a single value", hint="drop --add")
+    how = ("--add",) if add else ("--replace-all",)
+    repository.git("config", "--local", *how, f"gitcp.{name}", value)
+
+
+def unset(repository: Repository, name: str) -> None:
+    """Removes a setting from the repository's configuration.
+
+    Raises:
+        UsageError: it is not set there.
+    """
+    try:
+        repository.git("config", "--local", "--unset-all", f"gitcp.{name}")
+    except GitFailedError as exc:
+        raise UsageError(
+            f"{name} is not set in this repository",
+            hint="`gitcp config` lists the settings",
+        ) from exc

@@ -1,0 +1,280 @@
+"""A work tree with its store: the context of every operation."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gitcp import durable
+from gitcp.errors import BusyError, StorageError, UnsupportedRepositoryError
+from gitcp.format.log import Decision, decode_decisions, encode_decision
+from gitcp.git.repository import Repository, discover
+from gitcp.names import check_text
+from gitcp.project.settings import Following, Settings
+from gitcp.store.draft import FilesState
+from gitcp.store.store import Store
+from gitcp.wal import log_file
+from gitcp.worktree import journal
+
+if TYPE_CHECKING:
+    from gitcp.worktree.capture import Capture, Snapshot
+    from gitcp.worktree.files import Root
+
+MAIN = "main"
+
+
+class Current(msgspec.Struct, frozen=True):
+    """The session and branch that a work tree is on."""
+
+    session: str
+    branch: str
+
+
+class Workspace:
+    """A project that checkpoints are made of, or a bare repository that holds some."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        settings: Settings,
+        store: Store,
+        *,
+        following: Following | None = None,
+    ) -> None:
+        self.repository = repository
+        self.settings = settings
+        self.store = store
+        self._following = following
+
+    def refresh(self) -> None:
+        """Applies settings that changed since the last operation began.
+
+        Every operation that a program may run again and again begins with this. It does
+        nothing in a workspace that was opened for one command.
+
+        Raises:
+            UsageError: a value makes no sense.
+            GitFailedError: git cannot read its configuration.
+            UnsupportedRepositoryError: gitcp does not serve the repository any more.
+        """
+        if self._following is not None:
+            self.settings = self._following.now()
+
+    @property
+    def bare(self) -> bool:
+        """Whether there are no files: only what is stored can be looked at and kept."""
+        return self.repository.top is None
+
+    @property
+    def top(self) -> Path:
+        """The top of the work tree.
+
+        Raises:
+            UnsupportedRepositoryError: the repository is bare.
+        """
+        if self.repository.top is None:
+            raise UnsupportedRepositoryError(
+                f"{self.repository.git_dir} is a bare repository: it has no files",
+                hint="run this in a clone or a worktree of it",
+            )
+        return self.repository.top
+
+    @property
+    def directory(self) -> Path:
+        """The directory of this work tree's own state."""
+        return self.repository.worktree_dir
+
+    # --- current session ----------------------------------------------------------
+
+    def current(self) -> Current:
+        """Returns the session and branch last saved to, forked to or switched to.
+
+        The default is `main/main`, in a linked worktree the worktree's name.
+        """
+        return self.noted() or Current(self.repository.worktree_name or MAIN, MAIN)
+
+    def noted(self) -> Current | None:
+        """Returns what was last saved, forked or switched to here; None before that."""
+        try:
+            raw = (self.directory / "current.json").read_bytes()
+            return msgspec.json.decode(raw, type=Current)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def make_current(self, session: str, branch: str) -> None:
+        """Makes a branch the current one of this work tree."""
+        if self.current() == Current(session, branch) and self._has("current.json"):
+            return
+        with durable.storage("noting the current session"):
+            self.repository.make_directory(self.directory)
+            durable.replace(
+                self.directory / "current.json",
+                msgspec.json.encode(Current(session, branch)),
+            )
+
+    def _has(self, name: str) -> bool:
+        return (self.directory / name).exists()
+
+    # --- decisions that wait for the next save -------------------------------------
+
+    def pending(self) -> list[Decision]:
+        """Returns the decisions that go into the next save.
+
+        Raises:
+            CorruptError: the file they wait in is damaged.
+            StorageError: it cannot be read.
+        """
+        with durable.storage("reading the decisions that wait"):
+            try:
+                raw = (self.directory / "pending.jsonl").read_bytes()
+            except FileNotFoundError:
+                return []
+        return list(decode_decisions(raw, "the next save (pending.jsonl)"))
+
+    def add_pending(self, entries: list[Decision]) -> None:
+        """Keeps decisions for the next save.
+
+        Raises:
+            UsageError: a text is not valid Unicode.
+            BusyError: a save or restore is under way.
+        """
+        check_decisions(entries)
+        # The time also tells an entry from one with the same words.
+        at = self.store.now()
+        dated = [msgspec.structs.replace(entry, at=entry.at or at) for entry in entries]
+        # A save that is under way would clear away what it has not seen.
+        with self.locked(), durable.storage("keeping the decision"):
+            path = self.directory / "pending.jsonl"
+            before = path.read_bytes() if path.exists() else b""
+            durable.replace(path, before + b"".join(map(encode_decision, dated)))
+
+    def clear_pending(self) -> None:
+        """Forgets the waiting decisions; they have been saved."""
+        with durable.storage("clearing the decisions that were saved"):
+            durable.remove(self.directory / "pending.jsonl")
+
+    # --- files --------------------------------------------------------------------
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds this work tree's lock.
+
+        Raises:
+            BusyError: another save or restore kept it.
+        """
+        with durable.storage("preparing"):
+            self.repository.make_directory(self.directory)
+        with durable.locked(
+            self.directory / "worktree.lock",
+            what=f"the work tree {self.repository.top or self.repository.git_dir}",
+            timeout=self.settings.lock_timeout,
+        ):
+            yield
+
+    def is_interrupted(self) -> bool:
+        """Whether a restore was interrupted here; one that is under way was not."""
+        if not journal.is_open(self.directory):
+            return False
+        with suppress(FileNotFoundError):
+            held = durable.try_lock(self.directory / "worktree.lock", create=False)
+            if held is None:
+                return False
+            durable.unlock(held)
+        return journal.is_open(self.directory)
+
+    def refuse_if_interrupted(self) -> None:
+        """Raises if a restore was interrupted here; waits for one that is under way.
+
+        Raises:
+            RestoreInterruptedError: a restore was interrupted.
+            BusyError: a restore is under way, and takes too long.
+        """
+        if journal.is_open(self.directory):
+            # The journal may belong to a restore still running; take its lock first.
+            with self.locked():
+                journal.refuse_if_open(self.directory)
+
+    def root(self) -> "Root":
+        """Returns the work tree to read and write, without the git directories in it."""
+        from gitcp.worktree.files import Root  # noqa: PLC0415
+
+        return Root(self.top, self.repository.own_directories)
+
+    @contextmanager
+    def capturing(self, include: tuple[str, ...] = ()) -> "Iterator[Capture]":
+        """Opens the work tree for capture; git's comparison starts at once."""
+        # Commands that only look do without all this.
+        from gitcp.worktree.capture import Capture  # noqa: PLC0415
+        from gitcp.worktree.scan import Rules  # noqa: PLC0415
+
+        rules = Rules(
+            self.settings.max_file_size,
+            self.settings.include + include,
+            self.settings.exclude,
+        )
+        with self.root() as root:
+            capture = Capture(self.repository, root, rules)
+            try:
+                capture.begin()
+                yield capture
+            finally:
+                capture.abandon()
+
+
+def check_decisions(entries: Iterable[Decision]) -> None:
+    """Raises if an entry cannot be stored.
+
+    Raises:
+        UsageError: a text is not valid Unicode.
+    """
+    for entry in entries:
+        check_text(entry.text, f"the {entry.kind}")
+        check_text(entry.why or "", "the reason")
+        for path in entry.paths:
+            check_text(path, "the path")
+
+
+def open_workspace(
+    directory: str | os.PathLike[str], *, bare: bool = False, lasting: bool = False
+) -> Workspace:
+    """Returns the workspace around a directory.
+
+    With `bare`, the directory may be a bare repository itself: an adapter's store.
+    One that is only found around the directory is never taken. With `lasting`, for a
+    program that keeps it open, settings that are changed meanwhile take effect.
+
+    Raises:
+        NotARepositoryError: there is no repository.
+        UnsupportedRepositoryError: gitcp cannot serve it.
+    """
+    repository = _bare(Path(directory)) if bare else None
+    repository = repository or discover(directory)
+    settings = Settings.of(repository)
+    repository.refs.lock_timeout = settings.lock_timeout
+    store = Store(repository)
+    store.allowance.limit = settings.sharing.extent
+    if log_file.names(repository):
+        # A LangGraph thread is durable before git has it (docs/format.md, 16). A disk
+        # that refuses now is not a reason not to show what there is.
+        from gitcp.wal.drain import settle_all  # noqa: PLC0415  rarely needed
+
+        with suppress(StorageError, BusyError):
+            settle_all(repository)
+    following = Following(repository) if lasting else None
+    return Workspace(repository, settings, store, following=following)
+
+
+def _bare(directory: Path) -> Repository | None:
+    if not (directory / "HEAD").is_file():
+        return None
+    found = discover(directory, worktree=False)
+    named = found.flag("core.bare") and os.path.samefile(found.git_dir, directory)
+    return found if named else None
+
+
+def files_of(snapshot: "Snapshot") -> FilesState:
+    """Returns what of a snapshot goes into a checkpoint."""
+    return FilesState(snapshot.tree, frozenset(snapshot.empty), snapshot.skipped)

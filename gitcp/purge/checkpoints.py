@@ -1,0 +1,371 @@
+"""Purges a checkpoint: new blobs, trees, totals and message; same id."""
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from gitcp.errors import CorruptError
+from gitcp.format import checkpoint as manifests
+from gitcp.format import layout, log, tree
+from gitcp.format.checkpoint import LogTotals, Manifest, Skipped
+from gitcp.format.commit import with_purged
+from gitcp.format.layout import LogName
+from gitcp.format.tree import DIRECTORY, FILE, GITLINK, Entry
+from gitcp.git.transaction import Transaction
+from gitcp.names import decode, encode
+from gitcp.purge.langgraph import cover_event
+from gitcp.purge.redact import Eraser
+from gitcp.store import logs
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.origin import Seals
+from gitcp.store.rewrite import AS_IT_IS, Kept
+
+REASON = "purged"
+_LABEL = b"Gitcp-Label: "
+
+
+_How = Callable[[Eraser, bytes], bytes]
+
+
+def _of_log(kind: str) -> _How:
+    """Returns how values go from the segments of a log."""
+    return Eraser.covered if kind == layout.GRAPH else Eraser.records
+
+
+class Purger:
+    """Decides for one checkpoint after the other what it is to hold.
+
+    Every object is looked at once, however many checkpoints hold it.
+    """
+
+    def __init__(
+        self,
+        opened: Transaction,
+        seals: Seals,
+        eraser: Eraser | None,
+        paths: Iterable[bytes],
+    ) -> None:
+        self._opened = opened
+        self._objects = opened.objects
+        self._seals = seals
+        self._eraser = eraser
+        self._paths = frozenset(paths)
+        self._blobs: dict[tuple[bytes, _How], bytes] = {}
+        self._trees: dict[tuple[bytes, bytes], bytes | None] = {}
+        self._chains: dict[LogName, list[tuple[bytes, str, int, int]]] = {}
+        # Blobs of this transaction can be read once they are stored, and not before.
+        self._made: dict[bytes, bytes] = {}
+        self._moved: set[bytes] = set()
+        # What goes: objects that nothing needs any more once all is done.
+        self.gone: set[bytes] = set()
+        self.changed: dict[str, Checkpoint] = {}
+        self.files: set[bytes] = set()
+
+    def change(self, found: Checkpoint) -> Kept:
+        """Returns what a checkpoint is to hold."""
+        root = self._objects.tree(found.raw.tree)
+        own = root.get(layout.RESERVED)
+        files = {name: entry for name, entry in root.items() if name != layout.RESERVED}
+        left = self._entries(files, b"")
+        message = self._message(found.raw.message)
+        inner = dict(self._objects.tree(own.oid)) if own is not None else {}
+        log_entry = inner.get(layout.LOG)
+        logs_tree = log_entry.oid if log_entry is not None else None
+        new_logs = self._logs(logs_tree)
+        raw = self._objects.blob(inner[layout.CHECKPOINT].oid)
+        said = self._manifest(raw, found)
+        dropped = self._dropped(files, left)
+        if (
+            left == files
+            and new_logs == logs_tree
+            and message == found.raw.message
+            and said == found.manifest
+            and self._same(inner)
+        ):
+            if not self._moved.intersection(found.raw.parents):
+                return AS_IT_IS
+            # Another parent, and so another commit: a remote may have the old one.
+            self._moved.add(found.oid)
+            return Kept(message=with_purged(message, found.commit))
+        self._moved.add(found.oid)
+        self.changed[found.id] = found
+        self.gone |= {found.oid, found.raw.tree, inner[layout.CHECKPOINT].oid}
+        files_tree = self._opened.add_tree(left) if left else None
+        made = {
+            name: self._own(name, entry)
+            for name, entry in inner.items()
+            if name not in {layout.CHECKPOINT, layout.LOG, layout.SKIPPED}
+        }
+        if new_logs is not None:
+            made[layout.LOG] = Entry(DIRECTORY, new_logs)
+        skipped = self._skipped(found, dropped)
+        if skipped:
+            blob = self._opened.add_blob(manifests.encode_skipped(skipped))
+            made[layout.SKIPPED] = Entry(FILE, blob)
+        said = self._totals(said, new_logs)
+        said = msgspec.structs.replace(
+            said,
+            files=msgspec.structs.replace(
+                said.files, tree=files_tree.hex() if files_tree else None
+            ),
+            skipped=len(skipped),
+            origin=self._seals.again(found, files_tree, new_logs),
+        )
+        blob = self._opened.add_blob(manifests.encode_manifest(said))
+        # Where nothing that it tells has changed it is the one that it was.
+        self.gone.discard(blob)
+        made[layout.CHECKPOINT] = Entry(FILE, blob)
+        left[layout.RESERVED] = Entry(DIRECTORY, self._opened.add_tree(made))
+        top = self._opened.add_tree(left)
+        self._opened.complete(top, (found.raw.tree,))
+        return Kept(tree=top, message=with_purged(message, found.commit))
+
+    # --- files ---------------------------------------------------------------------
+
+    def _entries(self, entries: tree.Tree, prefix: bytes) -> dict[bytes, Entry]:
+        made: dict[bytes, Entry] = {}
+        for name, entry in entries.items():
+            path = prefix + name
+            if path in self._paths:
+                self.gone |= self._all_below(entry)
+                self.files.add(path)
+                continue
+            new = self._entry(entry, path)
+            if new is not None:
+                made[self._name(name)] = new
+            if new is not None and new.oid != entry.oid and entry.mode != DIRECTORY:
+                self.files.add(path)
+        return made
+
+    def _entry(self, entry: Entry, path: bytes) -> Entry | None:
+        if entry.mode == GITLINK:
+            return entry
+        if entry.mode != DIRECTORY:
+            return Entry(entry.mode, self._blob(entry.oid, Eraser.erased))
+        # Without paths to take out it does not matter where a tree lies.
+        key = entry.oid, path if self._below(path) else b""
+        if key not in self._trees:
+            before = self._objects.tree(entry.oid)
+            after = self._entries(before, path + b"/")
+            if after == before:
+                self._trees[key] = entry.oid
+            else:
+                self.gone.add(entry.oid)
+                self._trees[key] = self._opened.add_tree(after) if after else None
+        oid = self._trees[key]
+        return None if oid is None else Entry(DIRECTORY, oid)
+
+    def _all_below(self, entry: Entry) -> set[bytes]:
+        if entry.mode == GITLINK:
+            return set()
+        if entry.mode != DIRECTORY:
+            return {entry.oid}
+        found, waiting = {entry.oid}, [entry.oid]
+        while waiting:
+            for one in self._objects.tree(waiting.pop()).values():
+                if one.mode == DIRECTORY and one.oid not in found:
+                    waiting.append(one.oid)
+                if one.mode != GITLINK:
+                    found.add(one.oid)
+        return found
+
+    def _below(self, path: bytes) -> bool:
+        return any(one.startswith(path + b"/") for one in self._paths)
+
+    def _name(self, name: bytes) -> bytes:
+        return self._eraser.erased(name) if self._eraser is not None else name
+
+    def _blob(self, oid: bytes, how: "_How") -> bytes:
+        if self._eraser is None:
+            return oid
+        key = oid, how
+        if key not in self._blobs:
+            data = self._objects.blob(oid)
+            made = how(self._eraser, data)
+            if made == data:
+                self._blobs[key] = oid
+            else:
+                self.gone.add(oid)
+                self._blobs[key] = self._opened.add_blob(made)
+        return self._blobs[key]
+
+    def _dropped(self, before: tree.Tree, after: tree.Tree) -> set[bytes]:
+        """Returns the paths that were in these files and are not any more."""
+        return {
+            path
+            for path in self._paths
+            if _there(before, path, self._objects.tree)
+            and not _there(after, path, self._opened.tree)
+        }
+
+    # --- what gitcp wrote ------------------------------------------------------------
+
+    def _own(self, name: bytes, entry: Entry) -> Entry:
+        # Each entry of the list of empty directories ends with NUL: nothing crosses it.
+        how = {layout.EVENT: cover_event, layout.WRITES: Eraser.covered}
+        return Entry(entry.mode, self._blob(entry.oid, how.get(name, Eraser.erased)))
+
+    def _same(self, inner: tree.Tree) -> bool:
+        return all(
+            self._own(name, entry) == entry
+            for name, entry in inner.items()
+            if name not in {layout.CHECKPOINT, layout.LOG}
+        )
+
+    def _skipped(self, found: Checkpoint, dropped: set[bytes]) -> list[Skipped]:
+        listed = [Skipped(self._name(path), why) for path, why in found.skipped()]
+        return listed + [Skipped(path, REASON) for path in sorted(dropped)]
+
+    def _manifest(self, raw: bytes, found: Checkpoint) -> Manifest:
+        if self._eraser is None:
+            return found.manifest
+        made = manifests.decode_manifest(
+            self._eraser.records(raw.replace(b"\n", b" ")), f"checkpoint {found.id}"
+        )
+        if (made.session, made.branch, made.id) != (
+            found.session,
+            found.branch,
+            found.id,
+        ):
+            raise CorruptError(
+                f"the name of {found.session}/{found.branch} holds the value to purge",
+                hint="names stay: push other sessions only, or prune this one",
+            )
+        return made
+
+    def _message(self, message: bytes) -> bytes:
+        if self._eraser is None:
+            return message
+        note, gap, trailers = message.rpartition(b"\n\n")
+        lines = []
+        for line in trailers.split(b"\n"):
+            if line.startswith(_LABEL):
+                component = line.removeprefix(_LABEL).decode("ascii", "replace")
+                label = decode(component) or component
+                erased = self._eraser.erased(label.encode()).decode()
+                kept = line if erased == label else _LABEL + encode(erased).encode()
+                lines.append(kept)
+            else:
+                lines.append(line)
+        return self._eraser.erased(note) + gap + b"\n".join(lines)
+
+    # --- logs ------------------------------------------------------------------------
+
+    def _logs(self, root: bytes | None) -> bytes | None:
+        """Returns the tree of the logs with the totals put right."""
+        if root is None or self._eraser is None:
+            return root
+        changes: dict[bytes, Entry | None] = {}
+        for kind in self._objects.tree(root):
+            for component, source in logs.sources(root, kind.decode(), self._objects):
+                changes |= self._source(kind, component, source)
+        if not changes:
+            return root
+        self.gone.add(root)
+        return tree.edit(root, changes, self._opened.tree, self._opened.add_tree)
+
+    def _source(
+        self, kind: bytes, component: str, source: bytes
+    ) -> dict[bytes, Entry | None]:
+        prefix = kind + b"/" + component.encode() + b"/"
+        changes: dict[bytes, Entry | None] = {}
+        for path, entry in tree.walk(source, self._objects.tree):
+            if path == layout.META:
+                continue
+            made = self._blob(entry.oid, _of_log(kind.decode()))
+            if made != entry.oid:
+                changes[prefix + path] = Entry(entry.mode, made)
+        if not changes:
+            return changes
+        self.gone.add(source)
+        meta = logs.meta_of(source, self._objects)
+        if meta is None:
+            raise CorruptError(
+                f"{prefix.decode()} has no meta.json", hint="run `gitcp verify`"
+            )
+        segments = [
+            entry.oid
+            for path, entry in sorted(tree.walk(source, self._objects.tree))
+            if path != layout.META
+        ]
+        digest, size, lost = self._chain(LogName(kind.decode(), meta.name), segments)
+        meta = msgspec.structs.replace(
+            meta, digest=digest, bytes=size, messages=meta.messages - lost
+        )
+        raw = log.encode_meta(meta)
+        blob = self._opened.add_blob(raw)
+        self._made[blob] = raw
+        changes[prefix + layout.META] = Entry(FILE, blob)
+        return changes
+
+    def _chain(self, name: LogName, segments: list[bytes]) -> tuple[str, int, int]:
+        """Returns digest and size of a source as it is to be, and lines it lost."""
+        known = self._chains.setdefault(name, [])
+        same = 0
+        for one, oid in zip(known, segments, strict=False):
+            if one[0] != oid:
+                break
+            same += 1
+        del known[same:]
+        for oid in segments[same:]:
+            _, digest, size, lost = (
+                known[-1] if known else (b"", log.EMPTY_DIGEST, 0, 0)
+            )
+            data = self._objects.blob(oid)
+            how = _of_log(name.log)
+            made = how(self._eraser, data) if self._eraser is not None else data
+            known.append(
+                (
+                    oid,
+                    log.chain(digest, made),
+                    size + len(made),
+                    lost + data.count(b"\n") - made.count(b"\n"),
+                )
+            )
+        _, digest, size, lost = known[-1] if known else (b"", log.EMPTY_DIGEST, 0, 0)
+        return digest, size, lost
+
+    def _totals(self, said: Manifest, new_logs: bytes | None) -> Manifest:
+        """Puts the totals in the manifest right, from those of the sources."""
+
+        def meta(name: LogName) -> log.Meta | None:
+            entry = tree.lookup(
+                new_logs, name.path + b"/" + layout.META, self._opened.tree
+            )
+            if entry is None:
+                return None
+            return log.decode_meta(self._stored(entry.oid), "a source")
+
+        changes: dict[str, object] = {}
+        talk = said.conversation
+        if talk is not None:
+            found = meta(LogName("conversation", talk.source))
+            # What it names may be older than what the source holds by now.
+            if found is not None and found.segments == talk.segments:
+                changes["conversation"] = msgspec.structs.replace(
+                    talk,
+                    messages=found.messages,
+                    bytes=found.bytes,
+                    digest=found.digest,
+                )
+        for field, name in (("decisions", layout.DECISIONS), ("steps", layout.STEPS)):
+            found = meta(name)
+            if found is not None and getattr(said, field) is not None:
+                changes[field] = LogTotals(
+                    found.messages, found.bytes, found.segments, found.digest
+                )
+        return msgspec.structs.replace(said, **changes)
+
+    def _stored(self, oid: bytes) -> bytes:
+        found = self._made.get(oid)
+        return found if found is not None else self._objects.blob(oid)
+
+
+def _there(entries: tree.Tree, path: bytes, read: tree.ReadTree) -> bool:
+    *parents, name = path.split(b"/")
+    for parent in parents:
+        entry = entries.get(parent)
+        if entry is None or entry.mode != DIRECTORY:
+            return False
+        entries = read(entry.oid)
+    return name in entries

@@ -1,0 +1,363 @@
+"""Purges a secret or a path from all checkpoints; ids and numbers stay."""
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from gitcp.errors import NotFoundError, UsageError
+from gitcp.format import layout
+from gitcp.format.checkpoint import show_path
+from gitcp.format.commit import purged
+from gitcp.git.drop_unreachable import drop_unreachable, store_locked
+from gitcp.git.objects import BLOB, Objects
+from gitcp.git.transaction import Transaction, transaction
+from gitcp.maintenance.gc import journals
+from gitcp.names import decode
+from gitcp.project.workspace import Workspace
+from gitcp.purge import beside
+from gitcp.purge.checkpoints import Purger
+from gitcp.purge.ledgers import clean
+from gitcp.purge.redact import SHORTEST, Eraser
+from gitcp.secrets import cache, dotenv, outgoing
+from gitcp.secrets.policy import pieces, scanner_of
+from gitcp.secrets.scanner import Hit, Scanner
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.rewrite import rewrite
+from gitcp.sync import encrypted_refs, ledgers
+from gitcp.worktree.files import Root, chunks
+
+_ROUNDS = 5
+_LARGEST_FILE = 200 << 20
+
+
+class Wanted(NamedTuple):
+    """What to purge: secrets by fingerprint or by value, and paths."""
+
+    fingerprints: tuple[str, ...] = ()
+    values: tuple[bytes, ...] = ()
+    paths: tuple[bytes, ...] = ()
+
+
+class Purged(NamedTuple):
+    """The result of a purge, or of its dry run.
+
+    `checkpoints` are those that held it, as they were. `paths` are the files it was in.
+    `remotes` are those that have it; `left` says where else it is still, in words.
+    `ledgers` are the sessions of which the ledger of steps held it.
+    """
+
+    checkpoints: tuple[Checkpoint, ...]
+    paths: tuple[bytes, ...]
+    fingerprints: tuple[str, ...]
+    remotes: tuple[str, ...]
+    left: tuple[str, ...]
+    ledgers: tuple[str, ...] = ()
+
+
+def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Purged:
+    """Takes what is wanted out of every checkpoint of every branch.
+
+    Ledgers of steps go first, each by itself. Then all branches move at one moment;
+    killed before it none has changed, after it all have, and the same purge again
+    removes the old objects.
+
+    Raises:
+        NotFoundError: no checkpoint holds it.
+        UsageError: a value is too short to be told from other text.
+        RestoreInterruptedError: a restore has to be ended first.
+        BusyError: another process uses the store; not everything was removed.
+    """
+    workspace.refuse_if_interrupted()
+    repository = workspace.repository
+    timeout = workspace.settings.lock_timeout
+    names = cache.fingerprints(repository)
+    values = [(value, names.of(value)) for value in map(_long_enough, wanted.values)]
+    found, missing = _values(workspace, wanted.fingerprints)
+    if missing is not None and (found or values or wanted.paths):
+        raise missing
+    values += found
+    eraser = Eraser(values) if values else None
+    refs = list(repository.refs.list(layout.SESSIONS))
+    taken = 0
+    with store_locked(repository, timeout=timeout):
+        steps = _Steps(workspace)
+        if eraser is not None:
+            steps.run(eraser, dry_run=dry_run)
+        with transaction(repository) as opened:
+            purger = Purger(opened, workspace.store.seals, eraser, wanted.paths)
+            if dry_run:
+                _try(workspace, purger, refs)
+                old: set[str] = {one.commit for one in purger.changed.values()}
+            else:
+                old = _rewrite(workspace, opened, purger, refs)
+        # A purge that was killed has moved its branches without reporting the remotes.
+        old |= _stood_for(workspace)
+        remotes = _remotes(workspace, old)
+        if not dry_run:
+            _forget_remote_tips(workspace, remotes)
+            encrypted_refs.forget(workspace, old)
+            beside.clear(workspace, eraser)
+            # Those that never were on a branch, or are not any more, go with them.
+            dropped = drop_unreachable(
+                repository,
+                roots=lambda: journals(repository),
+                purged=old,
+                timeout=timeout,
+            )
+            taken = dropped.taken
+    if not (purger.changed or steps.changed or remotes):
+        raise missing or NotFoundError(
+            "no checkpoint holds this as text",
+            hint="`gitcp scan` lists what there is; a file that holds it compressed is"
+            " taken out as a whole: gitcp purge PATH",
+        )
+    left = list(_in_work_tree(workspace, eraser, wanted.paths, purger.files))
+    left += beside.left(workspace, eraser)
+    left += steps.left
+    if not dry_run:
+        left += _still_there(workspace, purger.gone | steps.gone)
+    if taken:
+        left.append(
+            f"git, or a clone that borrows objects from here: it has used the packs that"
+            f" {taken} of these objects were in, and may hold a copy"
+        )
+    return Purged(
+        tuple(sorted(purger.changed.values(), key=lambda one: (one.session, one.seq))),
+        tuple(
+            sorted({eraser.erased(path) if eraser else path for path in purger.files})
+        ),
+        tuple(dict.fromkeys(name for _, name in values)),
+        tuple(sorted({_remote_name(ref) for ref in remotes})),
+        tuple(left),
+        tuple(steps.changed),
+    )
+
+
+class _Steps:
+    """Taking values out of the ledgers of steps."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._repository = workspace.repository
+        self.changed: list[str] = []
+        self.left: list[str] = []
+        # Objects that nothing needs any more once all is done.
+        self.gone: set[bytes] = set()
+
+    def run(self, eraser: Eraser, *, dry_run: bool) -> None:
+        """Rewrites each ledger that holds one of the values."""
+        tips = self._workspace.store.refs()
+        for key in ledgers.here(self._workspace):
+            session = ledgers.name_of(self._workspace, key[0], tips)
+            self._one(session, ledgers.ref_of(key), key[0], eraser, dry_run=dry_run)
+
+    def _one(
+        self, session: str, ref: str, component: str, eraser: Eraser, *, dry_run: bool
+    ) -> None:
+        ledger = self._workspace.store.ledger(session)
+        with ledger.settled(), transaction(self._repository) as opened:
+            tip = self._repository.refs.read(ref)
+            if tip is None:
+                return
+            pages = ledgers.pages_of(self._repository, component, tip)
+            done = clean(opened, ledger.signet, component, pages, eraser)
+            if done.pages and not dry_run:
+                new = bytes.fromhex(done.pages[tip])
+                opened.publish(ref, expect=tip, new=new)
+        if done.records:
+            self.changed.append(session)
+        self.gone |= {bytes.fromhex(oid) for oid in done.pages}
+        self.left += [
+            f"what a step of {session} is known by ({name}): names stay"
+            for name in (eraser.erased(one.encode()).decode() for one in done.named)
+        ]
+
+
+def _long_enough(value: bytes) -> bytes:
+    if len(value.strip()) < SHORTEST:
+        raise UsageError(
+            f"a value of {len(value.strip())} bytes is too short: it would match unrelated text",
+            hint=f"{SHORTEST} bytes at least; or purge the file: gitcp purge PATH",
+        )
+    return value.strip(b"\r\n")
+
+
+def _values(
+    workspace: Workspace, wanted: Sequence[str]
+) -> tuple[list[tuple[bytes, str]], NotFoundError | None]:
+    """Finds the values behind fingerprints, wherever checkpoints hold them.
+
+    The second part says so where some are nowhere.
+    """
+    if not wanted:
+        return [], None
+    repository = workspace.repository
+    scan = scanner_of(workspace)
+    clean = cache.Clean(repository, scan.identity)
+    found: dict[bytes, str] = {}
+    looked: set[tuple[bytes, bytes]] = set()
+    tips = [
+        *repository.refs.list(layout.SESSIONS).values(),
+        *ledgers.here(workspace).values(),
+    ]
+    commits = outgoing.commits(repository, tips, remote=outgoing.ANY)
+    for piece in pieces(workspace, commits):
+        key = piece.oid or piece.text, piece.path
+        # In an `.env` file more counts than in others.
+        strict = dotenv.is_dotenv(piece.path)
+        known = piece.oid is not None and piece.oid in clean and not strict
+        if known or key in looked:
+            continue
+        looked.add(key)
+        for hit in _hits(repository.objects, scan, piece):
+            if hit.fingerprint in wanted and hit.value:
+                found[hit.value] = hit.fingerprint
+    names = ", ".join(sorted(set(wanted) - set(found.values())))
+    missing = NotFoundError(
+        f"no checkpoint holds {names}",
+        hint="`gitcp scan` lists fingerprints; those of other clones differ."
+        " `gitcp purge --value-from-stdin` takes the value itself",
+    )
+    return list(found.items()), missing if names else None
+
+
+def _hits(objects: Objects, scan: Scanner, piece: outgoing.Piece) -> list[Hit]:
+    if piece.oid is None:
+        return scan.scan([piece.text])
+    return scan.scan(objects.stream(piece.oid), piece.path)
+
+
+def _try(workspace: Workspace, purger: Purger, refs: Iterable[str]) -> None:
+    """Finds out what would change; what was made is left behind with the transaction."""
+    seen: set[bytes] = set()
+    for ref in refs:
+        tip = workspace.repository.refs.read(ref)
+        start = workspace.store.checkpoint(tip) if tip is not None else None
+        for found in workspace.store.line(start) if start is not None else ():
+            if found.oid in seen:
+                break
+            seen.add(found.oid)
+            purger.change(found)
+
+
+def _rewrite(
+    workspace: Workspace, opened: Transaction, purger: Purger, refs: list[str]
+) -> set[str]:
+    """Rewrites all branches; what is saved meanwhile is taken along."""
+    old: set[str] = set()
+    for _ in range(_ROUNDS):
+        done = rewrite(workspace.store, opened, refs, purger.change)
+        if not done.moved:
+            break
+        old |= {commit.hex() for commit in done.commits}
+        refs = list(workspace.repository.refs.list(layout.SESSIONS))
+    return old
+
+
+# --- where else it is ---------------------------------------------------------------
+
+
+def _stood_for(workspace: Workspace) -> set[str]:
+    """Returns the commits that others have taken the place of, in any purge."""
+    old: set[str] = set()
+    seen: set[bytes] = set()
+    for tip in workspace.repository.refs.list(layout.SESSIONS).values():
+        start = workspace.store.checkpoint(tip)
+        for found in workspace.store.line(start) if start is not None else ():
+            if found.oid in seen:
+                break
+            seen.add(found.oid)
+            old |= purged(found.raw)
+    for (component, _), tip in ledgers.here(workspace).items():
+        old |= ledgers.commits_of(workspace, component, tip)[1]
+    return old
+
+
+def _remotes(workspace: Workspace, old: set[str]) -> dict[str, str]:
+    """Returns the refs of what remotes have that reach a commit which is to go."""
+    listed = workspace.repository.refs.list(layout.REMOTE_EFFECTS)
+    found = {ref: oid for ref, oid in listed.items() if oid in old}
+    for ref, tip in workspace.repository.refs.list(layout.REMOTES).items():
+        start = workspace.store.checkpoint(tip)
+        if start is not None and any(
+            one.commit in old for one in workspace.store.line(start)
+        ):
+            found[ref] = tip
+    return found
+
+
+def _remote_name(ref: str) -> str:
+    below = ref.removeprefix(layout.REMOTES).removeprefix(layout.REMOTE_EFFECTS)
+    component = below.split("/")[0]
+    return decode(component) or component
+
+
+def _forget_remote_tips(workspace: Workspace, refs: dict[str, str]) -> None:
+    """Removes remote-tracking refs: they would keep the old objects alive."""
+    for ref, oid in refs.items():
+        workspace.repository.git("update-ref", "-d", ref, oid)
+
+
+def _in_work_tree(
+    workspace: Workspace,
+    eraser: Eraser | None,
+    paths: Iterable[bytes],
+    files: Iterable[bytes],
+) -> Iterable[str]:
+    unwanted = set(paths)
+    with workspace.root() as root:
+        for path in sorted({*files, *unwanted}):
+            holds = False
+            # A name that cannot be looked at, as one below a link, holds nothing here.
+            with suppress(OSError):
+                held = root.lstat(path)
+                holds = held is not None and (
+                    path in unwanted
+                    or (eraser is not None and eraser.holds(_bytes(root, path, held)))
+                )
+            if holds:
+                yield (
+                    f"the work tree: {show_path(path)}; the next save captures it again"
+                )
+
+
+def _bytes(root: Root, path: bytes, held: os.stat_result) -> bytes:
+    """Returns what a file holds or a link says; nothing of what else there is."""
+    if stat.S_ISLNK(held.st_mode):
+        return root.readlink(path)
+    if not stat.S_ISREG(held.st_mode) or held.st_size >= _LARGEST_FILE:
+        return b""
+    fd = root.open(path)
+    try:
+        return b"".join(chunks(fd))
+    finally:
+        os.close(fd)
+
+
+def _still_there(workspace: Workspace, gone: set[bytes]) -> Iterable[str]:
+    """Says what keeps objects alive that gitcp itself needs no more."""
+    repository = workspace.repository
+    objects = Objects(repository.common_dir / "objects")
+    there = {oid.hex() for oid in gone if objects.exists(oid)}
+    if not there:
+        return []
+    reached = repository.git(
+        "rev-list", "--objects", "--all", "--reflog", "--indexed-objects"
+    )
+    held = {line[:40].decode() for line in reached.splitlines()} & there
+    # Trees and blobs that a checkpoint shares with other content may rightly stay.
+    blobs = {oid for oid in held if objects.header(bytes.fromhex(oid))[0] == BLOB}
+    said = []
+    if blobs:
+        said.append(
+            f"git's own branches, reflogs or index: {len(blobs)} objects there hold it,"
+            " and gitcp does not rewrite these"
+        )
+    if there - held:
+        said.append(
+            f"git's own packs: {len(there - held)} objects that nothing needs;"
+            " `git gc --prune=now` removes them"
+        )
+    return said

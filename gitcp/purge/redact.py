@@ -1,0 +1,210 @@
+"""Redacts a value in bytes, in every encoding that it may have there."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+from urllib.parse import quote_from_bytes
+
+from gitcp.format import jsontext
+from gitcp.secrets.encodings import cores
+
+# Shorter ones stand in other words, and what is left would tell little of them.
+SHORTEST = 4
+_NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_RUN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-")
+_PADDING = ord("=")
+_NEWLINE = ord("\n")
+_STRAY = re.compile(rb"\\+(?=\[purged:)")
+_LINE_END = rb"(?:[ \t]*(?:\r?\n|\r|\\+[nr])[ \t]*)+"
+# A tool that highlights what it found colours the first letters of a value, say; and a
+# line that was full goes on in the next.
+_STEER = (
+    rb"(?:(?:\x1b|\\+u001[bB])(?:\[[0-9;:?]*[A-Za-z]|[ -/]{1,4}[0-~]|[0-9=>A-Z])"
+    rb"|\\*(?:\r?\n|\\[nr])[ \t]{0,40})*"
+)
+# Where base64 goes on in the next line.
+_BREAK = rb"(?:(?:[\r\n]|\\+[nr]){1,2}[ \t]*)?"
+_DEEPEST = 6
+_HEX = frozenset("0123456789abcdefABCDEF")
+# The last digits of an escape do not begin a value.
+_NOT_IN_ESCAPE = b"".join(
+    rb"(?<!\\u%b)" % (b"[0-9a-fA-F]" * count) for count in range(4)
+)
+_ASCII = 128
+_BASIC = 0x10000
+
+
+class _Rule(NamedTuple):
+    """A form of a value; of base64 the whole `run` around it goes."""
+
+    pattern: re.Pattern[bytes]
+    marker: bytes
+    run: bool = False
+
+
+class Eraser:
+    """Replaces values by markers that name them by their fingerprints."""
+
+    def __init__(self, values: Iterable[tuple[bytes, str]]) -> None:
+        """Each value comes with its fingerprint."""
+        self._rules: list[_Rule] = []
+        self._numbers: list[tuple[re.Pattern[bytes], bytes]] = []
+        for value, fingerprint in sorted(values, key=lambda one: -len(one[0])):
+            marker = f"[purged:{fingerprint}]"
+            self._rules += _forms(value, marker)
+            if _NUMBER.fullmatch(value):
+                bare = rb"(?<![\"\w.])%b(?![\"\w.])" % re.escape(value)
+                self._numbers.append((re.compile(bare), json.dumps(marker).encode()))
+
+    def holds(self, data: bytes) -> bool:
+        """Whether there is one of the values in it."""
+        return any(rule.pattern.search(data) for rule in self._rules)
+
+    def erased(self, data: bytes) -> bytes:
+        """Returns the bytes without the values."""
+        for rule in self._rules:
+            # There is no backslash in a marker, which would mean something here.
+            replace = _without_runs if rule.run else _without
+            data = replace(data, rule)
+        return data
+
+    def covered(self, data: bytes) -> bytes:
+        """Returns the bytes with as many others in the place of the values.
+
+        For what counts its own lengths; lines stay lines. Of base64 only goes what is the
+        value's for certain: what stands beside it may be a length.
+        """
+        for rule in self._rules:
+            pieces = []
+            at = 0
+            for start, end in _spans(data, rule._replace(run=False)):
+                pieces += [data[at:start], _cover(data[start:end], rule.marker)]
+                at = end
+            data = b"".join([*pieces, data[at:]]) if pieces else data
+        return data
+
+    def records(self, data: bytes) -> bytes:
+        """Returns lines of JSON without the values; what was JSON stays JSON."""
+        if self.erased(data) == data:
+            return data
+        # Once more for what goes over lines, where they are not JSON.
+        return self.erased(b"".join(map(self._record, data.splitlines(keepends=True))))
+
+    def _record(self, line: bytes) -> bytes:
+        erased = self.erased(line)
+        if erased == line or not _is_json(line) or _is_json(erased):
+            return erased
+        # The value was a number by itself: what takes its place is a text.
+        for pattern, quoted in self._numbers:
+            line = pattern.sub(quoted, line)
+        erased = self.erased(line)
+        # Or it began like an escape, and the backslash before it escapes nothing now.
+        return erased if _is_json(erased) else _STRAY.sub(b"", erased)
+
+
+def _forms(value: bytes, marker: str) -> Iterator[_Rule]:
+    """Yields a value as it is, escaped at any depth, or encoded."""
+    narrow = marker.encode()
+    yield _Rule(re.compile(_escaped(value)), narrow)
+    quoted = quote_from_bytes(value, safe="").encode()
+    if quoted != value:
+        yield _Rule(re.compile(re.escape(quoted)), narrow)
+    for core in cores(value):
+        yield _Rule(re.compile(_either(core)), narrow, run=True)
+        for twice in cores(core):
+            yield _Rule(re.compile(_either(twice)), narrow, run=True)
+    for encoding in ("utf-16-le", "utf-16-be"):
+        wide = value.decode("utf-8", "replace").encode(encoding)
+        yield _Rule(re.compile(re.escape(wide)), marker.encode(encoding))
+
+
+def _without(data: bytes, rule: _Rule) -> bytes:
+    return rule.pattern.sub(rule.marker, data)
+
+
+def _without_runs(data: bytes, rule: _Rule) -> bytes:
+    """Returns a text without the base64 that holds a value: no rest of it is left."""
+    pieces = []
+    at = 0
+    for start, end in _spans(data, rule):
+        pieces += [data[at:start], rule.marker]
+        at = end
+    return b"".join([*pieces, data[at:]]) if pieces else data
+
+
+def _spans(data: bytes, rule: _Rule) -> Iterator[tuple[int, int]]:
+    """Yields where a value stands: of base64 where the whole run does."""
+    at = 0
+    for match in rule.pattern.finditer(data):
+        if match.start() < at:
+            continue
+        start, end = match.span()
+        while rule.run and start > at and data[start - 1] in _RUN:
+            start -= 1
+        while rule.run and end < len(data) and data[end] in _RUN:
+            end += 1
+        while rule.run and end < len(data) and data[end] == _PADDING:
+            end += 1
+        yield start, end
+        at = end
+
+
+def _cover(taken: bytes, marker: bytes) -> bytes:
+    made = marker * (len(taken) // len(marker) + 1)
+    pairs = zip(taken, made, strict=False)
+    return bytes(old if old == _NEWLINE else new for old, new in pairs)
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        jsontext.decode(line)
+    except ValueError:
+        return False
+    return True
+
+
+def _either(core: bytes) -> bytes:
+    either = {ord("+"): b"[+-]", ord("/"): b"[/_]"}
+    return _BREAK.join(either.get(one, bytes([one])) for one in core)
+
+
+def _escaped(value: bytes) -> bytes:
+    text = value.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    text = text.replace("\r", "\n").strip("\n")
+    inside = _NOT_IN_ESCAPE if text[:1] in _HEX else b""
+    return inside + _STEER.join(
+        _backslashes(len(part)) if part.startswith("\\") else _character(part)
+        for part in re.findall(r"\\+|[^\\]", text)
+    )
+
+
+def _backslashes(count: int) -> bytes:
+    """Returns a pattern for that many, doubled at each depth, and for no more.
+
+    What follows may begin with one of its own, as the quote that ends a string does.
+    """
+    depths = range(_DEEPEST, -1, -1)
+    return b"(?:%b)" % b"|".join(rb"\\{%d}" % (count << depth) for depth in depths)
+
+
+def _character(char: str) -> bytes:
+    if char.isascii() and char.isalnum():
+        return char.encode()
+    if char == "\n":
+        return _LINE_END
+    if char == "\t":
+        return rb"(?:\t|\\+t)"
+    code = ord(char)
+    itself = re.escape(char.encode("utf-8", "surrogateescape"))
+    if code < _ASCII:
+        # As JSON of some writers has it, or after a backslash, as in a shell.
+        return rb"(?:\\*%b|\\+u00(?i:%02x))" % (itself, code)
+    if code >= _BASIC:
+        pair = char.encode("utf-16-be").hex()
+        return rb"(?:%b|\\+u(?i:%b)\\+u(?i:%b))" % (
+            itself,
+            pair[:4].encode(),
+            pair[4:].encode(),
+        )
+    return rb"(?:%b|\\+u(?i:%04x))" % (itself, code)

@@ -1,0 +1,1 @@
+"""What a secret looks like, and the policy for what may leave."""

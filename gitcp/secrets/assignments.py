@@ -1,0 +1,116 @@
+"""Finds secrets by the name beside them: assignments, fields, headers.
+
+An assignment of any language, a flag of a command, a header, an element of XML, a pair of
+a name and a value. One pass over the text: the keyword, the rest of the name, what assigns
+and the value are one pattern, each part of it bounded.
+"""
+
+import re
+from collections.abc import Iterator
+
+from gitcp.secrets import heuristics, names, words
+from gitcp.secrets.tokens import Token
+
+_WORD = (
+    rb"(?:pass(?:w(?:or)?d|wrd|phrase|code)?|pwd|secret|token|key|credential|creds?"
+    rb"|auth"
+    rb"|psk|pw|pat|signature|sig|dsn|cookie|salt|pin|seed|bearer|jwt|otp|code|webhook)"
+)
+# Between the keyword and the value: the rest of the name, then what assigns.
+_ASSIGNED = re.compile(
+    _WORD + rb"(?P<rest>[a-z0-9_-]{0,40}+)(?="
+    rb"(?:[\"'`]?[ \t]{0,9}[,/]?[ \t\r\n]{0,60}[\"']?value[\"']?[ \t]{0,9}[:=][ \t]{0,9}"
+    rb"|[\"'`]?\]?\)?[ \t]{0,40}"
+    rb"(?::[ \t]{0,9}[a-z_][\w.\[\]| ]{0,40}=(?!=)|=>|:=|\?=|=(?![=~>])|:(?!:))"
+    rb"(?:[ \t]{0,40}[|>][-+]?[ \t]{0,9}[\r\n]{1,2})?[ \t]{0,40}"
+    rb"|[\"']?>(?:<!\[cdata\[)?(?=[^<\r\n]{4,400}[<\]])"
+    rb"|</key>[ \t\r\n]{0,40}<string>"
+    rb"|(?P<pair>[\"'][ \t]{0,9},[ \t]{0,9}(?=[\"']))"
+    rb"|(?P<call>\([ \t]{0,9}(?=[\"']))"
+    rb"|(?P<cell>[\"'`*]{0,3}[ \t]{0,9}[|,][ \t]{0,9}`?)"
+    rb"|(?P<space>[\"'`*]{0,3}[ \t]{1,9}(?:(?:is|was|to|as|of|for|with|by)[ \t]{1,3}"
+    rb"|[=:>-]{1,2}[ \t]{1,3})?))"
+    rb"(?:[bruf@$]{0,2}(?P<quote>[\"'`])(?P<quoted>[^\"'`\r\n\\]{5,512})(?P=quote)"
+    rb"|(?P<bare>[^\s\"'`,;(){}\[\]<>\\|&]{6,512})))"
+)
+_NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+_LONGEST_NAME = 48
+_DECLARES = re.compile(
+    rb"(?i)(?:\b(?:env|arg|setx|setenv|set(?:[ \t]+-[a-z]+)+|export|putenv"
+    rb"|define)[ \t]+"
+    rb"|[ \t\"'=]-{1,2})\Z"
+)
+_QUERIES = frozenset({b"?", b"&"})
+_LEAST = 16
+_NESTED = 3
+_CALLED = frozenset({b"(", b"["})
+_GOES_ON = frozenset({b",", b";", b")", b"}", b"|", b"<", b">"})
+_CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
+
+
+def assignments(data: bytes, lower: bytes) -> Iterator[Token]:
+    """Yields the values that are assigned to the name of a secret."""
+    seen = behind = -1
+    within = 0
+    for match in _ASSIGNED.finditer(lower):
+        # In `a=token=b=token=c…` each value holds all those behind it.
+        start, end = match.span("bare")
+        within = within + 1 if 0 <= start < behind else 0
+        if within > _NESTED:
+            continue
+        if not within:
+            behind = end
+        found = _judged(data, match)
+        if found is not None and found.start != seen:
+            seen = found.start
+            yield found
+
+
+def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
+    quoted = match["quoted"] is not None
+    start, end = match.span("quoted" if quoted else "bare")
+    value = data[start:end]
+    if not quoted:
+        value = value.rstrip(b".:!?*")
+        behind = data[end : end + 1]
+        if behind in _CALLED or (behind in _GOES_ON and words.worded(value)):
+            # A function, an element of a list, a type.
+            return None
+        if data[start + len(value) : start + len(value) + 1] == b"\\":
+            # An escape cuts it short: the text without escapes has the whole.
+            return None
+    if b"\\" in value or not heuristics.plausible(value):
+        return None
+    at = match.start()
+    chunk = data[max(0, at - _LONGEST_NAME) : at]
+    before = chunk[len(chunk.rstrip(_NAME)) :]
+    name = before + data[at : match.start("rest")]
+    rest = data[match.start("rest") : match.end("rest")]
+    strength = names.strength(name, rest, data[at - len(before) - 1 : at - len(before)])
+    if strength == names.NONE:
+        return None
+    if (
+        data[at - len(before) - 1 : at - len(before)] in _QUERIES
+        and len(value) < _LEAST
+    ):
+        # What a badge or a counter has in its URL.
+        return None
+    loose = any(match[group] is not None for group in ("space", "cell", "call", "pair"))
+    if loose and _declared(data, at - len(before), match, name):
+        loose = False
+    if not names.holds(strength, name, value, quoted=quoted, loose=loose):
+        return None
+    return Token("assigned-secret", value, start)
+
+
+def _declared(data: bytes, at: int, match: re.Match[bytes], name: bytes) -> bool:
+    """Whether a name and a value side by side are an assignment after all."""
+    if match["space"] is not None:
+        line = data[max(0, at - 24) : at]
+        return name.startswith(b"-") or _DECLARES.search(line) is not None
+    if match["pair"] is not None:
+        return (
+            name == name.upper()
+            and _CALLS.search(data[max(0, at - 60) : at]) is not None
+        )
+    return False

@@ -1,0 +1,79 @@
+"""The scanner's cache in the repository: its key, and objects without secrets."""
+
+from gitcp import durable
+from gitcp.git.repository import Repository
+from gitcp.git.secret import Secret
+from gitcp.secrets.scanner import Fingerprints
+
+DIRECTORY = "secrets"
+_KEY = "key"
+_CLEAN = "clean"
+_OID = 20
+_MOST = 2_000_000
+
+
+def fingerprints(repository: Repository) -> Fingerprints:
+    """Returns the names for values in this repository; its key is made on first use.
+
+    The key never leaves: a fingerprint that is seen elsewhere tells nothing about a
+    short password.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    secret = Secret(repository, DIRECTORY, _KEY)
+    with durable.storage("keeping the scanner's key"):
+        return Fingerprints(secret.read() or secret.make())
+
+
+class Clean:
+    """The objects in which a scanner of this identity found nothing.
+
+    Derived: losing it costs another look at what is pushed next.
+    """
+
+    def __init__(self, repository: Repository, identity: str) -> None:
+        self._repository = repository
+        self._path = repository.store_dir / DIRECTORY / _CLEAN
+        self._head = f"{identity}\n".encode()
+        self._stands = False
+        self._oids: set[bytes] = set()
+        self._new: list[bytes] = []
+        try:
+            raw = self._path.read_bytes()
+        except FileNotFoundError:
+            return
+        if raw.startswith(self._head) and len(raw) < _MOST * _OID:
+            self._stands = True
+            body = raw[len(self._head) :]
+            # A write that was interrupted leaves less than an id at the end.
+            whole = len(body) - len(body) % _OID
+            self._stands = whole == len(body)
+            self._oids = {body[at : at + _OID] for at in range(0, whole, _OID)}
+
+    def __contains__(self, oid: bytes) -> bool:
+        return oid in self._oids
+
+    def add(self, oid: bytes) -> None:
+        """Remembers an object, once `keep` is called."""
+        self._oids.add(oid)
+        self._new.append(oid)
+
+    def keep(self) -> None:
+        """Writes down what was added.
+
+        Raises:
+            StorageError: the disk refused.
+        """
+        if not self._new:
+            return
+        with durable.storage("remembering what was scanned"):
+            self._repository.make_directory(self._path.parent)
+            if self._stands:
+                durable.append(self._path, b"".join(self._new))
+            else:
+                durable.replace(
+                    self._path, self._head + b"".join(sorted(self._oids)), sync=False
+                )
+        self._stands = True
+        self._new.clear()

@@ -1,0 +1,247 @@
+"""Decodes a text for scanning: undoes layers of escapes, and strips terminal codes.
+
+A secret that a tool printed lies in a conversation as a JSON string, often one inside
+another. Undoing the escapes of the bytes, instead of parsing them, works at any depth,
+on records that are not whole, and keeps names beside their values.
+"""
+
+import bisect
+import codecs
+import html
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from gitcp.secrets import heuristics, words
+
+_DEEPEST = 6
+_ESCAPE = re.compile(
+    rb"\\(?:([\"\\/'`])|([nrtbfve])|((?:u[0-9a-fA-F]{4})"
+    rb"(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?)"
+    rb"|x([0-9a-fA-F]{2})|0?(33)(?=[\[\](]))"
+)
+_UNTOUCHED = re.compile(rb"(?<![^\n])[^\\\n]{1,100000}+(?![^\n])")
+# A line end that was an escape is not a line of the file: lines are counted by `\n`.
+_CONTROL = {
+    b"n": b"\r",
+    b"r": b"\r",
+    b"t": b"\t",
+    b"b": b" ",
+    b"f": b"\r",
+    b"v": b"\r",
+    b"e": b"\x1b",
+}
+# What colours a terminal, moves about in it or switches its letters: ISO 2022 and ECMA-48,
+# in seven bits and in eight, and in eight as UTF-8 has them; and what is struck over.
+_STEERS = re.compile(
+    rb"(?:\x1b\[|\xc2\x9b|(?<![\x80-\xff])\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"
+    rb"|(?:\x1b\]|\xc2\x9d)[^\x07\x1b\x9c]{0,300}(?:\x07|\x1b\\|\xc2\x9c|\x9c)"
+    rb"|\x1b[PX^_][^\x07\x1b]{0,300}(?:\x07|\x1b\\)"
+    rb"|\x1b[ -/]{1,4}[0-~]|\x1b[0-Z\\^-~]"
+    rb"|[^\r\n\x08]\x08|[\x0e\x0f\x07\x7f]"
+)
+_STEERING = re.compile(rb"[\x1b\x9b\x08\x0e\x0f\x07\x7f]")
+_NUL_PROBE = 8_000
+_PROBE_WIDE = 512
+_FEW = 8
+_WIDE = 0.9
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# Without a mark: the encoding, the bytes of a letter, and which of them is not NUL.
+_WIDTHS = (
+    ("utf-32-le", 4, 0),
+    ("utf-32-be", 4, 3),
+    ("utf-16-le", 2, 0),
+    ("utf-16-be", 2, 1),
+)
+# What is not written in a text ends its words as a line's end does.
+_UNWRITTEN = bytes(
+    13 if byte < 32 and byte not in b"\t\n\r\x07\x08\x0e\x0f\x1b" else byte  # noqa: PLR2004
+    for byte in range(256)
+)
+_PERCENT = re.compile(rb"%[0-9A-Fa-f]{2}")
+_ENTITY = re.compile(rb"&(?:#\d{2,6}|#x[0-9a-fA-F]{2,5}|quot|amp|apos|lt|gt|nbsp);")
+_WORD_ENDS = b" \t\r\n\"'<>`|\\"
+_LINE_ENDS = b"\r\n"
+# Where a line goes on in the next one: by a shell's backslash or mail's equals sign, in a
+# string that is put together from two, or because it was full.
+_CONTINUED = re.compile(
+    rb"\\[ \t]{0,4}(?:\r\n|\n|\r)[ \t]{0,40}"
+    rb"|[\r\n](?:(?<=[\w+/=.:-]{16}[\r\n])(?P<full>)|(?<=[\"'][\r\n])"
+    rb"|(?<=[\"'][+.&\\][\r\n])|(?<=[\"'] [+.&\\][\r\n]))"
+    rb"(?:(?<=\r)\n)?[ \t>|#]{0,60}(?:[+.&][ \t]{0,4}(?=[\"']))?(?=[\w.+/=\"'-])"
+    rb"|\+(?:(?<=[\"']\+)|(?<=[\"'] \+)) ?(?=[\"'])"
+)
+_WORD_END = re.compile(rb"[\w+/=.:-]{16,}\Z")
+_HALF = 48
+_SEAM = re.compile(rb"[\"'] ?[+.&\\]?\Z")
+_OPENS = re.compile(rb"[brf]?[\"']")
+_AROUND = 200
+_WIDEST = 2_000
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether git would call this binary."""
+    return b"\0" in data[:_NUL_PROBE]
+
+
+def text_of(data: bytes) -> bytes:
+    """Returns UTF-16 and UTF-32 as UTF-8; in anything else what no text has ends words."""
+    encoding = _encoding(data)
+    if encoding is not None:
+        return data.decode(encoding, "replace").encode("utf-8", "replace")
+    return data.translate(_UNWRITTEN) if b"\0" in data else data
+
+
+def _encoding(data: bytes) -> str | None:
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return encoding
+    probe = data[:_PROBE_WIDE]
+    for encoding, width, place in _WIDTHS:
+        # Without a mark, or in the middle of a large file: the other bytes are NUL.
+        letters = probe[place::width]
+        others = [probe[at::width] for at in range(width) if at != place]
+        if len(letters) < _FEW or 0 in letters:
+            continue
+        if all(one.count(0) >= _WIDE * len(one) for one in others):
+            return encoding
+    return None
+
+
+def uncoloured(data: bytes) -> bytes | None:
+    """Returns a text without what steers a terminal; None where nothing does."""
+    if _STEERING.search(data) is None:
+        return None
+    plain = _STEERS.sub(b"", data)
+    return plain if plain != data else None
+
+
+def unescaped(data: bytes) -> Iterator[bytes]:
+    """Yields a text with one layer of escapes undone, then two, while there are any.
+
+    Lines are those of the text given: an escaped line end becomes a carriage return. Of
+    lines without escapes only the ends are left, as they were looked at before.
+    """
+    if b"\\" in data:
+        data = _UNTOUCHED.sub(b"", data)
+    for _ in range(_DEEPEST):
+        if b"\\" not in data:
+            return
+        peeled = _ESCAPE.sub(_undo, data)
+        if peeled == data:
+            return
+        yield peeled
+        data = peeled
+
+
+def _undo(match: re.Match[bytes]) -> bytes:
+    if match[1] is not None:
+        return match[1]
+    if match[2] is not None:
+        return _CONTROL[match[2]]
+    if match[5] is not None:
+        return b"\x1b"
+    if match[4] is not None:
+        return bytes.fromhex(match[4].decode()).replace(b"\n", b"\r")
+    units = bytes.fromhex(match[3].replace(b"\\u", b"").replace(b"u", b"").decode())
+    text = units.decode("utf-16-be", "replace")
+    return text.replace("\n", "\r").encode("utf-8", "replace")
+
+
+class Respelled(NamedTuple):
+    """Parts of a text as they read when they are decoded, one behind the other."""
+
+    text: bytes
+    # Where each part begins here, and where it begins in the text.
+    starts: list[int]
+    places: list[int]
+
+    def place(self, at: int) -> int:
+        """Returns where in the text the part lies that an offset here is in."""
+        return self.places[max(0, bisect.bisect_right(self.starts, at) - 1)]
+
+
+def respelled(data: bytes) -> Respelled | None:
+    """Returns what is written as in a URL or in HTML, or goes on in another line.
+
+    None where nothing is.
+    """
+    parts = list(_joined(data))
+    if b"%" in data:
+        parts += _around(data, _PERCENT, _WORD_ENDS, unquote_to_bytes)
+    if b"&" in data:
+        parts += _around(data, _ENTITY, _LINE_ENDS, _unquoted)
+    if not parts:
+        return None
+    starts, at = [], 0
+    for _, text in parts:
+        starts.append(at)
+        at += len(text) + 2
+    texts = b"\n\n".join(text for _, text in parts)
+    return Respelled(texts, starts, [place for place, _ in parts])
+
+
+def _unquoted(data: bytes) -> bytes:
+    text = html.unescape(data.decode("utf-8", "replace"))
+    return text.encode("utf-8", "replace")
+
+
+def _around(
+    data: bytes,
+    pattern: re.Pattern[bytes],
+    ends: bytes,
+    decode: Callable[[bytes], bytes],
+) -> Iterator[tuple[int, bytes]]:
+    """Yields the words, or lines, in which a pattern stands, decoded."""
+    inner = bytes(byte for byte in range(256) if byte not in ends)
+    done = 0
+    for match in pattern.finditer(data):
+        if match.start() < done:
+            continue
+        before = data[max(done, match.start() - _WIDEST) : match.start()]
+        low = match.start() - (len(before) - len(before.rstrip(inner)))
+        after = data[match.end() : match.end() + _WIDEST]
+        done = match.end() + len(after) - len(after.lstrip(inner))
+        yield low, decode(data[low:done])
+
+
+def _halved(data: bytes, end: int) -> bool:
+    """Whether the line that ends there ends in the half of something, and in no word."""
+    word = _WORD_END.search(data, max(0, end - _HALF), end)
+    return (
+        word is not None
+        and heuristics.mixed_or_hex(word[0])
+        and not words.worded(word[0])
+    )
+
+
+def _joined(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yields the lines around each place where one goes on in the next."""
+    parts: list[bytes] = []
+    begun = at = 0
+    for match in _CONTINUED.finditer(data):
+        low, high = match.span()
+        if low < at or (match["full"] is not None and not _halved(data, low)):
+            continue
+        if parts and low - at > _AROUND:
+            yield begun, b"".join([*parts, data[at : at + _AROUND]])
+            parts = []
+        if not parts:
+            begun = max(at, low - _AROUND)
+        part = data[begun:low] if not parts else data[at:low]
+        seam = _SEAM.search(part, max(0, len(part) - 3))
+        opens = _OPENS.match(data, high) if seam is not None else None
+        if seam is not None and opens is not None:
+            part, high = part[: seam.start()], opens.end()
+        if high >= len(data):
+            break
+        parts.append(part)
+        at = high
+    if parts:
+        yield begun, b"".join([*parts, data[at : at + _AROUND]])

@@ -1,0 +1,216 @@
+"""Decodes base64, hexadecimal digits and compression in a text, within limits."""
+
+import base64
+import binascii
+import re
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+
+# What a step of work costs is told by the bytes it looks at; raises when there are too many.
+Spend = Callable[[int], None]
+
+_CORE = 10
+_LETTERS = frozenset(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-="
+)
+_BLANKED = bytes(byte if byte in _LETTERS else 32 for byte in range(256))
+_BASE64 = re.compile(rb"[^ ]{24,}")
+# As `base64` and mail have it: full lines, all but the last. Undone, `\n` is `\r` here.
+# Names of programs are long, too, but have few capitals.
+_CAPITAL = re.compile(rb"[A-Z].{0,12}[A-Z]")
+_FULL = (40, 128)
+_MORE = re.compile(rb"(?:[\r\n]{1,2}[ \t>|]{0,40}[A-Za-z0-9+/]{4,128}+)++={0,2}")
+_HEX = re.compile(rb"(?:0x)?((?:[0-9a-fA-F]{2}){16,})")
+_LISTED = re.compile(rb"(?:[\\0]x[0-9a-fA-F]{2}[, ]{0,2}){12,4096}+")
+# As xxd, hexdump and od have it: an offset, the bytes, perhaps the text.
+_DUMP = re.compile(
+    rb"(?mi)(?:^|(?<=\r))[0-9a-f]{6,8}:?[ \t]{1,3}"
+    rb"((?:[0-9a-f]{2,4} {1,2}){1,16})[^\r\n]{0,24}[\r\n]{0,2}"
+)
+_BLANK = b" \t\r\n>|"
+_BREAKS = frozenset({b"\r", b"\n"})
+_FEW = 12
+_DUMPS = (b"0000000: ", b"00000000  ", b"0000000 ")
+_TEXT = re.compile(rb"[\t\n\r\x1b -~\x80-\xf4]{12,}")
+_PRINTED = re.compile(rb"[\t\n\r\x1b -~]{12,}")
+_URLSAFE = bytes.maketrans(b"-_", b"+/")
+_ALIGNMENTS = 4
+_PACKED = (
+    b"\x1f\x8b\x08",
+    b"PK\x03\x04",
+    b"\x78\x01",
+    b"\x78\x5e",
+    b"\x78\x9c",
+    b"\x78\xda",
+)
+_LOCAL = re.compile(
+    rb"PK\x03\x04.{4}(\x00\x00|\x08\x00).{8}(.{4})(.{4})(.{2})(.{2})", re.DOTALL
+)
+_GZIP = 31
+_ZLIB = 15
+_RAW = -15
+_STEP = 65_536
+# Of what one object unpacks to so much is looked at, and so many times its own size.
+UNPACKED_FREE = 2 * 1024 * 1024
+UNPACKED_TIMES = 16
+_MOST_MEMBERS = 4_096
+
+
+def encoded(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yields where base64 or hexadecimal digits of a text lie, and what they stand for."""
+    behind = 0
+    for match in _BASE64.finditer(data.translate(_BLANKED)):
+        start, end = match.span()
+        if start < behind or b"\\" in {data[start - 1 : start], data[end : end + 1]}:
+            # Where an escape ends a line, the text without escapes has all of the lines.
+            continue
+        if _FULL[0] <= end - start <= _FULL[1] and data[end : end + 1] in _BREAKS:
+            more = _MORE.match(data, end)
+            whole = data[start : more.end()].translate(None, _BLANK) if more else b""
+            texts = list(_read(start, whole))
+            if more is not None and texts:
+                # By itself a line of it would show the half of something.
+                yield from texts
+                behind = more.end()
+                continue
+        digits = _HEX.fullmatch(data, start, end)
+        if digits is not None:
+            yield from _unhexed(start, digits[1])
+        elif _CAPITAL.search(data, start, end) is not None:
+            yield from _read(start, data[start:end])
+    if data.count(b"0x") + data.count(b"\\x") >= _FEW:
+        for match in _LISTED.finditer(data):
+            yield from _unhexed(match.start(), re.sub(rb"[\\0]x|[ ,]", b"", match[0]))
+    if any(head in data for head in _DUMPS):
+        yield from _dumped(data)
+
+
+def _read(at: int, run: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yields the texts that a run of base64 holds, wherever in it one begins.
+
+    What stands before it, as the `n` of an escape or a part of a path, may be of its letters.
+    """
+    letters = run.translate(_URLSAFE, b"=")
+    for alignment in range(_ALIGNMENTS):
+        raw = _decoded(letters[alignment:])
+        if raw.startswith(_PACKED):
+            yield at, raw
+            return
+        text = b"\n".join(_TEXT.findall(raw)) if _PRINTED.search(raw) else b""
+        if len(text) < len(raw) // 8:
+            continue
+        if text:
+            yield at, raw if len(text) == len(raw) else text
+            if 4 * len(text) >= 3 * len(raw):
+                return
+    if b"\0" in (raw := _decoded(letters)):
+        yield at, raw
+
+
+def _decoded(letters: bytes) -> bytes:
+    letters = letters[: len(letters) - (len(letters) % 4 == 1)]
+    return base64.b64decode(letters + b"=" * (-len(letters) % 4))
+
+
+def _unhexed(at: int, digits: bytes) -> Iterator[tuple[int, bytes]]:
+    try:
+        raw = binascii.unhexlify(digits[: len(digits) // 2 * 2])
+    except binascii.Error:
+        return
+    if _PRINTED.fullmatch(raw) or raw.startswith(_PACKED[:2]):
+        yield at, raw
+
+
+def _dumped(data: bytes) -> Iterator[tuple[int, bytes]]:
+    begun, end, digits = 0, -1, b""
+    for match in _DUMP.finditer(data):
+        if match.start() != end:
+            yield from _unhexed(begun, digits) if digits else ()
+            begun, digits = match.start(), b""
+        digits += match[1].replace(b" ", b"")
+        end = match.end()
+    if digits:
+        yield from _unhexed(begun, digits)
+
+
+def is_packed(data: bytes) -> bool:
+    """Whether something is compressed in a way that is looked into."""
+    return data.startswith(_PACKED)
+
+
+def unpacked(data: bytes, spend: Spend, limit: int) -> Iterator[bytes]:
+    """Yields what is compressed in bytes: gzip, zlib, the members of a zip archive.
+
+    At most `limit` bytes of it all together.
+    """
+    if data.startswith(_PACKED[1]):
+        yield from _members(data, spend, limit)
+        return
+    window = _GZIP if data.startswith(_PACKED[0]) else _ZLIB
+    at = 0
+    while at < len(data) and limit > 0 and (at == 0 or data.startswith(_PACKED[0], at)):
+        text, at = _inflated(data, at, window, spend, limit)
+        limit -= len(text)
+        yield text
+
+
+def _members(data: bytes, spend: Spend, limit: int) -> Iterator[bytes]:
+    """Yields names and contents of the members of an archive, by their own headers."""
+    at = count = 0
+    while count < _MOST_MEMBERS and limit > 0:
+        head = _LOCAL.search(data, at)
+        if head is None:
+            return
+        count += 1
+        name, extra = (int.from_bytes(head[n], "little") for n in (4, 5))
+        body = head.end() + name + extra
+        yield data[head.end() : head.end() + name]
+        size = int.from_bytes(head[2], "little")
+        if head[1] == b"\0\0":
+            text = data[body : body + min(size, limit)]
+            at = body + size
+        else:
+            text, at = _inflated(data, body, _RAW, spend, limit)
+        at = max(at, head.end())
+        limit -= len(text)
+        yield text
+
+
+def _inflated(
+    data: bytes, start: int, window: int, spend: Spend, limit: int
+) -> tuple[bytes, int]:
+    """Returns what a stream unpacks to, and where the stream ends."""
+    stream = zlib.decompressobj(window)
+    pieces: list[bytes] = []
+    at = start
+    with suppress(zlib.error):
+        # Of one that is not whole counts what can be read.
+        while not stream.eof and limit > 0:
+            fresh = stream.unconsumed_tail or data[at : at + _STEP]
+            if not fresh:
+                break
+            if not stream.unconsumed_tail:
+                at += len(fresh)
+                spend(len(fresh))
+            piece = stream.decompress(fresh, min(limit, _STEP * 16))
+            spend(len(piece))
+            limit -= len(piece)
+            pieces.append(piece)
+    return b"".join(pieces), max(start + 1, at - len(stream.unused_data))
+
+
+def cores(value: bytes) -> Sequence[bytes]:
+    """Returns what base64 of a value looks like wherever in a text it stands.
+
+    The letters at each end that depend on what stands beside it are left out.
+    """
+    found = []
+    for shift in range(3):
+        whole = base64.b64encode(b"\0" * shift + value)
+        first = (0, 2, 3)[shift]
+        last = (0, 3, 2)[(len(value) + shift) % 3]
+        core = whole[first : len(whole) - last]
+        if len(core) >= _CORE:
+            found.append(core)
+    return found

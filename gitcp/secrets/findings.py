@@ -1,0 +1,184 @@
+"""Scans objects for secrets; a finding has places, never the value."""
+
+import re
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import NamedTuple
+
+from gitcp.errors import CorruptError
+from gitcp.format import layout, tree
+from gitcp.git.repository import Repository
+from gitcp.names import decode
+from gitcp.secrets import dotenv
+from gitcp.secrets.cache import Clean
+from gitcp.secrets.outgoing import MESSAGE, NAMES, Origin, Piece
+from gitcp.secrets.scanner import Hit, Scanner
+
+Progress = Callable[[int], None]
+_NUMBER = re.compile(rb'\{"n":(\d{1,18}),')
+
+
+class Place(NamedTuple):
+    """The place of a secret.
+
+    `kind` is `file`, `conversation`, `decisions`, `steps`, `checkpoint` (what gitcp
+    itself writes), `message` (of the commit), `name` (of a path, session or branch) or
+    `ledger` (of what steps did). `number` counts lines of a file, records of a log, from 1.
+    """
+
+    kind: str
+    path: bytes
+    number: int | None
+    commit: str
+    checkpoint: str | None
+    session: str | None
+    branch: str | None
+    seq: int | None
+
+
+class Finding(NamedTuple):
+    """A secret: what it looks like, its name, and where it lies; never its value."""
+
+    rule: str
+    fingerprint: str
+    places: tuple[Place, ...]
+
+
+class Report(NamedTuple):
+    """The findings of a scan, and the number of objects that it scanned."""
+
+    findings: tuple[Finding, ...]
+    scanned: int
+
+
+def look(
+    repository: Repository,
+    scanner: Callable[[], Scanner],
+    clean: Callable[[Scanner], Clean],
+    pieces: Iterable[Piece],
+    progress: Progress | None = None,
+) -> Report:
+    """Looks through pieces; every blob once.
+
+    The scanner is made when there is something to look at.
+    """
+    scan: Scanner | None = None
+    known: Clean | None = None
+    hits: dict[tuple[bytes, bool], list[Hit]] = {}
+    found: dict[str, tuple[str, list[Place]]] = {}
+    named: dict[bytes, str] = {}
+    count = 0
+    for piece in pieces:
+        if scan is None or known is None:
+            scan = scanner()
+            known = clean(scan)
+        # There more counts than elsewhere: what was clean by another name may not be.
+        strict = dotenv.is_dotenv(piece.path)
+        if piece.oid is None:
+            new = scan.scan([piece.text])
+        elif piece.oid in known and not strict:
+            continue
+        elif (piece.oid, strict) in hits:
+            new = hits[piece.oid, strict]
+        else:
+            new = scan.scan(repository.objects.stream(piece.oid), piece.path)
+            count += 1
+            if progress is not None:
+                progress(count)
+            if new:
+                hits[piece.oid, strict] = new
+            elif not strict:
+                known.add(piece.oid)
+        for hit in new:
+            _, places = found.setdefault(hit.fingerprint, (hit.rule, []))
+            places.append(_place(repository, piece, hit))
+            if piece.oid is None:
+                named[hit.value] = hit.fingerprint
+    if known is not None:
+        known.keep()
+    return Report(
+        tuple(
+            Finding(
+                rule,
+                fingerprint,
+                tuple(dict.fromkeys(_masked(place, named) for place in places)),
+            )
+            for fingerprint, (rule, places) in found.items()
+        ),
+        count,
+    )
+
+
+def _place(repository: Repository, piece: Piece, hit: Hit) -> Place:
+    said, steps = piece.origin.trailers, piece.origin.ledger
+    kind, number = _where(repository, piece, hit.line)
+    path = b"" if piece.oid is None else piece.path
+    if kind == "name":
+        path = piece.text.split(b"\n")[hit.line - 1]
+    return Place(
+        kind,
+        path,
+        number,
+        piece.origin.commit,
+        said.id if said else None,
+        _name(said.session if said else steps),
+        _name(said.branch if said else None),
+        said.seq if said else None,
+    )
+
+
+def _name(component: str | None) -> str | None:
+    return None if component is None else decode(component) or component
+
+
+def _masked(place: Place, named: dict[bytes, str]) -> Place:
+    """Returns a place whose names do not tell a secret that is part of one."""
+    path, session, branch = place.path, place.session, place.branch
+    for value, fingerprint in named.items():
+        mark = f"[{fingerprint}]"
+        text = value.decode("utf-8", "replace")
+        path = path.replace(value, mark.encode())
+        session = session.replace(text, mark) if session is not None else None
+        branch = branch.replace(text, mark) if branch is not None else None
+    return place._replace(path=path, session=session, branch=branch)
+
+
+def _where(repository: Repository, piece: Piece, line: int) -> tuple[str, int | None]:
+    steps = piece.origin.ledger is not None
+    if piece.path == MESSAGE and piece.oid is None:
+        return ("ledger", _record_in(piece.text, line)) if steps else ("message", line)
+    if piece.path == NAMES and piece.oid is None:
+        return "name", None
+    if steps:
+        return "ledger", int(piece.path.removesuffix(b".json"))
+    own = layout.RESERVED + b"/"
+    if not piece.path.startswith(own) or piece.origin.trailers is None:
+        return "file", line
+    log = own + layout.LOG + b"/"
+    if not piece.path.startswith(log) or not piece.path.endswith(b".jsonl"):
+        return "checkpoint", line
+    kind = piece.path.removeprefix(log).split(b"/")[0].decode("ascii", "replace")
+    return kind, _records_before(repository, piece.origin, piece.path) + line
+
+
+def _record_in(message: bytes, line: int) -> int | None:
+    """Returns the number of the record in a line of a ledger's page."""
+    lines = message.split(b"\n")
+    # The first line, which is not parsed, says what the first record does.
+    found = _NUMBER.match(lines[line - 1]) or _NUMBER.match(b"\n".join(lines[2:3]))
+    return int(found[1]) if found else None
+
+
+def _records_before(repository: Repository, origin: Origin, path: bytes) -> int:
+    """Returns how many records the segments before one hold."""
+    objects = repository.objects
+    source, high, low = path.rsplit(b"/", 2)
+    before = 0
+    with suppress(CorruptError):
+        root = objects.commit(bytes.fromhex(origin.commit)).tree
+        entry = tree.lookup(root, source, objects.tree)
+        if entry is not None:
+            for inner, one in tree.walk(entry.oid, objects.tree):
+                if inner != layout.META and inner < high + b"/" + low:
+                    before += objects.blob(one.oid).count(b"\n")
+    return before

@@ -1,0 +1,274 @@
+"""Heuristics: whether a value is a secret, or a placeholder for one."""
+
+import itertools
+import math
+import operator
+import re
+from collections import Counter
+from urllib.parse import unquote_to_bytes
+
+from gitcp.secrets import words
+
+_PLACEHOLDER = re.compile(
+    rb"(?i)example|sample|placeholder|change.?me|replace.?(?:me|this|with)|redacted"
+    rb"|purged:|your[_.-]|my[_-]?(?:secret|token|pass|key)|dummy|fake[_-]|insert|todo"
+    rb"|x{4,}|\*{3,}|\.{3,}|0{8,}|12345678|abcdefgh|deadbeef|undefined|%\(|%s|lorem"
+)
+_REFERENCE = re.compile(
+    rb"\$[({]|\$[A-Za-z_]\w*(?:\Z|[/\"':{.-])|%[A-Za-z_]\w*%|%\(|%[sdr]\Z|<[A-Za-z/!?_ -]"
+    rb"|\{\{|\{[A-Za-z_]*\}"
+    rb"|\{[A-Za-z_.]+[}\[]|@@?[A-Za-z_-]+\Z|\$\$|(?:\.{1,2}|~)/|[A-Za-z]:\\|(?:self"
+    rb"|this|os|env|process|config|settings"
+    rb"|args|secrets|vars|params|req"
+    rb"|request)[.\[]|//[a-z]|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\(|\[[a-z]\S*-|\(\?|\^|arn:aws:|(?:sha|md)\d{1,3}[-:=]|\?"
+)
+# What a program or a pattern has somewhere in it, and a value nowhere.
+_EXPRESSION = re.compile(
+    rb"\$\{|\{\{|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
+)
+_ADDRESS = re.compile(rb"0[xX](?:[0-9a-fA-F]{1,8}|[0-9a-fA-F]{40})")
+_ROOTED = re.compile(
+    rb"/(?:tmp|usr|etc|home|var|opt|root|Users|mnt|bin|lib|dev|proc|run|srv|app|data)/"
+)
+_CONSTANT = re.compile(rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_PATH = re.compile(rb"/(?:[\w.@-]+(?:/|\Z))*")
+_IDENTIFIER = re.compile(rb"[A-Za-z_$][A-Za-z_$-]*(?:\.[A-Za-z_$][\w$-]*)*")
+# `b64decode`, `Ed25519PrivateKey.generate`: one number within words, or dots.
+_CODE = re.compile(
+    rb"[A-Za-z_]+\d{0,5}[A-Za-z_]+|[A-Za-z_]\w{0,40}(?:\.[A-Za-z_]\w{0,40})+"
+)
+_VERSION = re.compile(rb"[\^~=v<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.]+)?")
+_NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECASE)
+_WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
+_SPOKEN = re.compile(rb"[a-z]{2,}(?:[_.:/+-][a-z]{2,}){0,4}(?:[_-]?\d{1,4})?")
+# The name of a version of something, as in a list of features.
+_DATED = re.compile(rb"[a-z]+(?:[_-][a-z]+)*-20\d\d-\d\d-\d\d", re.IGNORECASE)
+_BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
+_KEY_RUN = re.compile(rb"[A-Za-z0-9+/]+")
+_MARKER = re.compile(rb"-{4,5} ?(?:BEGIN|END) [A-Z0-9 ]{1,80}-{4,5}")
+_CLASSES = bytes(
+    97
+    if 97 <= byte < 123  # noqa: PLR2004  ASCII
+    else 65
+    if 65 <= byte < 91  # noqa: PLR2004
+    else 48
+    if 48 <= byte < 58  # noqa: PLR2004
+    else byte
+    for byte in range(256)
+)
+_HEX = re.compile(rb"(?i)[0-9a-f-]+")
+_IRREGULAR = 16
+_MIXED_TURNS = 0.34
+_PLAIN_TURNS = 0.2
+_SHORT = 6
+_PLAIN_WORD = 8
+_RANDOM = 3.0
+_VERY_RANDOM = 3.6
+_RANDOM_LENGTH = 20
+_NO_PATH = 4.4
+_KEY_CHARACTERS = 48
+_KEY_SHARE = 0.7
+_KEY_LINE = 20
+_COUNTER = 6
+
+
+def entropy(value: bytes) -> float:
+    """Returns the bits a byte of the value carries, by its own distribution."""
+    if not value:
+        return 0.0
+    total = len(value)
+    return -sum(n / total * math.log2(n / total) for n in Counter(value).values())
+
+
+def placeholder(value: bytes) -> bool:
+    """Whether a value stands for one that is filled in elsewhere."""
+    return (
+        _PLACEHOLDER.search(value) is not None
+        or _REFERENCE.match(value) is not None
+        or _EXPRESSION.search(value) is not None
+        or _ADDRESS.fullmatch(value) is not None
+        or _ROOTED.match(value) is not None
+        or (_CONSTANT.fullmatch(value) is not None and not irregular(value))
+        or (_PATH.fullmatch(value) is not None and entropy(value) < _NO_PATH)
+    )
+
+
+def token(value: bytes) -> bool:
+    """Whether what has a token's form is more than an example of it."""
+    upper = value.upper()
+    return b"EXAMPLE" not in upper and b"XXXX" not in upper and len(set(value)) > _SHORT
+
+
+def random(value: bytes) -> bool:
+    """Whether a value is too irregular for a word or a name."""
+    mixed = re.search(rb"\d", value) is not None and re.search(rb"[A-Za-z]", value)
+    return bool(mixed) and not placeholder(value) and entropy(value) >= _RANDOM
+
+
+def irregular(value: bytes) -> bool:
+    """Whether letters and digits stand in an order that only chance makes.
+
+    By how often capitals, small letters and digits take turns: in three of five places of
+    a random token, in one of four of a name that a person wrote.
+    """
+    if len(value) < _IRREGULAR or (not re.search(rb"\d", value) and len(value) < 24):  # noqa: PLR2004
+        return False
+    if _HEX.fullmatch(value):
+        return entropy(value) >= _RANDOM and len(set(value)) >= 10  # noqa: PLR2004
+    classes = value.translate(_CLASSES)
+    turns = sum(map(operator.ne, classes, classes[1:])) / (len(value) - 1)
+    both = b"a" in classes and b"A" in classes
+    if b"0" not in classes:
+        return both and turns >= _MIXED_TURNS and entropy(value) >= _VERY_RANDOM
+    return (
+        turns >= (_MIXED_TURNS if both else _PLAIN_TURNS)
+        and entropy(value) >= _RANDOM
+        and classes.count(b"0") >= (1 if both else 3)
+    )
+
+
+def chance(value: bytes) -> bool:
+    """Whether a value is one that chance made, where it may be as short as a password."""
+    if len(value) >= _IRREGULAR:
+        return irregular(value)
+    classes = value.translate(_CLASSES)
+    kinds = len({*classes} & {48, 65, 97}) + any(byte not in b"0aA" for byte in classes)
+    if len(value) < 8 or kinds < 3:  # noqa: PLR2004  a password of any length worth it
+        return False
+    turns = sum(map(operator.ne, classes, classes[1:])) / (len(value) - 1)
+    return b"0" in classes and turns >= 0.4  # noqa: PLR2004
+
+
+def plausible(value: bytes) -> bool:
+    """Whether a value can be a secret at all; most words of a text cannot."""
+    if _DATED.fullmatch(value) or not words.text(value):
+        return False
+    return len(value) >= _SHORT and (not value.isalpha() or len(value) >= _PLAIN_WORD)
+
+
+def mixed(value: bytes) -> bool:
+    """Whether there are capitals, small letters and digits, and none of them few."""
+    classes = value.translate(_CLASSES)
+    return (
+        min(classes.count(b"a"), classes.count(b"A")) >= len(value) // 6
+        and classes.count(b"0") >= 2  # noqa: PLR2004
+        and len(set(value)) >= len(value) // 3
+    )
+
+
+def password(value: bytes) -> bool:
+    """Whether what stands for a password in a URL is one, and not a word or two."""
+    value = unquote_to_bytes(value)
+    if placeholder(value) or value.lower() in _COMMON or not words.text(value):
+        return False
+    if len(value) < _SHORT or b" " in value or _SPOKEN.fullmatch(value):
+        return False
+    return len(set(value)) > 2 and not value.isdigit()  # noqa: PLR2004  a port, or ***
+
+
+def proof(value: bytes) -> bool:
+    """Whether what a request is authorized by is more than an example of it."""
+    plain = words.decoded(value)
+    if plain is None:
+        return not placeholder(value) and not words.worded(value)
+    # A name and a password in base64: as it would be judged in a URL.
+    return password(plain.partition(b":")[2] or plain)
+
+
+def spoken(value: bytes) -> bool:
+    """Whether what a command or a file takes as a password is one."""
+    return (
+        password(value)
+        and re.search(rb"\d", value) is not None
+        and not _VERSION.fullmatch(value)
+        and not _NUMBER.fullmatch(value)
+        and (chance(value) or entropy(value) >= 2.5)  # noqa: PLR2004  eight unlike
+    )
+
+
+def mixed_or_hex(value: bytes) -> bool:
+    """Whether a value has digits and letters in no order that a name has."""
+    return irregular(re.sub(rb"[^A-Za-z0-9]", b"", value))
+
+
+def key_body(body: bytes) -> bool:
+    """Whether what lies between the lines of a key is one, and not an ellipsis."""
+    letters = len(_BASE64.findall(body))
+    blank = sum(body.count(space) for space in (b" ", b"\n", b"\r", b"\t"))
+    return (
+        letters >= _KEY_CHARACTERS
+        and max(map(len, _KEY_RUN.findall(body))) >= _KEY_LINE
+        and letters >= _KEY_SHARE * (len(body) - blank)
+        and entropy(body) > _VERY_RANDOM
+    )
+
+
+def key_letters(key: bytes) -> bytes:
+    """Returns a key as it is in every way of writing it: its letters, and no more.
+
+    Without the lines around it, its padding, and what stands before and behind each of its
+    lines: an indent, quotes, comment signs. Plus signs are left out, as those of a diff or
+    of strings that are put together cannot be told from the key's own.
+    """
+    runs = _MARKER.sub(b" ", key).split()
+    letters = (max(_KEY_RUN.findall(run), key=len, default=b"") for run in runs)
+    return b"".join(letters).replace(b"+", b"")
+
+
+def code(name: bytes, value: bytes) -> bool:
+    """Whether what stands bare beside a name is an expression of a program.
+
+    A name in capitals is a variable of the environment, and has values.
+    """
+    return name != name.upper() and _CODE.fullmatch(value) is not None
+
+
+def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
+    """Whether the value beside a secret's name is one."""
+    if (
+        len(value) < _SHORT
+        or b" " in value
+        or placeholder(value)
+        or value.lower() in _COMMON
+        or _VERSION.fullmatch(value)
+        or _NUMBER.fullmatch(value)
+    ):
+        return False
+    plain = value.strip(b"-:@_.")
+    if _IDENTIFIER.fullmatch(plain) or _WORDS.fullmatch(plain):
+        # Letters alone are a name, unless no person would think of it.
+        return len(value) >= _RANDOM_LENGTH and _scrambled(value)
+    digits = re.search(rb"\d", value) is not None
+    letters = re.search(rb"[A-Za-z]", value) is not None
+    if not letters:
+        return False
+    if not password and (words.worded(value) or _counted(value)):
+        return False
+    if password:
+        return (digits or quoted) and entropy(value) >= 2.2  # noqa: PLR2004  eight unlike
+    return digits and len(value) >= 10 and entropy(value) >= _RANDOM  # noqa: PLR2004
+
+
+def _counted(value: bytes) -> bool:
+    """Whether the digits of a value are those of a counter with zeros before it."""
+    counted = re.findall(rb"\d", value)
+    return len(counted) >= _COUNTER and len(set(counted)) <= 2  # noqa: PLR2004
+
+
+def _scrambled(value: bytes) -> bool:
+    """Whether capitals stand where no way of writing names puts them."""
+    if not value.isalpha():
+        return False
+    turns = sum(
+        97 <= one < 123 and two < 97  # noqa: PLR2004  ASCII
+        for one, two in itertools.pairwise(value)
+    )
+    return turns > len(value) / 5 and entropy(value) > _VERY_RANDOM
+
+
+_COMMON = frozenset(
+    b"admin changeit changeme dev development guest letmein local localhost mysql none"
+    b" null pass passwd password postgres production qwerty redis root secret string test"
+    b" testing token true user username your-password undefined hunter2 foobar foo bar"
+    b" password1 password123 pwd pw".split()
+)

@@ -1,0 +1,186 @@
+"""Judges a value by the name beside it."""
+
+import re
+
+from gitcp.secrets import heuristics, words
+
+# It is not a secret's; what stands there has to look made by chance; it is a secret's; it is
+# a password's, and people make these.
+NONE, WEAK, STRONG, PASSWORD = range(4)
+
+# A name that says what is beside the secret, not the secret.
+_BESIDE = re.compile(
+    rb"(?i)[_.-]?(?:names?|files?|paths?|dirs?|ur[il]s?|hosts?|endpoint|types?|kind|len"
+    rb"|length|count|limit|size|index|idx|expir\w*|ttl|at|age|date|time\w*|regex|re"
+    rb"|pattern|fields?|label|hint|prompt|policy|column|refs?|header|format|version"
+    rb"|provider|class|method|func\w*|algorithm|alg|ids?|i[sz]e[rd]?\w*|map|list|set"
+    rb"|usages?|budget|cost|price|store|manager|service|error|message|valid\w*|src"
+    rb"|bytes|chars?|words?|board\w*|hash|words|_?env|less|ring|stroke|frame\w*"
+    rb"|s?um|types?|arn|digest|fingerprint|checksum|thumbprint|prefix|suffix|scope\w*"
+    rb"|code|encryption|hashers?|encoding|storage)\Z"
+)
+_SECRET_KEY = re.compile(
+    rb"(?i)(?:api|access|private|secret|auth|sign(?:ing)?|encrypt(?:ion)?|crypt|master"
+    rb"|account|storage|shared|service|license|session|deploy|admin|client|consumer"
+    rb"|hmac"
+    rb"|jwt|cookie|app|application|rails|write|ingest|integration|server|ssh|webhook"
+    rb"|hook|function|host|token"
+    rb"|subscription|root|team|personal|user|preshared|pre[_-]shared|seal|unseal"
+    rb"|recovery|wallet"
+    rb"|decrypt(?:ion)?|vault|fernet|symmetric|routing|management|sending|live)"
+    rb"[_.-]?key\Z"
+)
+_NOT_SECRET = re.compile(
+    rb"(?i)public[_.-]?(?:api[_.-]?)?key|\bpubkey|(?:key|pass)[_-]?id\Z|publishable"
+)
+# What pages and repeats a request of a cloud.
+_PAGING = re.compile(
+    rb"(?i)(?:next|prev\w*|page|paging|pagination|continu\w*|client|request|req|sync"
+    rb"|start\w*|end\w*"
+    rb"|resume|skip|delta|change\w*|cursor|idempoten\w*|creator|caller|marker"
+    rb"|watermark|list|batch"
+    rb"|scroll|since|upload|ordering|lock|fencing|cancel\w*|access_?token_?sub|css"
+    rb"|style|color|theme"
+    rb"|design|syntax|lex\w*|parse\w*|unk|bos|eos|pad|mask|special"
+    rb"|stop)[_.-]?(?:page[_.-]?|request[_.-]?)?token\Z"
+)
+_KEY_ELSE = re.compile(
+    rb"(?i)(?:primary|foreign|partition|sort|cache|hash|range|row|object|item|group"
+    rb"|index|map|dict|routing"
+    rb"|sortby|lookup|translation|storage|local|i18n|react|unique|dedup\w*"
+    rb"|idempotency|host|known|public|pub"
+    rb"|registry|resource|hk\w+|reg|shortcut|hot|arrow|meta|ctrl|press|tab|alt|func|entity"
+    rb"|event|field|menu|order"
+    rb"|type|site|json|data|config|setting|option|property|feature|flag)[_.-]?key\Z"
+)
+_WHOLE_WORD = re.compile(
+    rb"(?:\A|[_.-]|(?<=[a-z])(?=[A-Z]))(?i:pass|pw|pat|sig|signature|dsn|salt|pin|psk"
+    rb"|auth|creds?|seed|code"
+    rb"|cookie|bearer|jwt|otp|webhook)\Z"
+)
+_GLUED_PASS = re.compile(
+    rb"(?i)(?:require|store|key|db|root|user|smtp|mail|ftp|my|ssh|sudo|login|admin"
+    rb"|bind|become)pass?w?\Z"
+)
+_UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_ID = re.compile(rb"[0-9a-f]{24}|[0-9a-f]{40}")
+_PEOPLE = (
+    b"password",
+    b"passwd",
+    b"passwrd",
+    b"passwd",
+    b"pwd",
+    b"passphrase",
+    b"passcode",
+    b"passwort",
+)
+_PLURAL = frozenset({b"s", b"ing", b"ed", b"es", b"ize", b"izer", b"ized"})
+_WEAKER = (
+    b"sig",
+    b"signature",
+    b"dsn",
+    b"salt",
+    b"cookie",
+    b"seed",
+    b"code",
+    b"webhook",
+    b"auth",
+    b"pat",
+    b"pin",
+    b"otp",
+)
+_LEAST_WEAK = 20
+_QUERIES = frozenset({b"?", b"&"})
+_IN_QUERY = frozenset({b"code", b"sig", b"signature"})
+
+
+def strength(name: bytes, rest: bytes, before: bytes) -> int:
+    """Returns how surely a name that ends in a keyword, and what follows, names a secret.
+
+    `before` is the byte in front of the name.
+    """
+    whole = name + rest
+    if _BESIDE.search(rest) or _NOT_SECRET.search(whole) or _PAGING.search(name):
+        return NONE
+    lower = name.lower()
+    if lower.endswith(b"key"):
+        return _key(name, rest, before)
+    if lower.endswith(_PEOPLE):
+        # `passwords`, `tokens`: of these there are many, and they are counted.
+        return PASSWORD if rest.lower() not in _PLURAL else NONE
+    if (
+        rest[:1].isalpha()
+        and rest[:1].islower()
+        and lower.endswith((b"pass", *_WEAKER, b"pw", b"psk", b"jwt"))
+    ):
+        return NONE
+    if lower.endswith((b"pass", b"pw")):
+        known = _WHOLE_WORD.search(name) or _GLUED_PASS.search(name)
+        return PASSWORD if known else NONE
+    if lower.endswith((b"secret", b"token", b"credential")):
+        return STRONG if rest.lower() not in _PLURAL else NONE
+    if lower.endswith((b"code", b"sig", b"signature")):
+        return WEAK if before in _QUERIES and lower in _IN_QUERY else NONE
+    return WEAK if _WHOLE_WORD.search(name) else NONE
+
+
+def _key(name: bytes, rest: bytes, before: bytes) -> int:
+    if rest[:1] not in {b"", b"_", b"-"}:
+        return NONE
+    if _SECRET_KEY.search(name):
+        return STRONG
+    if _KEY_ELSE.search(name):
+        return NONE
+    if before in _QUERIES:
+        return WEAK
+    capitals = name == name.upper() and b"_" in name
+    header = b"-" in name and name[:1].isupper()
+    flag = name.startswith(b"--")
+    return WEAK if capitals or header or flag else NONE
+
+
+def holds(
+    strength: int, name: bytes, value: bytes, *, quoted: bool, loose: bool
+) -> bool:
+    """Whether a value beside a name of such a strength is a secret.
+
+    Where it is `loose`, nothing assigns it: it only stands there.
+    """
+    if b" " in value or (strength != PASSWORD and words.worded(value)):
+        return False
+    if not quoted and strength != PASSWORD and heuristics.code(name, value):
+        return False
+    if not quoted and b"." in value and heuristics.code(name, value):
+        return False
+    if _UUID.fullmatch(value):
+        return strength == PASSWORD or (
+            strength == STRONG and not loose and _sure(name)
+        )
+    if strength == WEAK:
+        return not (loose and _ID.fullmatch(value)) and (
+            len(value) >= _LEAST_WEAK
+            and heuristics.random(value)
+            and heuristics.irregular(value)
+        )
+    if loose:
+        # Beside a word that happens to say `pass` stands the id of a commit, say.
+        return (
+            heuristics.random(value)
+            and heuristics.chance(value)
+            and not words.worded(value)
+            and not _ID.fullmatch(value.strip(b"-"))
+        )
+    return heuristics.assigned(value, quoted=quoted, password=strength == PASSWORD)
+
+
+def _sure(name: bytes) -> bool:
+    """Whether a name is of what is issued, and not of what a program makes for itself."""
+    lower = name.lower()
+    return (
+        name == name.upper()
+        or lower.endswith(
+            (b"secret", b"access_token", b"accesstoken", b"auth_token", b"authtoken")
+        )
+        or re.search(rb"api[_.-]?(?:key|token)\Z|(?:access|secret)[_.-]?key\Z", lower)
+        is not None
+    )

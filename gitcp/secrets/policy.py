@@ -1,0 +1,183 @@
+"""Scans outgoing objects and blocks or reports secrets, per `gitcp.secrets`."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitcp.errors import SecretsFoundError, UsageError
+from gitcp.project.workspace import Workspace
+from gitcp.secrets import cache, dotenv, outgoing, scanner
+from gitcp.secrets.cache import Clean
+from gitcp.secrets.findings import Finding, Progress, Report, look
+from gitcp.secrets.outgoing import Piece
+from gitcp.secrets.scanner import Scanner
+
+if TYPE_CHECKING:
+    from gitcp.sync.push import Outgoing
+
+BLOCK, WARN, OFF = "block", "warn", "off"
+_FINGERPRINT = 12
+_NAMED = 3
+
+
+class Checked(NamedTuple):
+    """The result of scanning outgoing objects.
+
+    `findings` are in the way or were let through by the setting; `allowed` by name.
+    """
+
+    findings: tuple[Finding, ...]
+    allowed: tuple[Finding, ...]
+    scanned: int
+
+
+def scan(
+    workspace: Workspace,
+    tips: Iterable[str],
+    *,
+    known: Iterable[str] = (),
+    remote: str | None = None,
+    allow: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Checked:
+    """Looks through everything that the tips reach and the other side has not.
+
+    Raises:
+        UsageError: one of `allow` is not a fingerprint.
+        CorruptError: an object cannot be read.
+    """
+    allowed = {*map(_checked, allow), *workspace.settings.sharing.allow_secrets}
+    repository = workspace.repository
+    chosen = outgoing.commits(repository, tips, known, remote)
+    report: Report = look(
+        repository,
+        lambda: scanner_of(workspace),
+        lambda made: Clean(repository, made.identity),
+        pieces(workspace, chosen),
+        progress,
+    )
+    return Checked(
+        tuple(one for one in report.findings if one.fingerprint not in allowed),
+        tuple(one for one in report.findings if one.fingerprint in allowed),
+        report.scanned,
+    )
+
+
+def pieces(workspace: Workspace, chosen: Sequence[str]) -> Iterator[Piece]:
+    """Yields what commits bring, as `outgoing.pieces` does.
+
+    Raises:
+        TransferError: one came from elsewhere, and holds more than may be walked.
+    """
+    for commit in chosen:
+        found = workspace.store.checkpoint(commit)
+        if found is not None:
+            found.refuse_if_vast()
+        yield from outgoing.pieces(workspace.repository, [commit])
+
+
+class Gate:
+    """Stands before what leaves: looks at it, and refuses it or says so.
+
+    What was found is in `findings`; what was let through by its name in `allowed`.
+    """
+
+    def __init__(
+        self, allow: Sequence[str] = (), *, progress: Progress | None = None
+    ) -> None:
+        self._allow = tuple(map(_checked, allow))
+        self._progress = progress
+        self.findings: list[Finding] = []
+        self.allowed: list[Finding] = []
+
+    def __call__(self, workspace: Workspace, leaving: "Outgoing") -> None:
+        """Looks through what a push is going to send.
+
+        Raises:
+            SecretsFoundError: there are secrets in it, and the setting is `block`.
+        """
+        self.look(
+            workspace,
+            [update.new for update in leaving.updates],
+            f"the push to {leaving.remote}",
+            known=leaving.known,
+        )
+
+    def look(
+        self,
+        workspace: Workspace,
+        tips: Sequence[str],
+        doing: str,
+        *,
+        known: Iterable[str] = (),
+        remote: str | None = None,
+    ) -> None:
+        """Looks through what the tips reach and the other side has not.
+
+        Raises:
+            SecretsFoundError: there are secrets in it, and the setting is `block`.
+        """
+        mode = workspace.settings.sharing.secrets
+        if mode == OFF or not tips:
+            return
+        checked = scan(
+            workspace,
+            tips,
+            known=known,
+            remote=remote,
+            allow=self._allow,
+            progress=self._progress,
+        )
+        # Of several addresses more than one may lack the same.
+        self.allowed += [one for one in checked.allowed if one not in self.allowed]
+        self.findings += [one for one in checked.findings if one not in self.findings]
+        if mode == BLOCK:
+            refuse(checked, doing)
+
+
+def scanner_of(workspace: Workspace) -> Scanner:
+    """Returns the scanner for a project: all layers that are there."""
+    wanted = workspace.settings.sharing.secrets_library
+    rules_dir = workspace.repository.store_dir / cache.DIRECTORY / "rules"
+    library = scanner.library(rules_dir) if wanted else None
+    extra, version = library or (None, "")
+    return Scanner(
+        cache.fingerprints(workspace.repository),
+        dotenv.of_project(workspace.top),
+        environment=dotenv.of_environment(os.environ),
+        extra=extra,
+        extra_version=version,
+    )
+
+
+def refuse(checked: Checked, doing: str) -> None:
+    """Raises if a secret was found.
+
+    Raises:
+        SecretsFoundError: a secret was found.
+    """
+    if not checked.findings:
+        return
+    names = [one.fingerprint for one in checked.findings]
+    known = [one.fingerprint for one in checked.findings if one.rule != scanner.UNREAD]
+    count = "a secret" if len(names) == 1 else f"{len(names)} secrets"
+    held = f"it holds {count}" if known else "some of it takes too long to look through"
+    taken = f"{known[0]}` takes one" if known else "PATH` takes a file"
+    shown = " ".join(names[:_NAMED])
+    raise SecretsFoundError(
+        f"{doing} was refused: {held}",
+        findings=checked.findings,
+        hint=f"`gitcp purge {taken} out of all checkpoints;"
+        f" if it is none: --allow {shown.replace(' ', ' --allow ')}",
+    )
+
+
+def _checked(fingerprint: str) -> str:
+    if len(fingerprint) != _FINGERPRINT or not all(
+        char in "0123456789abcdef" for char in fingerprint
+    ):
+        raise UsageError(
+            f"{fingerprint!a} is not a fingerprint",
+            hint="copy one from a refused push: 12 digits and letters from a to f",
+        )
+    return fingerprint

@@ -1,0 +1,254 @@
+"""Finds secrets by structure: keys, URLs, headers, records of passwords."""
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+
+from gitcp.secrets import heuristics, tokens
+from gitcp.secrets.tokens import Token
+
+KEY = "private-key"
+
+_BEGIN = re.compile(
+    rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+    rb"|---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"
+)
+_LONGEST_KEY = 20_000
+_SHORTEST_KEY = 40
+_PUTTY = re.compile(
+    rb"Private-Lines: ?\d{1,4}\s{1,4}((?:[A-Za-z0-9+/=]{8,128}+\s{1,4}){2,200})"
+)
+_AFTER_SCHEME = re.compile(
+    rb"://([^\s/:@\"'<>\\`|{}()\[\],]{0,200}):([^\s/@\"'<>\\`|(),]{3,300})@(?=[\w\[.-])"
+)
+_ALONE = re.compile(rb"://([A-Za-z0-9_-]{20,255})@(?=[\w\[-])")
+_HEADER = re.compile(
+    rb"(?:\b(?:bearer|basic|ssws|bot|apikey|geniekey|flyv1|splunk|negotiate"
+    rb"|token token=\"?)[ \t]{1,4}"
+    rb"|authorization[\"']?[ \t]{0,4}[:=,][ \t]{0,4}[\"'`]?"
+    rb"(?:[a-z][\w-]{1,30}[ \t]{1,4})?)"
+    rb"(?P<value>[a-z0-9_.~+/=:-]{16,4000})"
+)
+_QUERY = re.compile(
+    rb"[?&](?:sig|key|code|token|auth|st|se)=([A-Za-z0-9%+/=_-]{24,300})"
+)
+
+
+def keys(data: bytes) -> Iterator[Token]:
+    """Yields the private keys of a text, by the lines that begin them."""
+    if b"PRIVATE KEY" in data:
+        for head in _BEGIN.finditer(data):
+            end = data.find(b"----", head.end(), head.end() + _LONGEST_KEY)
+            body = data[head.end() : end if end >= 0 else head.end() + _LONGEST_KEY]
+            # Where line ends are escapes, the text without them is looked at as well.
+            if (
+                len(body) >= _SHORTEST_KEY
+                and b"\\" not in body
+                and heuristics.key_body(body)
+            ):
+                yield Token(KEY, body, head.end())
+    if b"Private-Lines" in data:
+        for match in _PUTTY.finditer(data):
+            yield Token(KEY, match[1], match.start(1))
+
+
+def urls(data: bytes) -> Iterator[Token]:
+    """Yields the passwords in URLs."""
+    if b"://" not in data or b"@" not in data:
+        return
+    for match in _AFTER_SCHEME.finditer(data):
+        if heuristics.password(match[2]):
+            yield Token("url-password", match[2], match.start(2))
+        elif heuristics.irregular(match[1]):
+            yield Token("url-password", match[1], match.start(1))
+    for match in _ALONE.finditer(data):
+        if heuristics.irregular(match[1]):
+            yield Token("url-password", match[1], match.start(1))
+
+
+def headers(data: bytes, lower: bytes) -> Iterator[Token]:
+    """Yields what proves who asks, in the header of a request."""
+    if not any(
+        word in lower
+        for word in (
+            b"bearer",
+            b"basic",
+            b"authorization",
+            b"ssws",
+            b"apikey",
+            b"flyv1",
+        )
+    ):
+        return
+    for match in _HEADER.finditer(lower):
+        start, end = match.span("value")
+        value = data[start:end]
+        if heuristics.irregular(value) and heuristics.proof(value):
+            yield Token("authorization", value, start)
+
+
+# --- records of passwords ------------------------------------------------------------
+
+_HASH = re.compile(
+    rb"[${](?:(?<=\$)(?:1|2[abxy]|5|6|7|y|gy|apr1|sha1|scrypt|argon2(?:id|i|d)"
+    rb"|pbkdf2(?:-sha\d+)?"
+    rb"|bcrypt-sha256|8|9|P|H|S)\$[\w./,=+$-]{20,400}"
+    rb"|(?<=\{)(?:SSHA|SHA|SMD5|MD5|CRYPT|PBKDF2|SSHA256|SSHA512|SHA512-CRYPT"
+    rb"|ARGON2ID?)\}[\w./+=$-]{20,300})"
+)
+_NAMED_HASH = re.compile(
+    rb"(?:pbkdf2_sha(?:256|1|512)|argon2|bcrypt_sha256|scrypt|pbkdf2:sha\d+"
+    rb"|scrypt:\d+):?[\d:]{0,20}\$[\w./,=+$-]{20,300}"
+    rb"|SCRAM-SHA-(?:1|256)\$\d+:[\w+/=]{16,200}\$[\w+/=]{20,200}:[\w+/=]{20,200}"
+)
+_NT_HASH = re.compile(rb"(?<![\w$])[0-9a-fA-F]{32}:[0-9a-fA-F]{32}:::")
+_HASHES = (
+    ((b"$", b"{s"), _HASH),
+    ((b"pbkdf2", b"argon2", b"scrypt", b"scram-sha"), _NAMED_HASH),
+    ((b":::",), _NT_HASH),
+)
+_NETRC = re.compile(
+    rb"(?:\bmachine[ \t]+\S{2,100}|\bdefault)\s{1,8}login\s{1,4}\S{1,100}\s{1,8}"
+    rb"(?:account\s+\S{1,80}\s+)?password\s{1,4}(?P<value>\S{4,400})"
+)
+_PGPASS = re.compile(
+    rb"(?<![^\r\n])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w*-]{1,60}:[\w.*@-]{1,60}:"
+    rb"(?P<value>[^\s:]{6,200})(?![^\r\n])"
+)
+_CHAP = re.compile(
+    rb"(?<![^\r\n])[\"']?[\w.@*-]{1,60}[\"']?[ \t]+(?:\*|pppd|PPTP"
+    rb"|l2tpd?)[ \t]+[\"']?(?P<value>[^\s\"']{6,100})[\"']?[ \t]+\*"
+)
+_FILES = (
+    (b"machine ", _NETRC),
+    (b"default login", _NETRC),
+    (b":*:", _PGPASS),
+    (b":5432:", _PGPASS),
+    (b":6432:", _PGPASS),
+    (b":5433:", _PGPASS),
+    (b"pppd", _CHAP),
+    (b' * "', _CHAP),
+)
+_JWK = re.compile(
+    rb"[\"'](?:d|k|p|q|dp|dq|qi)[\"']\s{0,9}:\s{0,9}[\"']"
+    rb"(?P<value>[A-Za-z0-9_-]{32,1400})={0,2}[\"']"
+)
+_NUMBERS = re.compile(rb"\[\s{0,4}(?:\d{1,3}\s{0,4},\s{0,8}){63}\d{1,3}\s{0,4}\]")
+_WIF = re.compile(rb"(?<![A-Za-z0-9])[5KLc9][1-9A-HJ-NP-Za-km-z]{50,51}(?![A-Za-z0-9])")
+_STELLAR = re.compile(rb"(?<![A-Za-z0-9])S[A-Z2-7]{55}(?![A-Za-z0-9])")
+_SECRET_HEX = re.compile(rb"(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
+_SAYS_SECRET = re.compile(
+    rb"(?i)priv|secret|wallet|signing|\bsk\b|seed|key[ \"'=:]{1,4}\Z"
+)
+_BEFORE = 48
+_MNEMONIC = re.compile(
+    rb"(?: (?:is|are|of))?[^a-z0-9]{1,16}"
+    rb"(?P<words>(?:[a-z]{3,8}(?: {1,2}|, ?)){11,23}[a-z]{3,8})(?![a-z])(?! [a-z])"
+)
+_NEAR_WORDS = (b"mnemonic", b"phrase", b"recovery", b"wallet", b"bip39", b"seed")
+_NEAR = re.compile(
+    rb"(?:mnemonic|(?:seed|recovery|secret|backup)[ _-]?(?:phrase|words?|key)|bip-?39|wallet"
+    rb"|(?<![a-z])seed[\"' ]?[:=])[a-z_]{0,12}"
+)
+# Words of prose that no list of such words has.
+_PROSE = frozenset(
+    b"and the for with from are was not has have had its but you were been which their"
+    b" his her our may must does did than where when what who how why because would should"
+    b" into by all any more most such no nor so if each they them these those there".split()
+)
+_COUNTS = frozenset({12, 15, 18, 21, 24})
+_DISTINCT = 9
+_ALPHABET = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_OTPAUTH = re.compile(
+    rb"(?i)otpauth(?:-migration)?://[^\s\"'<>]{1,200}?(?:secret"
+    rb"|data)=([A-Za-z0-9%+/=]{16,400})"
+)
+
+
+def records(data: bytes, lower: bytes) -> Iterator[Token]:
+    """Yields the passwords in commands and in files that hold nothing else."""
+    for signs, hashes in _HASHES:
+        there = any(sign in lower for sign in signs)
+        for match in hashes.finditer(data) if there else ():
+            if (
+                heuristics.token(match[0])
+                and not heuristics.placeholder(match[0][3:])
+                and heuristics.mixed_or_hex(match[0])
+            ):
+                yield Token("password-hash", match[0], match.start())
+    for word, pattern in _FILES:
+        if word in lower:
+            for match in pattern.finditer(data):
+                value = match["value"]
+                if heuristics.spoken(value):
+                    yield Token("password-file", value, match.start("value"))
+    if b"otpauth" in lower:
+        for match in _OTPAUTH.finditer(data):
+            if heuristics.token(match[1]):
+                yield Token("otp-secret", match[1], match.start(1))
+    for match in _QUERY.finditer(data):
+        if heuristics.irregular(match[1]):
+            yield Token("url-key", match[1], match.start(1))
+
+
+def numbers_and_words(data: bytes, lower: bytes) -> Iterator[Token]:
+    """Yields keys that are written as numbers or as words, or have a checksum."""
+    if b"kty" in data:
+        for match in _JWK.finditer(data):
+            if heuristics.irregular(match["value"]):
+                yield Token("jwk-private-key", match["value"], match.start("value"))
+    for match in _NUMBERS.finditer(data):
+        values = [int(part) for part in re.findall(rb"\d+", match[0])]
+        if max(values) < 256 and len(set(values)) > 45 and values != sorted(values):  # noqa: PLR2004
+            yield Token(KEY, match[0], match.start())
+    if any(word in lower for word in _NEAR_WORDS):
+        yield from _mnemonics(lower, data)
+
+
+def _mnemonics(lower: bytes, data: bytes) -> Iterator[Token]:
+    for near in _NEAR.finditer(lower):
+        match = _MNEMONIC.match(lower, near.end())
+        if match is None:
+            continue
+        start, end = match.span("words")
+        words = re.findall(rb"[a-z]+", match["words"])
+        known = len(words) in _COUNTS and len(set(words)) >= _DISTINCT
+        if known and not _PROSE.intersection(words):
+            yield Token("mnemonic", data[start:end], start)
+
+
+def checked(data: bytes, start: int, end: int) -> Iterator[Token]:
+    """Yields the keys in a run that are told by their length and a checksum, or a name."""
+    for pattern, sound in _CHECKED:
+        for match in pattern.finditer(data, start, end):
+            if sound(match[0]):
+                yield Token("wallet-key", match[0], match.start())
+    for match in _SECRET_HEX.finditer(data, start, end):
+        before = data[max(0, match.start() - _BEFORE) : match.start()]
+        line = before[max(before.rfind(b"\n"), before.rfind(b"\r")) + 1 :]
+        if tokens.is_digest(data, match.start()):
+            continue
+        if _SAYS_SECRET.search(line) is not None and heuristics.irregular(match[0]):
+            yield Token(KEY, match[0], match.start())
+
+
+def _sound_wif(value: bytes) -> bool:
+    number = 0
+    for letter in value:
+        number = number * 58 + _ALPHABET.index(letter)
+    raw = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    twice = hashlib.sha256(hashlib.sha256(raw[:-4]).digest()).digest()
+    return twice[:4] == raw[-4:]
+
+
+def _sound_stellar(value: bytes) -> bool:
+    raw = base64.b32decode(value)
+    return binascii.crc_hqx(raw[:-2], 0).to_bytes(2, "little") == raw[-2:]
+
+
+_CHECKED: tuple[tuple[re.Pattern[bytes], Callable[[bytes], bool]], ...] = (
+    (_WIF, _sound_wif),
+    (_STELLAR, _sound_stellar),
+)

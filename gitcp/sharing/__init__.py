@@ -1,1 +1,0 @@
-"""Validation, scanning and encryption of data exchanged with remotes."""

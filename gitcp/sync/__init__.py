@@ -1,0 +1,1 @@
+"""Checkpoints between repositories: push, pull, bundles."""

@@ -1,0 +1,73 @@
+"""What a restore of a pulled checkpoint would leave out, reported by the pull."""
+
+from itertools import islice
+from typing import NamedTuple
+
+from gitcp.agents import resume
+from gitcp.checkpoints.restore_plan import bounds_of
+from gitcp.errors import GitcpError
+from gitcp.format import tree as trees
+from gitcp.project.workspace import Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.trust.trusted_remotes import is_trusted
+from gitcp.trust.withheld import Bounds, withheld_from
+from gitcp.worktree.plan import Left
+
+# A checkpoint may differ from HEAD in everything; this many changes are looked at.
+_LOOKED_AT = 20_000
+
+
+class Foretold(NamedTuple):
+    """Paths that differ from HEAD and would stay out, and the agent of a conversation.
+
+    `agent` is None where there is no conversation that would be kept back.
+    """
+
+    paths: tuple[Left, ...] = ()
+    agent: str | None = None
+
+
+def foretold(
+    workspace: Workspace, found: Checkpoint, bounds: Bounds | None = None
+) -> Foretold:
+    """Returns what restoring a checkpoint without trust would leave out.
+
+    The files are compared with HEAD: the work tree is not looked at.
+
+    Raises:
+        CorruptError: it is damaged.
+    """
+    origin = found.origin
+    agent = None
+    if is_trusted(workspace.store, found):
+        return Foretold()
+    if origin.logs is not None and resume.can_resume(found):
+        held = found.manifest.conversation
+        agent = held.kind if held else None
+    if origin.files is None:
+        return Foretold((), agent)
+    bounds = bounds or bounds_of(workspace)
+    why = withheld_from(found.objects, bounds)
+    changes = trees.diff(bounds.head, found.files_tree, found.objects.tree)
+    paths = [
+        Left(change.path, reason)
+        for change in islice(changes, _LOOKED_AT)
+        if (reason := why(change.path, change.old, change.new)) is not None
+    ]
+    return Foretold(tuple(paths), agent)
+
+
+def of_tips(workspace: Workspace, commits: list[str]) -> dict[str, Foretold]:
+    """Returns, by commit, what would be left out of each; nothing where nothing is."""
+    bounds = bounds_of(workspace) if commits else Bounds()
+    made = {}
+    for commit in commits:
+        try:
+            tip = workspace.store.checkpoint(commit)
+            told = foretold(workspace, tip, bounds) if tip else Foretold()
+        except GitcpError:
+            # What is wrong with it is said where it is read.
+            continue
+        if told != Foretold():
+            made[commit] = told
+    return made

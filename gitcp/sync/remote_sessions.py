@@ -1,0 +1,147 @@
+"""Lists a remote's sessions, and whether each is ahead, behind or diverged."""
+
+from typing import NamedTuple
+
+from gitcp.format import layout
+from gitcp.git import remote as remotes
+from gitcp.names import decode, encode
+from gitcp.project.workspace import Workspace
+from gitcp.sync import ledgers
+from gitcp.sync.adopt import holds
+from gitcp.sync.encrypted_refs import Forms
+from gitcp.sync.history import goes_back, is_pruned_form, was_purged
+from gitcp.sync.pull import offered
+
+
+class RemoteBranch(NamedTuple):
+    """A branch of a remote.
+
+    `here` is `same`, `behind` (pull brings more), `ahead` (push would send more),
+    `forked` (both grew), `new` (not here), `pruned` (pruned or purged here, not there),
+    `taken-back` (it has less than it had when it was last seen, or something else).
+    """
+
+    branch: str
+    commit: str
+    here: str
+
+
+class RemoteLedger(NamedTuple):
+    """The ledger of a session's steps on a remote; `commit` is None where it has none.
+
+    `here` is one of the words for a branch (`forked`: a pull joins the two), `not-there`,
+    or `different` where only a pull can tell.
+    """
+
+    commit: str | None
+    here: str
+
+
+class RemoteSession(NamedTuple):
+    """A session of a remote; `steps` is None where neither side has run any."""
+
+    branches: list[RemoteBranch]
+    steps: RemoteLedger | None
+
+
+def remote_sessions(
+    workspace: Workspace, remote: str | None = None, *, interactive: bool = False
+) -> dict[str, RemoteSession]:
+    """Returns the sessions that a remote has.
+
+    A name too long for a ref is given as the ref has it, where the session is not here.
+
+    Raises:
+        UsageError: there is no such remote.
+        TransferError: it cannot be reached.
+    """
+    place = remotes.find(
+        workspace.repository, remote or workspace.settings.sharing.remote
+    )
+    there = offered(workspace, place, interactive=interactive)
+    forms = Forms(workspace, place)
+    found = forms.stand_for(there.branches)
+    listed = {ledgers.key_of(name): oid for name, oid in there.ledgers.items()}
+    found_steps = {key[0]: oid for key, oid in forms.stand_for(listed).items()}
+    ours = workspace.store.refs()
+    prefix = f"{layout.REMOTES}{encode(place)}/"
+    seen = workspace.repository.refs.list(prefix)
+    branches: dict[str, list[RemoteBranch]] = {}
+    names: dict[str, str] = {}
+    for key, oid in sorted(found.items()):
+        if key in ours:
+            session, branch = workspace.store.names(key, ours[key])
+        else:
+            session, branch = (decode(part) or part for part in key)
+        before = seen.get(f"{prefix}{key[0]}/{key[1]}")
+        here = _here(workspace, ours.get(key), oid, before)
+        branches.setdefault(session, []).append(RemoteBranch(branch, oid, here))
+        names.setdefault(key[0], session)
+    # A push that broke off may have left a ledger without a branch.
+    for component in found_steps:
+        name = ledgers.name_of(workspace, component, ours)
+        branches.setdefault(names.setdefault(component, name), [])
+    mine = ledgers.here(workspace)
+    steps = {
+        session: _steps(
+            workspace,
+            place,
+            component,
+            mine.get(ledgers.key_of(component)),
+            found_steps.get(component),
+        )
+        for component, session in names.items()
+    }
+    return {name: RemoteSession(branches[name], steps.get(name)) for name in branches}
+
+
+def _here(workspace: Workspace, ours: str | None, theirs: str, seen: str | None) -> str:
+    store = workspace.store
+    exists = workspace.repository.objects.exists(bytes.fromhex(theirs))
+    if seen is not None and exists and goes_back(store, seen, theirs):
+        return "taken-back"
+    if ours is None:
+        return "new"
+    if ours == theirs:
+        return "same"
+    if was_purged(store, theirs, ours) or is_pruned_form(store, of=theirs, line=ours):
+        return "pruned"
+    if not exists or is_pruned_form(store, of=ours, line=theirs):
+        return "behind"
+    tip, mine = store.checkpoint(theirs), store.checkpoint(ours)
+    if tip is not None and holds(store, ours, tip):
+        return "ahead"
+    return "behind" if mine is not None and holds(store, theirs, mine) else "forked"
+
+
+def _steps(
+    workspace: Workspace,
+    place: str,
+    component: str,
+    ours: str | None,
+    theirs: str | None,
+) -> RemoteLedger | None:
+    if theirs is None:
+        return RemoteLedger(None, "not-there") if ours is not None else None
+    return RemoteLedger(theirs, _steps_here(workspace, place, component, ours, theirs))
+
+
+def _steps_here(
+    workspace: Workspace, place: str, component: str, ours: str | None, theirs: str
+) -> str:
+    repository = workspace.repository
+    seen = repository.refs.read(ledgers.noted_ref(place, ledgers.key_of(component)))
+    there = None
+    if ours != theirs and repository.objects.exists(bytes.fromhex(theirs)):
+        there = ledgers.commits_of(workspace, component, theirs)[0]
+        if seen is not None and seen not in there:
+            return "taken-back"
+    if ours is None or ours == theirs:
+        return "new" if ours is None else "same"
+    known, purged = ledgers.commits_of(workspace, component, ours)
+    if theirs in known | purged:
+        return "ahead" if theirs in known else "pruned"
+    # The remote already had our whole ledger, and ledgers are append-only.
+    if seen == ours or (there is not None and ours in there):
+        return "behind"
+    return "forked" if there is not None else "different"

@@ -1,0 +1,310 @@
+"""Validates fetched objects: sizes, commits, trees, names (docs/format.md, 11)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from gitcp.encryption.quarantine import Bounds, too_much
+from gitcp.errors import CorruptError, GitcpError, TransferError
+from gitcp.format import layout, safety
+from gitcp.format import tree as trees
+from gitcp.format.checkpoint import show_path
+from gitcp.format.commit import trailers_of
+from gitcp.format.encrypted import encrypted_of
+from gitcp.format.extent import Extent, Extents, held
+from gitcp.format.tree import DIRECTORY, GITLINK, LINK
+from gitcp.git import transport
+from gitcp.git.objects import BLOB, COMMIT, TREE
+from gitcp.git.repository import Repository
+from gitcp.git.transport import Limits
+
+_TREE_LIMIT = 16 * 1024 * 1024
+_TREES_LIMIT = 256 * 1024 * 1024
+_COMMIT_LIMIT = 4 * 1024 * 1024
+_MEMORY = 384 * 1024 * 1024
+# What gitcp writes of a checkpoint besides the conversation is decoded as a whole.
+_OWN_LIMIT = 16 * 1024 * 1024
+_DECODED = frozenset(
+    name.log.encode() for name in (layout.DECISIONS, layout.STEPS, layout.REWRITES)
+)
+_FIELDS = 3
+# Links of these names make git read a file elsewhere.
+_NEVER_LINKS = frozenset({b".gitmodules"})
+
+
+class Fault(NamedTuple):
+    """Why something is refused; `unsafe` where it could write where it must not.
+
+    `error` is the class to raise where it is neither that nor damage, with its `hint`.
+    """
+
+    text: str
+    unsafe: bool = False
+    error: type[GitcpError] | None = None
+    hint: str | None = None
+
+
+Key = layout.Key
+# What is new here: the kind and size of each object, by its oid.
+Incoming = Mapping[bytes, tuple[str, int]]
+
+
+def take_stock(
+    quarantine: Repository,
+    tips: Iterable[str],
+    ours: Iterable[str],
+    *,
+    bounds: Bounds,
+    limits: Limits,
+) -> Incoming:
+    """Lists what the tips reach and none of ours does, within bounds.
+
+    Raises:
+        TransferError: the objects exceed a limit.
+    """
+    limits = limits._replace(memory=_MEMORY)
+    git_dir = f"--git-dir={quarantine.git_dir}"
+    wanted = [*tips, *(f"^{oid}" for oid in ours)]
+
+    def ask(*args: str, data: bytes) -> bytes:
+        ended = transport.run(
+            [git_dir, *args],
+            cwd=quarantine.git_dir,
+            limits=limits,
+            doing="looking at what came",
+            data=data,
+        )
+        if ended.status:
+            raise TransferError(
+                f"what came cannot be read: {ended.reason()}",
+                hint="nothing was adopted",
+            )
+        return ended.out
+
+    listed = ask(
+        "rev-list",
+        "--objects",
+        "--no-object-names",
+        "--stdin",
+        data="".join(f"{word}\n" for word in wanted).encode(),
+    )
+    described = ask("cat-file", "--batch-check", "--buffer", data=listed)
+    found: dict[bytes, tuple[str, int]] = {}
+    total = commits = 0
+    for line in described.splitlines():
+        words = line.split()
+        if len(words) != _FIELDS:
+            raise TransferError(
+                f"the object {line[:40].decode('ascii', 'replace')} did not come",
+                hint="nothing was adopted",
+            )
+        kind, size = words[1].decode(), int(words[2])
+        found[bytes.fromhex(words[0].decode())] = kind, size
+        total += size
+        commits += kind == COMMIT
+        if size > bounds.file:
+            raise too_much(f"a file of {size:,} bytes", "pullMaxFile")
+    if len(found) > bounds.objects:
+        raise too_much(f"{len(found):,} objects", "pullMaxObjects")
+    if commits > bounds.commits:
+        raise too_much(f"{commits:,} commits", "pullMaxObjects")
+    if total > bounds.size:
+        raise too_much(f"{total:,} bytes", "pullMaxSize")
+    return found
+
+
+class Judge:
+    """Judges commits and the trees they hold; each object once."""
+
+    def __init__(
+        self,
+        quarantine: Repository,
+        incoming: Incoming,
+        limit: Extent,
+        base: bytes | None,
+    ) -> None:
+        """Takes how much a checkpoint may hold that the tree `base` does not."""
+        self._objects = quarantine.objects
+        self._incoming = incoming
+        self._limit = limit
+        self._base = base
+        self._extents = Extents(self._entries_of, self._size_of)
+        self._trees: dict[bytes, _Below | Fault] = {}
+        self._commits: dict[bytes, Fault | None] = {}
+        self._read = 0
+
+    def line(self, tip: str) -> tuple[list[bytes], Fault | None]:
+        """Returns the new checkpoints of a branch, newest first, and what is wrong."""
+        found: list[bytes] = []
+        oid = bytes.fromhex(tip)
+        try:
+            if self._kind(oid) != COMMIT:
+                return [], Fault(f"{tip} is a {self._kind(oid)}, not a commit")
+            while oid in self._incoming:
+                fault, parent = self._commit(oid)
+                if fault is not None:
+                    return found, fault
+                if parent is None:
+                    break
+                found.append(oid)
+                if not parent:
+                    break
+                oid = parent
+        except CorruptError as exc:
+            return found, Fault(exc.message)
+        except RecursionError:
+            return found, Fault("a directory lies too deep", unsafe=True)
+        return found, None
+
+    def _kind(self, oid: bytes) -> str:
+        known = self._incoming.get(oid)
+        return known[0] if known else self._objects.header(oid)[0]
+
+    def _size(self, oid: bytes) -> int:
+        known = self._incoming.get(oid)
+        return known[1] if known else self._objects.header(oid)[1]
+
+    def _commit(self, oid: bytes) -> tuple[Fault | None, bytes | None]:
+        """Judges a commit; the parent is empty where there is none, None past the end.
+
+        A line ends at the first commit that is not a checkpoint: the anchor.
+        """
+        if self._size(oid) > _COMMIT_LIMIT:
+            return Fault(f"the commit {oid.hex()} is too large"), None
+        commit = self._objects.commit(oid)
+        if trailers_of(commit) is None and encrypted_of(commit) is None:
+            return None, None
+        if len(commit.parents) > 1:
+            return Fault(f"the commit {oid.hex()} has more than one parent"), None
+        if oid not in self._commits:
+            judged = self._tree(commit.tree, b"", 0)
+            fault = judged if isinstance(judged, Fault) else self._vast(commit.tree)
+            self._commits[oid] = fault or self._own_too_large(commit.tree)
+        parent = commit.parents[0] if commit.parents else b""
+        return self._commits[oid], parent
+
+    def _vast(self, root: bytes) -> Fault | None:
+        """Returns what is wrong where a few trees stand for too many paths or bytes."""
+        extent = self._extents.beyond(root, self._base)
+        if extent.within(self._limit):
+            return None
+        return Fault(
+            f"it {held(extent, self._limit)}",
+            error=TransferError,
+            hint="nothing of it was adopted; if you trust it, raise that setting with"
+            " `git config`, and pull again",
+        )
+
+    def _own_too_large(self, root: bytes) -> Fault | None:
+        """Returns what is wrong where a record or a list is too large to be decoded."""
+        entry = trees.lookup(root, layout.RESERVED, self._entries_of)
+        found = self._entries_of(entry.oid) if entry is not None else {}
+        sizes = {
+            name: self._size_of(one.oid)
+            for name, one in found.items()
+            if one.mode != DIRECTORY
+        }
+        logs = found.get(layout.LOG)
+        kinds = self._entries_of(logs.oid) if logs is not None else {}
+        for name, one in kinds.items():
+            if name in _DECODED and one.mode == DIRECTORY:
+                sizes[layout.LOG + b"/" + name] = self._extents.of(one.oid).size
+        for name, size in sizes.items():
+            if size > _OWN_LIMIT:
+                return Fault(
+                    f".gitcp/{show_path(name)} has {size:,} bytes; from elsewhere it may"
+                    f" have {_OWN_LIMIT:,}"
+                )
+        return None
+
+    def _entries_of(self, oid: bytes) -> trees.Tree:
+        # What is new has been judged. What is ours may be missing from a partial clone.
+        with suppress(CorruptError):
+            return trees.parse(self._objects.read(oid, TREE))
+        return {}
+
+    def _size_of(self, oid: bytes) -> int:
+        with suppress(CorruptError):
+            return self._size(oid)
+        return 0
+
+    def _tree(self, oid: bytes, prefix: bytes, depth: int) -> "_Below | Fault":
+        """Judges a tree; one that is ours already was judged when it came."""
+        if oid not in self._incoming:
+            return _Below(0, 0)
+        if depth > safety.DEPTH_LIMIT:
+            return Fault(f"{_shown(prefix)} lies too deep", unsafe=True)
+        found = self._trees.get(oid)
+        if found is None:
+            found = self._trees[oid] = self._entries(oid, prefix, depth)
+        if isinstance(found, _Below) and (
+            len(prefix) + found.longest > safety.PATH_LIMIT
+            or depth + found.deepest > safety.DEPTH_LIMIT
+        ):
+            return Fault(
+                f"{_shown(prefix)} holds a path that is too long or deep", unsafe=True
+            )
+        return found
+
+    def _entries(self, oid: bytes, prefix: bytes, depth: int) -> "_Below | Fault":
+        size = self._size(oid)
+        self._read += size
+        if size > _TREE_LIMIT or self._read > _TREES_LIMIT:
+            return Fault(f"the directory {_shown(prefix)} has too many names")
+        raw = self._objects.read(oid, TREE)
+        try:
+            entries = trees.parse(raw)
+        except ValueError as exc:
+            return Fault(f"the directory {_shown(prefix)} is malformed: {exc}")
+        if trees.encode(entries) != raw:
+            return Fault(f"the directory {_shown(prefix)} is out of order", unsafe=True)
+        longest = deepest = 0
+        for name, entry in entries.items():
+            fault = self._entry(prefix, name, entry)
+            if fault is not None:
+                return fault
+            if entry.mode == DIRECTORY:
+                below = self._tree(entry.oid, prefix + name + b"/", depth + 1)
+                if isinstance(below, Fault):
+                    return below
+                longest = max(longest, len(name) + 1 + below.longest)
+                deepest = max(deepest, 1 + below.deepest)
+            longest = max(longest, len(name))
+        return _Below(longest, deepest)
+
+    def _entry(self, prefix: bytes, name: bytes, entry: trees.Entry) -> Fault | None:
+        path = prefix + name
+        problem = safety.name_problem(name)
+        if problem is None and b".." in name.split(b"\\"):
+            problem = "climbs out where a backslash divides names"
+        if problem is None and entry.mode == LINK and name.lower() in _NEVER_LINKS:
+            problem = "must not be a link"
+        if problem is not None:
+            return Fault(f"the name {_shown(path)} {problem}", unsafe=True)
+        if entry.mode not in safety.MODES:
+            return Fault(f"{_shown(path)} has the mode {entry.mode:o}", unsafe=True)
+        if entry.mode == GITLINK:
+            return None
+        kind = self._kind(entry.oid)
+        if kind != (TREE if entry.mode == DIRECTORY else BLOB):
+            return Fault(f"{_shown(path)} is a {kind}, against its mode")
+        if entry.mode == LINK and self._size(entry.oid) > safety.PATH_LIMIT:
+            return Fault(f"the link {_shown(path)} is too long", unsafe=True)
+        return None
+
+
+class _Below(NamedTuple):
+    """A sound tree: the longest path below it and how deep it goes."""
+
+    longest: int
+    deepest: int
+
+
+def _shown(path: bytes) -> str:
+    return show_path(path.removesuffix(b"/")) or "the root"
+
+
+def joined(faults: Sequence[str], shown: int = 3) -> str:
+    """Returns the first of several faults in a line, and how many more there are."""
+    more = len(faults) - shown
+    return "; ".join(faults[:shown]) + (f"; and {more} more" if more > 0 else "")

@@ -1,0 +1,1 @@
+"""What a stranger's checkpoint may bring, and whom the user trusts."""

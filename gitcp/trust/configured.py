@@ -1,0 +1,120 @@
+"""Finds work tree paths that git's configuration makes git read or run.
+
+What these files hold is run by the next git command. Only the user's configuration tells
+which they are: a folder of hooks, an included file, a program.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.git.repository import Repository
+from gitcp.trust.autoexec import folded, words
+
+# The last word of keys whose value is a command, a program, or a file that names some.
+_RUNS = words(
+    """
+    alternaterefscommand askpass attributesfile cccmd clean cmd command difffilter driver
+    editor external fsmonitor gitproxy headercmd helper hookspath packobjectshook pager
+    path process program receivepack recentobjectshook sendmailcmd smtpserver smudge
+    sshcommand templatedir textconv tocmd update uploadpack vcs viewer
+    """
+)
+_TOKEN = re.compile(r"""[^\s"'`;&|<>()$=,!]+""")
+_QUOTED = re.compile(r"""'([^']+)'|"([^"]+)\"""")
+_HOOKS = "core.hookspath"
+_INCLUDES = re.compile(r"include\.path|includeif\..*\.path", re.DOTALL)
+
+
+class Configured(NamedTuple):
+    """Paths, with names folded, that the configuration names; `top` are hooks."""
+
+    paths: frozenset[tuple[str, ...]] = frozenset()
+    top: bool = False
+
+    def names(self, path: bytes) -> bool:
+        """Whether a path is one of them, lies below one, or holds one."""
+        if not self.paths and not self.top:
+            return False
+        parts = tuple(folded(path))
+        if self.top and len(parts) == 1 and parts[0] in _HOOK_NAMES:
+            return True
+        return any(
+            parts[: len(one)] == one or one[: len(parts)] == parts for one in self.paths
+        )
+
+
+_HOOK_NAMES = words(
+    """
+    applypatch-msg commit-msg fsmonitor-watchman p4-changelist p4-post-changelist
+    p4-pre-submit p4-prepare-changelist post-applypatch post-checkout post-commit
+    post-index-change post-merge post-receive post-rewrite post-update pre-applypatch
+    pre-auto-gc pre-commit pre-merge-commit pre-push pre-rebase pre-receive
+    prepare-commit-msg proc-receive push-to-checkout reference-transaction
+    sendemail-validate update
+    """
+)
+
+
+def configured(repository: Repository, top: Path) -> Configured:
+    """Returns what git's configuration names in a work tree.
+
+    Raises:
+        GitFailedError: git cannot read its configuration.
+    """
+    raw = repository.git("config", "--list", "--show-origin", "-z")
+    found: set[tuple[str, ...]] = set()
+    hooks_here = False
+    tops = {os.fspath(top), os.path.realpath(top)}
+    fields = raw.decode("utf-8", "surrogateescape").split("\0")
+    for origin, setting in zip(fields[::2], fields[1::2], strict=False):
+        key, _, value = setting.partition("\n")
+        key = key.lower()
+        kind, _, source = origin.partition(":")
+        # A relative origin is one from the directory that git was started in.
+        file = os.path.join(top, source) if kind == "file" else ""
+        named = [file] if file else []
+        if _INCLUDES.fullmatch(key):
+            named += [value, os.path.join(os.path.dirname(file), value)]
+        elif key == _HOOKS:
+            named.append(value)
+            hooks_here = hooks_here or _inside(value or ".", tops) == [()]
+        elif _runs(key, value):
+            named += _tokens(value)
+        for one in named:
+            found.update(parts for parts in _inside(one, tops) if parts)
+    return Configured(frozenset(found), hooks_here)
+
+
+def _runs(key: str, value: str) -> bool:
+    """Whether a setting names a program, or a file that names one."""
+    if key.startswith("alias."):
+        return value.lstrip().startswith("!")
+    return key.rpartition(".")[2] in _RUNS or key.startswith(("pager.", "hook."))
+
+
+def _tokens(value: str) -> Iterator[str]:
+    """Yields what may be a path in a command: all of it, a quoted part, or a word."""
+    yield value
+    for match in _QUOTED.finditer(value):
+        yield match[1] or match[2]
+    yield from _TOKEN.findall(value)
+
+
+def _inside(value: str, tops: set[str]) -> list[tuple[str, ...]]:
+    """Returns the names below the work tree that a path means, links followed and not."""
+    if not value or "\0" in value:
+        return []
+    spelled = os.path.expanduser(value)
+    found: set[tuple[str, ...]] = set()
+    for top in sorted(tops):
+        whole = os.path.join(top, spelled)
+        for one in {os.path.normpath(whole), os.path.realpath(whole)}:
+            inner = os.path.relpath(one, top)
+            if inner == ".":
+                found.add(())
+            elif inner != ".." and not inner.startswith("../"):
+                found.add(tuple(folded(os.fsencode(inner))))
+    return sorted(found)

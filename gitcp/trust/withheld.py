@@ -1,0 +1,97 @@
+"""Decides which changes of a checkpoint made elsewhere a restore withholds."""
+
+from typing import NamedTuple
+
+from gitcp.errors import CorruptError
+from gitcp.format import safety
+from gitcp.format import tree as trees
+from gitcp.format.tree import EXECUTABLE, LINK, Entry
+from gitcp.git.objects import Objects
+from gitcp.trust.autoexec import executed, has_dot
+from gitcp.trust.configured import Configured
+from gitcp.worktree.plan import Withheld
+
+EXECUTED = "tools execute it by themselves"
+CONFIGURED = "git's configuration names it"
+OUTSIDE = "a link that leads outside the project"
+DOT = "a dot path that is not like this in HEAD"
+BECOMES_EXECUTABLE = "it would become executable"
+# Only trust brings these; the others come after a question that shows them.
+NEVER_ASKED = frozenset({EXECUTED, CONFIGURED, OUTSIDE})
+ASKED = frozenset({DOT, BECOMES_EXECUTABLE})
+HELD = NEVER_ASKED | ASKED
+
+
+class Bounds(NamedTuple):
+    """The user's own state: the tree of HEAD, and paths named by git's configuration."""
+
+    head: bytes | None = None
+    configured: Configured = Configured()
+
+
+def leads_outside(path: bytes, target: bytes) -> bool:
+    """Whether a link at this path could lead out of the project, or into `.git`.
+
+    `..` is followed only at the start of a target: behind a name it depends on what
+    that name is.
+    """
+    if target.startswith(b"/"):
+        return True
+    depth = path.count(b"/")
+    climbing = True
+    for part in target.split(b"/"):
+        if part in {b"", b"."}:
+            continue
+        if part == b"..":
+            if not climbing or depth == 0:
+                return True
+            depth -= 1
+        else:
+            climbing = False
+            if safety.name_problem(part) is not None:
+                return True
+    return False
+
+
+def withheld_from(
+    objects: Objects, bounds: Bounds, brought: frozenset[bytes] = frozenset()
+) -> Withheld:
+    """Returns what says why a change of a path is left out, or None if it is not.
+
+    What HEAD holds at a path is the user's own already; what is not committed, and
+    tools obey, is not deleted either. `brought` are paths that the user was shown and has
+    asked for: rules that may be asked about let them pass.
+    """
+
+    def why(path: bytes, old: Entry | None, new: Entry | None) -> str | None:
+        own = trees.lookup(bounds.head, path, objects.tree)
+        if new is not None and new == own:
+            return None
+        if executed(path):
+            return EXECUTED
+        if bounds.configured.names(path):
+            return CONFIGURED
+        if new is not None and new.mode == LINK and _leads_out(objects, path, new):
+            return OUTSIDE
+        if new == own or path in brought:
+            return None
+        if has_dot(path):
+            return DOT
+        if _executable(new) and not _executable(old) and not _executable(own):
+            return BECOMES_EXECUTABLE
+        return None
+
+    return why
+
+
+def _executable(entry: Entry | None) -> bool:
+    return entry is not None and entry.mode == EXECUTABLE
+
+
+def _leads_out(objects: Objects, path: bytes, link: Entry) -> bool:
+    try:
+        _, size = objects.header(link.oid)
+        return size > safety.PATH_LIMIT or leads_outside(path, objects.blob(link.oid))
+    except CorruptError:
+        # That it is damaged is said where it would be read.
+        return False

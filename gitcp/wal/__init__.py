@@ -1,0 +1,1 @@
+"""The write-ahead log: acknowledged first, drained into git soon after."""

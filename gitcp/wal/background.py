@@ -1,0 +1,207 @@
+"""Drains write-ahead logs in the background, and at the end of the process."""
+
+import atexit
+import threading
+import time
+import weakref
+from typing import NamedTuple, Protocol
+
+from gitcp import at_fork
+from gitcp.errors import GitcpError
+from gitcp.git.consolidate import consolidate
+from gitcp.git.repository import Repository
+
+# A log is settled when nothing was added for this long, or when it is this old, or has
+# this many bytes; refs lag behind by no more.
+QUIET = 0.3
+OLDEST = 2.0
+BYTES = 4 * 1024 * 1024
+# Written faster than that: the writer pays for it.
+LIMIT = 16 * 1024 * 1024
+_RETRY = 5.0
+# With nothing to do its thread ends; the next write starts another.
+_IDLE = 5.0
+
+
+class Logged(Protocol):
+    """A writer with a write-ahead log."""
+
+    @property
+    def label(self) -> str:
+        """The name for warnings."""
+
+    @property
+    def unsettled(self) -> int:
+        """The number of bytes of its write-ahead log that this process knows of."""
+
+    def settle(self) -> None:
+        """Puts its redo log into git.
+
+        Raises:
+            BusyError, StorageError: it stays.
+        """
+
+
+class _Due(NamedTuple):
+    """Something unsettled: since when, and when it last grew."""
+
+    what: Logged
+    first: float
+    last: float
+
+
+class Janitor:
+    """Settles what one store writes to redo logs; safe to share among threads.
+
+    Its thread holds a reference to whatever is unsettled, so the caller need not.
+    """
+
+    def __init__(self, repository: Repository, *, new_deltas: bool = False) -> None:
+        self._repository = repository
+        self._new_deltas = new_deltas
+        self._reset_after_fork()
+        at_fork.in_child(self, Janitor._reset_after_fork)
+        _janitors.add(self)
+
+    def _reset_after_fork(self) -> None:
+        # The parent of a child settles what it wrote.
+        self._guard = threading.Condition()
+        self._due: dict[int, _Due] = {}
+        self._thread: threading.Thread | None = None
+        self._closing = False
+
+    def written(self, what: Logged) -> None:
+        """Notes that a redo log has grown.
+
+        Raises:
+            BusyError, StorageError: it has grown too large, and could not be settled.
+        """
+        now = time.monotonic()
+        with self._guard:
+            known = self._due.get(id(what))
+            self._due[id(what)] = _Due(what, known.first if known else now, now)
+            if self._thread is None:
+                self._closing = False
+                thread = threading.Thread(
+                    target=self._work, name="gitcp-settling", daemon=True
+                )
+                # Where the process is ending already the log stays for the next one.
+                try:
+                    thread.start()
+                except RuntimeError:
+                    return
+                self._thread = thread
+            if known is None or what.unsettled > BYTES:
+                self._guard.notify_all()
+        if what.unsettled > LIMIT:
+            self.settle(what)
+
+    def waits_for(self, what: Logged) -> bool:
+        """Whether something of it is still to be settled."""
+        with self._guard:
+            return id(what) in self._due
+
+    def settle(self, what: Logged) -> None:
+        """Settles one log now.
+
+        Raises:
+            BusyError, StorageError: it stays.
+        """
+        with self._guard:
+            known = self._due.get(id(what))
+        what.settle()
+        with self._guard:
+            # What was written meanwhile has been noted again.
+            if known is not None and self._due.get(id(what)) is known:
+                del self._due[id(what)]
+
+    def flush(self) -> None:
+        """Settles everything.
+
+        Raises:
+            BusyError, StorageError: some of it stays in its redo log.
+        """
+        with self._guard:
+            waiting = [due.what for due in self._due.values()]
+        for what in waiting:
+            self.settle(what)
+
+    def close(self) -> None:
+        """Settles everything and ends the thread; the next write starts it again.
+
+        Raises:
+            BusyError, StorageError: as `flush` does.
+        """
+        with self._guard:
+            self._closing = True
+            thread = self._thread
+            self._guard.notify_all()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+        self.flush()
+
+    def _work(self) -> None:
+        while True:
+            ready, wait = self._ready()
+            if ready:
+                wait = 0.0 if self._tidy(ready) else _RETRY
+            with self._guard:
+                if wait and not self._closing:
+                    self._guard.wait(wait)
+                if self._closing or not (ready or self._due):
+                    self._thread = None
+                    return
+
+    def _ready(self) -> tuple[list[Logged], float]:
+        """Returns what to settle now, and how long to wait where there is nothing."""
+        now = time.monotonic()
+        ready = []
+        wait = _IDLE
+        with self._guard:
+            for due in self._due.values():
+                left = min(due.last + QUIET, due.first + OLDEST) - now
+                if left <= 0 or due.what.unsettled > BYTES:
+                    ready.append(due.what)
+                else:
+                    wait = min(wait, left)
+        return ready, wait
+
+    def _tidy(self, ready: list[Logged]) -> bool:
+        """Settles and merges packs; whether all went well."""
+        well = True
+        for what in ready:
+            try:
+                self.settle(what)
+            except GitcpError as exc:
+                # Nothing is lost: the log stays, and is settled later.
+                _warn("settling %s failed: %s", what.label, exc)
+                well = False
+        self.merge()
+        return well
+
+    def merge(self) -> None:
+        """Merges packs where there are too many; failing is told and does no harm."""
+        try:
+            consolidate(self._repository, new_deltas=self._new_deltas)
+        except GitcpError as exc:
+            _warn("merging packs failed: %s", exc)
+
+
+def _warn(text: str, *about: object) -> None:
+    import logging  # noqa: PLC0415  rarely needed, and slow to load
+
+    logging.getLogger("gitcp.settling").warning(text, *about)
+
+
+_janitors: "weakref.WeakSet[Janitor]" = weakref.WeakSet()
+
+
+def _at_exit() -> None:
+    for janitor in list(_janitors):
+        try:
+            janitor.close()
+        except GitcpError as exc:
+            _warn("settling was left to the next gitcp: %s", exc)
+
+
+atexit.register(_at_exit)
