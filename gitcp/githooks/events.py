@@ -54,7 +54,7 @@ def mend(repository: Repository) -> tuple[str, ...]:
 
 def runner() -> bytes:
     """Returns the script that hooks call, for this installation of gitcp."""
-    package = Path(__file__).parents[2]
+    package = Path(__file__).parents[1]
     # In a wheel it lies inside the package, in a checkout beside it.
     for directory in (package / "_hooks", package.parent / "hooks"):
         with suppress(FileNotFoundError):

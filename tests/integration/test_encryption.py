@@ -203,7 +203,7 @@ def test_what_the_remote_takes_back_is_noticed(team):
     mine = git(bob, "rev-parse", REF)
     git(hub, "update-ref", REF, f"{REF}~1")
     done = invoke(bob, "pull")
-    assert b"taken back" in done.stderr
+    assert b"rewound" in done.stderr
     assert git(bob, "rev-parse", REF) == mine
 
 
