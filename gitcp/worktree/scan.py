@@ -66,13 +66,14 @@ class Scan:
             shut = closed(state)
             if not whole:
                 self._scan_directories()
+            listed = frozenset(self._found.look)
             self._compare(differing())
             whole = whole or self._ignore_rules_changed()
             if whole:
                 self._scan_everything()
                 rules = self._rules_digest()
             else:
-                self._tracked.learn(whole=False)
+                self._tracked.learn(whole=False, listed=listed)
             state.rules = rules
             state.limit = self._rules.limit
             self._tracked.learn_hidden(everything=whole or closed(state) != shut)

@@ -95,8 +95,11 @@ class Tracked:
                 return True
         return False
 
-    def learn(self, *, whole: bool) -> None:
-        """Notes what is tracked though no listing leads to it."""
+    def learn(self, *, whole: bool, listed: frozenset[bytes] = frozenset()) -> None:
+        """Notes what is tracked though no listing leads to it.
+
+        `listed` are paths to which a listing of this scan led.
+        """
         state = self._state
         found = self._found
         came_or_went = (
@@ -127,7 +130,11 @@ class Tracked:
         found.gone -= state.sparse.keys()
         forced = set(state.forced)
         found.look |= forced - self._forced_before
-        found.gone |= self._forced_before - forced
+        released = self._forced_before - forced
+        if not whole:
+            # Git let go of these files: a change of one is no reason to capture it.
+            found.look -= released - listed
+        found.gone |= released
 
     def _ignored(self) -> tuple[list[bytes], list[bytes]]:
         """Returns the files and the submodules that git tracks though it ignores them."""

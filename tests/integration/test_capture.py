@@ -500,6 +500,24 @@ def test_what_came_in_the_place_of_an_omitted_directory_is_captured(
     assert captured(repo, check(repo)) == omitted
 
 
+def test_an_ignored_file_that_git_let_go_of_and_that_changed_is_not_captured(
+    repo: Path, git: GitRunner
+):
+    names = ("conf.log", "d/x", "e/x")
+    write_files(repo, dict.fromkeys(names, b"1"))
+    git("add", "-f", *names)
+    git("init", "-q", "d")
+    git("init", "-q", "e")
+    assert {b"conf.log", b"d/x", b"e/x"} <= captured(repo, check(repo)).keys()
+    git("rm", "-q", "--cached", *names)
+    shutil.rmtree(repo / "e/.git")
+    write_files(repo, dict.fromkeys(names, b"22"))
+    found = captured(repo, check(repo))
+    assert {b"conf.log", b"d/x"}.isdisjoint(found)
+    # A listing leads to this one.
+    assert b"e/x" in found
+
+
 def test_a_sparse_checkout_loses_nothing(repo: Path, git: GitRunner):
     write_files(repo, {"lib/a": b"1", "lib/b": b"2", "doc/c": b"3"})
     commit_all(repo)
