@@ -240,9 +240,9 @@ def finish(
     held, was_there, wanted_files = replaced, before.captured, after.captured
     if done.trigger == "fork":
         # Nothing was restored: the branch begins with the checkpoint as it was.
-        held, listed = target, target.captured.skipped
-        was_there = replace(was_there, skipped=listed)
-        wanted_files = replace(wanted_files, skipped=listed)
+        held, its = target, target.captured
+        was_there = replace(was_there, skipped=its.skipped, gitlinks=its.gitlinks)
+        wanted_files = was_there
     world.must_hold(held, was_there, "the state before the restore")
     world.must_hold(done, wanted_files, "the restore")
     wanted = words(replaced if how == "files" or paths else target)

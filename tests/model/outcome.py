@@ -83,6 +83,10 @@ def restored(
     for path in loose:
         outcome.after[path] = listing[path]
     outcome.open |= {path for path in here.virtual - wanted.keys() if named(path)}
+    for path in target.gitlinks.keys() | closure(target.gitlinks):
+        # The target has it, although nothing in it comes back.
+        if path in listing and listing[path].kind == "dir":
+            outcome.after.setdefault(path, listing[path])
     empty = {path for path in target.empty if named(path)}
     _directories(outcome, empty, listing, here, loose, named)
     _in_the_way(outcome, wanted, empty, kept, loose, facts)
