@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tests.model import plain
 from tests.model.commands import record, same_words, untouched, words
@@ -237,13 +236,13 @@ def finish(
     (done,) = new
     check(replaced is not None, "nothing was saved before the restore")
     assert replaced is not None
-    held, was_there, wanted_files = replaced, before.captured, after.captured
+    wanted_files = after.captured
     if done.trigger == "fork":
-        # Nothing was restored: the branch begins with the checkpoint as it was.
-        held, its = target, target.captured
-        was_there = replace(was_there, skipped=its.skipped, gitlinks=its.gitlinks)
-        wanted_files = was_there
-    world.must_hold(held, was_there, "the state before the restore")
+        # No file had to change: the branch begins with the checkpoint as it was.
+        untouched(world, tree, before)
+        wanted_files = target.captured
+    else:
+        world.must_hold(replaced, before.captured, "the state before the restore")
     world.must_hold(done, wanted_files, "the restore")
     wanted = words(replaced if how == "files" or paths else target)
     same_words(done, wanted)
