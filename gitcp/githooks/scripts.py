@@ -4,7 +4,6 @@ import hashlib
 import os
 import re
 import shlex
-import stat
 from base64 import b64decode, b64encode
 from contextlib import suppress
 from pathlib import Path
@@ -13,10 +12,9 @@ from typing import NamedTuple
 import msgspec
 
 from gitcp import durable
-from gitcp.errors import UsageError
 from gitcp.git.repository import Repository
+from gitcp.githooks import hook_file, script_text
 from gitcp.githooks import hooks_dir as places
-from gitcp.githooks import script_text
 from gitcp.githooks.hooks_dir import Place
 
 NAMES = (
@@ -41,8 +39,6 @@ _LED_ON = (
     "pre-rebase",
     "pre-auto-gc",
 )
-# How frameworks name a hook that was there before them.
-_MOVED_ASIDE = (".legacy", ".old")
 _FRAMEWORKS = (
     ".husky",
     "lefthook.yml",
@@ -128,7 +124,7 @@ def found(repository: Repository) -> State | None:
         if said.path
         else repository.common_dir / "hooks"
     )
-    joined = any(_has(directory / name) for name in (*NAMES, WATCH))
+    joined = any(hook_file.is_joined(directory / name) for name in (*NAMES, WATCH))
     if joined or (directory / script_text.RUNNER).is_file():
         return State(str(directory), said.path)
     return None
@@ -206,7 +202,9 @@ def uninstall(repository: Repository) -> Report | None:
             _stop_leading_on(directory)
             changed: tuple[str, ...] = ("core.hooksPath",)
         else:
-            changed = tuple(name for name in (*NAMES, WATCH) if _leave(directory, name))
+            changed = tuple(
+                name for name in (*NAMES, WATCH) if hook_file.leave(directory, name)
+            )
             with suppress(FileNotFoundError):
                 (directory / script_text.RUNNER).unlink()
             with suppress(OSError):
@@ -228,14 +226,14 @@ def problems(repository: Repository) -> list[str]:
         return [f"core.hooksPath is {said.path or 'not set'} now: git looks elsewhere"]
     directory = Path(before.directory)
     found = []
-    runner = _content(directory / script_text.RUNNER)
+    runner = hook_file.read(directory / script_text.RUNNER)
     if runner is None:
         found.append(f"{directory / script_text.RUNNER} is gone")
     elif not (started := _started(runner)) or not os.access(started, os.X_OK):
         found.append(f"gitcp is not at {started} any more")
     for name in NAMES:
         path = directory / name
-        content = _content(path)
+        content = hook_file.read(path)
         if content is None:
             found.append(f"{name} is gone")
         elif not script_text.is_joined(content):
@@ -267,15 +265,15 @@ def _join_all(repository: Repository, place: Place, runner: bytes) -> tuple[str,
     directory.mkdir(parents=True, exist_ok=True)
     durable.clear_temporaries(directory)
     changed = []
-    if _put(directory / script_text.RUNNER, runner):
+    if hook_file.write(directory / script_text.RUNNER, runner):
         changed.append(script_text.RUNNER)
     if place.original is not None:
         changed += _lead_on(repository, directory, place.original)
         return tuple(changed)
     names: tuple[str, ...] = NAMES
-    if _has_framework(repository) or _has(directory / WATCH):
+    if _has_framework(repository) or hook_file.is_joined(directory / WATCH):
         names = (*NAMES, WATCH)
-    changed += [name for name in names if _join(directory, name)]
+    changed += [name for name in names if hook_file.join(directory, name)]
     return tuple(changed)
 
 
@@ -299,19 +297,19 @@ def _lead_on(repository: Repository, directory: Path, original: str) -> list[str
             if name in NAMES
             else script_text.forward(then)
         )
-        old = _content(path)
+        old = hook_file.read(path)
         if old is not None and not script_text.is_made(old):
             # The user or a tool put hooks into this directory.
-            if name in NAMES and _join(directory, name):
+            if name in NAMES and hook_file.join(directory, name):
                 changed.append(name)
-        elif _put(path, content):
+        elif hook_file.write(path, content):
             changed.append(name)
     return changed
 
 
 def _stop_leading_on(directory: Path) -> None:
     for path in list(directory.iterdir()) if directory.is_dir() else []:
-        content = _content(path)
+        content = hook_file.read(path)
         if path.name == script_text.RUNNER or (
             content and script_text.is_made(content)
         ):
@@ -325,141 +323,6 @@ def _has_framework(repository: Repository) -> bool:
     """Whether a hook framework is in use here, which rewrites its hooks now and then."""
     top = repository.top
     return top is not None and any(os.path.lexists(top / name) for name in _FRAMEWORKS)
-
-
-def _has(path: Path) -> bool:
-    content = _content(path)
-    return content is not None and script_text.is_joined(content)
-
-
-def _join(directory: Path, name: str) -> bool:
-    """Joins one hook; returns whether that changed anything."""
-    path = directory / name
-    _unchain_moved(path)
-    try:
-        status = path.lstat()
-    except FileNotFoundError:
-        return _put(path, script_text.made(name))
-    if stat.S_ISREG(status.st_mode):
-        content = path.read_bytes()
-        if script_text.is_joined(content):
-            return _renew(path, name, content)
-        if script_text.is_shell(content) and status.st_mode & stat.S_IXUSR:
-            return _put(path, script_text.insert(content, name))
-    elif not stat.S_ISLNK(status.st_mode):
-        raise UsageError(
-            f"{path} is neither a file nor a link", hint="move it out of git's way"
-        )
-    _move_aside(path)
-    return _put(path, script_text.made(name, then=script_text.beside(name)))
-
-
-def _renew(path: Path, name: str, content: bytes) -> bool:
-    """Brings the lines in a joined hook up to date with this gitcp."""
-    if not script_text.is_made(content):
-        return _put(path, script_text.insert(script_text.remove(content), name))
-    chained = os.path.lexists(path.parent / script_text.CHAINED / name)
-    return _put(
-        path, script_text.made(name, then=script_text.beside(name) if chained else None)
-    )
-
-
-def _unchain_moved(path: Path) -> None:
-    """Takes gitcp out of a hook that a framework has moved aside, to run it or not.
-
-    It joins what has taken the place; to be called from both would be once too often.
-    """
-    for suffix in _MOVED_ASIDE:
-        moved = path.with_name(path.name + suffix)
-        content = _content(moved)
-        if content is None or not script_text.is_joined(content):
-            continue
-        chained = path.parent / script_text.CHAINED / path.name
-        if not script_text.is_made(content):
-            _put(moved, script_text.remove(content))
-        elif os.path.lexists(chained):
-            _move_back(chained, moved)
-        else:
-            moved.unlink()
-
-
-def _leave(directory: Path, name: str) -> bool:
-    path = directory / name
-    _unchain_moved(path)
-    content = _content(path)
-    chained = directory / script_text.CHAINED / name
-    if content is None or not script_text.is_joined(content):
-        if _same(chained, path):
-            # Killed between giving it the second name and taking the first.
-            chained.unlink()
-        return False
-    if not script_text.is_made(content):
-        return _put(path, script_text.remove(content))
-    if os.path.lexists(chained):
-        _move_back(chained, path)
-    else:
-        path.unlink()
-    return True
-
-
-def _same(chained: Path, path: Path) -> bool:
-    """Whether a hook that was moved aside still lies in its place as well."""
-    if chained.is_symlink():
-        return path.is_symlink() and _target(chained) == os.readlink(path)
-    return chained.exists() and path.exists() and chained.samefile(path)
-
-
-def _target(chained: Path) -> str:
-    """Returns where a link that was moved aside led to from its old place."""
-    return os.readlink(chained).removeprefix(os.pardir + os.sep)
-
-
-def _move_aside(path: Path) -> None:
-    """Gives a hook a second name before the first one is taken: it is never missing."""
-    chained = path.parent / script_text.CHAINED / path.name
-    chained.parent.mkdir(exist_ok=True)
-    chained.unlink(missing_ok=True)
-    if path.is_symlink():
-        chained.symlink_to(os.path.join(os.pardir, os.readlink(path)))
-    else:
-        os.link(path, chained)
-
-
-def _move_back(chained: Path, path: Path) -> None:
-    if chained.is_symlink():
-        temporary = path.with_name(f".{path.name}.gitcp-{os.getpid()}")
-        temporary.symlink_to(_target(chained))
-        temporary.replace(path)
-        chained.unlink()
-    else:
-        chained.replace(path)
-
-
-def _content(path: Path) -> bytes | None:
-    """Returns what a regular file holds, or None."""
-    try:
-        return path.read_bytes() if not path.is_symlink() else None
-    except OSError:
-        return None
-
-
-def _put(path: Path, content: bytes) -> bool:
-    """Makes an executable file hold `content`, in one step; False where it does."""
-    old = _content(path)
-    if old == content and os.access(path, os.X_OK):
-        return False
-    mask = os.umask(0)
-    os.umask(mask)
-    mode = stat.S_IMODE(path.stat().st_mode) if old is not None else 0o777 & ~mask
-    temporary = path.with_name(f".{path.name}.gitcp-{os.getpid()}")
-    try:
-        temporary.write_bytes(content)
-        temporary.chmod(mode | stat.S_IXUSR)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return True
 
 
 def _leads_here(repository: Repository, before: State) -> bool:

@@ -338,13 +338,13 @@ def test_what_keeps_them_from_working_is_told(repo, tmp_path, saw):
 
 def test_a_killed_installation_can_be_taken_back(repo, saw, tmp_path, monkeypatch):
     """The note of what was there is written before anything else."""
-    from gitcp.githooks import scripts as join
+    from gitcp.githooks import hook_file
 
     hooks.program(repo / ".git/hooks/post-rewrite", "exit 0").write_text(
         "#!/usr/bin/env python3\n"
     )
     before = everything(repo)
-    real = join._put
+    real = hook_file.write
     for stop in range(8):
         calls = iter(range(100))
 
@@ -353,10 +353,10 @@ def test_a_killed_installation_can_be_taken_back(repo, saw, tmp_path, monkeypatc
                 raise KeyboardInterrupt
             return real(path, content)
 
-        monkeypatch.setattr(join, "_put", put)
+        monkeypatch.setattr(hook_file, "write", put)
         with pytest.raises(KeyboardInterrupt):
             events.install(discover(repo))
-        monkeypatch.setattr(join, "_put", real)
+        monkeypatch.setattr(hook_file, "write", real)
         # Whenever it ends, the user's hook is where git finds it.
         assert (repo / ".git/hooks/post-rewrite").exists()
         uninstall(repo)
