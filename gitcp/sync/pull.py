@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple
 
 from gitcp.encryption.quarantine import Quarantine
-from gitcp.errors import BranchMovedError, NotFoundError, PartialError
+from gitcp.errors import BranchMovedError, PartialError
 from gitcp.format import layout
 from gitcp.git import remote as remotes
 from gitcp.git.drop_unreachable import store_locked
@@ -29,8 +29,8 @@ from gitcp.sync.adopt import (
 )
 from gitcp.sync.decrypting import Receiving
 from gitcp.sync.history import goes_back, is_pruned_form, was_purged
-from gitcp.sync.import_objects import judge, limits_of, our_tips, refusal
-from gitcp.sync.push import parts
+from gitcp.sync.import_objects import judge, our_tips, refusal
+from gitcp.sync.offered import offered
 from gitcp.sync.validate import Fault, Key
 from gitcp.trust import trusted_remotes
 
@@ -55,14 +55,6 @@ class Pulled(NamedTuple):
     gone: tuple[str, ...] = ()
     ledgers: tuple[Adopted, ...] = ()
     short: tuple[str, ...] = ()
-
-
-class Offered(NamedTuple):
-    """What a remote has: tips of branches, tips of ledgers, refs that are neither."""
-
-    branches: dict[Key, str]
-    ledgers: dict[str, str]
-    ignored: tuple[str, ...]
 
 
 def pull(
@@ -286,58 +278,6 @@ class _Source:
         return judged.bad | unfit
 
 
-def offered(
-    workspace: Workspace,
-    place: str,
-    sessions: Sequence[str] = (),
-    *,
-    interactive: bool = False,
-) -> Offered:
-    """Asks a remote which branches and ledgers it has.
-
-    Raises:
-        NotFoundError: it has no such session.
-        TransferError: it cannot be reached.
-    """
-    there = remotes.advertised(
-        workspace.repository,
-        place,
-        (layout.SESSIONS, layout.EFFECTS),
-        limits=limits_of(workspace.settings.sharing),
-        interactive=interactive,
-    )
-    found: dict[Key, str] = {}
-    steps: dict[str, str] = {}
-    ignored = []
-    for ref, oid in there.refs.items():
-        key, component = layout.branch_key(ref), layout.ledger_key(ref)
-        if ref in there.symbolic or (key is None and component is None):
-            ignored.append(ref)
-        elif key is not None:
-            found[key] = oid
-        elif component is not None:
-            steps[component] = oid
-    if not sessions:
-        return Offered(found, steps, tuple(ignored))
-    chosen: dict[Key, str] = {}
-    its: dict[str, str] = {}
-    for spec in sessions:
-        session, branch = parts(spec)
-        its |= {key: oid for key, oid in steps.items() if key == encode(session)}
-        some = {
-            key: oid
-            for key, oid in found.items()
-            if key[0] == encode(session) and branch in {None, _same(key[1], branch)}
-        }
-        if not some and (branch is not None or encode(session) not in its):
-            raise NotFoundError(
-                f"{place} has no session {spec!a}",
-                hint=f"`gitcp remote-sessions {place}` lists what it has",
-            )
-        chosen.update(some)
-    return Offered(chosen, its, ())
-
-
 def _short(workspace: Workspace, tips: Mapping[Key, str]) -> tuple[str, ...]:
     """Returns the sessions whose checkpoints say more was done than their ledger has."""
     short = []
@@ -348,10 +288,6 @@ def _short(workspace: Workspace, tips: Mapping[Key, str]) -> tuple[str, ...]:
         ):
             short.append(tip.session)
     return tuple(dict.fromkeys(short))
-
-
-def _same(component: str, branch: str | None) -> str | None:
-    return branch if branch is not None and encode(branch) == component else ""
 
 
 def _purged_here(workspace: Workspace, key: Key, oid: str) -> bool:

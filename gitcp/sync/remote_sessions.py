@@ -10,7 +10,7 @@ from gitcp.sync import ledgers
 from gitcp.sync.adopt import holds
 from gitcp.sync.encrypted_refs import Forms
 from gitcp.sync.history import goes_back, is_pruned_form, was_purged
-from gitcp.sync.pull import offered
+from gitcp.sync.offered import offered
 
 
 class RemoteBranch(NamedTuple):
