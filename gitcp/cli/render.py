@@ -52,7 +52,7 @@ def headline(out: Output, found: Checkpoint) -> str:
     return f"{name_of(out, found)}{f'  {note}' if note else ''}"
 
 
-def whence(out: Output, found: Checkpoint) -> list[str]:
+def provenance(out: Output, found: Checkpoint) -> list[str]:
     """Returns a line that says where a checkpoint comes from, if not from here."""
     where = found.origin.where
     if where is None:

@@ -20,8 +20,8 @@ from gitcp.cli.render import (
     headline,
     name_of,
     prompt_plan,
+    provenance,
     step_line,
-    whence,
     whose,
 )
 from gitcp.errors import GitcpError, PartialError
@@ -100,7 +100,7 @@ def _stays(
 
 
 def _describe(out: Output, workspace: Workspace, wanted: Plan) -> list[str]:
-    lines = [f"Restore {headline(out, wanted.target)}", *whence(out, wanted.target)]
+    lines = [f"Restore {headline(out, wanted.target)}", *provenance(out, wanted.target)]
     what = []
     if wanted.files:
         what.append(f"{count(len(wanted.steps.steps), 'change')} to files")
@@ -291,7 +291,7 @@ def report(
         return
     name = name_of(out, target) if target else "the checkpoint"
     out.print(f"Restored {name}: {count(len(done.plan.steps), 'change')} to files")
-    for line in whence(out, target) if target else []:
+    for line in provenance(out, target) if target else []:
         out.print(line)
     out.print(f"  now at {headline(out, done.checkpoint)}")
     if done.saved is not None:

@@ -14,8 +14,8 @@ from gitcp.cli.options import command, path_inside, reader, trust_option, yes_op
 from gitcp.cli.render import (
     count,
     headline,
+    provenance,
     step_line,
-    whence,
 )
 from gitcp.cli.restoring import (
     carry_out,
@@ -191,7 +191,7 @@ def _show_whole(
         out.document(document(None, None, steps, left))
         return
     out.print(f"Write {headline(out, target)} to {safe(shlex.quote(directory))}")
-    for line in whence(out, target):
+    for line in provenance(out, target):
         out.print(line)
     for step in steps.steps:
         out.print(step_line(out, step))
@@ -226,7 +226,7 @@ def _write_to(
             f"Wrote {count(len(steps.steps), 'path')} of {headline(out, target)}"
             f" to {safe(shlex.quote(directory))}"
         )
-        for line in whence(out, target):
+        for line in provenance(out, target):
             out.print(line)
         say_left(out, list(steps.left))
     refuse_withheld(steps.left)

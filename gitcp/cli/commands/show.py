@@ -13,9 +13,9 @@ from gitcp.cli.render import (
     change_lines,
     decision_line,
     headline,
+    provenance,
     size,
     when,
-    whence,
     withheld_lines,
 )
 from gitcp.format.checkpoint import show_path
@@ -62,7 +62,7 @@ def _told(workspace: Workspace, found: Checkpoint) -> Foretold | None:
 
 def _head(out: Output, found: Checkpoint, told: Foretold | None) -> None:
     out.print(headline(out, found))
-    for line in whence(out, found):
+    for line in provenance(out, found):
         out.print(line)
     for line in withheld_lines(told, _LINES) if told else ():
         out.print(f"  withheld {line}")
