@@ -105,6 +105,14 @@ def calls(
     names = ",".join(among)
     done = strace(repo, ["-y", "-o", log, "-e", f"trace={names}"], *args, data=data)
     assert done.returncode == 0, done.stderr
+    return points_in(log, repo)
+
+
+def points_in(log: Path, top: Path) -> list[Point]:
+    """Returns the calls in strace's log that concern a directory or the output.
+
+    The log goes. What only opens a file to read it changes nothing, and is left out.
+    """
     seen: dict[str, int] = {}
     found = []
     for line in log.read_text("utf-8", "replace").splitlines():
@@ -114,7 +122,7 @@ def calls(
         name = match[1]
         seen[name] = seen.get(name, 0) + 1
         reading = name == "openat" and "O_CREAT" not in line
-        if (str(repo) in line and not reading) or line.startswith("write(1<"):
+        if (str(top) in line and not reading) or line.startswith("write(1<"):
             found.append(Point(name, seen[name], line))
     log.unlink()
     return found

@@ -26,6 +26,7 @@ from tests.fault.harness import (
     Point,
     fsck,
     nothing_left,
+    points_in,
     users_state,
 )
 from tests.support.gitrepo import (
@@ -162,19 +163,10 @@ def points(base: Path, args: Sequence[str]) -> list[Point]:
     names = ",".join(CHANGING)
     done = traced(base, ["-y", "-o", log, "-e", f"trace={names}"], args)
     assert done.returncode == 0, done.stderr
-    seen: dict[str, int] = {}
-    found = []
-    for line in log.read_text("utf-8", "replace").splitlines():
-        match = re.match(r"(\w+)\(", line)
-        if match is None:
-            continue
-        name = match[1]
-        seen[name] = seen.get(name, 0) + 1
-        reading = name == "openat" and "O_CREAT" not in line
-        if (str(base) in line and not reading) or line.startswith("write(1<"):
-            found.append(Point(name, seen[name], line.replace(str(base), "")))
-    log.unlink()
-    return found
+    return [
+        point._replace(line=point.line.replace(str(base), ""))
+        for point in points_in(log, base)
+    ]
 
 
 def inject(base: Path, point: Point, fault: Fault, args: Sequence[str]) -> Done:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 import pytest
 
@@ -13,25 +12,9 @@ from gitcp.errors import BusyError
 from gitcp.git import consolidate
 from gitcp.git.transaction import transaction
 from gitcp.project.workspace import open_workspace
+from tests.support.forks import lasting_child
 from tests.support.gitrepo import write_files
 from tests.support.inprocess import ok
-
-
-@contextmanager
-def forked() -> Iterator[None]:
-    """Has a process forked from here live on meanwhile, with all its descriptors."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(writing)
-        os.read(reading, 1)
-        os._exit(0)
-    os.close(reading)
-    try:
-        yield
-    finally:
-        os.close(writing)
-        os.waitpid(child, 0)
 
 
 def leaves_early() -> bool:
@@ -46,7 +29,7 @@ def test_a_lock_that_was_let_go_of_is_not_kept_by_a_child(tmp_path):
     lock = tmp_path / "x.lock"
     with ExitStack() as children, ExitStack() as stack:
         stack.enter_context(durable.locked(lock, what="it", timeout=0))
-        children.enter_context(forked())
+        children.enter_context(lasting_child())
         stack.close()
         with durable.locked(lock, what="it", timeout=0):
             pass
@@ -87,7 +70,7 @@ def test_packs_are_merged_beside_a_child_that_was_forked_in_a_merge(repo, monkey
     with ExitStack() as children:
 
         def forking(*given, **how):
-            children.enter_context(forked())
+            children.enter_context(lasting_child())
             return merge(*given, **how)
 
         monkeypatch.setattr(consolidate, "_merge", forking)

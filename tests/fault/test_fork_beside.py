@@ -27,6 +27,7 @@ from gitcp.git.objects import Objects
 from gitcp.ledger.state import Slot
 from gitcp.project.workspace import open_workspace
 from gitcp.steps import lease
+from tests.support.forks import lasting_child
 from tests.support.gitrepo import gitcp_environment
 from tests.support.inprocess import ok
 
@@ -56,23 +57,6 @@ def child(work: Callable[[], object]) -> int:
 
 def ended_well(number: int) -> bool:
     return os.waitpid(number, 0)[1] == 0
-
-
-@contextmanager
-def lasting_child() -> Iterator[int]:
-    """A process forked here that does nothing, and lives on meanwhile."""
-    reading, writing = os.pipe()
-    number = os.fork()
-    if number == 0:
-        os.close(writing)
-        os.read(reading, 1)
-        os._exit(0)
-    os.close(reading)
-    try:
-        yield number
-    finally:
-        os.close(writing)
-        os.waitpid(number, 0)
 
 
 @contextmanager
