@@ -171,7 +171,8 @@ def _save(
 ) -> Checkpoint | None:
     # Most calls of hooks come here with nothing to do, and the client waits for them.
     from gitcp.agents import transcripts  # noqa: PLC0415
-    from gitcp.checkpoints.save import Request, save  # noqa: PLC0415
+    from gitcp.checkpoints.save import save  # noqa: PLC0415
+    from gitcp.store.draft import Draft  # noqa: PLC0415
 
     bound = binding
     if bound is None or not bound.is_settled:
@@ -182,12 +183,12 @@ def _save(
     if bound.session is None:
         # A fork of which the client has written nothing yet: only the files are there
         # to save, and they belong to the line that they stand on.
-        saved = save(workspace, Request(trigger=trigger, note=note, quiet=True))
+        saved = save(workspace, Draft(trigger, note=note, quiet=True))
         _remember(workspace, event, bound)
         return saved.checkpoint if saved.created else None
     line = bound.session, bound.branch
 
-    def said(request: Request) -> Request:
+    def with_records(draft: Draft) -> Draft:
         gathered = transcripts.gather(
             client,
             event,
@@ -196,12 +197,14 @@ def _save(
             thorough=trigger in _THOROUGH,
         )
         quiet = trigger in _QUIET and not gathered.speaks
-        return request._replace(records=gathered.records, quiet=quiet)
+        return draft._replace(records=gathered.records, quiet=quiet)
 
     saved = save(
         workspace,
-        Request(session=line[0], branch=line[1], trigger=trigger, note=note),
-        complete=said,
+        Draft(trigger, note=note),
+        session=bound.session,
+        branch=bound.branch,
+        complete=with_records,
     )
     if event.what == words.TURN_START or binding != bound:
         _remember(workspace, event, bound)

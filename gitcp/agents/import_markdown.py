@@ -106,10 +106,10 @@ def _add(
     store = Store(workspace.repository, clock=lambda: first.when)
     saved = store.append(
         opened,
+        SESSION,
+        MAIN,
         Draft(
-            session=SESSION,
-            branch=MAIN,
-            trigger=TRIGGER,
+            TRIGGER,
             note=(page.summary if page else None) or first.name,
             records=tuple(
                 NewRecords(

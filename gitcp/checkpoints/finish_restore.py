@@ -278,10 +278,10 @@ def _append(
             left += _unlike(root, opened, entry, target, snapshot, steps, left)
     return workspace.store.append(
         opened,
+        entry.session,
+        entry.branch,
         Draft(
-            session=entry.session,
-            branch=entry.branch,
-            trigger="restore",
+            "restore",
             files=files_of(snapshot),
             note=entry.note or f"restored {target.id}",
             allow_empty=True,

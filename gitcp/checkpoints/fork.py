@@ -18,7 +18,7 @@ from gitcp.git.transaction import transaction
 from gitcp.names import decode
 from gitcp.project.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.draft import Draft, same_files
+from gitcp.store.draft import fork_draft, fork_note
 from gitcp.store.store import Store, require_tip
 from gitcp.trust import trusted_remotes as trust_notes
 from gitcp.worktree.plan import FilePlan
@@ -113,21 +113,10 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
     """
     check_free(store, start.session, name)
     start.refuse_if_vast()
-    with transaction(store.repository) as opened:
+    with transaction(store.repository) as txn:
         start = store.present(start)
-        draft = Draft(
-            session=start.session,
-            branch=name,
-            trigger="fork",
-            files=same_files(start),
-            note=f"forked from {start.branch} #{start.seq}",
-            logs_from=start,
-            allow_empty=True,
-            fork_of=start,
-            files_from=start,
-            bases=(start.raw.tree,),
-        )
-        made = store.append(opened, draft).checkpoint
+        draft = fork_draft(start)
+        made = store.append(txn, start.session, name, draft).checkpoint
     trust_notes.note_made(store, made, start)
     return made
 
@@ -144,7 +133,7 @@ def plan_fork(
     return restore_plan.plan_restore(
         workspace,
         start,
-        note=f"forked from {start.branch} #{start.seq}",
+        note=fork_note(start),
         fork=(start.session, name),
         trust=trust,
     )

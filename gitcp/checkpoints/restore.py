@@ -5,13 +5,14 @@ import secrets
 from gitcp.checkpoints.finish_restore import Restored, finish, naming_both_ways
 from gitcp.checkpoints.not_captured import find
 from gitcp.checkpoints.restore_plan import Plan, fill_in
-from gitcp.checkpoints.save import Request, append, captured
+from gitcp.checkpoints.save import append, captured
 from gitcp.errors import EffectsStandError, NothingToDoError, WouldOverwriteError
 from gitcp.format.checkpoint import show_path
 from gitcp.git.transaction import transaction
 from gitcp.ledger.state import show_call
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft
 from gitcp.store.store import Saved
 from gitcp.worktree import journal
 from gitcp.worktree.capture import Capture, Snapshot
@@ -69,10 +70,8 @@ def _restore(workspace: Workspace, capture: Capture, wanted: Plan) -> Restored:
             made = fill_in(workspace, opened, snapshot, wanted)
             _refuse_obstacles(made)
             _refuse_effects(made)
-            request = Request(
-                trigger="before-restore", note=f"before restoring {wanted.target.id}"
-            )
-            saved = append(workspace, opened, snapshot, request)
+            draft = Draft("before-restore", note=f"before restoring {wanted.target.id}")
+            saved = append(workspace, opened, snapshot, draft)
             return saved, snapshot.sparse, made.steps
 
         saved, sparse, steps = captured(capture, opened, save_present)

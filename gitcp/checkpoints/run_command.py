@@ -9,13 +9,14 @@ from gitcp.checkpoints.finish_restore import Restored
 from gitcp.checkpoints.first_line import LEFT_OUT, brief, holds_secret
 from gitcp.checkpoints.restore import restore
 from gitcp.checkpoints.restore_plan import plan_restore
-from gitcp.checkpoints.save import Request, save
+from gitcp.checkpoints.save import save
 from gitcp.errors import GitcpError
 from gitcp.format.log import Decision
 from gitcp.git.command import tee
 from gitcp.project.workspace import Workspace
 from gitcp.secrets import dotenv
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft
 from gitcp.store.store import Saved
 
 _KEPT = 8 * 1024
@@ -59,7 +60,7 @@ def run(
     line = shlex.join(words)
     before = save(
         workspace,
-        Request(trigger="before-run", note=note or f"before {_short(line)}"),
+        Draft("before-run", note=note or f"before {_short(line)}"),
     )
     done = tee(words, cwd=directory, keep=_KEPT, out=out)
     if not done.status:
@@ -68,8 +69,8 @@ def run(
     try:
         failed = save(
             workspace,
-            Request(
-                trigger="test-failure",
+            Draft(
+                "test-failure",
                 note=f"{note or _short(line)}: exit status {done.status}",
                 decisions=(
                     Decision(

@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
-
-import msgspec
+from typing import TypeVar
 
 from gitcp import notices
 from gitcp.errors import CorruptError, GitcpError, StorageError
@@ -16,7 +14,7 @@ from gitcp.names import check_text
 from gitcp.project import pending_rewrites
 from gitcp.project.workspace import Current, Workspace, check_decisions, files_of
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.draft import Draft, NewRecords
+from gitcp.store.draft import Draft
 from gitcp.store.store import Saved
 from gitcp.worktree import journal
 from gitcp.worktree.capture import Capture, Progress, Snapshot
@@ -24,53 +22,42 @@ from gitcp.worktree.capture import Capture, Progress, Snapshot
 T = TypeVar("T")
 
 
-class Request(NamedTuple):
-    """What to save besides the files; None for session and branch: the current ones."""
-
-    session: str | None = None
-    branch: str | None = None
-    note: str | None = None
-    label: str | None = None
-    trigger: str = "manual"
-    records: tuple[NewRecords, ...] = ()
-    decisions: tuple[Decision, ...] = ()
-    position: msgspec.Raw | None = None
-    metadata: msgspec.Raw | None = None
-    allow_empty: bool = False
-    include: tuple[str, ...] = ()
-    quiet: bool = False
-    id: str | None = None
-
-
 def save(
     workspace: Workspace,
-    request: Request,
+    draft: Draft,
     *,
-    complete: Callable[[Request], Request] | None = None,
+    session: str | None = None,
+    branch: str | None = None,
+    include: tuple[str, ...] = (),
+    complete: Callable[[Draft], Draft] | None = None,
     progress: Progress | None = None,
 ) -> Saved:
     """Makes a checkpoint of the work tree, unless nothing changed.
 
-    `complete` adds to the request what takes time to find out: git scans meanwhile.
+    Without `session` and `branch` it goes to the current ones. `include` are globs of
+    ignored paths to capture as well. `complete` adds to the draft what takes time to
+    find out: git scans meanwhile.
 
     Raises:
         RestoreInterruptedError: a restore has to be ended first.
         BusyError: another save or restore is under way.
         StorageError, GitFailedError: nothing was saved.
     """
-    _check_texts(request)
+    _check_texts(draft)
     workspace.refresh()
     with workspace.locked():
         journal.refuse_if_open(workspace.directory)
         with (
-            workspace.capturing(request.include) as capture,
-            transaction(workspace.repository) as opened,
+            workspace.capturing(include) as capture,
+            transaction(workspace.repository) as txn,
         ):
-            whole = complete(request) if complete else request
+            whole = complete(draft) if complete else draft
             saved = captured(
                 capture,
-                opened,
-                lambda snapshot: append(workspace, opened, snapshot, whole),
+                txn,
+                lambda snapshot: append(
+                    workspace, txn, snapshot, whole, session=session, branch=branch
+                ),
                 progress=progress,
             )
     if saved.created:
@@ -94,37 +81,28 @@ def housekeep(workspace: Workspace, tip: Checkpoint) -> None:
 
 
 def append(
-    workspace: Workspace, opened: Transaction, snapshot: Snapshot, request: Request
+    workspace: Workspace,
+    txn: Transaction,
+    snapshot: Snapshot,
+    draft: Draft,
+    *,
+    session: str | None = None,
+    branch: str | None = None,
 ) -> Saved:
     """Makes a checkpoint of a snapshot; the caller holds the work tree's lock."""
     noted = workspace.noted()
     current = noted or workspace.current()
-    session = request.session or current.session
-    branch = request.branch or (
-        current.branch if session == current.session else "main"
-    )
+    session = session or current.session
+    branch = branch or (current.branch if session == current.session else "main")
     waiting = workspace.pending()
     pending = _unsaved(workspace, waiting, session, branch)
     rewritten = pending_rewrites.waiting(workspace.directory)
-    saved = workspace.store.append(
-        opened,
-        Draft(
-            session=session,
-            branch=branch,
-            trigger=request.trigger,
-            files=files_of(snapshot),
-            note=request.note,
-            label=request.label,
-            records=request.records,
-            decisions=(*pending, *request.decisions),
-            rewrites=rewritten,
-            position=request.position,
-            metadata=request.metadata,
-            allow_empty=request.allow_empty,
-            quiet=request.quiet,
-            id=request.id,
-        ),
+    draft = draft._replace(
+        files=files_of(snapshot),
+        decisions=(*pending, *draft.decisions),
+        rewrites=rewritten,
     )
+    saved = workspace.store.append(txn, session, branch, draft)
     if waiting:
         workspace.clear_pending()
     pending_rewrites.forget(workspace.directory, rewritten)
@@ -171,20 +149,20 @@ def _unsaved(
     return waiting
 
 
-def _check_texts(request: Request) -> None:
+def _check_texts(draft: Draft) -> None:
     for what, text in (
-        ("the note", request.note),
-        ("the label", request.label),
-        ("the trigger", request.trigger),
+        ("the note", draft.note),
+        ("the label", draft.label),
+        ("the trigger", draft.trigger),
     ):
         if text is not None:
             check_text(text, what)
-    check_decisions(request.decisions)
+    check_decisions(draft.decisions)
 
 
 def captured(
     capture: Capture,
-    opened: Transaction,
+    txn: Transaction,
     use: Callable[[Snapshot], T],
     *,
     progress: Progress | None = None,
@@ -193,7 +171,7 @@ def captured(
 
     See `Capture.using`.
     """
-    snapshot, result = capture.using(opened, use, progress=progress)
+    snapshot, result = capture.using(txn, use, progress=progress)
     # Derived (I7): losing it costs time, and what `use` did is done.
     with suppress(StorageError):
         capture.remember(snapshot)

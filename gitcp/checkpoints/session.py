@@ -15,13 +15,13 @@ from gitcp.checkpoints import restore_plan
 from gitcp.checkpoints.finish_restore import Restored
 from gitcp.checkpoints.labels import check_label
 from gitcp.checkpoints.restore_plan import Plan
-from gitcp.checkpoints.save import Request, save
+from gitcp.checkpoints.save import save
 from gitcp.checkpoints.selectors import select
 from gitcp.errors import UsageError
 from gitcp.format.log import Decision
 from gitcp.project.workspace import Current, Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.draft import NewRecords
+from gitcp.store.draft import Draft, NewRecords
 
 T = TypeVar("T")
 
@@ -128,12 +128,10 @@ class Session:
             records = (NewRecords(data, whole=messages is not None),)
         return save(
             self._workspace,
-            Request(
-                session=self.name,
-                branch=self.branch,
+            Draft(
+                trigger,
                 note=note,
                 label=label,
-                trigger=trigger,
                 records=records,
                 decisions=tuple(decisions),
                 position=None if position is None else _json(position, "the position"),
@@ -142,6 +140,8 @@ class Session:
                 else _json(dict(metadata), "the metadata"),
                 allow_empty=allow_empty,
             ),
+            session=self.name,
+            branch=self.branch,
         ).checkpoint
 
     @property

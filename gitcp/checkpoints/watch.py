@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from gitcp.checkpoints.save import Request, save
+from gitcp.checkpoints.save import save
 from gitcp.errors import GitcpError
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft
 
 _PAUSE = 5.0
 
@@ -45,7 +46,7 @@ def watch(
             continue
         looked = clock()
         try:
-            saved = save(workspace, Request(trigger="interval"))
+            saved = save(workspace, Draft("interval"))
         except GitcpError as exc:
             yield exc
             continue

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.checkpoints.save import Request, save
+from gitcp.checkpoints.save import save
 from gitcp.errors import BusyError, NotFoundError
 from gitcp.format.log import Rewrite
 from gitcp.git.repository import Repository
@@ -18,6 +18,7 @@ from gitcp.githooks import script_text, scripts
 from gitcp.githooks.scripts import Report
 from gitcp.project import pending_rewrites
 from gitcp.project.workspace import Workspace
+from gitcp.store.draft import Draft
 
 _PATIENCE = 1.0
 _TAIL = 4096
@@ -196,8 +197,9 @@ def _checkpoint(
         return "gitcp.autoCheckpoint is off"
     message = workspace.repository.objects.commit(bytes.fromhex(head)).message
     subject = message.decode("utf-8", "replace").strip().partition("\n")[0]
-    request = Request(
-        trigger=trigger,
+    session = branch = None
+    draft = Draft(
+        trigger,
         note=subject or None,
         allow_empty=allow_empty,
         id=_awaited(workspace, message),
@@ -206,11 +208,10 @@ def _checkpoint(
         from gitcp.agents.active_agent import live  # noqa: PLC0415  most commits are people's
 
         at_work = live(workspace, trigger)
-        request = request._replace(
-            session=at_work.session, branch=at_work.branch, records=at_work.records
-        )
+        session, branch = at_work.session, at_work.branch
+        draft = draft._replace(records=at_work.records)
     try:
-        saved = save(workspace, request)
+        saved = save(workspace, draft, session=session, branch=branch)
     except BusyError as exc:
         return f"no checkpoint: {exc.message}"
     what = "made" if saved.created else "nothing changed since"

@@ -16,6 +16,7 @@ from gitcp.names import decode, encode
 from gitcp.purge.langgraph import cover_event
 from gitcp.purge.redact import Eraser
 from gitcp.store import logs
+from gitcp.store.builder import CheckpointBuilder
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.origin import Seals
 from gitcp.store.rewrite import AS_IT_IS, Kept
@@ -48,6 +49,7 @@ class Purger:
         self._opened = opened
         self._objects = opened.objects
         self._seals = seals
+        self._builder = CheckpointBuilder(opened, seals)
         self._eraser = eraser
         self._paths = frozenset(paths)
         self._blobs: dict[tuple[bytes, _How], bytes] = {}
@@ -111,13 +113,10 @@ class Purger:
             skipped=len(skipped),
             origin=self._seals.again(found, files_tree, new_logs),
         )
-        blob = self._opened.add_blob(manifests.encode_manifest(said))
+        top = self._builder.tree(said, left, made, (found.raw.tree,))
         # Where nothing that it tells has changed it is the one that it was.
-        self.gone.discard(blob)
-        made[layout.CHECKPOINT] = Entry(FILE, blob)
-        left[layout.RESERVED] = Entry(DIRECTORY, self._opened.add_tree(made))
-        top = self._opened.add_tree(left)
-        self._opened.complete(top, (found.raw.tree,))
+        reserved = self._opened.tree(top)[layout.RESERVED]
+        self.gone.discard(self._opened.tree(reserved.oid)[layout.CHECKPOINT].oid)
         return Kept(tree=top, message=with_purged(message, found.commit))
 
     # --- files ---------------------------------------------------------------------

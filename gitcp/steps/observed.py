@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gitcp.checkpoints.restore_plan import side
-from gitcp.checkpoints.save import Request, save
+from gitcp.checkpoints.save import save
 from gitcp.errors import CorruptError, NotFoundError
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.ledger.state import Call
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft
 from gitcp.worktree import plan
 from gitcp.worktree.plan import FilePlan
 
@@ -21,14 +22,9 @@ _PATHS = 500
 
 def checkpoint(workspace: Workspace, place: Current, note: str) -> Checkpoint:
     """Returns a checkpoint that holds the files as they are; saves one if needed."""
-    request = Request(
-        session=place.session,
-        branch=place.branch,
-        note=note,
-        trigger=TRIGGER,
-        quiet=True,
-    )
-    return save(workspace, request).checkpoint
+    draft = Draft(TRIGGER, note=note, quiet=True)
+    saved = save(workspace, draft, session=place.session, branch=place.branch)
+    return saved.checkpoint
 
 
 def written(before: Checkpoint, left: Checkpoint, declared: Sequence[str]) -> list[str]:

@@ -38,13 +38,16 @@ class Checkpoint:
         trailers: Trailers,
         seals: Seals,
         allowance: Allowance,
+        manifest: Manifest | None = None,
     ) -> None:
+        """Takes the `manifest` where it is known; otherwise it is read on use."""
         self.objects = objects
         self._seals = seals
         self._allowance = allowance
         self.oid = oid
         self.raw = commit
         self.trailers = trailers
+        self._known = manifest
 
     def __repr__(self) -> str:
         said = self.trailers
@@ -114,6 +117,8 @@ class Checkpoint:
             CorruptError: it is missing or damaged.
             FormatTooNewError: a newer gitcp wrote it.
         """
+        if self._known is not None:
+            return self._known
         entry = self._own(layout.CHECKPOINT)
         where = f"checkpoint {self.id}"
         if entry is None:

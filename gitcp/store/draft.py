@@ -9,6 +9,8 @@ from gitcp.format.checkpoint import Skipped
 from gitcp.format.log import Decision, Rewrite
 from gitcp.store.checkpoint import Checkpoint
 
+FORK = "fork"
+
 
 class FilesState(NamedTuple):
     """The files of a checkpoint to be: tree, empty directories, what is missing.
@@ -22,10 +24,13 @@ class FilesState(NamedTuple):
     captured: bool = True
 
 
-def same_files(found: Checkpoint) -> FilesState:
+def same_files(checkpoint: Checkpoint) -> FilesState:
     """Returns the files of a checkpoint for one that follows it."""
     return FilesState(
-        found.files_oid, found.empty_dirs, tuple(found.skipped()), found.holds_files
+        checkpoint.files_oid,
+        checkpoint.empty_dirs,
+        tuple(checkpoint.skipped()),
+        checkpoint.holds_files,
     )
 
 
@@ -57,7 +62,7 @@ class NewRecords(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A checkpoint to be.
+    """A checkpoint to be, on whatever branch it is appended to.
 
     Without `files` those of the tip stay; where there is no tip it holds none.
     `logs_from` takes conversation, decisions, steps and position from another
@@ -67,9 +72,7 @@ class Draft(NamedTuple):
     being in the work tree.
     """
 
-    session: str
-    branch: str
-    trigger: str
+    trigger: str = "manual"
     files: FilesState | None = None
     note: str | None = None
     label: str | None = None
@@ -87,3 +90,22 @@ class Draft(NamedTuple):
     files_from: Checkpoint | None = None
     id: str | None = None
     bases: tuple[bytes, ...] = ()
+
+
+def fork_draft(start: Checkpoint) -> Draft:
+    """Returns the draft of the first checkpoint of a branch that begins at another."""
+    return Draft(
+        trigger=FORK,
+        files=same_files(start),
+        note=fork_note(start),
+        logs_from=start,
+        allow_empty=True,
+        fork_of=start,
+        files_from=start,
+        bases=(start.raw.tree,),
+    )
+
+
+def fork_note(start: Checkpoint) -> str:
+    """Returns the note of the first checkpoint of a fork."""
+    return f"forked from {start.branch} #{start.seq}"

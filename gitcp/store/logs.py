@@ -1,7 +1,7 @@
 """Logs inside a checkpoint's tree: reads segments, appends one (docs/format.md, 6)."""
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from gitcp.format import log, tree
@@ -154,12 +154,10 @@ class Writer:
         self,
         name: LogName,
         data: bytes,
-        *,
         kind: str,
-        records: int,
         agent_session: str | None = None,
     ) -> Appended | None:
-        """Adds `data`, holding `records` records, as one segment; None if empty."""
+        """Adds `data`, lines of records, as one segment; None if it is empty."""
         if not data:
             return None
         before = self._meta(name, kind)
@@ -167,7 +165,7 @@ class Writer:
             FORMAT,
             name.source,
             kind,
-            before.messages + records,
+            before.messages + _count(data),
             before.bytes + len(data),
             before.segments + 1,
             log.chain(before.digest, data),
@@ -179,9 +177,7 @@ class Writer:
         self,
         name: LogName,
         data: bytes,
-        *,
         kind: str,
-        count: Callable[[bytes], int],
         agent_session: str | None = None,
     ) -> Appended | None:
         """Makes a source hold exactly `data`, keeping every segment that still fits.
@@ -198,7 +194,7 @@ class Writer:
             FORMAT,
             name.source,
             kind,
-            count(data),
+            _count(data),
             len(data),
             kept + bool(rest),
             log.chain(digest, rest) if rest else digest,
@@ -245,3 +241,8 @@ class Writer:
         if data:
             changes[name.path + b"/" + segment_path(number)] = Entry(FILE, add(data))
         return changes
+
+
+def _count(data: bytes) -> int:
+    """Returns the number of lines, a torn last one included."""
+    return data.count(b"\n") + (not data.endswith(b"\n") and bool(data))

@@ -19,6 +19,7 @@ from gitcp.format.checkpoint import Sealed
 from gitcp.git.objects import TREE, object_id
 from gitcp.git.repository import Repository
 from gitcp.git.secret import SIZE, Secret
+from gitcp.git.transaction import transaction
 from gitcp.names import decode, encode
 
 if TYPE_CHECKING:
@@ -68,11 +69,12 @@ class Seals:
         files: bytes | None,
         logs: bytes | None,
         origin: Origin,
-        scratch: Path,
+        scratch: Path | None,
     ) -> Sealed:
         """Returns the seal for a checkpoint made here, of these two trees.
 
-        The first one makes the key; it is written to `scratch` first.
+        The first one makes the key; it is written to `scratch` first, or to a place that
+        the next transaction sweeps.
 
         Raises:
             StorageError: the key cannot be written.
@@ -107,11 +109,11 @@ class Seals:
 
     def _opened(self, found: "Checkpoint") -> Origin | None:
         """Returns what the seal vouches for; None where it is missing or not ours."""
-        said = found.manifest.origin
+        sealed = found.manifest.origin
         key = self._read()
-        if said is None or key is None:
+        if sealed is None or key is None:
             return None
-        claimed = Origin(said.files, said.logs)
+        claimed = Origin(sealed.files, sealed.logs)
         # From the trees themselves: what checkpoint.json says of them is not sealed.
         entries = dict(found.objects.tree(found.raw.tree))
         entries.pop(layout.RESERVED, None)
@@ -121,7 +123,7 @@ class Seals:
         except UsageError:
             # No remote has such a name.
             return None
-        same = secrets.compare_digest(seal.encode(), said.seal.encode())
+        same = secrets.compare_digest(seal.encode(), sealed.seal.encode())
         return claimed if same else None
 
     @computed
@@ -141,7 +143,10 @@ class Seals:
                 self._key = self._secret.read()
         return self._key
 
-    def _new(self, scratch: Path) -> bytes:
+    def _new(self, scratch: Path | None) -> bytes:
+        if scratch is None:
+            with transaction(self._repository) as txn:
+                return self._new(txn.scratch)
         with durable.storage("making this repository's key"):
             self._key = self._secret.make(scratch)
         return self._key

@@ -16,18 +16,18 @@ from gitcp.errors import (
     StorageError,
 )
 from gitcp.format import layout
-from gitcp.format.checkpoint import timestamp
-from gitcp.format.commit import trailers_of
+from gitcp.format.checkpoint import Manifest, timestamp
+from gitcp.format.commit import Commit, parse_commit, trailers_of
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.ledger.log import Ledger
 from gitcp.names import decode, encode
 from gitcp.store.allowance import Allowance
-from gitcp.store.build import Build
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
 from gitcp.store.origin import Seals
 from gitcp.store.salvage import Salvage
+from gitcp.store.successor import LedgerPosition, Successor
 from gitcp.wal.background import Janitor
 
 _RETRIES = 50
@@ -86,12 +86,22 @@ class Store:
             CorruptError: the commit is missing or damaged.
         """
         raw = bytes.fromhex(oid) if isinstance(oid, str) else oid
-        commit = self.repository.objects.commit(raw)
+        return self._checkpoint(raw, self.repository.objects.commit(raw))
+
+    def _checkpoint(
+        self, oid: bytes, commit: Commit, manifest: Manifest | None = None
+    ) -> Checkpoint | None:
         trailers = trailers_of(commit)
         if trailers is None:
             return None
         return Checkpoint(
-            self.repository.objects, raw, commit, trailers, self.seals, self.allowance
+            self.repository.objects,
+            oid,
+            commit,
+            trailers,
+            self.seals,
+            self.allowance,
+            manifest,
         )
 
     def tip(self, session: str, branch: str) -> Checkpoint | None:
@@ -289,7 +299,9 @@ class Store:
 
     # --- appending --------------------------------------------------------------
 
-    def append(self, transaction: Transaction, draft: Draft) -> Saved:
+    def append(
+        self, transaction: Transaction, session: str, branch: str, draft: Draft
+    ) -> Saved:
         """Makes a checkpoint at the tip of a branch, durably.
 
         Where another process was faster, it is made again on the new tip.
@@ -299,7 +311,7 @@ class Store:
             BusyError: the ref stayed locked.
             StorageError: the disk refused.
         """
-        saved = self.grow(transaction, draft.session, draft.branch, lambda _: draft)
+        saved = self.grow(transaction, session, branch, lambda _: draft)
         assert saved is not None
         return saved
 
@@ -335,11 +347,20 @@ class Store:
             draft = draft._replace(id=ident)
             if draft.fork_of is not None and tip is not None:
                 raise BranchMovedError(
-                    f"the branch {draft.branch!r} of {draft.session!r} exists",
+                    f"the branch {branch!r} of {session!r} exists",
                     hint="choose another name, or `gitcp switch` to it",
                 )
             try:
-                built = self._build(transaction, draft, tip)
+                with durable.storage("writing the checkpoint"):
+                    successor = Successor(
+                        self.repository,
+                        transaction,
+                        self.seals,
+                        draft,
+                        tip,
+                        self._ledger_position(session, draft),
+                    )
+                    built = successor.build(session, branch, self._clock())
             except CorruptError:
                 # The tip's own commit is whole; what it holds may not be.
                 if thorough or tip is None:
@@ -349,38 +370,32 @@ class Store:
             if built is None:
                 assert tip is not None
                 return Saved(tip, created=False)
-            oid, rewritten = built
             try:
-                transaction.publish(ref, expect=standing.ref, new=oid)
+                transaction.publish(ref, expect=standing.ref, new=built.oid)
             except BranchMovedError:
                 continue
             except StorageError as exc:
-                if self.repository.refs.read(ref) != oid.hex():
+                if self.repository.refs.read(ref) != built.oid.hex():
                     raise
                 raise StorageError(
                     f"the checkpoint is saved, but not known to be durable: {exc.message}",
                     hint="save again once the disk is well",
                 ) from exc
-            saved = self.checkpoint(oid)
-            assert saved is not None
-            return Saved(saved, created=True, rewritten=rewritten)
+            checkpoint = self._checkpoint(
+                built.oid, parse_commit(built.raw), built.manifest
+            )
+            assert checkpoint is not None
+            return Saved(checkpoint, created=True, rewritten=successor.rewritten)
         raise BranchMovedError(
             f"{session}/{branch} kept moving", hint="run the command again"
         )
 
-    def _build(
-        self, transaction: Transaction, draft: Draft, tip: Checkpoint | None
-    ) -> tuple[bytes, int] | None:
-        with durable.storage("writing the checkpoint"):
-            return Build(
-                self.repository,
-                transaction,
-                draft,
-                tip,
-                self._clock(),
-                self.seals,
-                self.reached,
-            ).run()
+    def _ledger_position(self, session: str, draft: Draft) -> LedgerPosition:
+        """Returns how far the session's ledger has come in the state to be saved."""
+        if draft.fork_of is not None:
+            manifest = draft.fork_of.manifest
+            return LedgerPosition(manifest.effects, manifest.ledger)
+        return LedgerPosition(*self.reached(session))
 
 
 class Standing(NamedTuple):

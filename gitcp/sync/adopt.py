@@ -17,7 +17,7 @@ from gitcp.git import process
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import STAGED_REF, Transaction
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.draft import Draft, FilesState
+from gitcp.store.draft import fork_draft
 from gitcp.store.store import Store
 from gitcp.sync.validate import Key
 
@@ -168,24 +168,9 @@ def fork(store: Store, opened: Transaction, theirs: Checkpoint, suffix: str) -> 
                 return Adopted(session, branch, UP_TO_DATE, name, standing.commit)
             continue
         try:
-            made = store.append(opened, _branch_off(theirs, name)).checkpoint
+            made = store.append(opened, session, name, fork_draft(theirs)).checkpoint
         except BranchMovedError:
             # Another process took the name; it may be for the same line.
             number -= 1
             continue
         return Adopted(session, branch, FORKED, name, made.commit)
-
-
-def _branch_off(theirs: Checkpoint, name: str) -> Draft:
-    return Draft(
-        session=theirs.session,
-        branch=name,
-        trigger="fork",
-        files=FilesState(theirs.files_oid, theirs.empty_dirs, tuple(theirs.skipped())),
-        note=f"forked from {theirs.branch} #{theirs.seq}",
-        logs_from=theirs,
-        allow_empty=True,
-        fork_of=theirs,
-        files_from=theirs,
-        bases=(theirs.raw.tree,),
-    )

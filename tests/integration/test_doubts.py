@@ -44,9 +44,9 @@ def append(repo: Path, files: dict[str, bytes], **draft) -> Checkpoint:
         tree = opened.add_tree(entries)
         made = store.append(
             opened,
+            "main",
+            "main",
             Draft(
-                "main",
-                "main",
                 draft.pop("trigger", "manual"),
                 files=FilesState(tree),
                 allow_empty=True,

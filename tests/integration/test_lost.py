@@ -179,7 +179,7 @@ def test_a_save_that_found_its_branch_moved_leaves_nothing_that_looks_lost(repo)
         transaction(workspace.repository) as opened,
     ):
         made = workspace.store.append(
-            opened, Draft("main", "main", "manual", note="slower", allow_empty=True)
+            opened, "main", "main", Draft(note="slower", allow_empty=True)
         )
     assert made.checkpoint.seq == 3
     assert raced

@@ -10,11 +10,12 @@ import pytest
 
 import gitcp
 from gitcp.checkpoints import watch
-from gitcp.checkpoints.save import Request, save
+from gitcp.checkpoints.save import save
 from gitcp.errors import BusyError, EncryptionError, SecretsFoundError, UsageError
 from gitcp.git import process
 from gitcp.project.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft
 from gitcp.sync.push import push
 from tests.support.gitrepo import git
 
@@ -95,7 +96,7 @@ def test_the_policy_for_secrets_and_encryption_is_the_present_one(repo, tmp_path
     workspace = open_workspace(repo, lasting=True)
     git(repo, "config", "gitcp.secrets", "off")
     (repo / "key").write_text("AKIA" + "Z7QK3MNP2RTV5WXY\n")
-    save(workspace, Request(session="work"))
+    save(workspace, Draft(), session="work")
     git(repo, "config", "gitcp.secrets", "block")
     with pytest.raises(SecretsFoundError):
         push(workspace)
@@ -109,7 +110,7 @@ def test_the_policy_for_secrets_and_encryption_is_the_present_one(repo, tmp_path
 
 def test_another_remote_is_pushed_to(repo, tmp_path):
     workspace = open_workspace(repo, lasting=True)
-    save(workspace, Request(session="work"))
+    save(workspace, Draft(), session="work")
     hub = tmp_path / "hub.git"
     git(tmp_path, "init", "-q", "--bare", str(hub))
     git(repo, "remote", "add", "backup", str(hub))
@@ -205,7 +206,7 @@ def test_unchanged_files_cost_no_process(repo, session, monkeypatch):
 def test_a_command_looks_at_no_file_of_settings_again(repo, monkeypatch):
     workspace = open_workspace(repo)
     monkeypatch.setattr(workspace.repository, "reread", pytest.fail)
-    save(workspace, Request())
+    save(workspace, Draft())
 
 
 def test_a_changed_setting_holds_for_the_next_step(repo, session):

@@ -163,9 +163,7 @@ class GitcpSessionStore:
                 return None
             added = [jsontext.decode(line.data) for line in fresh]
             return Draft(
-                session=where.name,
-                branch=MAIN,
-                trigger=TRIGGER,
+                TRIGGER,
                 records=(
                     NewRecords(
                         b"".join(line.data for line in fresh),
@@ -278,7 +276,7 @@ class GitcpSessionStore:
             nothing = NewRecords(
                 b"", whole=True, kind=_KIND, source=source, beside=True
             )
-            return Draft(session=name, branch=MAIN, trigger=TRIGGER, records=(nothing,))
+            return Draft(TRIGGER, records=(nothing,))
 
         with transaction(self._store.repository) as opened:
             self._store.grow(opened, name, MAIN, draft)

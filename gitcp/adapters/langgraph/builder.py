@@ -1,6 +1,5 @@
-"""The commit of one event: its tree, checkpoint.json and message."""
+"""The commit of one event: its entries in `.gitcp`, made a checkpoint by the store."""
 
-import secrets
 import time
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,22 +10,28 @@ from gitcp.adapters.langgraph.reader import Reader
 from gitcp.format import checkpoint as manifests
 from gitcp.format import layout
 from gitcp.format import tree as trees
-from gitcp.format.checkpoint import NULL, Base, Files, Manifest, Sealed, timestamp
-from gitcp.format.commit import Trailers, encode_commit
+from gitcp.format.checkpoint import Base, Files, Manifest
 from gitcp.format.graph import PUT, Said, encode_said
 from gitcp.format.tree import DIRECTORY, FILE, Entry, Tree
 from gitcp.git.objects import BLOB, COMMIT, TREE, object_id
 from gitcp.git.pack import entry
-from gitcp.git.transaction import transaction
-from gitcp.names import encode
-from gitcp.store.draft import FilesState
+from gitcp.store.builder import (
+    Carried,
+    CheckpointBuilder,
+    Circumstances,
+    Content,
+    Slot,
+)
+from gitcp.store.draft import Draft, FilesState
 from gitcp.store.origin import HERE, Origin
 from gitcp.store.store import Store
-from gitcp.store.summary import summary
 
 
 class Pending:
-    """The objects of one event; also readable from here on."""
+    """The objects of one event, a sink for a checkpoint's; also readable from here on."""
+
+    # A key that is made now needs a place of its own.
+    scratch = None
 
     def __init__(self, overlay: dict[bytes, bytes]) -> None:
         self._overlay = overlay
@@ -40,6 +45,21 @@ class Pending:
             body = self._overlay.get(oid)
             self.added[oid] = entry(kind, data) if body is None else body
         return oid
+
+    def add_blob(self, data: bytes) -> bytes:
+        """Adds a blob and returns its oid."""
+        return self.add_object(BLOB, data)
+
+    def add_tree(self, tree: Tree) -> bytes:
+        """Adds a tree and returns its oid."""
+        return self.add_object(TREE, trees.encode(tree))
+
+    def add_commit(self, raw: bytes) -> bytes:
+        """Adds a commit and returns its oid."""
+        return self.add_object(COMMIT, raw)
+
+    def complete(self, root: bytes, bases: tuple[bytes | None, ...]) -> None:
+        """Does nothing: a tree that is added is stored, files are in git before that."""
 
     def objects(self) -> tuple[tuple[bytes, bytes], ...]:
         """Returns what is not in the redo log yet."""
@@ -82,127 +102,77 @@ class Builder:
         self, pending: Pending, step: Step, anchor: Callable[[], str | None]
     ) -> tuple[bytes, bytes]:
         """Adds the objects of a commit and returns its oid and its raw form."""
-        reader, parent = self._reader, step.parent
-        root, own = reader.own(parent) if parent is not None else ({}, {})
-        before = reader.manifest(parent) if parent is not None else None
+        parent = step.parent
+        before = self._reader.manifest(parent) if parent is not None else None
+        content = self._content(pending, step, before)
+        forked = before.id if before is not None and step.seq == 1 else None
+        if parent is None and (found := anchor()) is not None:
+            parent = bytes.fromhex(found)
+        is_put = step.said.kind == PUT
+        built = CheckpointBuilder(pending, self._store.seals).build(
+            Draft(
+                "graph" if is_put else "graph-writes",
+                note=step.note,
+                metadata=self._metadata(step.said),
+            ),
+            Slot(self._session, step.branch, step.seq, parent, forked),
+            content,
+            Carried.of(before),
+            Circumstances(time.time(), step.base),
+            # Writes are half of all commits, and soon part of a checkpoint: no page for
+            # them.
+            with_summary=is_put,
+            extra=(encode_said(step.said),),
+        )
+        self._reader.keep_manifest(built.oid, built.manifest)
+        return built.oid, built.raw
+
+    def _content(
+        self, pending: Pending, step: Step, before: Manifest | None
+    ) -> Content:
+        root, held = self._reader.own(step.parent) if step.parent else ({}, {})
         files = {name: entry for name, entry in root.items() if name != layout.RESERVED}
-        held = dict(own)
+        own = dict(held)
         old = before.files if before else Files(None, 0, 0, 0, captured=False)
+        skipped = before.skipped if before else 0
         if step.files is None:
             counts = Files(old.tree, 0, 0, 0, captured=old.captured)
         else:
             new = self._files(step.files.tree)
             counts = self._count(files, new, step.files.tree)
             files = dict(new)
-            _lists(held, step.files, pending)
-        held.pop(layout.WRITES, None)
-        held.update(step.graph)
+            skipped = len(step.files.skipped)
+            _lists(own, step.files, pending)
+        own.pop(layout.WRITES, None)
+        own.pop(layout.SUMMARY, None)
+        own.update(step.graph)
         if step.channels is not None:
-            self._log(held, step.channels, pending)
-        now = time.time()
-        skipped = step.files.skipped if step.files is not None else None
-        ident = secrets.token_hex(6)
-        logs = held.get(layout.LOG)
-        sealed = self._seal(ident, counts, logs.oid if logs else None, step)
-        manifest = self._manifest(step, before, counts, now)
-        manifest = msgspec.structs.replace(manifest, id=ident, origin=sealed)
-        if skipped is not None:
-            manifest = msgspec.structs.replace(manifest, skipped=len(skipped))
-        texts = {layout.CHECKPOINT: manifests.encode_manifest(manifest)}
-        # Writes are half of all commits, and soon part of a checkpoint: no page for them.
-        held.pop(layout.SUMMARY, None)
-        if step.said.kind == PUT:
-            texts[layout.SUMMARY] = summary(manifest, ())
-        for path, data in texts.items():
-            held[path] = Entry(FILE, pending.add_object(BLOB, data))
-        files[layout.RESERVED] = Entry(
-            DIRECTORY, pending.add_object(TREE, trees.encode(held))
-        )
-        top = pending.add_object(TREE, trees.encode(files))
-        if parent is None and (found := anchor()) is not None:
-            parent = bytes.fromhex(found)
-        raw = encode_commit(
-            top,
-            parent,
-            int(now),
-            Trailers(
-                manifest.id,
-                encode(self._session),
-                encode(step.branch),
-                step.seq,
-                manifest.trigger,
-                step.base.commit if step.base else None,
-                None,
-            ),
-            (encode_said(step.said),),
-        )
-        oid = pending.add_object(COMMIT, raw)
-        reader.keep_manifest(oid, manifest)
-        return oid, raw
+            self._log(own, step.channels, pending)
+        return Content(files, own, counts, skipped, self._origin(step, own))
 
-    def _seal(self, ident: str, files: Files, logs: bytes | None, step: Step) -> Sealed:
-        """Seals a checkpoint; what it carries on may come from elsewhere."""
-        before = self._origin(step.parent) if step.parent is not None else HERE
-        origin = Origin(
+    def _origin(self, step: Step, own: Tree) -> Origin:
+        """Returns what was not made here: what it carries on may come from elsewhere."""
+        before = self._origin_of(step.parent) if step.parent is not None else HERE
+        return Origin(
             before.files if step.files is None else None,
-            before.logs if logs is not None else None,
+            before.logs if layout.LOG in own else None,
         )
-        tree = bytes.fromhex(files.tree) if files.tree is not None else None
-        make = self._store.seals.make
-        directory = self._repository.store_dir
-        if (directory / "key").exists():
-            return make(ident, tree, logs, origin, directory)
-        # The first save of all makes the key, in a place of its own.
-        with transaction(self._repository) as opened:
-            return make(ident, tree, logs, origin, opened.scratch)
 
-    def _origin(self, parent: bytes) -> Origin:
+    def _origin_of(self, parent: bytes) -> Origin:
         if parent in self._reader.overlay:
             # Made here: its seal needs no checking.
-            said = self._reader.manifest(parent).origin
-            return Origin(said.files, said.logs) if said is not None else HERE
-        found = self._store.checkpoint(parent)
-        return found.origin if found is not None else HERE
+            sealed = self._reader.manifest(parent).origin
+            return Origin(sealed.files, sealed.logs) if sealed is not None else HERE
+        checkpoint = self._store.checkpoint(parent)
+        return checkpoint.origin if checkpoint is not None else HERE
 
-    def _manifest(
-        self,
-        step: Step,
-        before: Manifest | None,
-        files: Files,
-        now: float,
-    ) -> Manifest:
-        said = step.said
+    def _metadata(self, said: Said) -> msgspec.Raw:
         about = {
             "thread_id": self._thread_id,
             "checkpoint_ns": said.key.namespace,
             "checkpoint_id": said.key.ident,
         }
-        metadata = msgspec.Raw(msgspec.json.encode(about))
-        forked = before.id if before is not None and step.seq == 1 else None
-        return Manifest(
-            format=layout.FORMAT,
-            id="",
-            session=self._session,
-            branch=step.branch,
-            seq=step.seq,
-            created=timestamp(now),
-            trigger="graph" if said.kind == PUT else "graph-writes",
-            note=step.note,
-            label=None,
-            author=None,
-            base=step.base,
-            position=before.position if before else NULL,
-            metadata=metadata,
-            files=files,
-            conversation=before.conversation if before else None,
-            decisions=before.decisions if before else None,
-            steps=before.steps if before else None,
-            task=before.task if before else None,
-            skipped=before.skipped if before else 0,
-            restored_from=None,
-            replaced=None,
-            forked_from=forked,
-        )
+        return msgspec.Raw(msgspec.json.encode(about))
 
     def _files(self, tree: bytes | None) -> Tree:
         return self._repository.objects.tree(tree) if tree is not None else {}
@@ -229,12 +199,10 @@ class Builder:
         logs = dict(self._reader.tree(old.oid)) if old is not None else {}
         logs.pop(layout.GRAPH.encode(), None)
         if channels:
-            inner = pending.add_object(TREE, trees.encode(channels))
+            inner = pending.add_tree(channels)
             logs[layout.GRAPH.encode()] = Entry(DIRECTORY, inner)
         if logs:
-            held[layout.LOG] = Entry(
-                DIRECTORY, pending.add_object(TREE, trees.encode(logs))
-            )
+            held[layout.LOG] = Entry(DIRECTORY, pending.add_tree(logs))
 
 
 def _lists(held: dict[bytes, Entry], files: FilesState, pending: Pending) -> None:
@@ -245,4 +213,4 @@ def _lists(held: dict[bytes, Entry], files: FilesState, pending: Pending) -> Non
     ):
         held.pop(path, None)
         if data:
-            held[path] = Entry(FILE, pending.add_object(BLOB, data))
+            held[path] = Entry(FILE, pending.add_blob(data))

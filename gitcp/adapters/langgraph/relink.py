@@ -10,8 +10,8 @@ from gitcp.format.graph import Key, decode_said, encode_said
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import decode
+from gitcp.store.builder import CheckpointBuilder, Slot
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.reissue import Place, reissue
 from gitcp.store.store import Store
 
 
@@ -33,22 +33,22 @@ class Relink:
         refs = self._repository.refs.list(prefix)
         ordered = sorted(refs, key=lambda ref: (ref != prefix + "main", ref))
         empty = []
-        with transaction(self._repository) as opened:
+        with transaction(self._repository) as txn:
             moves = []
             for ref in ordered:
                 tip = bytes.fromhex(refs[ref])
-                new, own = self._line(opened, tip, ref.removeprefix(prefix))
+                new, own = self._line(txn, tip, ref.removeprefix(prefix))
                 if not own or new is None:
                     empty.append(ref)
                 elif new != tip:
                     moves.append((ref, new))
-            opened.store()
+            txn.store()
             for ref, new in moves:
-                opened.publish(ref, expect=refs[ref], new=new)
+                txn.publish(ref, expect=refs[ref], new=new)
         delete_refs(self._repository, empty)
 
     def _line(
-        self, opened: Transaction, tip: bytes, branch: str
+        self, txn: Transaction, tip: bytes, branch: str
     ) -> tuple[bytes | None, bool]:
         """Returns the new tip, and whether the branch has a commit of its own left."""
         found = self._store.checkpoint(tip)
@@ -59,14 +59,14 @@ class Relink:
         own = False
         for one in reversed(chain):
             if one.oid not in self._made:
-                self._made[one.oid] = self._again(opened, one, parent)
+                self._made[one.oid] = self._again(txn, one, parent)
             kept = self._made[one.oid] != parent
             own = own or (kept and one.trailers.branch == branch)
             parent = self._made[one.oid]
         return parent, own
 
     def _again(
-        self, opened: Transaction, one: Checkpoint, parent: bytes | None
+        self, txn: Transaction, one: Checkpoint, parent: bytes | None
     ) -> bytes | None:
         said = decode_said(one.raw)
         # A fork without an event holds a copy of what may be going.
@@ -74,9 +74,10 @@ class Relink:
             return parent
         name = decode(one.trailers.branch) or one.branch
         seq = self._counts[name] = self._counts.get(name, 0) + 1
-        place = Place(self._session, name, seq, parent)
+        slot = Slot(self._session, name, seq, parent)
         extra = (encode_said(said),) if said else ()
-        return reissue(opened, self._store.seals, one, place, extra=extra)
+        builder = CheckpointBuilder(txn, self._store.seals)
+        return builder.recreate(one, slot, extra=extra)
 
 
 def delete_refs(repository: Repository, refs: Sequence[str]) -> None:
@@ -100,7 +101,8 @@ def copy_lines(
     """
     store = Store(repository)
     prefix = layout.session_prefix(source)
-    with transaction(repository) as opened:
+    with transaction(repository) as txn:
+        builder = CheckpointBuilder(txn, store.seals)
         moves = []
         for ref, tip in repository.refs.list(prefix).items():
             found = store.checkpoint(tip)
@@ -110,9 +112,9 @@ def copy_lines(
                     hint="run `gitcp verify`",
                 )
             branch = decode(ref.removeprefix(prefix)) or found.branch
-            place = Place(target, branch, 1, found.oid, fork=True)
-            new = reissue(opened, store.seals, found, place, metadata=about)
+            slot = Slot(target, branch, 1, found.oid, found.id)
+            new = builder.recreate(found, slot, metadata=about)
             moves.append((layout.branch_ref(target, branch), new))
-        opened.store()
+        txn.store()
         for name, new in moves:
-            opened.publish(name, expect=None, new=new)
+            txn.publish(name, expect=None, new=new)

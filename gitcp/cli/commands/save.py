@@ -10,7 +10,7 @@ from gitcp.checkpoints import message_input
 from gitcp.checkpoints.input_cache import Place
 from gitcp.checkpoints.labels import check_typed_label
 from gitcp.checkpoints.message_input import Incoming
-from gitcp.checkpoints.save import Request, save
+from gitcp.checkpoints.save import save
 from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
@@ -22,6 +22,7 @@ from gitcp.format import jsontext
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
 from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.store.draft import Draft
 
 _JSON_LIMIT = 1024 * 1024
 _ACTIVE = "--active"
@@ -191,12 +192,10 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
     position = given["position"]
     saved = save(
         workspace,
-        Request(
-            session=session,
-            branch=branch,
+        Draft(
+            given["trigger"],
             note=given["note"],
             label=given["label"],
-            trigger=given["trigger"],
             records=(incoming.records,) if incoming else (),
             decisions=_entries(ctx, given["active"]),
             position=json_value(position, "--position")
@@ -204,8 +203,10 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
             else None,
             metadata=incoming.metadata if incoming else None,
             allow_empty=given["allow_empty"],
-            include=given["include"],
         ),
+        session=session,
+        branch=branch,
+        include=given["include"],
         progress=out.progress("reading files:"),
     )
     made = saved.checkpoint
