@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gitcp.agents import bindings, placing
 from gitcp.agents.bindings import Binding
-from gitcp.clients import registry
+from gitcp.clients import known, registry
 from gitcp.clients.client import Kept, Place
 from gitcp.errors import UsageError
 from gitcp.format.layout import LogName
@@ -82,19 +82,27 @@ def write_back(workspace: Workspace, made: Checkpoint) -> Resumption | None:
     Raises:
         StorageError: a file could not be written.
         CorruptError: the conversation is damaged.
+        AgentRecordError: it was made elsewhere, and is too large to be rebuilt.
     """
     held = made.manifest.conversation
     if held is None or not registry.known(held.kind):
         return None
     client = registry.client(held.kind)
-    content = made.conversation()
+    names = _names_beside(made, held.source)
     foreign = is_foreign(made)
+    if foreign:
+        _refuse_if_large(made, [held.source, *names.values()])
+    content = made.conversation()
+    beside = {short: made.conversation(name) for short, name in names.items()}
+    if foreign:
+        for each in (content, *beside.values()):
+            known.refuse_if_dense(each)
     recorded = None if foreign else client.directory(content)
     written = client.write_back(
         Kept(
             None if foreign else held.agent_session,
             content,
-            _beside(made, held.source),
+            beside,
             _directory(workspace, recorded),
             foreign,
         ),
@@ -132,8 +140,8 @@ def _directory(workspace: Workspace, recorded: str | None) -> Path:
     return workspace.top
 
 
-def _beside(made: Checkpoint, source: str) -> dict[str, bytes]:
-    """Returns the files stored beside a conversation, by their own names."""
+def _names_beside(made: Checkpoint, source: str) -> dict[str, str]:
+    """Returns the files stored beside a conversation: their sources, by their own names."""
     found = {}
     for component, entry in logs.sources(made.log_tree, "conversation", made.objects):
         name = decode(component)
@@ -141,7 +149,21 @@ def _beside(made: Checkpoint, source: str) -> dict[str, bytes]:
             held = logs.meta_of(entry, made.objects)
             name = held.name if held else ""
         if name.startswith(f"{source}/"):
-            found[name.removeprefix(f"{source}/")] = logs.content(
-                made.log_tree, LogName("conversation", name), made.objects
-            )
+            found[name.removeprefix(f"{source}/")] = name
     return found
+
+
+def _refuse_if_large(made: Checkpoint, sources: list[str]) -> None:
+    """Raises if what was made elsewhere is more than gitcp rebuilds; reads none of it."""
+    made.refuse_if_vast()
+    size = sum(
+        made.objects.header(oid)[1]
+        for source in sources
+        for oid in logs.segments(
+            made.log_tree, LogName("conversation", source), made.objects.tree
+        )
+    )
+    if size > known.MOST_BYTES:
+        raise known.too_large(
+            f"it has {size:,} bytes, and the limit is {known.MOST_BYTES:,}"
+        )

@@ -43,14 +43,6 @@ class FilesDiff(NamedTuple):
     patch: bytes
 
 
-class Lines(NamedTuple):
-    """Two logs: how many entries they share from the start, and what follows."""
-
-    common: int
-    removed: tuple[bytes, ...]
-    added: tuple[bytes, ...]
-
-
 def between(old: Checkpoint, new: Checkpoint, paths: Sequence[bytes] = ()) -> FilesDiff:
     """Returns how the files of two checkpoints differ."""
     read = new.objects.tree
@@ -184,17 +176,6 @@ def _counts(raw: bytes) -> dict[bytes, tuple[int | None, int | None]]:
             before = found.get(path, (0, 0))
             found[path] = (before[0] or 0) + int(added), (before[1] or 0) + int(deleted)
     return found
-
-
-def conversations(old: Checkpoint, new: Checkpoint) -> Lines:
-    """Returns how two conversations differ, by record."""
-    one, two = (_records(side.conversation()) for side in (old, new))
-    common = _common(one, two)
-    return Lines(common, tuple(one[common:]), tuple(two[common:]))
-
-
-def _records(raw: bytes) -> list[bytes]:
-    return [line for line in raw.split(b"\n") if line.strip()]
 
 
 def _common(one: Sequence[T], two: Sequence[T]) -> int:

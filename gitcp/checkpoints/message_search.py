@@ -1,20 +1,22 @@
 """Finds the checkpoint before a message or prompt, by searching conversations."""
 
 import datetime
+from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import accumulate
 from typing import NamedTuple, Self
 
-from gitcp.clients import registry
+from gitcp.clients import records, registry
 from gitcp.clients.client import TURN_START
 from gitcp.format import jsontext, log
 from gitcp.format.layout import LogName
-from gitcp.store import logs
+from gitcp.store import log_lines, logs
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
 # A shorter text fits too much.
 SHORTEST = 4
+# So much of what mentions an id is looked at in a conversation that was made elsewhere.
+_MENTIONED = 8 * 1024 * 1024
 
 
 def before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | None:
@@ -80,20 +82,20 @@ class _Place(NamedTuple):
         said = checkpoint.manifest.conversation
         if said is None:
             return None
-        name = LogName("conversation", said.source)
-        read = checkpoint.objects
-        pieces = list(
-            map(read.blob, logs.segments(checkpoint.log_tree, name, read.tree))
-        )
-        raw = b"".join(pieces)
-        if registry.known(said.kind):
-            at = registry.client(said.kind).position(raw, ident)
-        else:
-            at = raw.find(f'"{ident}"'.encode())
-        if at is None or at < 0:
+        foreign = checkpoint.origin.logs is not None
+        if foreign:
+            checkpoint.refuse_if_vast()
+        read = _Read(checkpoint, said.source)
+        longest = log_lines.LONGEST_FOREIGN if foreign else None
+        found = _Mentions()
+        for block in log_lines.blocks(read.chunks(), longest):
+            if not foreign or len(found.lines) < _MENTIONED:
+                found.look(block, ident)
+        at = found.position(said.kind, ident)
+        if at is None:
             return None
-        digests = accumulate(pieces, log.chain, initial=log.EMPTY_DIGEST)
-        return cls(said.source, at, _time_of(raw, at), tuple(digests))
+        since = _time_of(found.line(at))
+        return cls(said.source, found.start(at), since, tuple(read.digests))
 
     def held(self, checkpoint: Checkpoint) -> int | None:
         """Returns how many bytes of this conversation a checkpoint holds.
@@ -114,12 +116,60 @@ class _Place(NamedTuple):
         return created.timestamp() <= self.since
 
 
-def _time_of(raw: bytes, at: int) -> float | None:
+class _Read:
+    """A conversation by pieces, and the digests of its beginnings as far as it was read."""
+
+    def __init__(self, checkpoint: Checkpoint, source: str) -> None:
+        self._objects = checkpoint.objects
+        name = LogName("conversation", source)
+        self._segments = logs.segments(
+            checkpoint.log_tree, name, checkpoint.objects.tree
+        )
+        self.digests = [log.EMPTY_DIGEST]
+
+    def chunks(self) -> Iterator[bytes]:
+        for oid in self._segments:
+            link = log.Link(self.digests[-1])
+            for chunk in self._objects.stream(oid):
+                link.add(chunk)
+                yield chunk
+            self.digests.append(link.digest)
+
+
+class _Mentions:
+    """The lines of a conversation that have an id in them, one after the other."""
+
+    def __init__(self) -> None:
+        self.lines = bytearray()
+        # Where each begins here, and where in the conversation.
+        self._here: list[int] = []
+        self._there: list[int] = []
+
+    def look(self, block: log_lines.Block, ident: str) -> None:
+        for start, line in records.mentions(block.data, ident):
+            self._here.append(len(self.lines))
+            self._there.append(block.start + start)
+            self.lines += line + b"\n"
+
+    def position(self, kind: str, ident: str) -> int | None:
+        """Returns where the message begins among these lines, None where it is not."""
+        if registry.known(kind):
+            return registry.client(kind).position(bytes(self.lines), ident)
+        return 0 if self._here else None
+
+    def start(self, at: int) -> int:
+        """Returns where in the conversation the line at a place begins."""
+        return self._there[bisect_right(self._here, at) - 1]
+
+    def line(self, at: int) -> bytes:
+        end = self.lines.index(b"\n", at)
+        return bytes(self.lines[self.lines.rfind(b"\n", 0, at) + 1 : end])
+
+
+def _time_of(line: bytes) -> float | None:
     """Returns when a message was written, if its record says so."""
-    start = raw.rfind(b"\n", 0, at) + 1
-    end = raw.find(b"\n", at)
     try:
-        record = jsontext.decode(raw[start : end if end >= 0 else len(raw)])
+        record = jsontext.decode(line)
         return datetime.datetime.fromisoformat(record["timestamp"]).timestamp()
     except (ValueError, KeyError, TypeError, OverflowError):
         return None

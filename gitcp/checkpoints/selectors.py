@@ -12,6 +12,7 @@ from gitcp.errors import (
     CorruptError,
     FormatTooNewError,
     NotFoundError,
+    TransferError,
     UsageError,
 )
 from gitcp.names import check_typed, encode
@@ -280,7 +281,7 @@ def _said_anywhere(store: Store, ident: str) -> Checkpoint | None:
         return None
     found: dict[str, Checkpoint] = {}
     for _, tip in store.tips():
-        with suppress(CorruptError, FormatTooNewError):
+        with suppress(CorruptError, FormatTooNewError, TransferError):
             one = before_message(store, tip, ident)
             if one is not None:
                 found.setdefault(one.id, one)

@@ -7,7 +7,7 @@ prompt, other directories, and every kind of record that is not listed here.
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -137,10 +137,13 @@ _COMPACTED = {"trigger": word, "preTokens": number, "postTokens": number}
 
 def rebuilt(content: bytes, session: str, directory: Path) -> bytes:
     """Returns a transcript under a new session's id, with new ids of its records."""
+    return known.lines(_rebuilt(content, session, directory))
+
+
+def _rebuilt(content: bytes, session: str, directory: Path) -> Iterator[dict[str, Any]]:
     names = Names(lambda: str(uuid.uuid4()))
     # What a record's successor follows, where the record itself is left out.
     stands: dict[str, str | None] = {}
-    made = []
     for record in known.objects(content):
         parent = record.get("parentUuid")
         after = stands.get(parent) if isinstance(parent, str) else None
@@ -154,19 +157,16 @@ def rebuilt(content: bytes, session: str, directory: Path) -> bytes:
         if isinstance(ident, str):
             stands[ident] = new
         version = word(record.get("version"))
-        made.append(
-            {
-                "parentUuid": after,
-                "isSidechain": False,
-                **picked,
-                "uuid": new,
-                "userType": "external",
-                "cwd": str(directory),
-                "sessionId": session,
-                **({"version": version} if version else {}),
-            }
-        )
-    return known.lines(made)
+        yield {
+            "parentUuid": after,
+            "isSidechain": False,
+            **picked,
+            "uuid": new,
+            "userType": "external",
+            "cwd": str(directory),
+            "sessionId": session,
+            **({"version": version} if version else {}),
+        }
 
 
 def _picked(record: dict[str, Any], names: Names) -> dict[str, Any] | None:

@@ -13,9 +13,6 @@ from typing import Any
 from gitcp.clients import known
 from gitcp.clients.known import ANYTHING, number, one_of, word
 
-# A longer chain of forks is a loop.
-_DEEPEST = 50
-
 
 def _picture(value: Any) -> str | None:
     """Accepts an embedded picture, but no address to fetch one from."""
@@ -114,12 +111,17 @@ def rebuilt(
     content: bytes, beside: Mapping[str, bytes], thread: str, directory: Path
 ) -> bytes:
     """Returns a rollout as one thread, under a new id."""
-    records = list(_whole(content, beside, _DEEPEST))
+    made = _rebuilt(content, beside, thread, directory)
+    return known.lines({**one, "ordinal": at} for at, one in enumerate(made))
+
+
+def _rebuilt(
+    content: bytes, beside: Mapping[str, bytes], thread: str, directory: Path
+) -> Iterator[dict[str, Any]]:
     began = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-    meta = next(
-        (_payload(one) for one in records if one.get("type") == "session_meta"), {}
-    )
-    head: dict[str, Any] = {
+    parts = _parts(content, beside)
+    meta = next(filter(None, (_meta(data) for data, _ in parts)), {})
+    yield {
         "timestamp": began,
         "type": "session_meta",
         "payload": {
@@ -133,41 +135,55 @@ def rebuilt(
             **known.fields(meta, _META),
         },
     }
-    made: list[dict[str, Any]] = [head]
-    for record in records:
-        kind, payload = record.get("type"), _payload(record)
-        picked: dict[str, Any] | None = None
-        if kind == "response_item":
-            picked = _item(payload)
-        elif kind == "compacted":
-            picked = _compacted(payload)
-        elif kind == "event_msg":
-            picked = _event(payload, thread)
-        if picked is not None:
-            stamp = word(record.get("timestamp")) or began
-            made.append({"timestamp": stamp, "type": kind, "payload": picked})
-    return known.lines([{**one, "ordinal": at} for at, one in enumerate(made)])
+    for data, end in parts:
+        for record in known.objects(data):
+            at = number(record.get("ordinal"))
+            if end is not None and at is not None and at >= end:
+                continue
+            kind, payload = record.get("type"), _payload(record)
+            picked: dict[str, Any] | None = None
+            if kind == "response_item":
+                picked = _item(payload)
+            elif kind == "compacted":
+                picked = _compacted(payload)
+            elif kind == "event_msg":
+                picked = _event(payload, thread)
+            if picked is not None:
+                stamp = word(record.get("timestamp")) or began
+                yield {"timestamp": stamp, "type": kind, "payload": picked}
 
 
-def _whole(
-    content: bytes, beside: Mapping[str, bytes], deepest: int
-) -> Iterator[dict[str, Any]]:
-    """Yields the records of a thread after those of the one that it continues."""
-    records = list(known.objects(content))
-    meta = next(
-        (_payload(one) for one in records if one.get("type") == "session_meta"), {}
-    )
-    origin, end = meta.get("forked_from_id"), meta.get("forked_from_ordinal_exclusive")
-    if deepest and isinstance(origin, str) and type(end) is int:
-        for data in beside.values():
-            first = next(known.objects(data), {})
-            if _payload(first).get("id") == origin:
-                for record in _whole(data, beside, deepest - 1):
-                    at = number(record.get("ordinal"))
-                    if at is None or at < end:
-                        yield record
-                break
-    yield from records
+def _parts(
+    content: bytes, beside: Mapping[str, bytes]
+) -> list[tuple[bytes, int | None]]:
+    """Returns the files of a thread, the one it began with first.
+
+    Of one that another continues, the records from an ordinal on do not count. No file
+    is there twice: the chain of a stranger may be a ring.
+    """
+    files: dict[str, bytes] = {}
+    for data in beside.values():
+        ident = _payload(next(known.objects(data), {})).get("id")
+        if isinstance(ident, str):
+            files.setdefault(ident, data)
+    parts: list[tuple[bytes, int | None]] = [(content, None)]
+    while True:
+        last, before = parts[-1]
+        meta = _meta(last)
+        origin = meta.get("forked_from_id")
+        end = meta.get("forked_from_ordinal_exclusive")
+        found = files.pop(origin, None) if isinstance(origin, str) else None
+        if found is None or type(end) is not int:
+            return parts[::-1]
+        parts.append((found, end if before is None else min(end, before)))
+
+
+def _meta(data: bytes) -> dict[str, Any]:
+    """Returns what a file says of itself."""
+    for record in known.objects(data):
+        if record.get("type") == "session_meta":
+            return _payload(record)
+    return {}
 
 
 def _payload(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,12 +7,13 @@ those are encoded again. A field that is not listed, or is not of its type, is l
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from gitcp.clients import records
+from gitcp.errors import AgentRecordError
 
 # A shape: a type, a list of one shape, a mapping of names to shapes, a function that
 # returns what may stay of a value (None for nothing), or ANYTHING for plain JSON.
@@ -23,6 +24,12 @@ _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _WORD = re.compile(r"[A-Za-z0-9][\w.:/+@-]{0,127}", re.ASCII)
 # JavaScript cannot tell larger ones apart.
 _LARGEST = 1 << 53
+# What is rebuilt is decoded record by record, and each value takes many times the memory
+# that it takes as text.
+MOST_BYTES = 64 * 1024 * 1024
+_MOST_RECORDS = 100_000
+_MOST_MADE = 96 * 1024 * 1024
+_MOST_VALUES = 500_000
 
 
 def objects(raw: bytes) -> Iterator[dict[str, Any]]:
@@ -39,6 +46,22 @@ def one(raw: bytes) -> dict[str, Any] | None:
         return records.decode(_OBJECT, raw)
     except _UNREADABLE:
         return None
+
+
+def refuse_if_dense(raw: bytes) -> None:
+    """Raises unless a conversation can be rebuilt in little memory.
+
+    Raises:
+        AgentRecordError: it has too many records, or a record has too many values.
+    """
+    if raw.count(b"\n") > _MOST_RECORDS:
+        raise too_large(f"it has more than {_MOST_RECORDS:,} records")
+    for line in records.lines(raw):
+        # Each value but the first follows one of these.
+        if len(line) > _MOST_VALUES and (
+            sum(map(line.count, (b",", b":", b"[", b"{"))) > _MOST_VALUES
+        ):
+            raise too_large(f"a record of it has more than {_MOST_VALUES:,} values")
 
 
 def pick(value: Any, shape: Shape) -> Any:
@@ -108,6 +131,37 @@ class Names:
         return self._new.get(old) if isinstance(old, str) else None
 
 
-def lines(found: "list[dict[str, Any]]") -> bytes:
-    """Returns records as JSON lines."""
-    return b"".join(msgspec.json.encode(record) + b"\n" for record in found)
+def lines(found: Iterable[dict[str, Any]]) -> bytes:
+    """Returns records as JSON lines.
+
+    Raises:
+        AgentRecordError: they are more than is rebuilt.
+    """
+    return b"".join(bounded(msgspec.json.encode(record) + b"\n" for record in found))
+
+
+def bounded(made: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields records that were rebuilt, as long as there are not too many of them.
+
+    Raises:
+        AgentRecordError: there are. A small record may stand for many, and ids and
+            directories make each of them larger.
+    """
+    size = 0
+    for number, record in enumerate(made):
+        size += len(record)
+        if number >= _MOST_RECORDS or size > _MOST_MADE:
+            raise too_large(
+                f"rebuilt, it has more than {_MOST_RECORDS:,} records or"
+                f" {_MOST_MADE:,} bytes"
+            )
+        yield record
+
+
+def too_large(reason: str) -> AgentRecordError:
+    """Returns the error for a conversation that is not rebuilt."""
+    return AgentRecordError(
+        "a conversation that was made elsewhere is rebuilt from known fields, and this"
+        f" one is too large for that: {reason}",
+        hint="`gitcp messages SEL -o FILE` writes its bytes",
+    )

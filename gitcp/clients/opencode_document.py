@@ -127,23 +127,35 @@ def foreign(content: bytes, described: bytes, directory: Path) -> Document | Non
     }
     stamps = _ascending()
     names = Names(lambda: _id("msg", next(stamps)))
-    lines = []
-    for _, message in _messages(content):
-        made = _foreign_message(message, session, names, str(directory))
-        if made is None:
-            continue
-        ident = made["id"]
-        parts = [
-            {
-                "id": _id("prt", next(stamps)),
-                "sessionID": session,
-                "messageID": ident,
-                **part,
-            }
-            for part in filter(None, map(_foreign_part, message.parts))
-        ]
-        lines.append(msgspec.json.encode({"info": made, "parts": parts}))
-    return Document(session, _assembled(picked, iter(lines)))
+    lines = (
+        _foreign_line(message, session, names, stamps, str(directory))
+        for _, message in _messages(content)
+    )
+    return Document(session, _assembled(picked, known.bounded(filter(None, lines))))
+
+
+def _foreign_line(
+    message: _Message,
+    session: str,
+    names: Names,
+    stamps: Iterator[int],
+    directory: str,
+) -> bytes | None:
+    """Returns a message with its parts under new ids; None where it is not kept."""
+    made = _foreign_message(message, session, names, directory)
+    if made is None:
+        return None
+    ident = made["id"]
+    parts = [
+        {
+            "id": _id("prt", next(stamps)),
+            "sessionID": session,
+            "messageID": ident,
+            **part,
+        }
+        for part in filter(None, map(_foreign_part, message.parts))
+    ]
+    return msgspec.json.encode({"info": made, "parts": parts})
 
 
 def _assembled(info: dict[str, Any], lines: Iterator[bytes]) -> bytes:

@@ -239,6 +239,45 @@ def test_a_long_log_takes_little_memory(long, args):
         assert ran.size > 800_000_000
 
 
+def test_long_logs_are_compared_in_little_memory(forge, bob):
+    ok(bob, "save", "-s", "main", "--append", "-", input=SAID % b"mine")
+    piece = SAID % (b"x" * 40_000_000) + SAID % b"the end"
+    forge.into(bob / ".git", {REF: long_log(forge, piece, 10)})
+    for args, said, also in (
+        (("evil:1", "evil:1", "--json"), b'"common":20', b'"added_records":[]'),
+        (("main:last", "evil:1"), b"0 records in common, 1 only in", b"mine"),
+    ):
+        ran = measured(bob, "diff", "--conversation", *args, limit=None)
+        assert ran.status == 0, ran.err
+        assert said in ran.out
+        assert also in ran.out
+        assert ran.peak < LIMIT
+
+
+def test_a_message_in_a_long_log_is_found_in_little_memory(forge, bob):
+    """One id in every line of it, and the one that is asked for in the last."""
+    filler = b'{"type":"user","uuid":"0a0a0a0a-common","x":"%s"}\n' % (b"x" * 1_000_000)
+    piece = filler * 30
+    tip = long_log(forge, piece, 10, kind="claude-code")
+    forge.into(bob / ".git", {REF: tip})
+    ran = measured(bob, "show", "evil:0a0a0a0a-common", "--json", limit=None)
+    assert ran.status == 13, ran.err
+    assert ran.peak < LIMIT
+
+
+def test_a_long_conversation_is_not_handed_to_its_client(forge, bob, sealed):
+    """Its files are restored all the same."""
+    said = b'{"type":"user","uuid":"u","message":{"role":"user","content":"%s"}}\n'
+    tip = long_log(forge, said % (b"x" * 30_000_000), 10, kind="claude-code")
+    forge.into(bob / ".git", {REF: tip})
+    ran = measured(bob, "restore", "evil:1", "--yes", "--trust", limit=None)
+    assert ran.status == 3, ran.err
+    assert b"too large for that: it has 300,000," in ran.err
+    assert ran.peak < LIMIT
+    assert not (sealed / ".claude").exists()
+    assert ok(bob, "log")["checkpoints"][0]["trigger"] == "restore"
+
+
 def test_a_pull_of_a_long_log_takes_little_memory(forge, hub, bob):
     piece = SAID % (b"x" * 60_000_000)
     forge.into(hub, {REF: long_log(forge, piece, 11)})

@@ -12,8 +12,10 @@ from gitcp.clients import (
     claude_code_foreign,
     codex_foreign,
     gemini_foreign,
+    known,
     opencode_document,
 )
+from gitcp.errors import AgentRecordError
 from tests.support.hostile import places, replaced, values
 from tests.support.hostile_records import CLIENTS, DESCRIBED
 
@@ -58,3 +60,80 @@ def test_any_value_in_what_opencode_says_of_a_session_is_rebuilt_or_left_out():
     for path in places(DESCRIBED):
         for raw in RAWS:
             rebuilt("opencode", content, replaced(DESCRIBED, path, raw))
+
+
+# --- size ---------------------------------------------------------------------------------
+
+
+def spoken(*texts: str) -> bytes:
+    """Returns a chat of Gemini's, its messages in one record."""
+    said = [{"id": "m", "type": "user", "content": text} for text in texts]
+    return packed({"$set": {"messages": said}}) + b"\n"
+
+
+def test_a_record_that_stands_for_many_is_refused(monkeypatch):
+    monkeypatch.setattr(known, "_MOST_RECORDS", 3)
+    known.refuse_if_dense(spoken("a", "b", "c"))
+    with pytest.raises(AgentRecordError, match="more than 3 records"):
+        gemini_foreign.rebuilt(spoken("a", "b", "c"), "new", "/project")
+    assert gemini_foreign.rebuilt(spoken("a", "b"), "new", "/project").count(b"\n") == 3
+
+
+@pytest.mark.parametrize("kind", ["claude-code", "codex", "gemini", "opencode"])
+def test_what_grows_too_large_is_refused(monkeypatch, kind):
+    monkeypatch.setattr(known, "_MOST_MADE", 50)
+    with pytest.raises(AgentRecordError, match="more than"):
+        rebuilt(kind, lines(list(map(packed, CLIENTS[kind]))), packed(DESCRIBED))
+
+
+def test_a_record_of_many_values_is_refused_and_a_long_text_is_not(monkeypatch):
+    monkeypatch.setattr(known, "_MOST_VALUES", 10)
+    known.refuse_if_dense(packed({"text": "x" * 100}) + b"\n" + b"[[[[],[]]]]\n" * 50)
+    with pytest.raises(AgentRecordError, match="more than 10 values"):
+        known.refuse_if_dense(b"{}\n" + b"[" + b"[]," * 10 + b"[]]\n")
+
+
+def rollout(ident: str, after: str | None, *texts: str, end: int = 9) -> bytes:
+    """Returns a rollout of Codex, which goes on where another one was left."""
+    meta = {"id": ident, "forked_from_id": after, "forked_from_ordinal_exclusive": end}
+    said = [
+        {
+            "type": "response_item",
+            "ordinal": at,
+            "payload": {
+                "type": "message",
+                "role": "user",
+                "content": [{"type": "input_text", "text": text}],
+            },
+        }
+        for at, text in enumerate(texts, 1)
+    ]
+    return lines(
+        [packed({"type": "session_meta", "payload": meta}), *map(packed, said)]
+    )
+
+
+def test_a_thread_that_continues_others_is_one():
+    beside = {
+        "1": rollout("first", None, "a", "b", "c"),
+        "2": rollout("second", "first", "d", "e", end=3),
+    }
+    last = rollout("third", "second", "f", end=2)
+    made = codex_foreign.rebuilt(last, beside, "new", HERE)
+    told = [
+        one["payload"]["content"][0]["text"]
+        for one in map(json.loads, made.splitlines())
+        if one["type"] == "response_item"
+    ]
+    assert told == ["a", "d", "f"]
+
+
+def test_threads_that_continue_one_another_in_a_ring_end():
+    beside = {
+        "1": rollout("one", "two", *"x" * 9),
+        "2": rollout("two", "one", *"y" * 9),
+        "3": b'{"payload":{"id":[]}}\n',
+    }
+    made = codex_foreign.rebuilt(rollout("two", "one", "z"), beside, "new", HERE)
+    assert made.count(b'"text":"x"') == 8
+    assert made.count(b'"text":"y"') == 8

@@ -10,6 +10,7 @@ import msgspec
 from gitcp.checkpoints import diff as ops
 from gitcp.checkpoints.conversation import as_markdown
 from gitcp.checkpoints.diff import FileDiff, FilesDiff
+from gitcp.checkpoints.diff_conversation import conversations
 from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
@@ -165,25 +166,29 @@ def _colored(out: Output, line: str) -> str:
 
 
 def _conversation(out: Output, old: Checkpoint, new: Checkpoint, *, stat: bool) -> None:
-    found = ops.conversations(old, new)
+    found = conversations(old, new)
     if out.json:
         document = _head("conversation", old, new)
         document |= {"common": found.common}
-        document |= {"removed": len(found.removed), "added": len(found.added)}
+        document |= {"removed": found.removed.count, "added": found.added.count}
         if not stat:
-            document["removed_records"] = list(map(_record, found.removed))
-            document["added_records"] = list(map(_record, found.added))
+            document["removed_records"] = list(map(_record, found.removed.shown))
+            document["added_records"] = list(map(_record, found.added.shown))
         out.document(document)
-        return
-    out.print(
-        f"{found.common} records in common, {len(found.removed)} only in {old.id},"
-        f" {len(found.added)} only in {new.id}"
-    )
-    if stat:
-        return
-    for sign, records in (("-", found.removed), ("+", found.added)):
-        for line in as_markdown(b"\n".join(records)).splitlines():
-            out.print(_colored(out, safe(f"{sign} {line}".rstrip())))
+    else:
+        out.print(
+            f"{found.common} records in common, {found.removed.count} only in {old.id},"
+            f" {found.added.count} only in {new.id}"
+        )
+        for sign, records in (("-", found.removed), ("+", found.added)):
+            if not stat:
+                for line in as_markdown(b"\n".join(records.shown)).splitlines():
+                    out.print(_colored(out, safe(f"{sign} {line}".rstrip())))
+    if not stat and not (found.removed.whole and found.added.whole):
+        out.warn(
+            "only the first of so many records are shown; `gitcp messages SEL --format"
+            " jsonl` gives every byte"
+        )
 
 
 def _record(line: bytes) -> Any:

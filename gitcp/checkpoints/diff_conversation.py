@@ -1,0 +1,104 @@
+"""Compares two conversations by record, whatever their size."""
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import NamedTuple
+
+from gitcp.clients import records
+from gitcp.store import log_lines
+from gitcp.store.checkpoint import Checkpoint
+
+# What is kept to be shown where one side was made elsewhere: laid out, a record takes many
+# times the memory that it takes as text.
+_KEPT = 8 * 1024 * 1024
+_KEPT_RECORDS = 100_000
+
+
+class Records(NamedTuple):
+    """The records that only one of two conversations has: how many, and the first."""
+
+    count: int
+    shown: tuple[bytes, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of them can be shown."""
+        return self.count == len(self.shown)
+
+
+class Conversations(NamedTuple):
+    """Two conversations: how many records they share from the start, what follows."""
+
+    common: int
+    removed: Records
+    added: Records
+
+
+def conversations(old: Checkpoint, new: Checkpoint) -> Conversations:
+    """Returns how two conversations differ.
+
+    Each is read once, piece by piece. Where one was made elsewhere, the records to show
+    are the first 8 MiB, 100,000 records at most, of those that differ.
+
+    Raises:
+        CorruptError: a segment is missing or damaged.
+        TransferError: one came from elsewhere, and holds more than may be walked.
+    """
+    bounded = old.origin.logs is not None or new.origin.logs is not None
+    one, two = _Side(old, bounded=bounded), _Side(new, bounded=bounded)
+    common = 0
+    same = True
+    for left, right in zip_longest(one.records(), two.records()):
+        same = same and left == right
+        if same:
+            common += 1
+        else:
+            one.keep(left)
+            two.keep(right)
+    return Conversations(common, one.only_here(), two.only_here())
+
+
+class _Record(NamedTuple):
+    """A record, or the SHA-256 of one that is too long to be kept."""
+
+    data: bytes
+    digest: bytes | None = None
+
+
+class _Side:
+    """One of the two, and what it has that the other has not."""
+
+    def __init__(self, checkpoint: Checkpoint, *, bounded: bool) -> None:
+        self._checkpoint = checkpoint
+        self._bounded = bounded
+        self._kept: list[bytes] = []
+        self._left = _KEPT
+        self._count = 0
+
+    def records(self) -> Iterator[_Record]:
+        """Yields the records; lines without one are left out."""
+        longest = log_lines.LONGEST_FOREIGN if self._bounded else None
+        for block in log_lines.blocks(self._checkpoint.conversation_stream(), longest):
+            if block.digest is not None:
+                yield _Record(b"", block.digest)
+                continue
+            for line in records.lines(block.data):
+                if line.strip():
+                    yield _Record(line)
+
+    def keep(self, record: _Record | None) -> None:
+        """Takes a record that the other side has not at this place."""
+        if record is None:
+            return
+        self._count += 1
+        if self._bounded:
+            # What follows one that is not shown would stand where it does not belong.
+            self._left -= len(record.data)
+            if record.digest is not None or len(self._kept) >= _KEPT_RECORDS:
+                self._left = -1
+            if self._left < 0:
+                return
+        self._kept.append(record.data)
+
+    def only_here(self) -> Records:
+        return Records(self._count, tuple(self._kept))
