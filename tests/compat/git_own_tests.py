@@ -14,6 +14,7 @@ import argparse
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+from gitcp.githooks import script_text
 
 # git's tests of hooks, rebase, merge, stash and push.
 TESTS = (
@@ -101,9 +104,9 @@ def _joining(functions: str, scratch: Path) -> str:
         f"#!{sys.executable}\n"
         "import pathlib, sys\n"
         f"sys.path.insert(0, {str(Path.cwd())!r})\n"
-        "from gitcp.githooks import text\n"
+        f"from {script_text.__name__} import insert\n"
         "hook = pathlib.Path(sys.argv[1])\n"
-        "hook.write_bytes(text.insert(hook.read_bytes(), sys.argv[2]))\n"
+        "hook.write_bytes(insert(hook.read_bytes(), sys.argv[2]))\n"
     )
     join.chmod(0o755)
     for old, new in (
@@ -175,6 +178,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     source = given.source.resolve()
+    # Ended from outside, it still takes its hooks out of git's template.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     with ThreadPoolExecutor(given.jobs) as pool:
         without = list(pool.map(lambda test: run(source, test), given.tests))
         with hooks_in_template(source):
