@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gitcp.checkpoints import export_files, restore_plan
-from gitcp.checkpoints.restore_plan import Plan
+from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.errors import (
     CorruptError,
     FormatTooNewError,
@@ -123,7 +123,7 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
 
 def plan_fork(
     workspace: Workspace, start: Checkpoint, name: str, *, trust: bool = False
-) -> Plan:
+) -> RestorePlan:
     """Returns what making a branch and going there would do to the files.
 
     Raises:
@@ -132,10 +132,9 @@ def plan_fork(
     check_free(workspace.store, start.session, name)
     return restore_plan.plan_restore(
         workspace,
-        start,
-        note=fork_note(start),
-        fork=(start.session, name),
-        trust=trust,
+        restore_plan.request_restore(
+            start, note=fork_note(start), fork=(start.session, name), trust=trust
+        ),
     )
 
 
@@ -221,6 +220,6 @@ def switch(workspace: Workspace, session: str, branch: str) -> Checkpoint:
     return tip
 
 
-def at_present(made: Plan) -> bool:
+def at_present(plan: RestorePlan) -> bool:
     """Whether a plan leaves every file as it is."""
-    return not made.steps.steps and not made.obstacles
+    return not plan.steps.steps and not plan.obstacles

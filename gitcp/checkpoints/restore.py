@@ -4,7 +4,7 @@ import secrets
 
 from gitcp.checkpoints.finish_restore import Restored, finish, naming_both_ways
 from gitcp.checkpoints.not_captured import find
-from gitcp.checkpoints.restore_plan import Plan, fill_in
+from gitcp.checkpoints.restore_plan import RestorePlan, RestoreRequest, compute
 from gitcp.checkpoints.save import append, captured
 from gitcp.errors import EffectsStandError, NothingToDoError, WouldOverwriteError
 from gitcp.format.checkpoint import show_path
@@ -22,15 +22,14 @@ from gitcp.worktree.plan import FilePlan
 _SHOWN = 5
 
 
-def restore(workspace: Workspace, wanted: Plan) -> Restored:
-    """Carries out a plan that was made by `plan_restore`.
+def restore(workspace: Workspace, request: RestoreRequest) -> Restored:
+    """Carries out a request, by a plan that is made under the work tree's lock.
 
-    The work tree is looked at again first; where it changed since, the steps follow
-    it, and what was there is saved.
+    What is there is saved first.
 
     Raises:
         WouldOverwriteError: something that no checkpoint holds is in the way.
-        EffectsStandError: a step reached outside since, and the plan does not say that
+        EffectsStandError: a step reached outside since, and the request does not say that
             its result is to be replayed.
         PartialError: done, but files changed meanwhile and were left.
         NotFoundError: the checkpoint has been pruned since.
@@ -41,61 +40,66 @@ def restore(workspace: Workspace, wanted: Plan) -> Restored:
     with workspace.locked():
         journal.refuse_if_open(workspace.directory)
         # It was shown, and asked about, before anything was locked.
-        wanted = wanted._replace(target=workspace.store.present(wanted.target))
-        _check_logs(wanted)
+        target = workspace.store.present(request.target)
+        request = request._replace(target=target)
+        _check_logs(request)
         with workspace.capturing() as capture:
-            return _restore(workspace, capture, wanted)
+            return _restore(workspace, capture, request)
 
 
-def _check_logs(wanted: Plan) -> None:
+def _check_logs(request: RestoreRequest) -> None:
     """Reads what the restore's own checkpoint will be made of, before the first write.
 
     Raises:
         CorruptError, FormatTooNewError: it cannot be read.
     """
-    said = wanted.target.manifest
-    if wanted.conversation:
-        wanted.target.decisions()
-        if said.conversation is not None:
-            for _ in wanted.target.conversation_stream():
+    manifest = request.target.manifest
+    if request.conversation:
+        request.target.decisions()
+        if manifest.conversation is not None:
+            for _ in request.target.conversation_stream():
                 pass
 
 
-def _restore(workspace: Workspace, capture: Capture, wanted: Plan) -> Restored:
-    with transaction(workspace.repository) as opened:
+def _restore(
+    workspace: Workspace, capture: Capture, request: RestoreRequest
+) -> Restored:
+    with transaction(workspace.repository) as txn:
 
         def save_present(
             snapshot: Snapshot,
         ) -> tuple[Saved, frozenset[bytes], FilePlan]:
-            made = fill_in(workspace, opened, snapshot, wanted)
-            _refuse_obstacles(made)
-            _refuse_effects(made)
-            draft = Draft("before-restore", note=f"before restoring {wanted.target.id}")
-            saved = append(workspace, opened, snapshot, draft)
-            return saved, snapshot.sparse, made.steps
+            plan = compute(workspace, txn, snapshot, request)
+            _refuse_obstacles(plan)
+            _refuse_effects(plan)
+            draft = Draft(
+                "before-restore", note=f"before restoring {request.target.id}"
+            )
+            saved = append(workspace, txn, snapshot, draft)
+            return saved, snapshot.sparse, plan.steps
 
-        saved, sparse, steps = captured(capture, opened, save_present)
+        saved, sparse, steps = captured(capture, txn, save_present)
     before = saved.checkpoint
     # A tip that cannot be read has to stop the restore before the first write.
     _ = before.manifest
     current = workspace.current()
-    onto = wanted.onto or current
-    session, branch = wanted.fork or (onto.session, onto.branch)
+    onto = request.onto or current
+    session, branch = request.fork or (onto.session, onto.branch)
     entry = Journal(
         checkpoint=secrets.token_hex(6),
         session=session,
         branch=branch,
-        target=wanted.target.commit,
+        target=request.target.commit,
         before=before.commit,
-        files=wanted.files,
-        conversation=wanted.conversation,
-        paths=tuple(map(journal.base64, wanted.paths)),
+        files=request.files,
+        conversation=request.conversation,
+        paths=tuple(map(journal.base64, request.paths)),
         sparse=tuple(map(journal.base64, sparse)),
-        note=wanted.note,
-        fork=wanted.fork,
-        withhold=wanted.withhold,
-        trust=wanted.trust,
-        target_id=wanted.target.id,
+        note=request.note,
+        fork=request.fork,
+        withhold=request.withhold,
+        trust=request.trust,
+        target_id=request.target.id,
         before_id=before.id,
     ).holding(steps)
     journal.write(workspace.directory, entry)
@@ -103,10 +107,10 @@ def _restore(workspace: Workspace, capture: Capture, wanted: Plan) -> Restored:
         return finish(workspace, entry, before if saved.created else None)
 
 
-def _refuse_obstacles(made: Plan) -> None:
-    if not made.obstacles:
+def _refuse_obstacles(plan: RestorePlan) -> None:
+    if not plan.obstacles:
         return
-    names = [show_path(left.path) for left in made.obstacles]
+    names = [show_path(left.path) for left in plan.obstacles]
     raise WouldOverwriteError(
         "content that no checkpoint holds is in the way:"
         f" {', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}",
@@ -116,12 +120,12 @@ def _refuse_obstacles(made: Plan) -> None:
     )
 
 
-def _refuse_effects(made: Plan) -> None:
-    steps = made.behind.outside
-    if not steps or made.replay:
+def _refuse_effects(plan: RestorePlan) -> None:
+    steps = plan.behind.outside
+    if not steps or plan.replay:
         return
     names = [show_call(one) for one in steps]
-    target = made.target.id
+    target = plan.target.id
     raise EffectsStandError(
         f"{', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}"
         " happened after it, and a restore does not take that back",

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.checkpoints.not_captured import brought_by, keep_uncaptured, take_away
-from gitcp.checkpoints.rewind import Behind, arrives, behind
+from gitcp.checkpoints.rewind import Behind, arrives
+from gitcp.checkpoints.rewind import behind as steps_behind
 from gitcp.errors import (
     CorruptError,
     FormatTooNewError,
@@ -27,31 +28,23 @@ from gitcp.worktree.files import Root
 from gitcp.worktree.plan import FilePlan, Left, Side, Withheld
 
 
-class Plan(NamedTuple):
-    """A planned restore. Making a plan writes nothing.
+class RestoreRequest(NamedTuple):
+    """What to restore, and how; made by `request_restore`.
 
-    `steps` is empty where only the conversation is restored; `since` has the newest
-    checkpoints of other sessions that were made after the target: what they saved may
-    be in these files too. `fork` names the new branch,
-    `onto` the existing one, that goes on from here instead of the current one. `trust`
-    lets a pulled checkpoint bring everything, `brought` these paths of those that the
-    user may be asked about. `undoes` is the restore that this takes back, if it is an undo.
-    `behind` are the steps done since; where one of them reached outside, `replay` has to
-    say that its recorded result will be given instead of running it again.
+    `fork` names the new branch, `onto` the existing one, that continues from the target
+    instead of the current one. `trust` lets a checkpoint made elsewhere bring everything,
+    `brought` these paths of those that the user may be asked about. `undoes` is the
+    restore that this takes back, if it is an undo. `replay` says that steps that reached
+    outside since keep their recorded results.
     """
 
     target: Checkpoint
     files: bool
     conversation: bool
-    paths: tuple[bytes, ...]
-    steps: FilePlan
-    obstacles: tuple[Left, ...]
-    operation: str | None
+    paths: tuple[bytes, ...] = ()
     note: str | None = None
     fork: tuple[str, str] | None = None
     onto: Current | None = None
-    since: tuple[Checkpoint, ...] = ()
-    behind: Behind = Behind()
     replay: bool = False
     trust: bool = False
     brought: frozenset[bytes] = frozenset()
@@ -59,7 +52,7 @@ class Plan(NamedTuple):
 
     @property
     def withhold(self) -> bool:
-        """Whether what a stranger's checkpoint may not bring unasked is left out."""
+        """Whether what a checkpoint made elsewhere may not bring unasked is left out."""
         return not self.trust and self.target.origin.files is not None
 
     @property
@@ -68,13 +61,58 @@ class Plan(NamedTuple):
         return self.files and not self.paths
 
 
+class RestorePlan(NamedTuple):
+    """What carrying out a request would do. Making a plan writes nothing.
+
+    `steps` is empty where only the conversation is restored. `behind` are the steps done
+    since; where one of them reached outside, the request has to say `replay`. `operation`
+    is what git is in the middle of. `since` has the newest checkpoints of other sessions
+    that were made after the target: what they saved may be in these files too.
+    """
+
+    request: RestoreRequest
+    steps: FilePlan = FilePlan((), ())
+    obstacles: tuple[Left, ...] = ()
+    behind: Behind = Behind()
+    operation: str | None = None
+    since: tuple[Checkpoint, ...] = ()
+
+    @property
+    def target(self) -> Checkpoint:
+        """The checkpoint to restore."""
+        return self.request.target
+
+    @property
+    def files(self) -> bool:
+        """Whether files are restored."""
+        return self.request.files
+
+    @property
+    def conversation(self) -> bool:
+        """Whether the conversation is restored."""
+        return self.request.conversation
+
+    @property
+    def paths(self) -> tuple[bytes, ...]:
+        """The only paths to restore; empty for all."""
+        return self.request.paths
+
+    @property
+    def replay(self) -> bool:
+        """Whether steps that reached outside since keep their recorded results."""
+        return self.request.replay
+
+
+# The name that `gitcp` exports.
+Plan = RestorePlan
+
+
 def side(checkpoint: Checkpoint) -> Side:
     """Returns the files of a checkpoint for a plan."""
     return Side(checkpoint.files_tree, checkpoint.empty_dirs)
 
 
-def plan_restore(
-    workspace: Workspace,
+def request_restore(
     target: Checkpoint,
     *,
     paths: Sequence[bytes] = (),
@@ -86,44 +124,53 @@ def plan_restore(
     replay: bool = False,
     trust: bool = False,
     undoes: Checkpoint | None = None,
-) -> Plan:
-    """Returns what restoring a checkpoint would do, writing nothing.
+) -> RestoreRequest:
+    """Returns a request for `plan_restore` and `restore`.
 
-    With `paths` only these files come back, and no conversation. Of a checkpoint that
-    was made elsewhere, files that tools execute by themselves and links that lead outside
-    stay as they are, unless `trust` is given. `onto` is the branch
-    that goes on from there, if it is not the current one. `undoes` is the restore that
-    this takes back.
+    With `paths` only these files come back, and no conversation. A checkpoint that holds
+    no files leaves those that are there as they are. Of a checkpoint that was made
+    elsewhere, files that tools execute by themselves and links that lead outside stay as
+    they are, unless `trust` is given.
+
+    Raises:
+        UsageError: files alone are wanted, and the target holds none.
+    """
+    if not target.holds_files and (paths or not conversation):
+        raise UsageError(
+            f"checkpoint {target.id} holds no files, only a conversation",
+            hint=f"`gitcp restore {target.id}` brings that one back",
+        )
+    return RestoreRequest(
+        target,
+        files and target.holds_files,
+        conversation and not paths,
+        tuple(paths),
+        note,
+        fork,
+        onto,
+        replay,
+        trust,
+        undoes=undoes,
+    )
+
+
+def plan_restore(workspace: Workspace, request: RestoreRequest) -> RestorePlan:
+    """Returns what restoring a checkpoint would do, writing nothing.
 
     Raises:
         CorruptError: the target is damaged.
         UnsafePathError: it names a path that must not be written.
         NotFoundError: a path is in neither state.
-        UsageError: files alone are wanted, and the target holds none.
     """
     workspace.refresh()
-    target = own(workspace, target)
-    wanted = unseen_plan(
-        target,
-        paths=paths,
-        files=files,
-        conversation=conversation,
-        note=note,
-        fork=fork,
-        trust=trust,
-    )
-    with workspace.capturing() as capture, transaction(workspace.repository) as opened:
-        whole = wanted._replace(
-            operation=workspace.repository.operation(),
-            onto=onto,
-            replay=replay,
-            undoes=undoes,
-            since=_saved_since(workspace, target),
-        )
+    request = request._replace(target=own(workspace, request.target))
+    since = _saved_since(workspace, request.target)
+    with workspace.capturing() as capture, transaction(workspace.repository) as txn:
+        operation = workspace.repository.operation()
         _, plan = capture.using(
-            opened, lambda snapshot: fill_in(workspace, opened, snapshot, whole)
+            txn, lambda snapshot: compute(workspace, txn, snapshot, request)
         )
-        return plan
+    return plan._replace(operation=operation, since=since)
 
 
 def own(workspace: Workspace, checkpoint: Checkpoint) -> Checkpoint:
@@ -155,88 +202,61 @@ def _saved_since(workspace: Workspace, target: Checkpoint) -> tuple[Checkpoint, 
     return tuple(found)
 
 
-def unseen_plan(
-    target: Checkpoint,
-    *,
-    paths: Sequence[bytes] = (),
-    files: bool = True,
-    conversation: bool = True,
-    note: str | None = None,
-    fork: tuple[str, str] | None = None,
-    trust: bool = False,
-) -> Plan:
-    """Returns a plan without steps, for a caller that does not show it.
-
-    `restore` makes the steps in any case, from what is there then. A checkpoint that
-    holds no files leaves those that are there as they are.
+def compute(
+    workspace: Workspace, txn: Transaction, snapshot: Snapshot, request: RestoreRequest
+) -> RestorePlan:
+    """Returns the plan of a request from a snapshot: the steps, what is in their way.
 
     Raises:
-        UsageError: files alone are wanted, and it holds none.
+        CorruptError, UnsafePathError, NotFoundError: as `plan_restore`.
     """
-    if not target.holds_files and (paths or not conversation):
-        raise UsageError(
-            f"checkpoint {target.id} holds no files, only a conversation",
-            hint=f"`gitcp restore {target.id}` brings that one back",
-        )
-    return Plan(
-        target,
-        files and target.holds_files,
-        conversation and not paths,
-        tuple(paths),
-        FilePlan((), ()),
-        (),
-        None,
-        note,
-        fork,
-        trust=trust,
-    )
-
-
-def fill_in(
-    workspace: Workspace, opened: Transaction, snapshot: Snapshot, wanted: Plan
-) -> Plan:
-    """Returns a plan with the steps from a snapshot, and what is in their way."""
-    if wanted.whole and wanted.fork is None:
-        here = workspace.current()
-        place = wanted.onto or here
-        if not arrives(workspace.store, here, place, wanted.target):
-            since = behind(workspace.store, place, wanted.target)
-            wanted = wanted._replace(behind=since)
-    if not wanted.files:
-        return wanted
+    behind = _behind(workspace, request)
+    if not request.files:
+        return RestorePlan(request, behind=behind)
     present = Side(snapshot.tree, frozenset(snapshot.empty))
-    target = side(wanted.target)
-    for path in wanted.paths:
+    target = side(request.target)
+    for path in request.paths:
         inside = [
-            tree.lookup(one.tree, path, opened.tree) or path in one.empty
-            for one in (present, target)
+            tree.lookup(state.tree, path, txn.tree) or path in state.empty
+            for state in (present, target)
         ]
         if not any(inside):
             raise NotFoundError(
-                f"{show_path(path)} is neither here nor in checkpoint {wanted.target.id}",
-                hint=f"`gitcp files {wanted.target.id}` lists what it holds",
+                f"{show_path(path)} is neither here nor in checkpoint {request.target.id}",
+                hint=f"`gitcp files {request.target.id}` lists what it holds",
             )
-    undone = brought_by(workspace, wanted.undoes) if wanted.undoes else {}
+    undone = brought_by(workspace, request.undoes) if request.undoes else {}
     steps = make_steps(
         workspace,
         present,
         target,
-        opened,
-        wanted,
+        txn,
+        request,
         snapshot.sparse,
-        withheld=_withheld(workspace, wanted),
+        withheld=_withheld(workspace, request),
         forced=bool(snapshot.state.forced),
         undone=undone,
     )
-    check_objects(wanted.target, steps)
+    check_objects(request.target, steps)
     with durable.storage("looking at what is there"), workspace.root() as root:
-        steps = take_away(root, steps, undone, wanted.target)
+        steps = take_away(root, steps, undone, request.target)
         ahead = apply.look_ahead(root, steps, tracked=snapshot.tracked)
-        ahead.obstacles.extend(_kept_by_another_name(root, steps, target, opened.tree))
+        ahead.obstacles.extend(_kept_by_another_name(root, steps, target, txn.tree))
     if ahead.already:
-        there = [step for step in steps.steps if step.path not in ahead.already]
-        steps = steps._replace(steps=tuple(there))
-    return wanted._replace(steps=steps, obstacles=tuple(ahead.obstacles))
+        due = [step for step in steps.steps if step.path not in ahead.already]
+        steps = steps._replace(steps=tuple(due))
+    return RestorePlan(request, steps, tuple(ahead.obstacles), behind)
+
+
+def _behind(workspace: Workspace, request: RestoreRequest) -> Behind:
+    """Returns the steps that a request goes back behind."""
+    here = workspace.current()
+    place = request.onto or here
+    if not request.whole or request.fork is not None:
+        return Behind()
+    if arrives(workspace.store, here, place, request.target):
+        return Behind()
+    return steps_behind(workspace.store, place, request.target)
 
 
 def _kept_by_another_name(
@@ -264,19 +284,19 @@ def bounds_of(workspace: Workspace) -> Bounds:
     return Bounds(head, configured(repository, workspace.top))
 
 
-def _withheld(workspace: Workspace, wanted: Plan) -> Withheld | None:
-    if not wanted.withhold:
+def _withheld(workspace: Workspace, request: RestoreRequest) -> Withheld | None:
+    if not request.withhold:
         return None
     bounds = bounds_of(workspace)
-    return withheld_from(wanted.target.objects, bounds, wanted.brought)
+    return withheld_from(request.target.objects, bounds, request.brought)
 
 
 def make_steps(
     workspace: Workspace,
     present: Side,
     target: Side,
-    opened: Transaction,
-    wanted: Plan,
+    txn: Transaction,
+    request: RestoreRequest,
     sparse: frozenset[bytes] = frozenset(),
     *,
     withheld: Withheld | None,
@@ -291,22 +311,22 @@ def make_steps(
         UnsafePathError: the target names a path that must not be written.
     """
     try:
-        made = plan.make(
+        steps = plan.make(
             present,
             target,
-            opened.tree,
-            selects=plan.selection(wanted.paths),
+            txn.tree,
+            selects=plan.selection(request.paths),
             sparse=sparse,
             own=workspace.repository.own_paths,
             withheld=withheld,
         )
     except ValueError as exc:
         raise UnsafePathError(
-            f"checkpoint {wanted.target.id} must not be restored: {exc}",
+            f"checkpoint {request.target.id} must not be restored: {exc}",
             hint="nothing was changed; `gitcp verify` lists what is wrong with it",
         ) from exc
     return keep_uncaptured(
-        workspace, made, wanted.target, opened.tree, forced=forced, brought=undone
+        workspace, steps, request.target, txn.tree, forced=forced, brought=undone
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gitcp.checkpoints.finish_restore import Restored
 from gitcp.checkpoints.first_line import LEFT_OUT, brief, holds_secret
 from gitcp.checkpoints.restore import restore
-from gitcp.checkpoints.restore_plan import plan_restore
+from gitcp.checkpoints.restore_plan import request_restore
 from gitcp.checkpoints.save import save
 from gitcp.errors import GitcpError
 from gitcp.format.log import Decision
@@ -83,15 +83,14 @@ def run(
             ),
         ).checkpoint
         if rollback:
-            plan = plan_restore(
-                workspace,
+            request = request_restore(
                 before.checkpoint,
                 conversation=False,
                 note=f"went back: exit status {done.status}",
                 # What the command sent out is sent; only files can go back.
                 replay=True,
             )
-            back = restore(workspace, plan)
+            back = restore(workspace, request)
     except GitcpError as exc:
         return Ran(done.status, before, failed, back, exc)
     return Ran(done.status, before, failed, back)

@@ -14,7 +14,7 @@ from gitcp.checkpoints import restore as restoring
 from gitcp.checkpoints import restore_plan
 from gitcp.checkpoints.finish_restore import Restored
 from gitcp.checkpoints.labels import check_label
-from gitcp.checkpoints.restore_plan import Plan
+from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.save import save
 from gitcp.checkpoints.selectors import select
 from gitcp.errors import UsageError
@@ -164,7 +164,7 @@ class Session:
         conversation: bool = True,
         replay: bool = False,
         trust: bool = False,
-    ) -> Plan:
+    ) -> RestorePlan:
         """Returns what restoring would do; writes nothing.
 
         Of a checkpoint that was made elsewhere, files that tools execute by themselves
@@ -179,16 +179,18 @@ class Session:
         """
         return restore_plan.plan_restore(
             self._workspace,
-            checkpoint,
-            paths=[os.fsencode(path) for path in paths],
-            files=files,
-            conversation=conversation,
-            trust=trust,
-            onto=Current(self.name, self.branch),
-            replay=replay,
+            restore_plan.request_restore(
+                checkpoint,
+                paths=[os.fsencode(path) for path in paths],
+                files=files,
+                conversation=conversation,
+                trust=trust,
+                onto=Current(self.name, self.branch),
+                replay=replay,
+            ),
         )
 
-    def restore(self, plan: Plan) -> Restored:
+    def restore(self, plan: RestorePlan) -> Restored:
         """Carries out a plan; what is there now is saved first.
 
         Raises:
@@ -197,7 +199,7 @@ class Session:
                 fork, or compensate first.
             PartialError: done, but files changed meanwhile and were left alone.
         """
-        return restoring.restore(self._workspace, plan)
+        return restoring.restore(self._workspace, plan.request)
 
     def fork(self, checkpoint: Checkpoint, name: str) -> "Branch":
         """Makes a new branch at a checkpoint; files stay as they are.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import click
 
-from gitcp.checkpoints.restore_plan import Plan
+from gitcp.checkpoints.restore_plan import RestorePlan, RestoreRequest
 from gitcp.cli.emit import safe
 from gitcp.cli.render import count
 from gitcp.errors import GitcpError
@@ -22,18 +22,18 @@ _LINES = 60
 _PATHS = 20
 
 
-def ask_about_withheld(workspace: Workspace, wanted: Plan) -> Plan:
+def ask_about_withheld(workspace: Workspace, plan: RestorePlan) -> RestoreRequest:
     """Shows what dot paths and new programs hold and asks whether they may come, too.
 
-    Returns the plan that brings them if the answer is yes, else the plan as it is.
+    Returns the request that brings them if the answer is yes, else the request as it is.
     """
-    asked = [left.path for left in wanted.steps.left if left.reason in ASKED]
+    asked = [left.path for left in plan.steps.left if left.reason in ASKED]
     if not asked:
-        return wanted
+        return plan.request
     with workspace.root() as root:
         for path in asked[:_PATHS]:
             click.echo("", err=True)
-            for line in _shown(root, wanted, path):
+            for line in _shown(root, plan, path):
                 click.echo(safe(line), err=True)
     more = f" ({len(asked) - _PATHS} are not shown)" if len(asked) > _PATHS else ""
     question = (
@@ -42,20 +42,20 @@ def ask_about_withheld(workspace: Workspace, wanted: Plan) -> Plan:
         f".{more}"
     )
     if not click.confirm(question, default=False, err=True):
-        return wanted
-    return wanted._replace(brought=frozenset(asked))
+        return plan.request
+    return plan.request._replace(brought=frozenset(asked))
 
 
-def _shown(root: Root, wanted: Plan, path: bytes) -> Iterator[str]:
+def _shown(root: Root, plan: RestorePlan, path: bytes) -> Iterator[str]:
     """Yields what would change at a path."""
-    entry = wanted.target.entry(path)
+    entry = plan.target.entry(path)
     name = show_path(path)
     if entry is None:
         yield f"--- {name}: would be deleted"
         return
     kind = {LINK: "a link", EXECUTABLE: "executable"}.get(entry.mode, "a file")
     yield f"+++ {name} ({kind})"
-    before, after = _present(root, path), _stored(wanted, entry.oid)
+    before, after = _present(root, path), _stored(plan, entry.oid)
     if before is None or after is None:
         yield "  too large to show, or not text; `gitcp cat` prints it"
         return
@@ -65,10 +65,10 @@ def _shown(root: Root, wanted: Plan, path: bytes) -> Iterator[str]:
         yield f"  … and {count(len(lines) - _LINES, 'more line')}"
 
 
-def _stored(wanted: Plan, oid: bytes) -> list[str] | None:
+def _stored(plan: RestorePlan, oid: bytes) -> list[str] | None:
     try:
-        _, size = wanted.target.objects.header(oid)
-        return None if size > _LARGEST else _text(wanted.target.objects.blob(oid))
+        _, size = plan.target.objects.header(oid)
+        return None if size > _LARGEST else _text(plan.target.objects.blob(oid))
     except GitcpError:
         return None
 

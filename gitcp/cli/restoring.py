@@ -11,7 +11,7 @@ from gitcp.agents.resume import Resumption
 from gitcp.checkpoints import restore as ops
 from gitcp.checkpoints.finish_restore import Restored
 from gitcp.checkpoints.not_captured import not_in_it
-from gitcp.checkpoints.restore_plan import Plan
+from gitcp.checkpoints.restore_plan import RestorePlan, RestoreRequest
 from gitcp.checkpoints.rewind import Behind
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
@@ -99,17 +99,18 @@ def _stays(
     return left, absent
 
 
-def _describe(out: Output, workspace: Workspace, wanted: Plan) -> list[str]:
-    lines = [f"Restore {headline(out, wanted.target)}", *provenance(out, wanted.target)]
+def _describe(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]:
+    lines = [f"Restore {headline(out, plan.target)}", *provenance(out, plan.target)]
     what = []
-    if wanted.files:
-        what.append(f"{count(len(wanted.steps.steps), 'change')} to files")
-    if wanted.conversation:
-        said = wanted.target.manifest.conversation
-        what.append(f"conversation of {count(said.messages if said else 0, 'message')}")
+    if plan.files:
+        what.append(f"{count(len(plan.steps.steps), 'change')} to files")
+    if plan.conversation:
+        stored = plan.target.manifest.conversation
+        messages = count(stored.messages if stored else 0, "message")
+        what.append(f"conversation of {messages}")
     lines.append(f"  {', '.join(what)}")
-    lines += [step_line(out, step) for step in wanted.steps.steps]
-    stays, absent = _stays(workspace, wanted.target, wanted.steps)
+    lines += [step_line(out, step) for step in plan.steps.steps]
+    stays, absent = _stays(workspace, plan.target, plan.steps)
     held = [left for left in stays if left.reason in HELD]
     if held:
         lines.append(
@@ -125,67 +126,81 @@ def _describe(out: Output, workspace: Workspace, wanted: Plan) -> list[str]:
         f"  {word:<6} {safe(show_path(left.path))} ({safe(left.reason)})"
         for word, left in (*others, *(("absent", left) for left in absent))
     ]
-    for left in wanted.obstacles:
+    for left in plan.obstacles:
         lines.append(f"  {'stops':<6} {safe(show_path(left.path))} ({left.reason})")
-    for tip in wanted.since[:_SINCE]:
+    for tip in plan.since[:_SINCE]:
         lines.append(f"  since  {headline(out, tip)} was saved by another session")
-    for call in wanted.behind.outside:
+    for call in plan.behind.outside:
         lines.append(
             f"  stays  step {safe(show_call(call))} ({call.effect}, {call.state}"
             f" {call.intent.at[:19].replace('T', ' ')}): not taken back"
         )
-    for call in wanted.behind.inside[:_SINCE]:
+    for call in plan.behind.inside[:_SINCE]:
         lines.append(f"  again  step {safe(show_call(call))} runs again when called")
-    if len(wanted.behind.inside) > _SINCE:
-        lines.append(f"  again  and {len(wanted.behind.inside) - _SINCE} more steps")
-    if wanted.operation:
-        lines.append(f"  a {wanted.operation} is under way: git's state stays as it is")
+    if len(plan.behind.inside) > _SINCE:
+        lines.append(f"  again  and {len(plan.behind.inside) - _SINCE} more steps")
+    if plan.operation:
+        lines.append(f"  a {plan.operation} is under way: git's state stays as it is")
     return lines
 
 
 def carry_out(
-    out: Output, workspace: Workspace, wanted: Plan, *, yes: bool, dry_run: bool = False
+    out: Output,
+    workspace: Workspace,
+    request: RestoreRequest,
+    plan: RestorePlan | None,
+    *,
+    yes: bool,
+    dry_run: bool = False,
 ) -> Restored | None:
-    """Shows a plan, asks, restores, and says what was done; None for a dry run."""
-    if dry_run:
-        if out.json:
-            stays, _ = _stays(workspace, wanted.target, wanted.steps)
-            left = [*stays, *wanted.obstacles]
-            out.document(document(None, None, wanted.steps, left, behind=wanted.behind))
-        else:
-            for line in _describe(out, workspace, wanted):
-                out.print(line)
+    """Shows a plan, asks, restores, and says what was done; None for a dry run.
+
+    Without a `plan` nothing is shown before it is done: `yes` says so.
+    """
+    behind = plan.behind if plan is not None else Behind()
+    if dry_run and plan is not None:
+        _show(out, workspace, plan)
         return None
-    if not yes:
-        prompt_plan(out, _describe(out, workspace, wanted))
+    if plan is not None and not yes:
+        prompt_plan(out, _describe(out, workspace, plan))
     question = "Go on? What is there now is saved first."
-    if wanted.behind.outside and not wanted.replay:
-        names = ", ".join(
-            safe(show_call(one)) for one in wanted.behind.outside[:_SINCE]
-        )
+    if behind.outside and not request.replay:
+        names = ", ".join(safe(show_call(call)) for call in behind.outside[:_SINCE])
         question = (
             f"What {names} did stays done, and its recorded result is given when it is"
             f" called again. To run it again, fork instead. {question}"
         )
     out.confirm(question, yes=yes)
-    if not yes and wanted.target.origin.files is not None:
+    if plan is not None and not yes and request.target.origin.files is not None:
         # A checkpoint of one's own brings everything.
         from gitcp.cli.asking import ask_about_withheld
 
-        wanted = ask_about_withheld(workspace, wanted)
-    # A person who was asked has seen it; a script has to say it.
+        request = ask_about_withheld(workspace, plan)
+    if not yes:
+        # A person who was asked has seen it; a script has to say it.
+        request = request._replace(replay=True)
     with stoppable():
-        done = ops.restore(workspace, wanted if yes else wanted._replace(replay=True))
+        done = ops.restore(workspace, request)
     with written_back(
         workspace,
         done.checkpoint,
-        wanted.conversation,
-        source=wanted.target,
-        trust=wanted.trust,
+        request.conversation,
+        source=request.target,
+        trust=request.trust,
     ) as handed:
-        report(out, workspace, wanted.target, done, handed, wanted.behind)
+        report(out, workspace, request.target, done, handed, behind)
     refuse_withheld(done.left)
     return done
+
+
+def _show(out: Output, workspace: Workspace, plan: RestorePlan) -> None:
+    if out.json:
+        stays, _ = _stays(workspace, plan.target, plan.steps)
+        left = [*stays, *plan.obstacles]
+        out.document(document(None, None, plan.steps, left, behind=plan.behind))
+        return
+    for line in _describe(out, workspace, plan):
+        out.print(line)
 
 
 def with_trust(workspace: Workspace, target: Checkpoint, trust: bool) -> bool:

@@ -307,18 +307,18 @@ def test_no_other_way_brings_them_either(bob, brought):
 
 def test_a_killed_restore_goes_on_without_them(bob, brought):
     from gitcp.checkpoints import restore as ops
-    from gitcp.checkpoints.restore_plan import plan_restore
+    from gitcp.checkpoints.restore_plan import plan_restore, request_restore
     from gitcp.checkpoints.selectors import select
     from gitcp.project.workspace import open_workspace
 
     workspace = open_workspace(bob)
-    plan = plan_restore(workspace, select(workspace, "s:last"))
+    plan = plan_restore(workspace, request_restore(select(workspace, "s:last")))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
             ops, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
         )
         with pytest.raises(KeyboardInterrupt):
-            ops.restore(workspace, plan)
+            ops.restore(workspace, plan.request)
     partly(bob, "restore", "--continue")
     assert not (bob / ".claude").exists()
     assert (bob / "sub" / "code.py").exists()

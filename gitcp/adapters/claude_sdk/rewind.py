@@ -67,15 +67,12 @@ def rewind_files(
     workspace = session.workspace if session is not None else open_workspace(".")
     workspace.refresh()
     target, onto = _at(workspace, session, user_message_uuid)
+    request = restore_plan.request_restore(target, conversation=False, onto=onto)
     if dry_run:
-        made = restore_plan.plan_restore(workspace, target, conversation=False)
-        steps, saved, left = made.steps, None, (*made.steps.left, *made.obstacles)
+        plan = restore_plan.plan_restore(workspace, request)
+        steps, saved, left = plan.steps, None, (*plan.steps.left, *plan.obstacles)
     else:
-        # Made again under the lock in any case, from what is there then.
-        wanted = restore_plan.unseen_plan(target, conversation=False)._replace(
-            onto=onto
-        )
-        done = restore.restore(workspace, wanted)
+        done = restore.restore(workspace, request)
         steps, saved, left = done.plan, done.saved, done.left
     return Rewound(
         target,

@@ -65,13 +65,13 @@ def fork_command(
     if no_switch:
         _print(out, ops.fork_only(workspace.store, start, name), None, Handed())
         return
-    wanted = ops.plan_fork(workspace, start, name, trust=trust)
-    if ops.at_present(wanted):
+    plan = ops.plan_fork(workspace, start, name, trust=trust)
+    if ops.at_present(plan):
         made = ops.fork_here(workspace, start, name)
         with written_back(workspace, made, source=start, trust=trust) as handed:
             _print(out, made, None, handed)
         return
-    carry_out(out, workspace, wanted, yes=yes)
+    carry_out(out, workspace, plan.request, plan, yes=yes)
 
 
 def _print(

@@ -136,26 +136,18 @@ def restore_command(
             _write_to(out, target, directory, inside, bounds, trust=trust)
         return
     workspace.refuse_if_interrupted()
-    if yes and not dry_run:
-        # The plan is not shown first: it is made once, under the lock.
-        wanted = restore_plan.unseen_plan(
-            target,
-            paths=inside,
-            files=not conversation,
-            conversation=not files,
-            trust=trust,
-        )._replace(replay=replay)
-    else:
-        wanted = restore_plan.plan_restore(
-            workspace,
-            target,
-            paths=inside,
-            files=not conversation,
-            conversation=not files,
-            trust=trust,
-            replay=replay,
-        )
-    carry_out(out, workspace, wanted, yes=yes, dry_run=dry_run)
+    request = restore_plan.request_restore(
+        target,
+        paths=inside,
+        files=not conversation,
+        conversation=not files,
+        trust=trust,
+        replay=replay,
+    )
+    # A plan that is not shown is made once only, under the lock.
+    shown = dry_run or not yes
+    plan = restore_plan.plan_restore(workspace, request) if shown else None
+    carry_out(out, workspace, request, plan, yes=yes, dry_run=dry_run)
 
 
 def _end_interrupted(out: Output, workspace: Workspace, *, go_on: bool) -> None:

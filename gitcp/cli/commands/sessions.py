@@ -122,13 +122,13 @@ def switch_command(
     workspace.refuse_if_interrupted()
     if bring:
         target = require_tip(workspace.store, session, branch)
-        wanted = restore_plan.plan_restore(
-            workspace,
+        request = restore_plan.request_restore(
             target,
             onto=Current(session, branch),
             trust=with_trust(workspace, target, trust),
         )
-        carry_out(out, workspace, wanted, yes=yes)
+        plan = restore_plan.plan_restore(workspace, request)
+        carry_out(out, workspace, request, plan, yes=yes)
         return
     tip = fork.switch(workspace, session, branch)
     if out.json:

@@ -20,10 +20,11 @@ def rollback_command(out: Output, trust: bool, yes: bool) -> None:
     workspace = open_workspace(out.directory)
     workspace.refuse_if_interrupted()
     last = select(workspace, "last")
-    wanted = restore_plan.plan_restore(
-        workspace, last, trust=with_trust(workspace, last, trust)
+    request = restore_plan.request_restore(
+        last, trust=with_trust(workspace, last, trust)
     )
-    carry_out(out, workspace, wanted, yes=yes)
+    plan = restore_plan.plan_restore(workspace, request)
+    carry_out(out, workspace, request, plan, yes=yes)
 
 
 @command("undo")
@@ -71,11 +72,11 @@ def undo_command(
             hint="`gitcp restore SEL` goes back to a checkpoint",
         )
     replaced, undone = ops.last_replaced(workspace)
-    wanted = restore_plan.plan_restore(
-        workspace,
+    request = restore_plan.request_restore(
         replaced,
         note=f"undid a restore: back to {replaced.id}",
         trust=with_trust(workspace, replaced, trust),
         undoes=undone,
     )
-    carry_out(out, workspace, wanted, yes=yes, dry_run=dry_run)
+    plan = restore_plan.plan_restore(workspace, request)
+    carry_out(out, workspace, request, plan, yes=yes, dry_run=dry_run)

@@ -1,0 +1,164 @@
+"""A restore with its journal: reads what that names, and compares the files with it."""
+
+from base64 import b64decode
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from gitcp import durable
+from gitcp.checkpoints.not_captured import find
+from gitcp.checkpoints.restore_plan import (
+    RestoreRequest,
+    bounds_of,
+    make_steps,
+    side,
+)
+from gitcp.errors import CorruptError
+from gitcp.format import tree
+from gitcp.git.transaction import Transaction
+from gitcp.project.workspace import Current, Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.trust.withheld import withheld_from
+from gitcp.worktree import apply
+from gitcp.worktree import journal as journals
+from gitcp.worktree import plan as plans
+from gitcp.worktree.capture import Snapshot
+from gitcp.worktree.files import Root
+from gitcp.worktree.journal import Journal
+from gitcp.worktree.plan import FilePlan, Left, Step
+
+_UNLIKE = "is not as the checkpoint has it"
+
+
+class OpenRestore(NamedTuple):
+    """A restore whose journal is written: what was asked for, and what was there before."""
+
+    workspace: Workspace
+    journal: Journal
+    request: RestoreRequest
+    before: Checkpoint
+
+    @property
+    def branch(self) -> Current:
+        """The branch that it is done on."""
+        return Current(self.journal.session, self.journal.branch)
+
+    @property
+    def sparse(self) -> frozenset[bytes]:
+        """The paths that a sparse checkout leaves out."""
+        return frozenset(map(b64decode, self.journal.sparse))
+
+    def close(self) -> None:
+        """Removes the journal: it is finished, or taken back."""
+        journals.remove(self.workspace.directory)
+
+
+def open_restore(workspace: Workspace, journal: Journal) -> OpenRestore:
+    """Reads what a journal names.
+
+    Raises:
+        CorruptError: a checkpoint is missing or damaged.
+    """
+    target = _named(workspace, journal.target, journal.target_id)
+    before = _named(workspace, journal.before, journal.before_id)
+    request = RestoreRequest(
+        target,
+        journal.files,
+        journal.conversation,
+        tuple(map(b64decode, journal.paths)),
+        journal.note,
+        journal.fork,
+        trust=journal.trust,
+    )
+    return OpenRestore(workspace, journal, request, before)
+
+
+def _named(workspace: Workspace, commit: str, ident: str | None) -> Checkpoint:
+    """Returns a checkpoint of the journal; pruning may have given it another commit."""
+    try:
+        checkpoint = workspace.store.checkpoint(commit)
+    except CorruptError:
+        checkpoint = find(workspace, ident) if ident is not None else None
+        if checkpoint is None:
+            raise
+    if checkpoint is None:
+        raise CorruptError(
+            "the restore journal names commits that are not checkpoints",
+            hint="look at `gitcp log`, restore by hand and remove restore.json",
+        )
+    return checkpoint
+
+
+def steps_of(restore: OpenRestore, txn: Transaction) -> FilePlan:
+    """Returns the steps that the journal holds; those of gitcp 0.1.0 are made again."""
+    workspace, request = restore.workspace, restore.request
+    held = restore.journal.plan()
+    if held is not None:
+        return held
+    withheld = None
+    if restore.journal.withhold:
+        withheld = withheld_from(request.target.objects, bounds_of(workspace))
+    return make_steps(
+        workspace,
+        side(restore.before),
+        side(request.target),
+        txn,
+        request,
+        restore.sparse,
+        withheld=withheld,
+    )
+
+
+def looking() -> AbstractContextManager[None]:
+    """Makes an error of the disk say that files were compared."""
+    return durable.storage("comparing what is there with the checkpoint")
+
+
+def unlike_target(
+    root: Root,
+    restore: OpenRestore,
+    txn: Transaction,
+    snapshot: Snapshot,
+    steps: FilePlan,
+    left: list[Left],
+) -> list[Left]:
+    """Returns the paths that are not as the target has them, besides the known ones.
+
+    Looked at is all that the target holds and that was to be restored, whether or not
+    there was a step for it, and whatever a step was to remove.
+    """
+    selects = plans.selection(restore.request.paths)
+    known = restore.sparse | {item.path for item in (*steps.left, *left)}
+    ours = {step.path for step in steps.steps}
+    changes = tree.diff(snapshot.tree, restore.request.target.files_tree, txn.tree)
+    unlike = []
+    for path, present, wanted in changes:
+        if path in known or not selects(path) or (wanted is None and path not in ours):
+            continue
+        # A nested repository stays where nothing else is to come.
+        expected = wanted or present
+        if expected is not None and expected.mode == tree.GITLINK:
+            continue
+        # What is ignored or too large by now is not captured, but may well be right.
+        if not apply.is_done(root, Step(plans.WRITE, path, None, wanted)):
+            unlike.append(Left(path, _UNLIKE))
+    return unlike
+
+
+def unlike_before(
+    restore: OpenRestore, txn: Transaction, left: list[Left]
+) -> list[Left]:
+    """Returns what a restore could have changed and is not as it was before it."""
+    known = restore.sparse | {item.path for item in left}
+    selects = plans.selection(restore.request.paths)
+    changes = tree.diff(
+        restore.request.target.files_tree, restore.before.files_tree, txn.tree
+    )
+    unlike = []
+    with looking(), restore.workspace.root() as root:
+        for path, _, wanted in changes:
+            if wanted is None or wanted.mode == tree.GITLINK or path in known:
+                continue
+            step = Step(plans.WRITE, path, None, wanted)
+            if selects(path) and not apply.is_done(root, step):
+                unlike.append(Left(path, _UNLIKE))
+    return unlike
