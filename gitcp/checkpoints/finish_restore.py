@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple, NoReturn
 
-from gitcp.checkpoints import rewind
 from gitcp.checkpoints.not_captured import note_brought
 from gitcp.checkpoints.open_restore import (
     OpenRestore,
@@ -14,6 +13,7 @@ from gitcp.checkpoints.open_restore import (
     unlike_before,
     unlike_target,
 )
+from gitcp.checkpoints.restore_observer import restore_observer
 from gitcp.checkpoints.save import captured
 from gitcp.errors import (
     CorruptError,
@@ -90,15 +90,10 @@ def finish(
             steps = steps_of(restore, txn)
             token = journal.checkpoint
             left = _apply(workspace, token, steps, steps, again=again)
-        if request.whole and request.fork is None:
-            # Before the checkpoint: what it says of the ledger includes this.
-            here = workspace.current()
-            if not rewind.arrives(
-                workspace.store, here, restore.branch, request.target
-            ):
-                rewind.went_back(
-                    workspace.store, restore.branch, request.target, journal.checkpoint
-                )
+        # Before the checkpoint: what it says of the ledger includes this.
+        restore_observer().after_apply(
+            workspace, request, restore.branch, journal.checkpoint
+        )
         with workspace.capturing() as capture:
             result = captured(
                 capture,
@@ -170,7 +165,7 @@ def _abort(workspace: Workspace, journal: Journal) -> Checkpoint:
             steps = steps_of(restore, txn)
             left = _take_back(workspace, journal, steps)
             left += unlike_before(restore, txn, left)
-        rewind.stayed(workspace.store, restore.branch, journal.checkpoint)
+        restore_observer().on_abort(workspace, restore.branch, journal.checkpoint)
     restore.close()
     if left:
         raise PartialError(

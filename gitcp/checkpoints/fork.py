@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gitcp.checkpoints import export_files, restore_plan
 from gitcp.checkpoints.restore_plan import RestorePlan
+from gitcp.checkpoints.restore_request import request_restore
 from gitcp.errors import (
     CorruptError,
     FormatTooNewError,
@@ -132,7 +133,7 @@ def plan_fork(
     check_free(workspace.store, start.session, name)
     return restore_plan.plan_restore(
         workspace,
-        restore_plan.request_restore(
+        request_restore(
             start, note=fork_note(start), fork=(start.session, name), trust=trust
         ),
     )

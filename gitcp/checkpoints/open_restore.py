@@ -6,12 +6,8 @@ from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.checkpoints.not_captured import find
-from gitcp.checkpoints.restore_plan import (
-    RestoreRequest,
-    bounds_of,
-    make_steps,
-    side,
-)
+from gitcp.checkpoints.restore_plan import bounds_of, make_steps, side
+from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.errors import CorruptError
 from gitcp.format import tree
 from gitcp.git.transaction import Transaction

@@ -4,12 +4,13 @@ import secrets
 
 from gitcp.checkpoints.finish_restore import Restored, finish, naming_both_ways
 from gitcp.checkpoints.not_captured import find
-from gitcp.checkpoints.restore_plan import RestorePlan, RestoreRequest, compute
+from gitcp.checkpoints.restore_observer import restore_observer
+from gitcp.checkpoints.restore_plan import RestorePlan, compute
+from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.save import append, captured
-from gitcp.errors import EffectsStandError, NothingToDoError, WouldOverwriteError
+from gitcp.errors import NothingToDoError, WouldOverwriteError
 from gitcp.format.checkpoint import show_path
 from gitcp.git.transaction import transaction
-from gitcp.ledger.state import show_call
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
@@ -71,7 +72,7 @@ def _restore(
         ) -> tuple[Saved, frozenset[bytes], FilePlan]:
             plan = compute(workspace, txn, snapshot, request)
             _refuse_obstacles(plan)
-            _refuse_effects(plan)
+            restore_observer().refuse(request, plan.behind)
             draft = Draft(
                 "before-restore", note=f"before restoring {request.target.id}"
             )
@@ -117,22 +118,6 @@ def _refuse_obstacles(plan: RestorePlan) -> None:
         paths=names,
         hint="nothing was changed; move it away, or let gitcp capture it:"
         " `gitcp config --add include /PATH`",
-    )
-
-
-def _refuse_effects(plan: RestorePlan) -> None:
-    steps = plan.behind.outside
-    if not steps or plan.replay:
-        return
-    names = [show_call(one) for one in steps]
-    target = plan.target.id
-    raise EffectsStandError(
-        f"{', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}"
-        " happened after it, and a restore does not take that back",
-        steps=names,
-        hint=f"nothing was changed; `gitcp restore {target} --replay` keeps what was"
-        f" recorded of it, `gitcp fork {target} NAME` runs it again in a branch,"
-        f" `gitcp undo --effects --to {target}` takes it back",
     )
 
 

@@ -1,24 +1,23 @@
 """Computes what a restore would do, before anything is written."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.checkpoints.not_captured import brought_by, keep_uncaptured, take_away
-from gitcp.checkpoints.rewind import Behind, arrives
-from gitcp.checkpoints.rewind import behind as steps_behind
+from gitcp.checkpoints.restore_observer import RewoundSteps, restore_observer
+from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.errors import (
     CorruptError,
     FormatTooNewError,
     NotFoundError,
     UnsafePathError,
-    UsageError,
 )
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import GITLINK, ReadTree
 from gitcp.git.transaction import Transaction, transaction
-from gitcp.project.workspace import Current, Workspace
+from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.trust.configured import configured
 from gitcp.trust.withheld import Bounds, withheld_from
@@ -26,39 +25,6 @@ from gitcp.worktree import apply, plan, spelling
 from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import FilePlan, Left, Side, Withheld
-
-
-class RestoreRequest(NamedTuple):
-    """What to restore, and how; made by `request_restore`.
-
-    `fork` names the new branch, `onto` the existing one, that continues from the target
-    instead of the current one. `trust` lets a checkpoint made elsewhere bring everything,
-    `brought` these paths of those that the user may be asked about. `undoes` is the
-    restore that this takes back, if it is an undo. `replay` says that steps that reached
-    outside since keep their recorded results.
-    """
-
-    target: Checkpoint
-    files: bool
-    conversation: bool
-    paths: tuple[bytes, ...] = ()
-    note: str | None = None
-    fork: tuple[str, str] | None = None
-    onto: Current | None = None
-    replay: bool = False
-    trust: bool = False
-    brought: frozenset[bytes] = frozenset()
-    undoes: Checkpoint | None = None
-
-    @property
-    def withhold(self) -> bool:
-        """Whether what a checkpoint made elsewhere may not bring unasked is left out."""
-        return not self.trust and self.target.origin.files is not None
-
-    @property
-    def whole(self) -> bool:
-        """Whether all files go back, and the steps that made them with them."""
-        return self.files and not self.paths
 
 
 class RestorePlan(NamedTuple):
@@ -73,7 +39,7 @@ class RestorePlan(NamedTuple):
     request: RestoreRequest
     steps: FilePlan = FilePlan((), ())
     obstacles: tuple[Left, ...] = ()
-    behind: Behind = Behind()
+    behind: RewoundSteps = RewoundSteps()
     operation: str | None = None
     since: tuple[Checkpoint, ...] = ()
 
@@ -110,48 +76,6 @@ Plan = RestorePlan
 def side(checkpoint: Checkpoint) -> Side:
     """Returns the files of a checkpoint for a plan."""
     return Side(checkpoint.files_tree, checkpoint.empty_dirs)
-
-
-def request_restore(
-    target: Checkpoint,
-    *,
-    paths: Sequence[bytes] = (),
-    files: bool = True,
-    conversation: bool = True,
-    note: str | None = None,
-    fork: tuple[str, str] | None = None,
-    onto: Current | None = None,
-    replay: bool = False,
-    trust: bool = False,
-    undoes: Checkpoint | None = None,
-) -> RestoreRequest:
-    """Returns a request for `plan_restore` and `restore`.
-
-    With `paths` only these files come back, and no conversation. A checkpoint that holds
-    no files leaves those that are there as they are. Of a checkpoint that was made
-    elsewhere, files that tools execute by themselves and links that lead outside stay as
-    they are, unless `trust` is given.
-
-    Raises:
-        UsageError: files alone are wanted, and the target holds none.
-    """
-    if not target.holds_files and (paths or not conversation):
-        raise UsageError(
-            f"checkpoint {target.id} holds no files, only a conversation",
-            hint=f"`gitcp restore {target.id}` brings that one back",
-        )
-    return RestoreRequest(
-        target,
-        files and target.holds_files,
-        conversation and not paths,
-        tuple(paths),
-        note,
-        fork,
-        onto,
-        replay,
-        trust,
-        undoes=undoes,
-    )
 
 
 def plan_restore(workspace: Workspace, request: RestoreRequest) -> RestorePlan:
@@ -210,7 +134,7 @@ def compute(
     Raises:
         CorruptError, UnsafePathError, NotFoundError: as `plan_restore`.
     """
-    behind = _behind(workspace, request)
+    behind = restore_observer().before_plan(workspace, request)
     if not request.files:
         return RestorePlan(request, behind=behind)
     present = Side(snapshot.tree, frozenset(snapshot.empty))
@@ -246,17 +170,6 @@ def compute(
         due = [step for step in steps.steps if step.path not in ahead.already]
         steps = steps._replace(steps=tuple(due))
     return RestorePlan(request, steps, tuple(ahead.obstacles), behind)
-
-
-def _behind(workspace: Workspace, request: RestoreRequest) -> Behind:
-    """Returns the steps that a request goes back behind."""
-    here = workspace.current()
-    place = request.onto or here
-    if not request.whole or request.fork is not None:
-        return Behind()
-    if arrives(workspace.store, here, place, request.target):
-        return Behind()
-    return steps_behind(workspace.store, place, request.target)
 
 
 def _kept_by_another_name(

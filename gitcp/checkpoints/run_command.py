@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gitcp.checkpoints.finish_restore import Restored
 from gitcp.checkpoints.first_line import LEFT_OUT, brief, holds_secret
 from gitcp.checkpoints.restore import restore
-from gitcp.checkpoints.restore_plan import request_restore
+from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.save import save
 from gitcp.errors import GitcpError
 from gitcp.format.log import Decision

@@ -7,13 +7,10 @@ from typing import TypeVar
 from gitcp import notices
 from gitcp.errors import CorruptError, GitcpError, StorageError
 from gitcp.format.log import Decision
-from gitcp.git.consolidate import consolidate
-from gitcp.git.pack_refs import pack_refs
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import check_text
 from gitcp.project import pending_rewrites
 from gitcp.project.workspace import Current, Workspace, check_decisions, files_of
-from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
 from gitcp.store.store import Saved
 from gitcp.worktree import journal
@@ -61,23 +58,9 @@ def save(
                 progress=progress,
             )
     if saved.created:
-        housekeep(workspace, saved.checkpoint)
+        for task in workspace.after_save():
+            task(workspace, saved.checkpoint)
     return saved
-
-
-def housekeep(workspace: Workspace, tip: Checkpoint) -> None:
-    """Does what is due after a save; the caller holds no work tree's lock.
-
-    The checkpoint is saved: what fails here must not deny that, and a later save does it.
-    """
-    with suppress(GitcpError):
-        if workspace.settings.max_checkpoints:
-            from gitcp.maintenance.prune import keep_to_limit  # noqa: PLC0415  mostly not due
-
-            keep_to_limit(workspace, tip)
-    with suppress(StorageError):
-        consolidate(workspace.repository)
-    pack_refs(workspace.repository)
 
 
 def append(

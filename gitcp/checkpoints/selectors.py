@@ -21,7 +21,7 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store, require_tip
 
 if TYPE_CHECKING:
-    from gitcp.githooks.commit_lookup import Behind
+    from gitcp.checkpoints.commit_lookup import CommitStory
 
 _SHORTEST = 4
 _SHOWN = 8
@@ -47,7 +47,7 @@ class Selected(NamedTuple):
     """A checkpoint and, if it was selected by a commit, how they are related."""
 
     checkpoint: Checkpoint
-    behind: "Behind | None" = None
+    behind: "CommitStory | None" = None
 
 
 def select(workspace: Workspace, selector: str | None) -> Checkpoint:
@@ -94,14 +94,14 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
     return Selected(found)
 
 
-def _story(workspace: Workspace, text: str) -> "Behind | None":
-    from gitcp.githooks import commit_lookup as behind  # noqa: PLC0415  most selectors are not commits
+def _story(workspace: Workspace, text: str) -> "CommitStory | None":
+    from gitcp.checkpoints import commit_lookup  # noqa: PLC0415  most selectors are not commits
 
     # A name such as `main` may be meant as a session, so it is not looked up as a commit.
     if not _COMMIT.fullmatch(text):
         return None
-    commit = behind.resolve(workspace, text)
-    return behind.behind(workspace, commit) if commit else None
+    commit = commit_lookup.resolve(workspace, text)
+    return commit_lookup.story_of(workspace, commit) if commit else None
 
 
 def _is_prefix(text: str, oid: str) -> bool:

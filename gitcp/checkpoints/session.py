@@ -15,6 +15,7 @@ from gitcp.checkpoints import restore_plan
 from gitcp.checkpoints.finish_restore import Restored
 from gitcp.checkpoints.labels import check_label
 from gitcp.checkpoints.restore_plan import RestorePlan
+from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.save import save
 from gitcp.checkpoints.selectors import select
 from gitcp.errors import UsageError
@@ -179,7 +180,7 @@ class Session:
         """
         return restore_plan.plan_restore(
             self._workspace,
-            restore_plan.request_restore(
+            request_restore(
                 checkpoint,
                 paths=[os.fsencode(path) for path in paths],
                 files=files,

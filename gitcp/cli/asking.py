@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import click
 
-from gitcp.checkpoints.restore_plan import RestorePlan, RestoreRequest
+from gitcp.checkpoints.restore_plan import RestorePlan
+from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.cli.emit import safe
 from gitcp.cli.render import count
 from gitcp.errors import GitcpError

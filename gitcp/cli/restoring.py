@@ -11,8 +11,9 @@ from gitcp.agents.resume import Resumption
 from gitcp.checkpoints import restore as ops
 from gitcp.checkpoints.finish_restore import Restored
 from gitcp.checkpoints.not_captured import not_in_it
-from gitcp.checkpoints.restore_plan import RestorePlan, RestoreRequest
-from gitcp.checkpoints.rewind import Behind
+from gitcp.checkpoints.restore_observer import RewoundSteps
+from gitcp.checkpoints.restore_plan import RestorePlan
+from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.render import (
@@ -39,7 +40,7 @@ def document(
     steps: FilePlan,
     left: list[Left],
     resume: str | None = None,
-    behind: Behind = Behind(),  # noqa: B008  a value
+    behind: RewoundSteps = RewoundSteps(),  # noqa: B008  a value
 ) -> dict[str, Any]:
     """Returns the JSON document of a restore."""
     return {
@@ -157,7 +158,7 @@ def carry_out(
 
     Without a `plan` nothing is shown before it is done: `yes` says so.
     """
-    behind = plan.behind if plan is not None else Behind()
+    behind = plan.behind if plan is not None else RewoundSteps()
     if dry_run and plan is not None:
         _show(out, workspace, plan)
         return None
@@ -291,7 +292,7 @@ def report(
     target: Checkpoint | None,
     done: Restored,
     handed: Handed,
-    behind: Behind = Behind(),  # noqa: B008  a value
+    behind: RewoundSteps = RewoundSteps(),  # noqa: B008  a value
 ) -> None:
     """Says what a restore did; `target` is None where an interrupted one was ended."""
     left: list[Left] = list(done.left)

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,6 @@ from gitcp.git.consolidate import AT_MOST
 from gitcp.git.drop_unreachable import packed_objects
 from gitcp.git.transaction import sweep
 from gitcp.git.versions import OLDEST_GIT, git_version, libgit2_version
-from gitcp.githooks import scripts
 from gitcp.maintenance.disk_usage import pack_sizes
 from gitcp.maintenance.doubts import doubts
 from gitcp.maintenance.lost_refs import lost
@@ -42,8 +41,14 @@ class Check(NamedTuple):
     hint: str | None = None
 
 
-def doctor(directory: Path) -> Iterator[Check]:
-    """Yields what was found; it removes only what killed processes left."""
+Look = Callable[[Workspace], Check]
+
+
+def doctor(directory: Path, features: Sequence[Look] = ()) -> Iterator[Check]:
+    """Yields what was found; it removes only what killed processes left.
+
+    `features` are the checks of packages above this one.
+    """
     yield _git(directory)
     yield Check("libgit2", ok=True, detail=libgit2_version())
     try:
@@ -63,7 +68,7 @@ def doctor(directory: Path) -> Iterator[Check]:
         _lost,
         _damaged_logs,
         _mirrors,
-        _git_hooks,
+        *features,
         _scan,
         _packs,
         _disk,
@@ -252,21 +257,6 @@ def _mirrors(workspace: Workspace) -> Check:
         detail=f"{names}: mirrors every ref. A fetch from it can delete checkpoints,"
         " a push to it publishes them unseen",
         hint="name the refs: git config remote.NAME.fetch '+refs/heads/*:refs/heads/*'",
-    )
-
-
-def _git_hooks(workspace: Workspace) -> Check:
-    state = scripts.state(workspace.repository)
-    if state is None:
-        return Check("git-hooks", ok=True, detail="not installed")
-    problems = scripts.problems(workspace.repository)
-    if not problems:
-        return Check("git-hooks", ok=True, detail=f"joined in {state.directory}")
-    return Check(
-        "git-hooks",
-        ok=False,
-        detail="; ".join(problems),
-        hint="`gitcp install git-hooks` joins them again",
     )
 
 

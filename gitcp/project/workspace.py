@@ -1,7 +1,7 @@
 """A work tree with its store: the context of every operation."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,9 @@ from gitcp.errors import BusyError, StorageError, UnsupportedRepositoryError
 from gitcp.format.log import Decision, decode_decisions, encode_decision
 from gitcp.git.repository import Repository, discover
 from gitcp.names import check_text
+from gitcp.project import extensions
 from gitcp.project.settings import Following, Settings
+from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import FilesState
 from gitcp.store.store import Store
 from gitcp.wal import log_file
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from gitcp.worktree.files import Root
 
 MAIN = "main"
+
+# A task for after a save; the checkpoint is saved, so it must not fail.
+AfterSave = Callable[["Workspace", Checkpoint], None]
 
 
 class Current(msgspec.Struct, frozen=True):
@@ -155,6 +160,10 @@ class Workspace:
         """Forgets the waiting decisions; they have been saved."""
         with durable.storage("clearing the decisions that were saved"):
             durable.remove(self.directory / "pending.jsonl")
+
+    def after_save(self) -> list[AfterSave]:
+        """Returns what is to be done after each save, without the work tree's lock."""
+        return [extensions.load(name).after_save for name in extensions.AFTER_SAVE]
 
     # --- files --------------------------------------------------------------------
 

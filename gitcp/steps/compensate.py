@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gitcp.checkpoints.restore_plan import own
-from gitcp.checkpoints.rewind import behind
 from gitcp.errors import CompensationError, GitcpError, NotFoundError
 from gitcp.format.checkpoint import show_path
 from gitcp.format.ledger import (
@@ -29,6 +28,7 @@ from gitcp.ledger.state import DONE, STUCK, Call, show_call
 from gitcp.steps import answers, observed, remains, results
 from gitcp.steps.engine import Engine
 from gitcp.steps.model import KEY_PARAMETER, Step, enter, leave, takes_key
+from gitcp.steps.rewind import behind
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import apply, journal, leftovers
 from gitcp.worktree.files import Root

@@ -4,11 +4,10 @@ from collections import Counter
 from threading import RLock
 
 from gitcp import at_fork
-from gitcp.checkpoints import rewind
 from gitcp.format.ledger import BACK, INTENT, Record
 from gitcp.ledger.state import Book, Call, Live, Slot, State
 from gitcp.project.workspace import Current, Workspace
-from gitcp.steps import results
+from gitcp.steps import results, rewind
 from gitcp.steps.model import Options
 
 _NO_ARGUMENTS = results.digest(())

@@ -307,7 +307,8 @@ def test_no_other_way_brings_them_either(bob, brought):
 
 def test_a_killed_restore_goes_on_without_them(bob, brought):
     from gitcp.checkpoints import restore as ops
-    from gitcp.checkpoints.restore_plan import plan_restore, request_restore
+    from gitcp.checkpoints.restore_plan import plan_restore
+    from gitcp.checkpoints.restore_request import request_restore
     from gitcp.checkpoints.selectors import select
     from gitcp.project.workspace import open_workspace
 

@@ -9,6 +9,7 @@ from gitcp.adapters.claude_sdk.hooks import AGENT
 from gitcp.agents import bindings, transcripts
 from gitcp.checkpoints import restore, restore_plan
 from gitcp.checkpoints.message_search import before_message
+from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.session import Session
 from gitcp.clients import registry
 from gitcp.errors import GitcpError, NotFoundError
@@ -67,7 +68,7 @@ def rewind_files(
     workspace = session.workspace if session is not None else open_workspace(".")
     workspace.refresh()
     target, onto = _at(workspace, session, user_message_uuid)
-    request = restore_plan.request_restore(target, conversation=False, onto=onto)
+    request = request_restore(target, conversation=False, onto=onto)
     if dry_run:
         plan = restore_plan.plan_restore(workspace, request)
         steps, saved, left = plan.steps, None, (*plan.steps.left, *plan.obstacles)

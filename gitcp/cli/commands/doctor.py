@@ -4,6 +4,7 @@ from pathlib import Path
 
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
+from gitcp.githooks.health import git_hooks
 from gitcp.maintenance.doctor import doctor
 
 
@@ -14,7 +15,7 @@ def doctor_command(out: Output) -> int:
     Exits with 1 if something is not well. Nothing is changed, except that what killed
     processes left is cleared away.
     """
-    checks = list(doctor(Path(out.directory)))
+    checks = list(doctor(Path(out.directory), [git_hooks]))
     ok = all(check.ok for check in checks)
     if out.json:
         out.document(

@@ -8,6 +8,7 @@ import click
 
 from gitcp.agents import resume
 from gitcp.checkpoints import export_files, finish_restore, restore_plan
+from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, path_inside, reader, trust_option, yes_option
@@ -136,7 +137,7 @@ def restore_command(
             _write_to(out, target, directory, inside, bounds, trust=trust)
         return
     workspace.refuse_if_interrupted()
-    request = restore_plan.request_restore(
+    request = request_restore(
         target,
         paths=inside,
         files=not conversation,

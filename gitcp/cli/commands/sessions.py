@@ -6,6 +6,7 @@ import click
 
 from gitcp.checkpoints import fork, restore_plan
 from gitcp.checkpoints.branch_index import Listed, listed
+from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line
@@ -122,7 +123,7 @@ def switch_command(
     workspace.refuse_if_interrupted()
     if bring:
         target = require_tip(workspace.store, session, branch)
-        request = restore_plan.request_restore(
+        request = request_restore(
             target,
             onto=Current(session, branch),
             trust=with_trust(workspace, target, trust),

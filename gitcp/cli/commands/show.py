@@ -4,6 +4,12 @@ from typing import Any
 
 import click
 
+from gitcp.checkpoints.commit_lookup import (
+    CommitStory,
+    Part,
+    changed_by,
+    decided_in,
+)
 from gitcp.checkpoints.conversation import as_markdown, last_spoken
 from gitcp.checkpoints.selectors import look_up
 from gitcp.cli import documents
@@ -19,7 +25,6 @@ from gitcp.cli.render import (
     withheld_lines,
 )
 from gitcp.format.checkpoint import show_path
-from gitcp.githooks.commit_lookup import Behind, Part, changed_by, decided_in
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
@@ -35,7 +40,7 @@ def _before(store: Store, found: Checkpoint) -> Checkpoint | None:
     return store.checkpoint(parents[0]) if parents else None
 
 
-def _behind_document(behind: Behind | None) -> dict[str, Any] | None:
+def _behind_document(behind: CommitStory | None) -> dict[str, Any] | None:
     if behind is None:
         return None
     return {
@@ -45,7 +50,7 @@ def _behind_document(behind: Behind | None) -> dict[str, Any] | None:
     }
 
 
-def _show_behind(out: Output, behind: Behind) -> None:
+def _show_behind(out: Output, behind: CommitStory) -> None:
     """Says what the rest is about: all that led to a commit, not one checkpoint."""
     count = sum(len(part.checkpoints) for part in behind.parts)
     number = "1 checkpoint" if count == 1 else f"{count} checkpoints, the last of them"

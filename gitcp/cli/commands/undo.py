@@ -4,6 +4,7 @@ import click
 
 from gitcp.checkpoints import restore as ops
 from gitcp.checkpoints import restore_plan
+from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command, trust_option, yes_option
@@ -20,9 +21,7 @@ def rollback_command(out: Output, trust: bool, yes: bool) -> None:
     workspace = open_workspace(out.directory)
     workspace.refuse_if_interrupted()
     last = select(workspace, "last")
-    request = restore_plan.request_restore(
-        last, trust=with_trust(workspace, last, trust)
-    )
+    request = request_restore(last, trust=with_trust(workspace, last, trust))
     plan = restore_plan.plan_restore(workspace, request)
     carry_out(out, workspace, request, plan, yes=yes)
 
@@ -72,7 +71,7 @@ def undo_command(
             hint="`gitcp restore SEL` goes back to a checkpoint",
         )
     replaced, undone = ops.last_replaced(workspace)
-    request = restore_plan.request_restore(
+    request = request_restore(
         replaced,
         note=f"undid a restore: back to {replaced.id}",
         trust=with_trust(workspace, replaced, trust),

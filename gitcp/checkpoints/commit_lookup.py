@@ -49,7 +49,7 @@ class Part(NamedTuple):
         return self.checkpoints[-1]
 
 
-class Behind(NamedTuple):
+class CommitStory(NamedTuple):
     """All that led to a commit, oldest first; the last part's end stands for it.
 
     `replaces` are the commits that this one was made of. Where not `because`, no hook
@@ -80,7 +80,7 @@ def resolve(workspace: Workspace, text: str) -> str | None:
     return None
 
 
-def behind(workspace: Workspace, commit: str) -> Behind | None:
+def story_of(workspace: Workspace, commit: str) -> CommitStory | None:
     """Returns what is behind a commit, or None if there is nothing.
 
     Raises:
@@ -118,7 +118,7 @@ def behind(workspace: Workspace, commit: str) -> Behind | None:
         here = {one.oid for one in store.line(tips[0])}
         found = [part for part in found if part.end.oid in here] or found
     replaces = tuple(sorted(family - {commit}))
-    return Behind(commit, tuple(_apart(found)), replaces, bool(because))
+    return CommitStory(commit, tuple(_apart(found)), replaces, bool(because))
 
 
 def changed_by(parts: Iterable[Part]) -> list[Change]:

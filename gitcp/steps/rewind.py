@@ -3,8 +3,9 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from gitcp.checkpoints.restore_observer import RewoundSteps
 from gitcp.format.ledger import BACK, LINE, UNDOING, Page, Record
-from gitcp.ledger.state import DONE, STUCK, Book, Call, Live, State
+from gitcp.ledger.state import DONE, STUCK, Book, Live, State
 from gitcp.names import encode
 from gitcp.project.workspace import Current
 from gitcp.store.checkpoint import Checkpoint
@@ -51,24 +52,14 @@ def read(
     return Opened(book, book.live(place.branch, line), line)
 
 
-class Behind(NamedTuple):
-    """The steps that a restore goes back behind, newest first.
-
-    What the `outside` ones did stays; the `inside` ones are run again when called.
-    """
-
-    outside: tuple[Call, ...] = ()
-    inside: tuple[Call, ...] = ()
-
-
-def behind(store: Store, place: Current, target: Checkpoint) -> Behind:
+def behind(store: Store, place: Current, target: Checkpoint) -> RewoundSteps:
     """Returns the steps done in a branch since a checkpoint.
 
     Raises:
         CorruptError: the ledger is damaged.
     """
     if not store.reached(place.session)[0]:
-        return Behind()
+        return RewoundSteps()
     pages = store.ledger(place.session).pages()
     state = _state_of(store, pages, place, target)
     opened = read(store, pages, place, {state})
@@ -82,7 +73,7 @@ def behind(store: Store, place: Current, target: Checkpoint) -> Behind:
             outside.append(call)
         elif call.state in {DONE, UNDOING, STUCK}:
             inside.append(call)
-    return Behind(tuple(outside), tuple(inside))
+    return RewoundSteps(tuple(outside), tuple(inside))
 
 
 def _state_of(

@@ -1,0 +1,48 @@
+"""What takes part in a restore besides files and conversation: the ledger of steps."""
+
+from typing import NamedTuple, Protocol
+
+from gitcp.checkpoints.restore_request import RestoreRequest
+from gitcp.ledger.state import Call
+from gitcp.project import extensions
+from gitcp.project.workspace import Current, Workspace
+
+
+class RewoundSteps(NamedTuple):
+    """The steps that a restore rewinds past, newest first.
+
+    What the `outside` ones did stays; the `inside` ones are run again when called.
+    """
+
+    outside: tuple[Call, ...] = ()
+    inside: tuple[Call, ...] = ()
+
+
+class RestoreObserver(Protocol):
+    """Is told of each restore; `restore` is the id that its checkpoint will have."""
+
+    def before_plan(
+        self, workspace: Workspace, request: RestoreRequest
+    ) -> RewoundSteps:
+        """Returns what the restore would rewind past."""
+
+    def refuse(self, request: RestoreRequest, rewound: RewoundSteps) -> None:
+        """Raises if the restore must not be done as it was asked for."""
+
+    def after_apply(
+        self,
+        workspace: Workspace,
+        request: RestoreRequest,
+        branch: Current,
+        restore: str,
+    ) -> None:
+        """Follows a restore whose files are in place; repeatable."""
+
+    def on_abort(self, workspace: Workspace, branch: Current, restore: str) -> None:
+        """Takes back what `after_apply` did; repeatable."""
+
+
+def restore_observer() -> RestoreObserver:
+    """Returns the observer of restores."""
+    observer: RestoreObserver = extensions.load(extensions.RESTORE_OBSERVER)
+    return observer

@@ -1,0 +1,83 @@
+"""What a restore is asked to do; a journal holds it while the restore is under way."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gitcp.errors import UsageError
+from gitcp.project.workspace import Current
+from gitcp.store.checkpoint import Checkpoint
+
+
+class RestoreRequest(NamedTuple):
+    """What to restore, and how; made by `request_restore`.
+
+    `fork` names the new branch, `onto` the existing one, that continues from the target
+    instead of the current one. `trust` lets a checkpoint made elsewhere bring everything,
+    `brought` these paths of those that the user may be asked about. `undoes` is the
+    restore that this takes back, if it is an undo. `replay` says that steps that reached
+    outside since keep their recorded results.
+    """
+
+    target: Checkpoint
+    files: bool
+    conversation: bool
+    paths: tuple[bytes, ...] = ()
+    note: str | None = None
+    fork: tuple[str, str] | None = None
+    onto: Current | None = None
+    replay: bool = False
+    trust: bool = False
+    brought: frozenset[bytes] = frozenset()
+    undoes: Checkpoint | None = None
+
+    @property
+    def withhold(self) -> bool:
+        """Whether what a checkpoint made elsewhere may not bring unasked is left out."""
+        return not self.trust and self.target.origin.files is not None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all files go back, and the steps that made them with them."""
+        return self.files and not self.paths
+
+
+def request_restore(
+    target: Checkpoint,
+    *,
+    paths: Sequence[bytes] = (),
+    files: bool = True,
+    conversation: bool = True,
+    note: str | None = None,
+    fork: tuple[str, str] | None = None,
+    onto: Current | None = None,
+    replay: bool = False,
+    trust: bool = False,
+    undoes: Checkpoint | None = None,
+) -> RestoreRequest:
+    """Returns a request for `plan_restore` and `restore`.
+
+    With `paths` only these files come back, and no conversation. A checkpoint that holds
+    no files leaves those that are there as they are. Of a checkpoint that was made
+    elsewhere, files that tools execute by themselves and links that lead outside stay as
+    they are, unless `trust` is given.
+
+    Raises:
+        UsageError: files alone are wanted, and the target holds none.
+    """
+    if not target.holds_files and (paths or not conversation):
+        raise UsageError(
+            f"checkpoint {target.id} holds no files, only a conversation",
+            hint=f"`gitcp restore {target.id}` brings that one back",
+        )
+    return RestoreRequest(
+        target,
+        files and target.holds_files,
+        conversation and not paths,
+        tuple(paths),
+        note,
+        fork,
+        onto,
+        replay,
+        trust,
+        undoes=undoes,
+    )

@@ -1,0 +1,24 @@
+"""Keeps a repository small after a save: prunes, merges packs, packs refs."""
+
+from contextlib import suppress
+
+from gitcp.errors import GitcpError, StorageError
+from gitcp.git.consolidate import consolidate
+from gitcp.git.pack_refs import pack_refs
+from gitcp.project.workspace import Workspace
+from gitcp.store.checkpoint import Checkpoint
+
+
+def after_save(workspace: Workspace, tip: Checkpoint) -> None:
+    """Does what is due; the caller holds no work tree's lock.
+
+    The checkpoint is saved: what fails here must not deny that, and a later save does it.
+    """
+    with suppress(GitcpError):
+        if workspace.settings.max_checkpoints:
+            from gitcp.maintenance.prune import keep_to_limit  # noqa: PLC0415  mostly not due
+
+            keep_to_limit(workspace, tip)
+    with suppress(StorageError):
+        consolidate(workspace.repository)
+    pack_refs(workspace.repository)

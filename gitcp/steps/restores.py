@@ -1,0 +1,63 @@
+"""What the ledger has to do with a restore; see `checkpoints.restore_observer`."""
+
+from gitcp.checkpoints.restore_observer import RewoundSteps
+from gitcp.checkpoints.restore_request import RestoreRequest
+from gitcp.errors import EffectsStandError
+from gitcp.ledger.state import show_call
+from gitcp.project.workspace import Current, Workspace
+from gitcp.steps import rewind
+
+_SHOWN = 5
+
+
+def before_plan(workspace: Workspace, request: RestoreRequest) -> RewoundSteps:
+    """Returns the steps done since the target on the branch that goes back to it."""
+    here = workspace.current()
+    branch = request.onto or here
+    if not _rewinds(workspace, request, here, branch):
+        return RewoundSteps()
+    return rewind.behind(workspace.store, branch, request.target)
+
+
+def refuse(request: RestoreRequest, rewound: RewoundSteps) -> None:
+    """Raises if a step reached outside, and its result is not to be replayed.
+
+    Raises:
+        EffectsStandError: that is so.
+    """
+    if not rewound.outside or request.replay:
+        return
+    names = [show_call(call) for call in rewound.outside]
+    target = request.target.id
+    raise EffectsStandError(
+        f"{', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}"
+        " happened after it, and a restore does not take that back",
+        steps=names,
+        hint=f"nothing was changed; `gitcp restore {target} --replay` keeps what was"
+        f" recorded of it, `gitcp fork {target} NAME` runs it again in a branch,"
+        f" `gitcp undo --effects --to {target}` takes it back",
+    )
+
+
+def after_apply(
+    workspace: Workspace, request: RestoreRequest, branch: Current, restore: str
+) -> None:
+    """Records in the ledger that a branch went back."""
+    if _rewinds(workspace, request, workspace.current(), branch):
+        rewind.went_back(workspace.store, branch, request.target, restore)
+
+
+def on_abort(workspace: Workspace, branch: Current, restore: str) -> None:
+    """Takes the record of a restore back that was taken back itself."""
+    rewind.stayed(workspace.store, branch, restore)
+
+
+def _rewinds(
+    workspace: Workspace, request: RestoreRequest, here: Current, branch: Current
+) -> bool:
+    """Whether a restore goes back on its branch, with all that was done on it."""
+    return (
+        request.whole
+        and request.fork is None
+        and not rewind.arrives(workspace.store, here, branch, request.target)
+    )
