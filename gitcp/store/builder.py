@@ -32,7 +32,7 @@ from gitcp.store.summary import summary
 Extra = tuple[tuple[str, str], ...]
 
 
-class Sink(Protocol):
+class ObjectSink(Protocol):
     """Takes new objects: a transaction, or a record of the write-ahead log."""
 
     @property
@@ -52,7 +52,7 @@ class Sink(Protocol):
         """Stores what a root tree needs and no base holds at the same path."""
 
 
-class Slot(NamedTuple):
+class BranchSlot(NamedTuple):
     """A place on a branch: the number there, and the commit before it.
 
     `forked_from` is the id of the checkpoint that a new branch begins at.
@@ -96,7 +96,7 @@ class Carried(NamedTuple):
         return cls(*(getattr(manifest, name) for name in cls._fields))
 
 
-class Content(NamedTuple):
+class TreeContent(NamedTuple):
     """What the tree of a checkpoint holds, besides what the builder writes.
 
     `files` are the entries of the root without `.gitcp`, `own` those of `.gitcp`. `bases`
@@ -128,15 +128,15 @@ class Built(NamedTuple):
 class CheckpointBuilder:
     """Makes checkpoints of one repository; their objects go to a sink."""
 
-    def __init__(self, sink: Sink, seals: Seals) -> None:
+    def __init__(self, sink: ObjectSink, seals: Seals) -> None:
         self._sink = sink
         self._seals = seals
 
     def build(
         self,
         draft: Draft,
-        slot: Slot,
-        content: Content,
+        slot: BranchSlot,
+        content: TreeContent,
         carried: Carried,
         at: Circumstances,
         *,
@@ -225,7 +225,7 @@ class CheckpointBuilder:
     def recreate(
         self,
         source: Checkpoint,
-        slot: Slot,
+        slot: BranchSlot,
         *,
         metadata: msgspec.Raw | None = None,
         extra: Extra = (),

@@ -23,12 +23,12 @@ from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.store import logs
 from gitcp.store.builder import (
+    BranchSlot,
     Built,
     Carried,
     CheckpointBuilder,
     Circumstances,
-    Content,
-    Slot,
+    TreeContent,
 )
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, FilesState, same_files
@@ -74,7 +74,7 @@ class Successor:
         files = draft.files or _files_of(before)
         if not draft.allow_empty and self._is_unchanged(files, log_tree):
             return None
-        slot = Slot(
+        slot = BranchSlot(
             session,
             branch,
             self._tip.seq + 1 if self._tip else 1,
@@ -172,7 +172,7 @@ class Successor:
         if added is not None:
             changes.update(added.changes)
 
-    def _content(self, files: FilesState, log_tree: bytes | None) -> Content:
+    def _content(self, files: FilesState, log_tree: bytes | None) -> TreeContent:
         add = self._transaction.add_blob
         own = {}
         if files.skipped:
@@ -191,7 +191,7 @@ class Successor:
             bases.append(self._draft.logs_from.raw.tree)
         if self._head.tree is not None:
             bases.append(self._head.tree)
-        return Content(
+        return TreeContent(
             self._transaction.tree(files.tree) if files.tree else {},
             own,
             self._count(files),

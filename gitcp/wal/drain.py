@@ -137,7 +137,7 @@ def _holds(repository: Repository, ref: str, tip: str, wanted: str) -> bool:
 def _aside(repository: Repository, opened: Transaction, ref: str, new: str) -> None:
     """Keeps what was acknowledged if another process moved the branch meanwhile."""
     # Rarely needed; and the store needs this module.
-    from gitcp.store.builder import CheckpointBuilder, Slot  # noqa: PLC0415
+    from gitcp.store.builder import BranchSlot, CheckpointBuilder  # noqa: PLC0415
     from gitcp.store.store import Store  # noqa: PLC0415
 
     store = Store(repository)
@@ -153,7 +153,7 @@ def _aside(repository: Repository, opened: Transaction, ref: str, new: str) -> N
     while store.tip(found.session, f"{before}-aside-{number}") is not None:
         number += 1
     name = f"{before}-aside-{number}"
-    slot = Slot(found.session, name, 1, found.oid, found.id)
+    slot = BranchSlot(found.session, name, 1, found.oid, found.id)
     made = CheckpointBuilder(opened, store.seals).recreate(found, slot)
     opened.publish(layout.branch_ref(found.session, name), expect=None, new=made)
 

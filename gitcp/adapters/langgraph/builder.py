@@ -16,11 +16,11 @@ from gitcp.format.tree import DIRECTORY, FILE, Entry, Tree
 from gitcp.git.objects import BLOB, COMMIT, TREE, object_id
 from gitcp.git.pack import entry
 from gitcp.store.builder import (
+    BranchSlot,
     Carried,
     CheckpointBuilder,
     Circumstances,
-    Content,
-    Slot,
+    TreeContent,
 )
 from gitcp.store.draft import Draft, FilesState
 from gitcp.store.origin import HERE, Origin
@@ -115,7 +115,7 @@ class Builder:
                 note=step.note,
                 metadata=self._metadata(step.said),
             ),
-            Slot(self._session, step.branch, step.seq, parent, forked),
+            BranchSlot(self._session, step.branch, step.seq, parent, forked),
             content,
             Carried.of(before),
             Circumstances(time.time(), step.base),
@@ -129,7 +129,7 @@ class Builder:
 
     def _content(
         self, pending: Pending, step: Step, before: Manifest | None
-    ) -> Content:
+    ) -> TreeContent:
         root, held = self._reader.own(step.parent) if step.parent else ({}, {})
         files = {name: entry for name, entry in root.items() if name != layout.RESERVED}
         own = dict(held)
@@ -148,7 +148,7 @@ class Builder:
         own.update(step.graph)
         if step.channels is not None:
             self._log(own, step.channels, pending)
-        return Content(files, own, counts, skipped, self._origin(step, own))
+        return TreeContent(files, own, counts, skipped, self._origin(step, own))
 
     def _origin(self, step: Step, own: Tree) -> Origin:
         """Returns what was not made here: what it carries on may come from elsewhere."""

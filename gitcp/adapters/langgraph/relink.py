@@ -10,7 +10,7 @@ from gitcp.format.graph import Key, decode_said, encode_said
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import decode
-from gitcp.store.builder import CheckpointBuilder, Slot
+from gitcp.store.builder import BranchSlot, CheckpointBuilder
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
@@ -74,7 +74,7 @@ class Relink:
             return parent
         name = decode(one.trailers.branch) or one.branch
         seq = self._counts[name] = self._counts.get(name, 0) + 1
-        slot = Slot(self._session, name, seq, parent)
+        slot = BranchSlot(self._session, name, seq, parent)
         extra = (encode_said(said),) if said else ()
         builder = CheckpointBuilder(txn, self._store.seals)
         return builder.recreate(one, slot, extra=extra)
@@ -112,7 +112,7 @@ def copy_lines(
                     hint="run `gitcp verify`",
                 )
             branch = decode(ref.removeprefix(prefix)) or found.branch
-            slot = Slot(target, branch, 1, found.oid, found.id)
+            slot = BranchSlot(target, branch, 1, found.oid, found.id)
             new = builder.recreate(found, slot, metadata=about)
             moves.append((layout.branch_ref(target, branch), new))
         txn.store()

@@ -83,58 +83,24 @@ def restore_command(
     find it, unless --trust is given.
     """
     looks = dry_run or directory is not None
-    if directory is not None and selector is not None and not (go_on or abort):
-        # The last way out.
-        from gitcp.checkpoints import bare_commit as bare
-
-        found = bare.find(out.directory, selector)
-        plain = not (dry_run or conversation or agent)
-        if found and plain and (trust or found.checkpoint.origin.files is None):
-            inside = [path_inside(out, found.top, path) for path in paths]
-            _write_to(out, found.checkpoint, directory, inside, Bounds(), trust=trust)
-            return
+    plain = not (dry_run or conversation or agent or go_on or abort)
+    if plain and _write_bare(out, selector, directory, paths, trust=trust):
+        return
     workspace = reader(out) if looks else open_workspace(out.directory)
     if go_on or abort:
-        if selector or looks or (go_on and abort):
-            raise UsageError(
-                "--continue and --abort take no other arguments",
-                hint="drop the other arguments",
-            )
-        _end_interrupted(out, workspace, go_on=go_on)
+        alone = not (selector or looks or (go_on and abort))
+        _end_interrupted(out, workspace, go_on=go_on, alone=alone)
         return
-    if selector is None:
-        raise UsageError(
-            "no checkpoint was named",
-            hint="`gitcp log` lists them; `gitcp restore last`",
-        )
     if files and conversation:
         files = conversation = False
-    if paths and conversation:
-        raise UsageError(
-            "--conversation cannot be combined with paths", hint="drop one of them"
-        )
+    _check_options(selector, paths, directory, conversation=conversation)
     target = select(workspace, selector)
     trust = with_trust(workspace, target, trust)
-    if agent is not None and (files or paths or directory is not None):
-        raise UsageError(
-            "--agent has no effect when only files are restored",
-            hint="remove --agent",
-        )
-    resume.check_agent(target, agent)
+    only_files = bool(files or paths or directory is not None)
+    _check_agent(target, agent, only_files=only_files)
     inside = [path_inside(out, workspace.top, path) for path in paths]
     if directory is not None:
-        if conversation:
-            raise UsageError(
-                "--conversation cannot be combined with --to",
-                hint="`gitcp messages SEL -o FILE` writes the conversation",
-            )
-        foreign = target.origin.files is not None and not trust
-        bounds = restore_plan.bounds_of(workspace) if foreign else Bounds()
-        if dry_run:
-            steps = export_files.plan_whole(target, inside, bounds=bounds, trust=trust)
-            _show_whole(out, target, directory, steps)
-        else:
-            _write_to(out, target, directory, inside, bounds, trust=trust)
+        _export(out, workspace, target, directory, inside, dry_run=dry_run, trust=trust)
         return
     workspace.refuse_if_interrupted()
     request = request_restore(
@@ -151,7 +117,66 @@ def restore_command(
     carry_out(out, workspace, request, plan, yes=yes, dry_run=dry_run)
 
 
-def _end_interrupted(out: Output, workspace: Workspace, *, go_on: bool) -> None:
+def _check_options(
+    selector: str | None,
+    paths: tuple[str, ...],
+    directory: str | None,
+    *,
+    conversation: bool,
+) -> None:
+    if selector is None:
+        raise UsageError(
+            "no checkpoint was named",
+            hint="`gitcp log` lists them; `gitcp restore last`",
+        )
+    if paths and conversation:
+        raise UsageError(
+            "--conversation cannot be combined with paths", hint="drop one of them"
+        )
+    if directory is not None and conversation:
+        raise UsageError(
+            "--conversation cannot be combined with --to",
+            hint="`gitcp messages SEL -o FILE` writes the conversation",
+        )
+
+
+def _check_agent(target: Checkpoint, agent: str | None, *, only_files: bool) -> None:
+    if agent is not None and only_files:
+        raise UsageError(
+            "--agent has no effect when only files are restored",
+            hint="remove --agent",
+        )
+    resume.check_agent(target, agent)
+
+
+def _export(
+    out: Output,
+    workspace: Workspace,
+    target: Checkpoint,
+    directory: str,
+    paths: list[bytes],
+    *,
+    dry_run: bool,
+    trust: bool,
+) -> None:
+    """Writes a checkpoint's files into another directory, or shows what it would write."""
+    foreign = target.origin.files is not None and not trust
+    bounds = restore_plan.bounds_of(workspace) if foreign else Bounds()
+    if dry_run:
+        steps = export_files.plan_whole(target, paths, bounds=bounds, trust=trust)
+        _show_whole(out, target, directory, steps)
+    else:
+        _write_to(out, target, directory, paths, bounds, trust=trust)
+
+
+def _end_interrupted(
+    out: Output, workspace: Workspace, *, go_on: bool, alone: bool
+) -> None:
+    if not alone:
+        raise UsageError(
+            "--continue and --abort take no other arguments",
+            hint="drop the other arguments",
+        )
     entry = journal.read(workspace.directory)
     if go_on:
         with stoppable():
@@ -174,6 +199,30 @@ def _end_interrupted(out: Output, workspace: Workspace, *, go_on: bool) -> None:
         out.print(
             f"Took the restore back; the files are those of {headline(out, back)}"
         )
+
+
+def _write_bare(
+    out: Output,
+    selector: str | None,
+    directory: str | None,
+    paths: tuple[str, ...],
+    *,
+    trust: bool,
+) -> bool:
+    """Writes the files of a commit, however damaged the repository is; the last way out.
+
+    Returns False where no directory is given, or the selector is not a commit made here.
+    """
+    if selector is None or directory is None:
+        return False
+    from gitcp.checkpoints import bare_commit
+
+    found = bare_commit.find(out.directory, selector)
+    if found is None or not (trust or found.checkpoint.origin.files is None):
+        return False
+    inside = [path_inside(out, found.top, path) for path in paths]
+    _write_to(out, found.checkpoint, directory, inside, Bounds(), trust=trust)
+    return True
 
 
 def _show_whole(

@@ -24,7 +24,7 @@ from gitcp.cli.render import (
     when,
     withheld_lines,
 )
-from gitcp.format.checkpoint import show_path
+from gitcp.format.checkpoint import Conversation, show_path
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
@@ -102,23 +102,10 @@ def show_command(out: Output, selector: str | None) -> None:
             }
         )
         return
-    said = found.manifest
     if behind is not None:
         _show_behind(out, behind)
     _head(out, found, _told(workspace, found))
-    out.print(f"  made     {when(found)} UTC, {safe(said.trigger)}")
-    if said.label:
-        out.print(f"  label    {safe(said.label)}")
-    if said.base and said.base.commit:
-        operation = f", {said.base.operation} under way" if said.base.operation else ""
-        branch = safe(said.base.branch or "detached")
-        out.print(f"  git      {said.base.commit[:12]} ({branch}{operation})")
-    if said.task:
-        out.print(f"  task     {one_line(said.task)}")
-    if bytes(said.position) != b"null":
-        out.print(f"  position {one_line(bytes(said.position).decode(), 100)}")
-    if said.note and "\n" in said.note.strip():
-        out.print(f"\n{safe(said.note)}")
+    _show_manifest(out, found)
     out.print(f"\nFiles ({len(changes)} changed)")
     for number, line in enumerate(change_lines(out, changes)):
         if number == _LINES:
@@ -129,18 +116,41 @@ def show_command(out: Output, selector: str | None) -> None:
         out.print("\nDecisions")
         for entry in new:
             out.print(decision_line(out, entry))
-    if said.conversation is not None:
-        conversation = said.conversation
-        logs = found.origin.logs
-        pulled = f", pulled from {one_line(logs, 40)}" if logs else ""
-        out.print(
-            f"\nConversation ({conversation.messages} messages,"
-            f" {size(conversation.bytes)}, {safe(conversation.kind)}{pulled})"
-        )
-        last = last_spoken(found.conversation_to_read()[0], _LAST)
-        for line in as_markdown(last).splitlines()[:_LINES]:
-            out.print(f"  {safe(line)}".rstrip())
+    if found.manifest.conversation is not None:
+        _show_conversation(out, found, found.manifest.conversation)
     if skipped:
         out.print(f"\nNot captured ({len(skipped)})")
         for path, reason in skipped[:_LINES]:
             out.print(f"  {safe(show_path(path))} ({safe(reason)})")
+
+
+def _show_manifest(out: Output, found: Checkpoint) -> None:
+    manifest = found.manifest
+    out.print(f"  made     {when(found)} UTC, {safe(manifest.trigger)}")
+    if manifest.label:
+        out.print(f"  label    {safe(manifest.label)}")
+    base = manifest.base
+    if base and base.commit:
+        operation = f", {base.operation} under way" if base.operation else ""
+        branch = safe(base.branch or "detached")
+        out.print(f"  git      {base.commit[:12]} ({branch}{operation})")
+    if manifest.task:
+        out.print(f"  task     {one_line(manifest.task)}")
+    if bytes(manifest.position) != b"null":
+        out.print(f"  position {one_line(bytes(manifest.position).decode(), 100)}")
+    if manifest.note and "\n" in manifest.note.strip():
+        out.print(f"\n{safe(manifest.note)}")
+
+
+def _show_conversation(
+    out: Output, found: Checkpoint, conversation: Conversation
+) -> None:
+    logs = found.origin.logs
+    pulled = f", pulled from {one_line(logs, 40)}" if logs else ""
+    out.print(
+        f"\nConversation ({conversation.messages} messages,"
+        f" {size(conversation.bytes)}, {safe(conversation.kind)}{pulled})"
+    )
+    last = last_spoken(found.conversation_to_read()[0], _LAST)
+    for line in as_markdown(last).splitlines()[:_LINES]:
+        out.print(f"  {safe(line)}".rstrip())
