@@ -17,7 +17,7 @@ from gitcp.format.layout import LogName, segment_path
 from gitcp.format.log import Meta
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.draft import Grown, NewRecords
+from gitcp.store.draft import GrownSource, NewRecords
 
 _PATIENCE = 3.0
 _PAUSE = 0.005
@@ -126,7 +126,9 @@ def _records(
     *,
     thorough: bool,
 ) -> NewRecords | None:
-    def made(data: bytes, *, whole: bool, grown: Grown | None = None) -> NewRecords:
+    def made(
+        data: bytes, *, whole: bool, grown: GrownSource | None = None
+    ) -> NewRecords:
         return NewRecords(
             data,
             whole=whole,
@@ -157,7 +159,7 @@ def _records(
     tail = whole_lines(read(path, held.bytes)) if size > held.bytes else b""
     if not tail:
         return None
-    return made(tail, whole=False, grown=Grown(held.bytes, held.digest, reread))
+    return made(tail, whole=False, grown=GrownSource(held.bytes, held.digest, reread))
 
 
 def _continues(path: Path, held: Meta, tip: Checkpoint, name: str) -> bool:

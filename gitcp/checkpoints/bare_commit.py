@@ -20,7 +20,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _LINK = "gitdir: "
 
 
-class Found(NamedTuple):
+class BareCheckpoint(NamedTuple):
     """A checkpoint, and the top of the work tree that it was asked for in."""
 
     checkpoint: Checkpoint
@@ -30,24 +30,24 @@ class Found(NamedTuple):
 class _CarefulSeals(Seals):
     """Takes for made elsewhere whatever cannot be told to be made here."""
 
-    def of(self, found: Checkpoint) -> Origin:
+    def of(self, checkpoint: Checkpoint) -> Origin:
         try:
-            return super().of(found)
+            return super().of(checkpoint)
         except (GitcpError, OSError, ValueError):
             return Origin(ELSEWHERE, ELSEWHERE, here=False)
 
 
-def find(directory: str | os.PathLike[str], commit: str) -> Found | None:
+def find(directory: str | os.PathLike[str], commit: str) -> BareCheckpoint | None:
     """Returns the checkpoint in a commit; None where there is none that can be read.
 
     `commit` has 40 digits; anything else is no such id.
     """
     if _COMMIT.fullmatch(commit) is None:
         return None
-    place = _place(Path(os.path.realpath(directory)))
-    if place is None:
+    project = _place(Path(os.path.realpath(directory)))
+    if project is None:
         return None
-    top, git_dir = place
+    top, git_dir = project
     repository = Repository(git_dir=git_dir, common_dir=_common(git_dir))
     oid = bytes.fromhex(commit)
     try:
@@ -56,7 +56,7 @@ def find(directory: str | os.PathLike[str], commit: str) -> Found | None:
         if trailers is None:
             return None
         seals = _CarefulSeals(repository)
-        found = Checkpoint(
+        checkpoint = Checkpoint(
             repository.objects,
             oid,
             raw,
@@ -64,11 +64,11 @@ def find(directory: str | os.PathLike[str], commit: str) -> Found | None:
             seals,
             Allowance(repository, limit=None),
         )
-        _ = found.manifest
+        _ = checkpoint.manifest
     except CorruptError:
         # The regular lookup reports what is wrong.
         return None
-    return Found(found, top)
+    return BareCheckpoint(checkpoint, top)
 
 
 def _place(directory: Path) -> tuple[Path, Path] | None:

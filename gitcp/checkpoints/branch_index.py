@@ -20,7 +20,7 @@ _NAME = "sessions.json"
 _LONGEST = 200
 
 
-class Listed(msgspec.Struct, frozen=True, array_like=True):
+class ListedBranch(msgspec.Struct, frozen=True, array_like=True):
     """A branch, and what its newest checkpoint says of itself."""
 
     commit: str
@@ -34,7 +34,7 @@ class Listed(msgspec.Struct, frozen=True, array_like=True):
 
 def listed(
     store: Store, *, unreadable: Callable[[str], None] | None = None
-) -> list[Listed]:
+) -> list[ListedBranch]:
     """Returns every branch, by session, `main` first.
 
     Raises:
@@ -45,24 +45,25 @@ def listed(
         f"{session}/{branch}": oid for (session, branch), oid in store.refs().items()
     }
     kept = _kept(store) if len(refs) >= MANY else {}
-    found = {
-        name: one
+    branches = {
+        name: entry
         for name, oid in refs.items()
-        if (one := kept.get(name)) is not None and one.commit == oid
+        if (entry := kept.get(name)) is not None and entry.commit == oid
     }
-    missing = {name: oid for name, oid in refs.items() if name not in found}
+    missing = {name: oid for name, oid in refs.items() if name not in branches}
     if missing:
-        found.update(_read(store, missing, unreadable))
+        branches.update(_read(store, missing, unreadable))
         if len(refs) >= MANY:
-            _keep(store, found)
+            _keep(store, branches)
     return sorted(
-        found.values(), key=lambda one: (one.session, one.branch != "main", one.branch)
+        branches.values(),
+        key=lambda entry: (entry.session, entry.branch != "main", entry.branch),
     )
 
 
 def _read(
     store: Store, refs: dict[str, str], unreadable: Callable[[str], None] | None
-) -> Iterator[tuple[str, Listed]]:
+) -> Iterator[tuple[str, ListedBranch]]:
     for ref, oid in refs.items():
         session, _, branch = ref.partition("/")
         for name, info in fork.branches(
@@ -72,23 +73,25 @@ def _read(
             note = (tip.note or "").strip().partition("\n")[0][:_LONGEST]
             yield (
                 ref,
-                Listed(
+                ListedBranch(
                     oid, name, info.name, tip.id, tip.seq, tip.manifest.created, note
                 ),
             )
 
 
-def _kept(store: Store) -> dict[str, Listed]:
+def _kept(store: Store) -> dict[str, ListedBranch]:
     with suppress(OSError, msgspec.MsgspecError, RecursionError, UnicodeError):
         raw = (store.repository.store_dir / _NAME).read_bytes()
-        return msgspec.json.decode(raw, type=dict[str, Listed])
+        return msgspec.json.decode(raw, type=dict[str, ListedBranch])
     return {}
 
 
-def _keep(store: Store, found: dict[str, Listed]) -> None:
+def _keep(store: Store, branches: dict[str, ListedBranch]) -> None:
     # Derived: if it cannot be stored, the commits are read again.
     with suppress(StorageError), durable.storage("keeping the list of sessions"):
         store.repository.make_directory(store.repository.store_dir)
         durable.replace(
-            store.repository.store_dir / _NAME, msgspec.json.encode(found), sync=False
+            store.repository.store_dir / _NAME,
+            msgspec.json.encode(branches),
+            sync=False,
         )

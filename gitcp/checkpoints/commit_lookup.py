@@ -72,11 +72,11 @@ def resolve(workspace: Workspace, text: str) -> str | None:
     if text.startswith("-") or not text.isprintable():
         return None
     with suppress(GitFailedError, ValueError):
-        said = workspace.repository.git(
+        output = workspace.repository.git(
             "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}"
         )
-        found = said.decode("ascii", "replace").strip()
-        return found if _OID.fullmatch(found) else None
+        oid = output.decode("ascii", "replace").strip()
+        return oid if _OID.fullmatch(oid) else None
     return None
 
 
@@ -94,16 +94,18 @@ def story_of(workspace: Workspace, commit: str) -> CommitStory | None:
     for tip in tips:
         line = list(store.line(tip))
         line.reverse()
-        firsts = {one.oid for one in _firsts(line)}
-        for at, one in enumerate(line):
-            said = one.trailers
-            mine = one.oid in firsts and said.base in family
-            if mine or said.id in named:
-                own = {said.base, *family}
-                parts.setdefault(one.oid, _part(line[: at + 1], own, firsts))
-    because = [one for one in parts.values() if _is_because(one.end)]
+        firsts = {checkpoint.oid for checkpoint in _firsts(line)}
+        for at, checkpoint in enumerate(line):
+            trailers = checkpoint.trailers
+            mine = checkpoint.oid in firsts and trailers.base in family
+            if mine or trailers.id in named:
+                own = {trailers.base, *family}
+                parts.setdefault(checkpoint.oid, _part(line[: at + 1], own, firsts))
+    because = [
+        checkpoint for checkpoint in parts.values() if _is_because(checkpoint.end)
+    ]
     # What was made because of it, before what happens to stand on it.
-    found = sorted(
+    ordered = sorted(
         because or parts.values(),
         key=lambda part: (
             part.end.trailers.base == commit,
@@ -111,26 +113,30 @@ def story_of(workspace: Workspace, commit: str) -> CommitStory | None:
             part.end.seq,
         ),
     )
-    if not found:
+    if not ordered:
         return None
     if not because:
         # No line has a better claim than the one the work is on.
-        here = {one.oid for one in store.line(tips[0])}
-        found = [part for part in found if part.end.oid in here] or found
+        current = {checkpoint.oid for checkpoint in store.line(tips[0])}
+        ordered = [part for part in ordered if part.end.oid in current] or ordered
     replaces = tuple(sorted(family - {commit}))
-    return CommitStory(commit, tuple(_apart(found)), replaces, bool(because))
+    return CommitStory(commit, tuple(_apart(ordered)), replaces, bool(because))
 
 
 def changed_by(parts: Iterable[Part]) -> list[Change]:
     """Returns what parts changed, each path once, by path."""
-    found: dict[bytes, Change] = {}
+    changes: dict[bytes, Change] = {}
     for part in parts:
         end = part.end
         before = part.before.files_tree if part.before else _before_base(end)
         for change in tree.diff(before, end.files_tree, end.objects.tree):
-            first = found.get(change.path)
-            found[change.path] = change._replace(old=first.old) if first else change
-    return [found[path] for path in sorted(found) if found[path].old != found[path].new]
+            first = changes.get(change.path)
+            changes[change.path] = change._replace(old=first.old) if first else change
+    return [
+        changes[path]
+        for path in sorted(changes)
+        if changes[path].old != changes[path].new
+    ]
 
 
 def _before_base(end: Checkpoint) -> bytes | None:
@@ -145,18 +151,22 @@ def _before_base(end: Checkpoint) -> bytes | None:
 
 def decided_in(parts: Iterable[Part]) -> list[Decision]:
     """Returns the entries that parts added to their decision logs."""
-    found = [entry for part in parts for entry in new_entries(part.before, part.end)]
-    return list(dict.fromkeys(found))
+    entries = [entry for part in parts for entry in new_entries(part.before, part.end)]
+    return list(dict.fromkeys(entries))
 
 
-def _is_because(one: Checkpoint) -> bool:
-    return one.trailers.trigger in MADE_AT
+def _is_because(checkpoint: Checkpoint) -> bool:
+    return checkpoint.trailers.trigger in MADE_AT
 
 
 def _apart(parts: list[Part]) -> Iterator[Part]:
     """Yields parts without what is in a later one as well."""
     for at, part in enumerate(parts):
-        later = {one.oid for other in parts[at + 1 :] for one in other.checkpoints}
+        later = {
+            checkpoint.oid
+            for other in parts[at + 1 :]
+            for checkpoint in other.checkpoints
+        }
         if part.end.oid not in later:
             yield part
 
@@ -180,11 +190,11 @@ def _firsts(line: list[Checkpoint]) -> Iterator[Checkpoint]:
     And those that a hook made because of a commit.
     """
     last: str | None = None
-    for one in line:
-        said = one.trailers
-        if said.base != last or _is_because(one):
-            yield one
-        last = said.base
+    for checkpoint in line:
+        trailers = checkpoint.trailers
+        if trailers.base != last or _is_because(checkpoint):
+            yield checkpoint
+        last = trailers.base
 
 
 def _part(line: list[Checkpoint], own: set[str | None], firsts: set[bytes]) -> Part:
@@ -193,10 +203,10 @@ def _part(line: list[Checkpoint], own: set[str | None], firsts: set[bytes]) -> P
     It began where another commit was made: at the first checkpoint on another base.
     """
     taken: list[Checkpoint] = []
-    for one in reversed(line):
-        if taken and one.trailers.base not in own and one.oid in firsts:
-            return Part(one, tuple(taken[::-1]))
-        taken.append(one)
+    for checkpoint in reversed(line):
+        if taken and checkpoint.trailers.base not in own and checkpoint.oid in firsts:
+            return Part(checkpoint, tuple(taken[::-1]))
+        taken.append(checkpoint)
     return Part(None, tuple(taken[::-1]))
 
 
@@ -208,8 +218,8 @@ def _family(workspace: Workspace, commit: str, tips: Iterable[Checkpoint]) -> se
     family = {commit}
     waiting = [commit]
     while waiting and len(family) < _FARTHEST:
-        one = waiting.pop()
-        older = [*origins.get(one, ()), *_told(workspace.store, one)]
+        newer = waiting.pop()
+        older = [*origins.get(newer, ()), *_told(workspace.store, newer)]
         for oid in older:
             if oid not in family:
                 family.add(oid)
@@ -241,10 +251,10 @@ def _message(store: Store, commit: str) -> bytes:
 
 def _told(store: Store, commit: str) -> list[str]:
     """Returns the commits that a message says it was made of."""
-    found = _FROM.findall(_message(store, commit))
-    return [(one or other).decode() for one, other in found]
+    named = _FROM.findall(_message(store, commit))
+    return [(squashed or picked).decode() for squashed, picked in named]
 
 
 def _named(store: Store, commit: str) -> list[str]:
     """Returns the checkpoints that a message names in a trailer."""
-    return [one.decode() for one in _TRAILER.findall(_message(store, commit))]
+    return [ident.decode() for ident in _TRAILER.findall(_message(store, commit))]

@@ -36,14 +36,14 @@ class Command(NamedTuple):
     done: Finished
 
 
-class Check(NamedTuple):
+class DemoCheck(NamedTuple):
     """A claim, and whether it held."""
 
     text: str
     passed: bool
 
 
-Event = Title | Remark | Command | Check
+Event = Title | Remark | Command | DemoCheck
 _Files = dict[str, tuple[int, bytes]]
 
 _TURNS = (
@@ -133,27 +133,29 @@ class _Story:
         yield self._shell(_WRECK)
         self._chat.unlink()
         wreck = self._files()
-        yield Check("the work and the conversation are gone", wreck != good)
+        yield DemoCheck("the work and the conversation are gone", wreck != good)
         own = self._own()
-        yield Check("git has nothing of it: only the first commit", own == untouched)
+        yield DemoCheck(
+            "git has nothing of it: only the first commit", own == untouched
+        )
 
         yield Title("Back: files, conversation and decisions together")
         yield self._gitcp("restore", "last", "--yes")
-        yield Check(
+        yield DemoCheck(
             f"{len(good)} files, folders and links as before, byte for byte",
             self._files() == good,
         )
         yield self._gitcp("messages", "-o", str(self._chat))
-        yield Check(
+        yield DemoCheck(
             f"{len(self._messages)} messages as before, byte for byte",
             self._chat.is_file() and self._chat.read_bytes() == chat,
         )
-        told = self._gitcp("context")
-        yield told
-        yield Check(
+        output = self._gitcp("context")
+        yield output
+        yield DemoCheck(
             "the context knows the decision, the dead end and the next step",
             all(
-                text in told.done.output
+                text in output.done.output
                 for text in (
                     b"rates in a table",
                     b"round() on floats",
@@ -161,19 +163,19 @@ class _Story:
                 )
             ),
         )
-        yield Check("HEAD, branches and index were not touched", self._own() == own)
+        yield DemoCheck("HEAD, branches and index were not touched", self._own() == own)
 
         yield Title("A restore can be undone, and the undoing as well")
         yield self._gitcp("undo", "--yes")
-        yield Check("the wreck is back, exactly", self._files() == wreck)
+        yield DemoCheck("the wreck is back, exactly", self._files() == wreck)
         yield self._gitcp("undo", "--yes")
-        yield Check("and the work again", self._files() == good)
+        yield DemoCheck("and the work again", self._files() == good)
 
         yield Title("Another way, from the first turn on")
         yield self._gitcp("fork", "1", "try-decimals", "--yes")
-        yield Check("files as after the first turn", self._files() == turns[0][0])
+        yield DemoCheck("files as after the first turn", self._files() == turns[0][0])
         yield self._gitcp("messages", "-o", str(self._chat))
-        yield Check(
+        yield DemoCheck(
             "conversation as after the first turn",
             self._chat.read_bytes() == turns[0][1],
         )
@@ -198,7 +200,9 @@ class _Story:
         yield Remark(f"agent: {answered}")
         for role, text in (("user", asked), ("assistant", answered)):
             self._messages.append({"role": role, "content": text})
-        lines = [json.dumps(one, separators=(",", ":")) for one in self._messages]
+        lines = [
+            json.dumps(message, separators=(",", ":")) for message in self._messages
+        ]
         self._chat.write_text("".join(f"{line}\n" for line in lines), "utf-8")
         yield self._gitcp("save", "--messages", "../chat.jsonl", *options)
 
@@ -207,10 +211,10 @@ class _Story:
         yield self._shell("git gc -q --prune=now && git fsck --strict --no-dangling")
         verified = self._gitcp("verify")
         yield verified
-        yield Check("every object is there and sound", verified.done.status == 0)
+        yield DemoCheck("every object is there and sound", verified.done.status == 0)
         yield self._gitcp("switch", "main/main")
         yield self._gitcp("restore", "3", "--yes")
-        yield Check("the third turn still comes back", self._files() == good)
+        yield DemoCheck("the third turn still comes back", self._files() == good)
 
     def _gitcp(self, *args: str) -> Command:
         color = ("--color", "always") if self._color else ()
@@ -247,7 +251,7 @@ class _Story:
 
     def _files(self) -> _Files:
         """Returns kind with exec bit, and content, of all there is in the project."""
-        found: _Files = {}
+        files: _Files = {}
         for path in sorted(self._project.rglob("*")):
             name = path.relative_to(self._project).as_posix()
             if name == ".git" or name.startswith(".git/"):
@@ -255,9 +259,9 @@ class _Story:
             mode = path.lstat().st_mode
             kind = stat.S_IFMT(mode)
             if stat.S_ISLNK(mode):
-                found[name] = kind, os.fsencode(path.readlink())
+                files[name] = kind, os.fsencode(path.readlink())
             elif stat.S_ISREG(mode):
-                found[name] = kind | (mode & stat.S_IXUSR), path.read_bytes()
+                files[name] = kind | (mode & stat.S_IXUSR), path.read_bytes()
             else:
-                found[name] = kind, b""
-        return found
+                files[name] = kind, b""
+        return files

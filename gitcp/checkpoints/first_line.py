@@ -19,7 +19,9 @@ def brief(text: str, most: int) -> str:
 
     A word is kept or left out as a whole. Where the text holds a secret, that is said instead.
     """
-    line = next((one.strip() for one in text.splitlines() if one.strip()), "")
+    line = next(
+        (candidate.strip() for candidate in text.splitlines() if candidate.strip()), ""
+    )
     line = line.encode("utf-8", "replace").decode()
     if _SUSPECT.search(text) and holds_secret([text.encode("utf-8", "replace")]):
         return LEFT_OUT

@@ -50,15 +50,15 @@ def sessions(
     Raises:
         CorruptError, FormatTooNewError: one cannot be read, and there is no `report` to call.
     """
-    found: dict[str, list[BranchInfo]] = {}
+    by_session: dict[str, list[BranchInfo]] = {}
     for session, branch in branches(store, store.refs(), unreadable=unreadable):
-        found.setdefault(session, []).append(branch)
+        by_session.setdefault(session, []).append(branch)
     return [
         SessionInfo(
             name,
             tuple(sorted(lines, key=lambda one: (one.name != "main", one.name))),
         )
-        for name, lines in sorted(found.items())
+        for name, lines in sorted(by_session.items())
     ]
 
 
@@ -117,9 +117,9 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
     with transaction(store.repository) as txn:
         start = store.present(start)
         draft = fork_draft(start)
-        made = store.append(txn, start.session, name, draft).checkpoint
-    trust_notes.note_made(store, made, start)
-    return made
+        first = store.append(txn, start.session, name, draft).checkpoint
+    trust_notes.note_made(store, first, start)
+    return first
 
 
 def plan_fork(
@@ -142,9 +142,9 @@ def plan_fork(
 def fork_here(workspace: Workspace, start: Checkpoint, name: str) -> Checkpoint:
     """Makes a branch where the work tree is already and makes it current."""
     workspace.refuse_if_interrupted()
-    made = fork_only(workspace.store, start, name)
-    workspace.make_current(made.session, made.branch)
-    return made
+    first = fork_only(workspace.store, start, name)
+    workspace.make_current(first.session, first.branch)
+    return first
 
 
 def fork_into_worktree(
@@ -192,7 +192,7 @@ def fork_into_worktree(
         *(os.fspath(directory), commit),
     )
     try:
-        made = fork_only(workspace.store, start, name)
+        first = fork_only(workspace.store, start, name)
     except BaseException:
         workspace.repository.git(
             "worktree", "remove", "--force", "--", os.fspath(directory)
@@ -201,10 +201,10 @@ def fork_into_worktree(
     other = open_workspace(directory)
     # The index as after a checkout, so that git status there tells the truth.
     other.repository.git("read-tree", "HEAD")
-    other.make_current(made.session, made.branch)
+    other.make_current(first.session, first.branch)
     with other.root() as root:
-        export_files.write_whole(root, made, steps)
-    return made, steps
+        export_files.write_whole(root, first, steps)
+    return first, steps
 
 
 def switch(workspace: Workspace, session: str, branch: str) -> Checkpoint:

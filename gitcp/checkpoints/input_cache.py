@@ -19,7 +19,7 @@ _NAME = "taken.json"
 _MOST = 16
 
 
-class Taken(msgspec.Struct, frozen=True):
+class CachedInput(msgspec.Struct, frozen=True):
     """The first `size` bytes of an input, and the totals they were stored as."""
 
     size: int
@@ -28,7 +28,7 @@ class Taken(msgspec.Struct, frozen=True):
     digest: str
 
 
-class Place(NamedTuple):
+class SourceKey(NamedTuple):
     """A branch, and the source of its conversation."""
 
     session: str
@@ -40,39 +40,41 @@ class Place(NamedTuple):
         return msgspec.json.encode(self).decode()
 
 
-def beginning(workspace: Workspace, place: Place, raw: bytes, held: Meta) -> int | None:
+def beginning(
+    workspace: Workspace, source: SourceKey, raw: bytes, held: Meta
+) -> int | None:
     """Returns how many bytes of an input are stored already, exactly as `held`."""
-    found = _load(workspace).get(place.key())
+    entry = _load(workspace).get(source.key())
     if (
-        found is None
-        or (found.bytes, found.digest) != (held.bytes, held.digest)
-        or found.size > len(raw)
-        or _sha256(memoryview(raw)[: found.size]) != found.sha256
+        entry is None
+        or (entry.bytes, entry.digest) != (held.bytes, held.digest)
+        or entry.size > len(raw)
+        or _sha256(memoryview(raw)[: entry.size]) != entry.sha256
     ):
         return None
-    return found.size
+    return entry.size
 
 
 def remember(
-    workspace: Workspace, place: Place, raw: bytes, size: int, held: Meta
+    workspace: Workspace, source: SourceKey, raw: bytes, size: int, held: Meta
 ) -> None:
     """Notes that the first `size` bytes of an input are stored as `held`."""
-    entry = Taken(size, _sha256(memoryview(raw)[:size]), held.bytes, held.digest)
+    entry = CachedInput(size, _sha256(memoryview(raw)[:size]), held.bytes, held.digest)
     known = _load(workspace)
-    known.pop(place.key(), None)
+    known.pop(source.key(), None)
     kept = dict(list(known.items())[-_MOST + 1 :])
     with suppress(StorageError), durable.storage("noting what was taken in"):
         durable.replace(
             workspace.directory / _NAME,
-            msgspec.json.encode({**kept, place.key(): entry}),
+            msgspec.json.encode({**kept, source.key(): entry}),
             sync=False,
         )
 
 
-def _load(workspace: Workspace) -> dict[str, Taken]:
+def _load(workspace: Workspace) -> dict[str, CachedInput]:
     try:
         raw = (workspace.directory / _NAME).read_bytes()
-        return msgspec.json.decode(raw, type=dict[str, Taken])
+        return msgspec.json.decode(raw, type=dict[str, CachedInput])
     except (OSError, msgspec.MsgspecError):
         return {}
 

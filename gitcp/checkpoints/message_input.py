@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from gitcp.checkpoints import input_cache
-from gitcp.checkpoints.input_cache import Place
+from gitcp.checkpoints.input_cache import SourceKey
 from gitcp.errors import AgentRecordError
 from gitcp.format import jsontext
 from gitcp.format.layout import LogName
@@ -18,7 +18,7 @@ from gitcp.format.log import Meta
 from gitcp.project.workspace import Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.draft import Grown, NewRecords
+from gitcp.store.draft import GrownSource, NewRecords
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -38,33 +38,35 @@ class Incoming(NamedTuple):
 Held = Callable[[memoryview], Meta | None]
 
 
-def growing(workspace: Workspace, place: Place, raw: bytes, name: str) -> Incoming:
+def growing(workspace: Workspace, source: SourceKey, raw: bytes, name: str) -> Incoming:
     """Returns a whole conversation as `whole` does, reading what is new in it only.
 
     Raises:
         AgentRecordError: as `whole`.
     """
-    tip = workspace.store.tip(place.session, place.branch)
-    where = LogName("conversation", place.source)
+    tip = workspace.store.tip(source.session, source.branch)
+    where = LogName("conversation", source.source)
     held = logs.meta(tip.log_tree, where, tip.objects) if tip is not None else None
     if held is not None:
-        size = input_cache.beginning(workspace, place, raw, held)
+        size = input_cache.beginning(workspace, source, raw, held)
         added = _added(raw, size, name) if size is not None else None
         if added is not None:
-            grown = Grown(
+            grown = GrownSource(
                 held.bytes, held.digest, lambda: whole(raw, name).records.data
             )
             return Incoming(
-                NewRecords(added, whole=False, source=place.source, grown=grown),
+                NewRecords(added, whole=False, source=source.source, grown=grown),
                 raw=raw,
             )
-    known = stored(workspace, place.session, place.branch, place.source)
-    return whole(raw, name, place.source, held=known)._replace(raw=raw)
+    known = stored(workspace, source.session, source.branch, source.source)
+    return whole(raw, name, source.source, held=known)._replace(raw=raw)
 
 
-def remember(workspace: Workspace, place: Place, raw: bytes, tip: Checkpoint) -> None:
+def remember(
+    workspace: Workspace, source: SourceKey, raw: bytes, tip: Checkpoint
+) -> None:
     """Notes what was taken in, so that the next save need not read it again."""
-    where = LogName("conversation", place.source)
+    where = LogName("conversation", source.source)
     held = logs.meta(tip.log_tree, where, tip.objects)
     size = len(raw.rstrip(b" \t\r\n"))
     if raw.startswith(b"["):
@@ -72,7 +74,7 @@ def remember(workspace: Workspace, place: Place, raw: bytes, tip: Checkpoint) ->
     elif not _is_lines(raw, size):
         return
     if held is not None and held.messages and size > 1:
-        input_cache.remember(workspace, place, raw, size, held)
+        input_cache.remember(workspace, source, raw, size, held)
 
 
 def _is_lines(raw: bytes, size: int) -> bool:
@@ -125,9 +127,9 @@ def whole(
     metadata = None
     if text.startswith(b"["):
         data = _array(text, name)
-    elif text.startswith(b"{") and (found := _object(text)) is not None:
-        data = _array(found.pop("messages"), f"`messages` in {name}")
-        metadata = _metadata(found, name)
+    elif text.startswith(b"{") and (members := _object(text)) is not None:
+        data = _array(members.pop("messages"), f"`messages` in {name}")
+        metadata = _metadata(members, name)
     else:
         data = _lines(text, name)
     return Incoming(NewRecords(data, whole=True, source=source), metadata)
@@ -143,7 +145,7 @@ def transcript(
 ) -> Incoming:
     """Returns an agent's own file, which is stored as it is."""
 
-    def made(data: bytes, grown: Grown | None = None) -> Incoming:
+    def made(data: bytes, grown: GrownSource | None = None) -> Incoming:
         return Incoming(
             NewRecords(
                 data,
@@ -159,7 +161,7 @@ def transcript(
     # The rest of a torn line is not a record of its own.
     if known is None or known.kind != kind or not raw.endswith(b"\n", 0, known.bytes):
         return made(raw)
-    grown = Grown(known.bytes, known.digest, lambda: raw)
+    grown = GrownSource(known.bytes, known.digest, lambda: raw)
     return made(raw[known.bytes :], grown)
 
 
@@ -183,7 +185,7 @@ def _grown(raw: bytes, known: Meta, name: str, source: str) -> Incoming:
     def reread() -> bytes:
         return _lines(raw, name)
 
-    grown = Grown(known.bytes, known.digest, reread)
+    grown = GrownSource(known.bytes, known.digest, reread)
     return Incoming(NewRecords(added, whole=False, source=source, grown=grown))
 
 
@@ -202,28 +204,28 @@ def more(raw: bytes, name: str, source: str = "main") -> Incoming:
 def _object(text: bytes) -> dict[str, bytes] | None:
     """Returns a checkpoint.json-like object; None for JSON lines of objects."""
     try:
-        found = jsontext.members(text)
+        members = jsontext.members(text)
     except ValueError:
         return None
-    return found if found.get("messages", b"").startswith(b"[") else None
+    return members if members.get("messages", b"").startswith(b"[") else None
 
 
 def _metadata(beside: dict[str, bytes], name: str) -> msgspec.Raw | None:
     given = beside.pop("metadata", None)
     if not beside:
-        found = given
+        metadata = given
     else:
         inner = jsontext.members(given) if given and given.startswith(b"{") else None
         if inner is None and given is not None:
             inner = {"metadata": given}
         merged = {**beside, **(inner or {})}
-        found = b"{%b}" % b",".join(
+        metadata = b"{%b}" % b",".join(
             msgspec.json.encode(key) + b":" + value for key, value in merged.items()
         )
-    if found is None:
+    if metadata is None:
         return None
     try:
-        return msgspec.Raw(msgspec.json.format(found, indent=-1))
+        return msgspec.Raw(msgspec.json.format(metadata, indent=-1))
     except (msgspec.MsgspecError, RecursionError) as exc:
         raise AgentRecordError(
             f"the metadata in {name} cannot be stored: {exc}",

@@ -37,7 +37,7 @@ class _Brought(msgspec.Struct, frozen=True):
 
 def keep_uncaptured(
     workspace: Workspace,
-    made: FilePlan,
+    steps: FilePlan,
     target: Checkpoint,
     read: ReadTree,
     *,
@@ -56,31 +56,31 @@ def keep_uncaptured(
         StorageError: there is no room for the rules.
         GitFailedError: git failed.
     """
-    going = [step for step in _going(made) if step.path not in brought]
+    going = [step for step in _going(steps) if step.path not in brought]
     if not going:
-        return made
+        return steps
     reasons = _listed(going, target)
-    if _rules_matter(workspace, made, forced=forced):
+    if _rules_matter(workspace, steps, forced=forced):
         names = {
             step.path: step.path + b"/" if step.action == plan.REMOVE_DIR else step.path
             for step in going
             if step.path not in reasons
         }
-        found = ignored_at(
+        ignored = ignored_at(
             target.files_tree,
             names.values(),
             read,
             target.objects.stream,
             workspace.repository,
         )
-        reasons |= {path: IGNORED for path, name in names.items() if name in found}
-    return _without(made, reasons)
+        reasons |= {path: IGNORED for path, name in names.items() if name in ignored}
+    return _without(steps, reasons)
 
 
-def _rules_matter(workspace: Workspace, made: FilePlan, *, forced: bool) -> bool:
+def _rules_matter(workspace: Workspace, steps: FilePlan, *, forced: bool) -> bool:
     """Whether ignore rules can tell the two states of a plan apart."""
     # A path that is left counts: a sparse checkout omits ignore files that differ.
-    paths = {step.path for step in made.steps} | {item.path for item in made.left}
+    paths = {step.path for step in steps.steps} | {item.path for item in steps.left}
     return (
         forced
         or bool(workspace.settings.include)
@@ -88,17 +88,17 @@ def _rules_matter(workspace: Workspace, made: FilePlan, *, forced: bool) -> bool
     )
 
 
-def _going(made: FilePlan) -> list[Step]:
+def _going(steps: FilePlan) -> list[Step]:
     """Returns the removals that make no room for what the target holds."""
-    made_again = {step.path for step in made.steps if step.after is not None}
+    made_again = {step.path for step in steps.steps if step.after is not None}
     in_the_way = {
         step.path
-        for step in made.steps
+        for step in steps.steps
         if step.after is not None and step.action != plan.MAKE_DIR
     }
     return [
         step
-        for step in made.steps
+        for step in steps.steps
         if step.after is None
         and step.path not in made_again
         and in_the_way.isdisjoint(parents(step.path))
@@ -122,7 +122,7 @@ def _listed(going: Iterable[Step], target: Checkpoint) -> dict[bytes, str]:
 def note_brought(
     workspace: Workspace,
     restore: str,
-    made: FilePlan,
+    steps: FilePlan,
     snapshot: Snapshot,
     read: ReadTree,
 ) -> None:
@@ -131,10 +131,10 @@ def note_brought(
     Raises:
         StorageError: the disk refused.
     """
-    whole = _rules_matter(workspace, made, forced=bool(snapshot.state.forced))
+    whole = _rules_matter(workspace, steps, forced=bool(snapshot.state.forced))
     paths = tuple(
         b64encode(step.path).decode()
-        for step in made.steps
+        for step in steps.steps
         if step.before is None
         and (whole or trees.lookup(snapshot.tree, step.path, read) is None)
     )
@@ -155,24 +155,24 @@ def brought_by(workspace: Workspace, restore: Checkpoint) -> dict[bytes, Entry]:
     except (OSError, msgspec.MsgspecError, ValueError):
         # Without it they stay, which is safe.
         return {}
-    wanted = restore.manifest.restored_from
-    if noted.restore != restore.id or wanted is None:
+    restored = restore.manifest.restored_from
+    if noted.restore != restore.id or restored is None:
         return {}
-    source = find(workspace, wanted)
+    source = find(workspace, restored)
     if source is None:
         return {}
-    found = {path: source.entry(path) or _DIRECTORY for path in paths}
-    return {path: entry for path, entry in found.items() if entry.mode != GITLINK}
+    entries = {path: source.entry(path) or _DIRECTORY for path in paths}
+    return {path: entry for path, entry in entries.items() if entry.mode != GITLINK}
 
 
 def take_away(
-    root: Root, made: FilePlan, brought: Mapping[bytes, Entry], target: Checkpoint
+    root: Root, planned: FilePlan, brought: Mapping[bytes, Entry], target: Checkpoint
 ) -> FilePlan:
     """Adds to a plan the removal of what a restore brought and nothing captured since.
 
     What was edited since is in no checkpoint: it stays.
     """
-    known = {step.path for step in made.steps}
+    known = {step.path for step in planned.steps}
     steps, left = [], []
     for path, entry in brought.items():
         if path in known or target.entry(path) is not None:
@@ -185,8 +185,10 @@ def take_away(
         elif there is not None:
             left.append(Left(path, "changed since it was restored"))
     if not steps and not left:
-        return made
-    return FilePlan(tuple(plan.in_order((*made.steps, *steps))), (*made.left, *left))
+        return planned
+    return FilePlan(
+        tuple(plan.in_order((*planned.steps, *steps))), (*planned.left, *left)
+    )
 
 
 def find(workspace: Workspace, ident: str) -> Checkpoint | None:
@@ -205,18 +207,20 @@ def find(workspace: Workspace, ident: str) -> Checkpoint | None:
     return None
 
 
-def _without(made: FilePlan, reasons: dict[bytes, str]) -> FilePlan:
+def _without(planned: FilePlan, reasons: dict[bytes, str]) -> FilePlan:
     """Returns a plan without the removal of some paths and of what is above them."""
     if not reasons:
-        return made
+        return planned
     above = {directory for path in reasons for directory in parents(path)}
     steps = tuple(
         step
-        for step in made.steps
+        for step in planned.steps
         if step.path not in reasons
         and not (step.action == plan.REMOVE_DIR and step.path in above)
     )
     # Of a directory with all that is in it one line is enough.
-    told = reasons.keys() | {item.path for item in made.left}
-    tops = [path for path in sorted(reasons) if told.isdisjoint(parents(path))]
-    return FilePlan(steps, (*made.left, *(Left(path, reasons[path]) for path in tops)))
+    listed = reasons.keys() | {item.path for item in planned.left}
+    tops = [path for path in sorted(reasons) if listed.isdisjoint(parents(path))]
+    return FilePlan(
+        steps, (*planned.left, *(Left(path, reasons[path]) for path in tops))
+    )

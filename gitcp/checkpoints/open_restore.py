@@ -127,15 +127,15 @@ def unlike_target(
     ours = {step.path for step in steps.steps}
     changes = tree.diff(snapshot.tree, restore.request.target.files_tree, txn.tree)
     unlike = []
-    for path, present, wanted in changes:
-        if path in known or not selects(path) or (wanted is None and path not in ours):
+    for path, present, target in changes:
+        if path in known or not selects(path) or (target is None and path not in ours):
             continue
         # A nested repository stays where nothing else is to come.
-        expected = wanted or present
+        expected = target or present
         if expected is not None and expected.mode == tree.GITLINK:
             continue
         # What is ignored or too large by now is not captured, but may well be right.
-        if not apply.is_done(root, Step(plans.WRITE, path, None, wanted)):
+        if not apply.is_done(root, Step(plans.WRITE, path, None, target)):
             unlike.append(Left(path, _UNLIKE))
     return unlike
 
@@ -151,10 +151,10 @@ def unlike_before(
     )
     unlike = []
     with looking(), restore.workspace.root() as root:
-        for path, _, wanted in changes:
-            if wanted is None or wanted.mode == tree.GITLINK or path in known:
+        for path, _, before in changes:
+            if before is None or before.mode == tree.GITLINK or path in known:
                 continue
-            step = Step(plans.WRITE, path, None, wanted)
+            step = Step(plans.WRITE, path, None, before)
             if selects(path) and not apply.is_done(root, step):
                 unlike.append(Left(path, _UNLIKE))
     return unlike

@@ -134,9 +134,9 @@ def last_replaced(workspace: Workspace) -> tuple[Checkpoint, Checkpoint]:
         if checkpoint.trailers.trigger != "restore":
             continue
         replaced = checkpoint.manifest.replaced
-        found = _find(workspace, checkpoint, replaced) if replaced else None
-        if found is not None:
-            return found, checkpoint
+        before = _find(workspace, checkpoint, replaced) if replaced else None
+        if before is not None:
+            return before, checkpoint
     raise NothingToDoError(
         f"nothing was restored in {current.session}/{current.branch}",
         hint="`gitcp log` shows what can be restored",

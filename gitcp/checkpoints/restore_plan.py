@@ -109,7 +109,7 @@ def own(workspace: Workspace, checkpoint: Checkpoint) -> Checkpoint:
 
 def _saved_since(workspace: Workspace, target: Checkpoint) -> tuple[Checkpoint, ...]:
     """Returns the tips of other sessions that are younger than a checkpoint."""
-    found = []
+    tips = []
     for oid in workspace.store.refs().values():
         try:
             tip = workspace.store.checkpoint(oid)
@@ -119,11 +119,11 @@ def _saved_since(workspace: Workspace, target: Checkpoint) -> tuple[Checkpoint, 
                 and tip.raw.epoch > target.raw.epoch
             ):
                 _ = tip.manifest  # it is going to be shown
-                found.append(tip)
+                tips.append(tip)
         except (CorruptError, FormatTooNewError):
             # What is wrong in another session must not stop this one.
             continue
-    return tuple(found)
+    return tuple(tips)
 
 
 def compute(
@@ -179,11 +179,11 @@ def _kept_by_another_name(
     going = [step.path for step in steps.steps if step.action == plan.DELETE]
     if not going or not spelling.folds(root):
         return
-    made = {step.path for step in steps.steps if step.after is not None}
+    written = {step.path for step in steps.steps if step.after is not None}
     held = {spelling.key(path): path for path, _ in tree.walk(target.tree, read)}
     for path in going:
         other = held.get(spelling.key(path))
-        if other is not None and other not in made:
+        if other is not None and other not in written:
             yield Left(path, f"the checkpoint has it as {show_path(other)}")
 
 

@@ -110,11 +110,11 @@ def _tell_if_lost(
 
     # The save is done: it must not fail for this.
     with suppress(GitcpError):
-        for one in lost(workspace):
-            if not was_here or (one.session, one.branch) == (session, branch):
+        for line in lost(workspace):
+            if not was_here or (line.session, line.branch) == (session, branch):
                 notices.tell(
-                    f"{one.session}/{one.branch} has lost its ref: nothing leads to its"
-                    f" checkpoints up to #{one.tip.seq} {one.tip.id}."
+                    f"{line.session}/{line.branch} has lost its ref: nothing leads to its"
+                    f" checkpoints up to #{line.tip.seq} {line.tip.id}."
                     " `gitcp verify --lost --repair` puts them back"
                 )
 

@@ -79,19 +79,19 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
         if story is not None and (story.because or story.replaces):
             return Selected(story.chosen, story)
     try:
-        found = _by_name(workspace, text)
+        checkpoint = _by_name(workspace, text)
     except NotFoundError:
         story = _story(workspace, text)
         if story is None:
             raise
         return Selected(story.chosen, story)
-    base = found.trailers.base
+    base = checkpoint.trailers.base
     meant = base is not None and _is_prefix(text, base)
-    if meant and base is not None and not _is_named(found, text):
+    if meant and base is not None and not _is_named(checkpoint, text):
         story = _story(workspace, base)
         if story is not None and story.because:
             return Selected(story.chosen, story)
-    return Selected(found)
+    return Selected(checkpoint)
 
 
 def _story(workspace: Workspace, text: str) -> "CommitStory | None":
@@ -108,14 +108,14 @@ def _is_prefix(text: str, oid: str) -> bool:
     return len(text) >= _SHORTEST and oid.startswith(text)
 
 
-def _is_named(found: Checkpoint, text: str) -> bool:
+def _is_named(checkpoint: Checkpoint, text: str) -> bool:
     """Whether a text is a checkpoint's own id or label, or its number."""
-    said = found.trailers
+    trailers = checkpoint.trailers
     return (
-        said.id.startswith(text)
-        or found.commit.startswith(text)
-        or (said.label is not None and said.label == _label(text))
-        or text == str(said.seq)
+        trailers.id.startswith(text)
+        or checkpoint.commit.startswith(text)
+        or (trailers.label is not None and trailers.label == _label(text))
+        or text == str(trailers.seq)
     )
 
 
@@ -130,14 +130,14 @@ def _by_name(workspace: Workspace, text: str) -> Checkpoint:
         try:
             return _on_branch(store, current.session, current.branch, what, text)
         except NotFoundError:
-            found = _anywhere(store, what) or _said_anywhere(store, what)
-            if found is None:
+            elsewhere = _anywhere(store, what) or _said_anywhere(store, what)
+            if elsewhere is None:
                 raise
-            return found
-    found = _anywhere(store, what) or _said_anywhere(store, what)
-    if found is None:
+            return elsewhere
+    elsewhere = _anywhere(store, what) or _said_anywhere(store, what)
+    if elsewhere is None:
         return require_tip(store, current.session, current.branch)
-    return found
+    return elsewhere
 
 
 def _qualified(store: Store, current: Current, text: str) -> Checkpoint:
@@ -166,9 +166,9 @@ def _on_branch(
         return tip
     if re.fullmatch(r"#?\d{1,9}", what):
         # A number wins over an id prefix, if there is such a number.
-        found = _by_number(store, tip, branch, int(what.removeprefix("#")))
-        if found is not None:
-            return found
+        named = _by_number(store, tip, branch, int(what.removeprefix("#")))
+        if named is not None:
+            return named
         if len(what) < _SHORTEST or what.startswith("#"):
             raise NotFoundError(
                 f"there is no checkpoint {what} in {session}/{branch}",
@@ -184,9 +184,9 @@ def _on_branch(
         )
     matches = list(_matching(store, tip, what))
     if not matches:
-        found = before_message(store, tip, what)
-        if found is not None:
-            return found
+        named = before_message(store, tip, what)
+        if named is not None:
+            return named
         raise NotFoundError(
             f"there is no checkpoint {text!a} in {session}/{branch}",
             hint="`gitcp log` lists them; `gitcp sessions` the other sessions",
@@ -209,15 +209,15 @@ def _matching(store: Store, tip: Checkpoint, what: str) -> Iterator[Checkpoint]:
     is_hex = re.fullmatch(rf"[0-9a-f]{{{_SHORTEST},40}}", what)
     by_commit: dict[str, Checkpoint] = {}
     for checkpoint in store.line(tip):
-        said = checkpoint.trailers
-        if label is not None and said.label == label:
+        trailers = checkpoint.trailers
+        if label is not None and trailers.label == label:
             yield checkpoint
         elif is_hex:
-            if said.id.startswith(what) or checkpoint.commit.startswith(what):
+            if trailers.id.startswith(what) or checkpoint.commit.startswith(what):
                 yield checkpoint
-            elif said.base is not None and said.base.startswith(what):
+            elif trailers.base is not None and trailers.base.startswith(what):
                 # The oldest one with this base is the one made at the commit.
-                by_commit[said.base] = checkpoint
+                by_commit[trailers.base] = checkpoint
     yield from by_commit.values()
 
 
@@ -234,19 +234,19 @@ def _label(what: str) -> str | None:
 
 
 def _only(matches: list[Checkpoint], what: str) -> Checkpoint:
-    labelled = [found for found in matches if found.trailers.label == _label(what)]
+    labelled = [match for match in matches if match.trailers.label == _label(what)]
     if labelled:
         # A label given again moves: the newest has it.
         return labelled[0]
-    if len({found.oid for found in matches}) == 1:
+    if len({match.oid for match in matches}) == 1:
         return matches[0]
     raise _ambiguous(matches, what)
 
 
 def _ambiguous(matches: list[Checkpoint], what: str) -> AmbiguousError:
     shown = ", ".join(
-        f"{found.id} ({found.session}/{found.branch} #{found.seq})"
-        for found in matches[:_SHOWN]
+        f"{match.id} ({match.session}/{match.branch} #{match.seq})"
+        for match in matches[:_SHOWN]
     )
     more = " …" if len(matches) > _SHOWN else ""
     return AmbiguousError(
@@ -256,23 +256,27 @@ def _ambiguous(matches: list[Checkpoint], what: str) -> AmbiguousError:
 
 
 def _labelled(store: Store, label: str) -> Checkpoint | None:
-    found = _anywhere(store, label)
-    return found if found and found.trailers.label == _label(label) else None
+    checkpoint = _anywhere(store, label)
+    return (
+        checkpoint
+        if checkpoint and checkpoint.trailers.label == _label(label)
+        else None
+    )
 
 
 def _anywhere(store: Store, what: str) -> Checkpoint | None:
     """Looks for an id or label in all branches."""
     if what == "last":
         return None
-    found: dict[str, Checkpoint] = {}
+    by_id: dict[str, Checkpoint] = {}
     for _, tip in store.tips():
         matches = list(_matching(store, tip, what))
         if matches:
-            one = _only(matches, what)
-            found.setdefault(one.id, one)
-    if len(found) > 1:
-        raise _ambiguous(list(found.values()), what)
-    return next(iter(found.values()), None)
+            match = _only(matches, what)
+            by_id.setdefault(match.id, match)
+    if len(by_id) > 1:
+        raise _ambiguous(list(by_id.values()), what)
+    return next(iter(by_id.values()), None)
 
 
 def _said_anywhere(store: Store, ident: str) -> Checkpoint | None:

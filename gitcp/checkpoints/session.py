@@ -60,8 +60,8 @@ class Store:
     def sessions(self) -> Sequence["Session"]:
         """Returns the sessions there are, each on its `main` or first branch."""
         return [
-            self._made(found.name, found.branches[0].name)
-            for found in forking.sessions(self._workspace.store)
+            self._made(session.name, session.branches[0].name)
+            for session in forking.sessions(self._workspace.store)
         ]
 
     def checkpoint(self, selector: str) -> Checkpoint:

@@ -39,14 +39,14 @@ def status(workspace: Workspace) -> Status:
     current = workspace.current()
     tip = workspace.store.tip(current.session, current.branch)
     # Never published, so nothing that is read here gets into the repository.
-    with workspace.capturing() as capture, transaction(workspace.repository) as opened:
+    with workspace.capturing() as capture, transaction(workspace.repository) as txn:
 
         def compare(snapshot: "Snapshot") -> tuple[tuple[Change, ...], int]:
             before = tip.files_tree if tip else None
-            found = tree.diff(before, snapshot.tree, opened.tree)
-            return tuple(found), len(snapshot.skipped)
+            changes = tree.diff(before, snapshot.tree, txn.tree)
+            return tuple(changes), len(snapshot.skipped)
 
-        _, (changes, skipped) = capture.using(opened, compare)
+        _, (changes, skipped) = capture.using(txn, compare)
     return Status(
         current,
         tip,

@@ -38,8 +38,8 @@ def watch(
         tip = workspace.store.tip(current.session, current.branch)
         now = clock()
         # A checkpoint of the future was made before the clock was set right.
-        made = tip.raw.epoch if tip is not None and tip.raw.epoch <= now else 0
-        left = max(made, looked) + interval - now
+        newest = tip.raw.epoch if tip is not None and tip.raw.epoch <= now else 0
+        left = max(newest, looked) + interval - now
         if 0 < left <= interval:
             # Sleeping on: a machine that was suspended, another process that saved.
             sleep(min(left, _PAUSE))

@@ -25,45 +25,48 @@ def path_fields(path: bytes) -> dict[str, str]:
     return fields
 
 
-def checkpoint(found: Checkpoint | None) -> dict[str, Any] | None:
+def checkpoint(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
     """Returns a checkpoint as the interface describes it."""
-    if found is None:
+    if checkpoint is None:
         return None
-    said = found.manifest
+    manifest = checkpoint.manifest
     conversation = None
-    if said.conversation is not None:
+    if manifest.conversation is not None:
         conversation = {
-            "messages": said.conversation.messages,
-            "bytes": said.conversation.bytes,
-            "agent": said.conversation.kind,
-            "agent_session": said.conversation.agent_session,
-            "source": said.conversation.source,
-            "segments": said.conversation.segments,
+            "messages": manifest.conversation.messages,
+            "bytes": manifest.conversation.bytes,
+            "agent": manifest.conversation.kind,
+            "agent_session": manifest.conversation.agent_session,
+            "source": manifest.conversation.source,
+            "segments": manifest.conversation.segments,
         }
     return {
-        "id": said.id,
-        "commit": found.commit,
-        "session": said.session,
-        "branch": said.branch,
-        "seq": said.seq,
-        "created": said.created,
-        "trigger": said.trigger,
-        "note": said.note,
-        "label": said.label,
-        "author": said.author,
-        "base": said.base,
-        "files": said.files,
+        "id": manifest.id,
+        "commit": checkpoint.commit,
+        "session": manifest.session,
+        "branch": manifest.branch,
+        "seq": manifest.seq,
+        "created": manifest.created,
+        "trigger": manifest.trigger,
+        "note": manifest.note,
+        "label": manifest.label,
+        "author": manifest.author,
+        "base": manifest.base,
+        "files": manifest.files,
         "conversation": conversation,
-        "decisions": said.decisions.entries if said.decisions else 0,
-        "task": said.task,
-        "position": msgspec.Raw(jsontext.compact(said.position)),
-        "metadata": msgspec.Raw(jsontext.compact(said.metadata)),
-        "skipped": said.skipped,
-        "restored_from": said.restored_from,
-        "replaced": said.replaced,
-        "forked_from": said.forked_from,
-        "foreign": found.origin.foreign,
-        "origin": {"files": found.origin.files, "conversation": found.origin.logs},
+        "decisions": manifest.decisions.entries if manifest.decisions else 0,
+        "task": manifest.task,
+        "position": msgspec.Raw(jsontext.compact(manifest.position)),
+        "metadata": msgspec.Raw(jsontext.compact(manifest.metadata)),
+        "skipped": manifest.skipped,
+        "restored_from": manifest.restored_from,
+        "replaced": manifest.replaced,
+        "forked_from": manifest.forked_from,
+        "foreign": checkpoint.origin.foreign,
+        "origin": {
+            "files": checkpoint.origin.files,
+            "conversation": checkpoint.origin.logs,
+        },
     }
 
 
@@ -81,14 +84,14 @@ def decisions(entries: Iterable[Decision]) -> list[dict[str, Any]]:
     ]
 
 
-def changes(found: Iterable[tree.Change]) -> list[dict[str, Any]]:
+def changes(changes: Iterable[tree.Change]) -> list[dict[str, Any]]:
     """Returns changed paths."""
-    return [{**path_fields(one.path), "status": one.status} for one in found]
+    return [{**path_fields(change.path), "status": change.status} for change in changes]
 
 
-def skipped(found: Iterable[Skipped]) -> list[dict[str, Any]]:
+def skipped(entries: Iterable[Skipped]) -> list[dict[str, Any]]:
     """Returns what was not captured."""
-    return [{**path_fields(path), "reason": reason} for path, reason in found]
+    return [{**path_fields(path), "reason": reason} for path, reason in entries]
 
 
 def steps(plan: FilePlan) -> list[dict[str, Any]]:
@@ -96,14 +99,14 @@ def steps(plan: FilePlan) -> list[dict[str, Any]]:
     return [{**path_fields(step.path), "action": step.action} for step in plan.steps]
 
 
-def left(found: Iterable[Left]) -> list[dict[str, Any]]:
+def left(paths: Iterable[Left]) -> list[dict[str, Any]]:
     """Returns what a restore leaves as it is."""
-    return [{**path_fields(path), "reason": reason} for path, reason in found]
+    return [{**path_fields(path), "reason": reason} for path, reason in paths]
 
 
-def withheld(told: "Foretold | None") -> dict[str, Any]:
+def withheld(preview: "Foretold | None") -> dict[str, Any]:
     """Returns what a restore without trust would leave out."""
     return {
-        "paths": left(told.paths) if told else [],
-        "conversation": told.agent if told else None,
+        "paths": left(preview.paths) if preview else [],
+        "conversation": preview.agent if preview else None,
     }

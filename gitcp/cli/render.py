@@ -38,28 +38,27 @@ def place(out: Output, session: str, branch: str) -> str:
     return out.style(one_line(f"{session}/{branch}".replace("\n", "\\n")), fg="cyan")
 
 
-def name_of(out: Output, found: Checkpoint) -> str:
+def name_of(out: Output, checkpoint: Checkpoint) -> str:
     """Returns `session/branch #seq id`."""
-    return (
-        f"{place(out, found.session, found.branch)} {out.style(f'#{found.seq}', bold=True)}"
-        f" {out.style(found.id, fg='yellow')}"
-    )
+    number = out.style(f"#{checkpoint.seq}", bold=True)
+    ident = out.style(checkpoint.id, fg="yellow")
+    return f"{place(out, checkpoint.session, checkpoint.branch)} {number} {ident}"
 
 
-def headline(out: Output, found: Checkpoint) -> str:
+def headline(out: Output, checkpoint: Checkpoint) -> str:
     """Returns one line that tells a checkpoint from others."""
-    note = one_line(found.note or "", 60)
-    return f"{name_of(out, found)}{f'  {note}' if note else ''}"
+    note = one_line(checkpoint.note or "", 60)
+    return f"{name_of(out, checkpoint)}{f'  {note}' if note else ''}"
 
 
-def provenance(out: Output, found: Checkpoint) -> list[str]:
+def provenance(out: Output, checkpoint: Checkpoint) -> list[str]:
     """Returns a line that says where a checkpoint comes from, if not from here."""
-    where = found.origin.where
+    where = checkpoint.origin.where
     if where is None:
         return []
-    author = found.manifest.author
+    author = checkpoint.manifest.author
     by = f", by {one_line(author, 60)} as it says" if author else ""
-    what = "" if found.origin.files is not None else " (what was said and decided)"
+    what = "" if checkpoint.origin.files is not None else " (what was said and decided)"
     return [
         out.style(
             f"  from     {one_line(where, 60)}{by}{what}: not made here", bold=True
@@ -67,44 +66,44 @@ def provenance(out: Output, found: Checkpoint) -> list[str]:
     ]
 
 
-def whose(found: Checkpoint) -> str:
+def whose(checkpoint: Checkpoint) -> str:
     """Returns whose a conversation is that was made elsewhere, for a sentence."""
-    author = None if found.origin.here else found.manifest.author
+    author = None if checkpoint.origin.here else checkpoint.manifest.author
     by = f"by {one_line(author, 60)} (as it says), " if author else ""
-    return f"{by}from {one_line(found.origin.logs or 'here', 60)}"
+    return f"{by}from {one_line(checkpoint.origin.logs or 'here', 60)}"
 
 
-def withheld_lines(told: "Foretold", limit: int = 5) -> list[str]:
+def withheld_lines(preview: "Foretold", limit: int = 5) -> list[str]:
     """Returns lines that say what a restore without trust would leave out."""
     lines = []
-    if told.paths:
+    if preview.paths:
         lines.append(
-            f"a restore leaves out {count(len(told.paths), 'path')} that differ"
-            f"{'s' if len(told.paths) == 1 else ''} from HEAD (--trust brings them):"
+            f"a restore leaves out {count(len(preview.paths), 'path')} that differ"
+            f"{'s' if len(preview.paths) == 1 else ''} from HEAD (--trust brings them):"
         )
         lines += [
             f"  {safe(show_path(left.path))} ({left.reason})"
-            for left in told.paths[:limit]
+            for left in preview.paths[:limit]
         ]
-        if len(told.paths) > limit:
-            lines.append(f"  and {len(told.paths) - limit} more")
-    if told.agent is not None:
+        if len(preview.paths) > limit:
+            lines.append(f"  and {len(preview.paths) - limit} more")
+    if preview.agent is not None:
         lines.append(
-            f"its conversation ({safe(told.agent)}) goes to no client without --trust"
+            f"its conversation ({safe(preview.agent)}) goes to no client without --trust"
         )
     return lines
 
 
-def changed(found: Checkpoint) -> str:
+def changed(checkpoint: Checkpoint) -> str:
     """Returns the counts of changed files, `+2 ~1 -1`; empty where nothing changed."""
-    files = found.manifest.files
+    files = checkpoint.manifest.files
     parts = [(files.added, "+"), (files.modified, "~"), (files.deleted, "-")]
     return " ".join(f"{sign}{count}" for count, sign in parts if count)
 
 
-def change_lines(out: Output, found: Iterable[tree.Change]) -> Iterable[str]:
+def change_lines(out: Output, changes: Iterable[tree.Change]) -> Iterable[str]:
     """Yields a line for each changed path."""
-    for change in found:
+    for change in changes:
         sign, color = _SIGN[change.status]
         yield f"  {out.style(sign, fg=color)} {safe(show_path(change.path))}"
 
@@ -126,9 +125,9 @@ def decision_line(out: Output, entry: Decision) -> str:
     return f"  {out.style(f'{safe(entry.kind):<9}', fg='magenta')} {safe(entry.text)}{paths}{why}"
 
 
-def when(found: Checkpoint) -> str:
+def when(checkpoint: Checkpoint) -> str:
     """Returns the time of a checkpoint, in UTC to the second."""
-    return found.manifest.created[:19].replace("T", " ")
+    return checkpoint.manifest.created[:19].replace("T", " ")
 
 
 def width() -> int:

@@ -51,8 +51,13 @@ def document(
         "left": documents.left(left),
         "resume": resume,
         "behind": [
-            {"id": one.id, "name": one.name, "effect": one.effect, "state": one.state}
-            for one in (*behind.outside, *behind.inside)
+            {
+                "id": call.id,
+                "name": call.name,
+                "effect": call.effect,
+                "state": call.state,
+            }
+            for call in (*behind.outside, *behind.inside)
         ],
     }
 
@@ -71,9 +76,9 @@ class Handed(NamedTuple):
     foreign: Checkpoint | None = None
     held: bool = False
 
-    def shown(self, here: str) -> str | None:
+    def shown(self, directory: str) -> str | None:
         """Returns the command that resumes it, for a shell in a directory."""
-        return self.resumption.shown(here) if self.resumption else None
+        return self.resumption.shown(directory) if self.resumption else None
 
 
 def not_captured(target: Checkpoint) -> list[Left]:
@@ -233,7 +238,7 @@ def stoppable() -> Iterator[None]:
 @contextmanager
 def written_back(
     workspace: Workspace,
-    made: Checkpoint,
+    checkpoint: Checkpoint,
     conversation: bool = True,
     *,
     source: Checkpoint | None = None,
@@ -241,7 +246,7 @@ def written_back(
 ) -> Iterator[Handed]:
     """Writes the conversation back for its client, lets the caller report, then fails.
 
-    `made` has the conversation of `source`, which is told as where it comes from. One
+    `checkpoint` has the conversation of `source`, which is told as where it comes from. One
     that was made elsewhere is written only with `trust`. The restore is done by then:
     that it was is told in any case.
 
@@ -249,14 +254,17 @@ def written_back(
         PartialError: the conversation could not be written.
     """
     handed, failure = Handed(), None
-    if conversation and resume.can_resume(made):
-        foreign = resume.is_foreign(made)
+    if conversation and resume.can_resume(checkpoint):
+        foreign = resume.is_foreign(checkpoint)
         handed = Handed(
-            foreign=(source or made) if foreign else None, held=foreign and not trust
+            foreign=(source or checkpoint) if foreign else None,
+            held=foreign and not trust,
         )
         try:
             if not handed.held:
-                handed = handed._replace(resumption=resume.write_back(workspace, made))
+                handed = handed._replace(
+                    resumption=resume.write_back(workspace, checkpoint)
+                )
         except GitcpError as exc:
             failure = exc
     yield handed
@@ -264,7 +272,7 @@ def written_back(
         raise PartialError(
             f"the conversation could not be handed back: {failure.message}",
             left=["the conversation"],
-            hint=f"`gitcp messages {made.id} -o FILE` writes it",
+            hint=f"`gitcp messages {checkpoint.id} -o FILE` writes it",
         )
 
 

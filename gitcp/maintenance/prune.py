@@ -13,8 +13,14 @@ from gitcp.maintenance.lost_refs import kept
 from gitcp.names import decode, encode
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.retention import Forest, Judged, Key, Rules, sizes
-from gitcp.store.rewrite import AS_IT_IS, Kept, rewrite
+from gitcp.store.retention import (
+    Key,
+    RetentionDecision,
+    RetentionGraph,
+    RetentionRules,
+    sizes,
+)
+from gitcp.store.rewrite import AS_IT_IS, NewContent, rewrite
 
 DEFAULT_LAST = 10
 # How often a branch beyond `maxCheckpoints` is looked at, and disk space given back.
@@ -24,7 +30,7 @@ _RECLAIM = 20
 _LARGE = 500_000
 
 
-class Branch(NamedTuple):
+class PrunedBranch(NamedTuple):
     """The decision for one branch; `go` is newest first."""
 
     session: str
@@ -33,7 +39,7 @@ class Branch(NamedTuple):
     go: tuple[Checkpoint, ...]
 
 
-class Plan(NamedTuple):
+class PrunePlan(NamedTuple):
     """The result of a prune, or of its dry run.
 
     `bytes_before` and `bytes_after` are what these checkpoints take beside git's own
@@ -41,9 +47,9 @@ class Plan(NamedTuple):
     and left as they are.
     """
 
-    rules: Rules
+    rules: RetentionRules
     keys: frozenset[Key] | None
-    branches: tuple[Branch, ...]
+    branches: tuple[PrunedBranch, ...]
     bytes_before: int | None = None
     bytes_after: int | None = None
     threads: tuple[str, ...] = ()
@@ -56,11 +62,11 @@ class Plan(NamedTuple):
 
 def plan_prune(
     workspace: Workspace,
-    rules: Rules,
+    rules: RetentionRules,
     only: Sequence[tuple[str, str | None]] = (),
     *,
     max_size: int | None = None,
-) -> Plan:
+) -> PrunePlan:
     """Returns what would go, writing nothing.
 
     With `max_size` (bytes) of what the rules let go only the oldest do, until the rest
@@ -71,7 +77,7 @@ def plan_prune(
         UsageError: one of them is a thread of LangGraph.
         CorruptError: a commit cannot be read.
     """
-    forest = Forest(workspace.store)
+    forest = RetentionGraph(workspace.store)
     keys = _keys(forest, only)
     if only and keys is not None:
         _refuse_threads(forest, keys)
@@ -93,10 +99,10 @@ def plan_prune(
             for each in judged
         ]
     threads = sorted(decode(one) or one for one in forest.threads)
-    return Plan(rules, keys, _branches(judged), before, after, tuple(threads))
+    return PrunePlan(rules, keys, _branches(judged), before, after, tuple(threads))
 
 
-def _refuse_threads(forest: Forest, keys: frozenset[Key]) -> None:
+def _refuse_threads(forest: RetentionGraph, keys: frozenset[Key]) -> None:
     for session, _ in sorted(keys):
         if session in forest.threads:
             raise UsageError(
@@ -112,7 +118,7 @@ def _age(one: Checkpoint) -> tuple[int, int]:
 
 
 def _keys(
-    forest: Forest, only: Sequence[tuple[str, str | None]]
+    forest: RetentionGraph, only: Sequence[tuple[str, str | None]]
 ) -> frozenset[Key] | None:
     if not only:
         return None
@@ -136,8 +142,11 @@ def _keys(
 
 
 def _judge(
-    workspace: Workspace, forest: Forest, rules: Rules, keys: frozenset[Key] | None
-) -> list[Judged]:
+    workspace: Workspace,
+    forest: RetentionGraph,
+    rules: RetentionRules,
+    keys: frozenset[Key] | None,
+) -> list[RetentionDecision]:
     needed = []
     for entry in open_restores(workspace.repository):
         ids = (entry.target_id, entry.before_id)
@@ -150,8 +159,8 @@ def _judge(
     return forest.judge(rules, keys, workspace.store.time(), needed)
 
 
-def _branches(judged: Sequence[Judged]) -> tuple[Branch, ...]:
-    found: dict[Key, Branch] = {}
+def _branches(judged: Sequence[RetentionDecision]) -> tuple[PrunedBranch, ...]:
+    found: dict[Key, PrunedBranch] = {}
     for each in judged:
         newest = each.line.checkpoints[0]
         stay = len(each.line.checkpoints) - len(each.go)
@@ -161,11 +170,11 @@ def _branches(judged: Sequence[Judged]) -> tuple[Branch, ...]:
             stay, go = stay + before.stay, (*before.go, *each.go)
         else:
             go = each.go
-        found[each.line.key] = Branch(newest.session, newest.branch, stay, go)
+        found[each.line.key] = PrunedBranch(newest.session, newest.branch, stay, go)
     return tuple(found[key] for key in sorted(found))
 
 
-def prune(workspace: Workspace, wanted: Plan) -> Plan:
+def prune(workspace: Workspace, wanted: PrunePlan) -> PrunePlan:
     """Carries out a plan and returns what went; all branches move at one moment.
 
     What has come to be needed since the plan was made stays: a label does not come
@@ -181,14 +190,14 @@ def prune(workspace: Workspace, wanted: Plan) -> Plan:
     timeout = workspace.settings.lock_timeout
     repository = workspace.repository
     with store_locked(repository, timeout=timeout), transaction(repository) as opened:
-        forest = Forest(workspace.store)
+        forest = RetentionGraph(workspace.store)
         judged = [
             each._replace(go=tuple(one for one in each.go if one.id in planned))
             for each in _judge(workspace, forest, wanted.rules, wanted.keys)
         ]
         go = {one.id for each in judged for one in each.go}
 
-        def change(found: Checkpoint) -> Kept | None:
+        def change(found: Checkpoint) -> NewContent | None:
             return None if found.id in go else AS_IT_IS
 
         rewrite(workspace.store, opened, forest.refs(wanted.keys), change)
@@ -220,10 +229,10 @@ def keep_to_limit(workspace: Workspace, tip: Checkpoint) -> None:
             break
     if beyond <= kept:
         return
-    rules = Rules(last=kept, counted=False)
+    rules = RetentionRules(last=kept, counted=False)
     repository = workspace.repository
     with store_locked(repository, timeout=0), transaction(repository) as opened:
-        forest = Forest(workspace.store, tip.session)
+        forest = RetentionGraph(workspace.store, tip.session)
         judged = _judge(workspace, forest, rules, frozenset({key}))
         go = {one.id for each in judged for one in each.go}
         rewrite(

@@ -46,12 +46,12 @@ def get(repository: Repository, name: str) -> Setting:
     default, meaning = KNOWN[name]
     variable = VARIABLES[name]
     if variable in os.environ:
-        said = os.environ[variable]
-        values = said.split(os.pathsep) if name in _MANY else [said]
+        text = os.environ[variable]
+        values = text.split(os.pathsep) if name in _MANY else [text]
         return Setting(name, tuple(values), default, meaning, "environment")
-    found = repository.config.get(f"gitcp.{name.lower()}")
-    if found:
-        values = found if name in _MANY else found[-1:]
+    configured = repository.config.get(f"gitcp.{name.lower()}")
+    if configured:
+        values = configured if name in _MANY else configured[-1:]
         return Setting(name, tuple(values), default, meaning, "config")
     return Setting(name, (default,) if default else (), default, meaning, "default")
 

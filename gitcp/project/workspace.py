@@ -279,9 +279,11 @@ def open_workspace(
 def _bare(directory: Path) -> Repository | None:
     if not (directory / "HEAD").is_file():
         return None
-    found = discover(directory, worktree=False)
-    named = found.flag("core.bare") and os.path.samefile(found.git_dir, directory)
-    return found if named else None
+    repository = discover(directory, worktree=False)
+    named = repository.flag("core.bare") and os.path.samefile(
+        repository.git_dir, directory
+    )
+    return repository if named else None
 
 
 def files_of(snapshot: "Snapshot") -> FilesState:

@@ -19,7 +19,7 @@ from gitcp.store import logs
 from gitcp.store.builder import CheckpointBuilder
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.origin import Seals
-from gitcp.store.rewrite import AS_IT_IS, Kept
+from gitcp.store.rewrite import AS_IT_IS, NewContent
 
 REASON = "purged"
 _LABEL = b"Gitcp-Label: "
@@ -63,7 +63,7 @@ class Purger:
         self.changed: dict[str, Checkpoint] = {}
         self.files: set[bytes] = set()
 
-    def change(self, found: Checkpoint) -> Kept:
+    def change(self, found: Checkpoint) -> NewContent:
         """Returns what a checkpoint is to hold."""
         root = self._objects.tree(found.raw.tree)
         own = root.get(layout.RESERVED)
@@ -88,7 +88,7 @@ class Purger:
                 return AS_IT_IS
             # Another parent, and so another commit: a remote may have the old one.
             self._moved.add(found.oid)
-            return Kept(message=with_purged(message, found.commit))
+            return NewContent(message=with_purged(message, found.commit))
         self._moved.add(found.oid)
         self.changed[found.id] = found
         self.gone |= {found.oid, found.raw.tree, inner[layout.CHECKPOINT].oid}
@@ -117,7 +117,7 @@ class Purger:
         # Where nothing that it tells has changed it is the one that it was.
         reserved = self._opened.tree(top)[layout.RESERVED]
         self.gone.discard(self._opened.tree(reserved.oid)[layout.CHECKPOINT].oid)
-        return Kept(tree=top, message=with_purged(message, found.commit))
+        return NewContent(tree=top, message=with_purged(message, found.commit))
 
     # --- files ---------------------------------------------------------------------
 

@@ -28,28 +28,28 @@ class Allowance:
         self._extents = Extents(repository.objects.tree, self._size_of)
         self._fit: set[bytes] = set()
 
-    def check(self, found: "Checkpoint") -> None:
+    def check(self, checkpoint: "Checkpoint") -> None:
         """Raises if a checkpoint from elsewhere holds more than may be walked.
 
         Raises:
             TransferError: it does.
             CorruptError: a tree in it is missing or damaged.
         """
-        if self.limit is None or found.oid in self._fit:
+        if self.limit is None or checkpoint.oid in self._fit:
             return
         files, logs = True, True
         with suppress(CorruptError, FormatTooNewError):
-            origin = found.origin
+            origin = checkpoint.origin
             files, logs = origin.files is not None, origin.logs is not None
         if files:
-            self._measure(found, self.limit, found.files_oid, self.base())
+            self._measure(checkpoint, self.limit, checkpoint.files_oid, self.base())
         if logs:
-            self._measure(found, self.limit, found.log_tree, None)
-        self._fit.add(found.oid)
+            self._measure(checkpoint, self.limit, checkpoint.log_tree, None)
+        self._fit.add(checkpoint.oid)
 
     def _measure(
         self,
-        found: "Checkpoint",
+        checkpoint: "Checkpoint",
         limit: Extent,
         root: bytes | None,
         base: bytes | None,
@@ -58,12 +58,12 @@ class Allowance:
             extent = self._extents.beyond(root, base)
         except ValueError as exc:
             raise CorruptError(
-                f"checkpoint {found.id} must not be used: {exc}",
+                f"checkpoint {checkpoint.id} must not be used: {exc}",
                 hint="it was not made here; do not use it",
             ) from exc
         if not extent.within(limit):
             raise TransferError(
-                f"checkpoint {found.id}, which was not made here, {held(extent, limit)}",
+                f"checkpoint {checkpoint.id}, which was not made here, {held(extent, limit)}",
                 hint="if you trust it, raise that setting with `git config`; if not, go on"
                 " with another branch: `gitcp sessions` lists them",
             )

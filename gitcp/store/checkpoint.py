@@ -50,8 +50,8 @@ class Checkpoint:
         self._known = manifest
 
     def __repr__(self) -> str:
-        said = self.trailers
-        return f"<Checkpoint {said.id} {said.session}/{said.branch} #{said.seq}>"
+        trailers = self.trailers
+        return f"<Checkpoint {trailers.id} {trailers.session}/{trailers.branch} #{trailers.seq}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Checkpoint) and other.oid == self.oid
@@ -212,11 +212,11 @@ class Checkpoint:
         Raises:
             CorruptError: a segment is missing or damaged.
         """
-        said = self.manifest.conversation
+        stored = self.manifest.conversation
         if source is None:
-            if said is None:
+            if stored is None:
                 return b""
-            source = said.source
+            source = stored.source
         return logs.content(
             self.log_tree, LogName("conversation", source), self.objects
         )
@@ -227,10 +227,10 @@ class Checkpoint:
         Raises:
             CorruptError: a segment is missing or damaged.
         """
-        said = self.manifest.conversation
-        if said is not None:
+        stored = self.manifest.conversation
+        if stored is not None:
             self.refuse_if_vast()
-            name = LogName("conversation", said.source)
+            name = LogName("conversation", stored.source)
             yield from logs.stream(self.log_tree, name, self.objects)
 
     def conversation_to_read(self) -> tuple[bytes, bool]:
@@ -242,11 +242,11 @@ class Checkpoint:
         Raises:
             CorruptError: a segment is missing or damaged.
         """
-        said = self.manifest.conversation
-        if said is None or self.origin.logs is None:
+        stored = self.manifest.conversation
+        if stored is None or self.origin.logs is None:
             return self.conversation(), True
         self.refuse_if_vast()
-        name = LogName("conversation", said.source)
+        name = LogName("conversation", stored.source)
         data, whole = logs.end_of(self.log_tree, name, self.objects, _LAID_OUT)
         lines = data.count(b"\n")
         if lines <= _LINES_LAID_OUT:
@@ -260,19 +260,19 @@ class Checkpoint:
             AgentRecordError: a record is not JSON, as in a transcript truncated mid-line.
             CorruptError: a segment is missing or damaged.
         """
-        found = []
+        messages = []
         for number, line in enumerate(self.conversation().split(b"\n"), 1):
             if not line.strip():
                 continue
             try:
-                found.append(jsontext.decode(line))
+                messages.append(jsontext.decode(line))
             except ValueError as exc:
                 raise AgentRecordError(
                     f"record {number} of the conversation in checkpoint {self.id}"
                     f" is not JSON: {exc}",
                     hint=f"`gitcp messages {self.id} --format jsonl` gives its bytes",
                 ) from exc
-        return found
+        return messages
 
     def decisions(self) -> list[Decision]:
         """Returns the decision log, oldest first.

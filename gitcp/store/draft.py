@@ -34,7 +34,7 @@ def same_files(checkpoint: Checkpoint) -> FilesState:
     )
 
 
-class Grown(NamedTuple):
+class GrownSource(NamedTuple):
     """The state of a source when records were added to it: its size and digest.
 
     Where the tip holds something else by now, `reread` gives the source as a whole.
@@ -58,7 +58,7 @@ class NewRecords(NamedTuple):
     source: str = "main"
     agent_session: str | None = None
     beside: bool = False
-    grown: Grown | None = None
+    grown: GrownSource | None = None
 
 
 class Draft(NamedTuple):

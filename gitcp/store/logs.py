@@ -17,11 +17,11 @@ def segments(root: bytes | None, name: LogName, read: ReadTree) -> list[bytes]:
     source = tree.lookup(root, name.path, read)
     if source is None or source.mode != DIRECTORY:
         return []
-    found: list[bytes] = []
+    oids: list[bytes] = []
     for high, entry in sorted(read(source.oid).items()):
         if high != META and entry.mode == DIRECTORY:
-            found += [low.oid for _, low in sorted(read(entry.oid).items())]
-    return found
+            oids += [low.oid for _, low in sorted(read(entry.oid).items())]
+    return oids
 
 
 def meta(root: bytes | None, name: LogName, objects: Objects) -> Meta | None:
@@ -228,8 +228,8 @@ class Writer:
         return len(ends), at, digest
 
     def _meta(self, name: LogName, kind: str) -> Meta:
-        found = meta(self._root, name, self._transaction.objects)
-        return found or log.empty_meta(name.source, kind)
+        stored = meta(self._root, name, self._transaction.objects)
+        return stored or log.empty_meta(name.source, kind)
 
     def _changes(
         self, name: LogName, number: int, data: bytes, after: Meta

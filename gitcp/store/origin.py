@@ -82,44 +82,44 @@ class Seals:
         key = self._read() or self._new(scratch)
         return Sealed(_seal(key, ident, files, logs, origin), origin.files, origin.logs)
 
-    def of(self, found: "Checkpoint") -> Origin:
+    def of(self, checkpoint: "Checkpoint") -> Origin:
         """Returns where a checkpoint comes from."""
-        sealed = self._opened(found)
+        sealed = self._opened(checkpoint)
         if sealed is not None:
             return sealed
         where = self._remotes.get(
-            (found.trailers.session, found.trailers.branch), ELSEWHERE
+            (checkpoint.trailers.session, checkpoint.trailers.branch), ELSEWHERE
         )
-        logs = where if found.log_tree is not None else None
+        logs = where if checkpoint.log_tree is not None else None
         return Origin(where, logs, here=False)
 
     def again(
-        self, found: "Checkpoint", files: bytes | None, logs: bytes | None
+        self, checkpoint: "Checkpoint", files: bytes | None, logs: bytes | None
     ) -> Sealed | None:
         """Returns the seal for what a checkpoint is to hold from now on.
 
         What was not sealed here is not sealed by being changed here.
         """
-        sealed = self._opened(found)
+        sealed = self._opened(checkpoint)
         key = self._read()
         if sealed is None or key is None:
-            return found.manifest.origin
-        seal = _seal(key, found.id, files, logs, sealed)
+            return checkpoint.manifest.origin
+        seal = _seal(key, checkpoint.id, files, logs, sealed)
         return Sealed(seal, sealed.files, sealed.logs)
 
-    def _opened(self, found: "Checkpoint") -> Origin | None:
+    def _opened(self, checkpoint: "Checkpoint") -> Origin | None:
         """Returns what the seal vouches for; None where it is missing or not ours."""
-        sealed = found.manifest.origin
+        sealed = checkpoint.manifest.origin
         key = self._read()
         if sealed is None or key is None:
             return None
         claimed = Origin(sealed.files, sealed.logs)
         # From the trees themselves: what checkpoint.json says of them is not sealed.
-        entries = dict(found.objects.tree(found.raw.tree))
+        entries = dict(checkpoint.objects.tree(checkpoint.raw.tree))
         entries.pop(layout.RESERVED, None)
         files = object_id(TREE, trees.encode(entries)) if entries else None
         try:
-            seal = _seal(key, found.id, files, found.log_tree, claimed)
+            seal = _seal(key, checkpoint.id, files, checkpoint.log_tree, claimed)
         except UsageError:
             # No remote has such a name.
             return None
@@ -129,13 +129,13 @@ class Seals:
     @computed
     def _remotes(self) -> dict[tuple[str, str], str]:
         """The remote that a branch of another repository was pulled from."""
-        found: dict[tuple[str, str], str] = {}
+        remotes: dict[tuple[str, str], str] = {}
         for ref in self._repository.refs.list(layout.REMOTES):
             parts = ref.removeprefix(layout.REMOTES).split("/")
             if len(parts) == 3:  # noqa: PLR2004  remote, session and branch
                 name = decode(parts[0]) or parts[0]
-                found.setdefault((parts[1], parts[2]), name)
-        return found
+                remotes.setdefault((parts[1], parts[2]), name)
+        return remotes
 
     def _read(self) -> bytes | None:
         if self._key is None:

@@ -12,7 +12,7 @@ from gitcp.store.store import Store
 Key = tuple[str, str]
 
 
-class Rules(NamedTuple):
+class RetentionRules(NamedTuple):
     """What to keep of each branch, besides what is never pruned.
 
     `last` newest checkpoints; those `within` seconds and all after them; labelled ones,
@@ -25,7 +25,7 @@ class Rules(NamedTuple):
     counted: bool = True
 
 
-class Line(NamedTuple):
+class BranchLine(NamedTuple):
     """The checkpoints of one branch, newest first; `ref` is where they were found."""
 
     ref: str
@@ -33,24 +33,24 @@ class Line(NamedTuple):
     checkpoints: tuple[Checkpoint, ...]
 
 
-class Judged(NamedTuple):
+class RetentionDecision(NamedTuple):
     """The decision for one branch, newest first."""
 
-    line: Line
+    line: BranchLine
     stay: tuple[Checkpoint, ...]
     go: tuple[Checkpoint, ...]
 
 
-class Forest:
+class RetentionGraph:
     """All checkpoints that branches reach, each on the one line it is counted on."""
 
     def __init__(self, store: Store, session: str | None = None) -> None:
         self._store = store
-        found = store.refs() if session is None else store.refs_of(session)
+        tips = store.refs() if session is None else store.refs_of(session)
         self._known: dict[bytes, Checkpoint | None] = {}
         self.tips = {
             f"{layout.SESSIONS}{session}/{branch}": ((session, branch), oid)
-            for (session, branch), oid in found.items()
+            for (session, branch), oid in tips.items()
         }
         self.lines = self._lines()
         # Sessions that are threads of LangGraph, by component (docs/format.md, 15). What
@@ -64,26 +64,26 @@ class Forest:
         while oid is not None:
             if oid not in self._known:
                 self._known[oid] = self._store.checkpoint(oid)
-            found = self._known[oid]
-            if found is None:
+            checkpoint = self._known[oid]
+            if checkpoint is None:
                 return
-            yield found
-            oid = found.raw.parents[0] if found.raw.parents else None
+            yield checkpoint
+            oid = checkpoint.raw.parents[0] if checkpoint.raw.parents else None
 
-    def _lines(self) -> list[Line]:
+    def _lines(self) -> list[BranchLine]:
         """A fork's own checkpoints first, then what no line has of its own."""
         taken: set[bytes] = set()
-        found: dict[tuple[str, Key], list[Checkpoint]] = {}
+        owned: dict[tuple[str, Key], list[Checkpoint]] = {}
         for own in (True, False):
             for ref, (key, tip) in self.tips.items():
-                for one in self._line(tip):
-                    its = one.trailers.session, one.trailers.branch
-                    if own and its != key:
+                for checkpoint in self._line(tip):
+                    own_key = checkpoint.trailers.session, checkpoint.trailers.branch
+                    if own and own_key != key:
                         break
-                    if one.oid not in taken:
-                        taken.add(one.oid)
-                        found.setdefault((ref, its), []).append(one)
-        return [Line(ref, key, tuple(ones)) for (ref, key), ones in found.items()]
+                    if checkpoint.oid not in taken:
+                        taken.add(checkpoint.oid)
+                        owned.setdefault((ref, own_key), []).append(checkpoint)
+        return [BranchLine(ref, key, tuple(ones)) for (ref, key), ones in owned.items()]
 
     def refs(self, keys: Collection[Key] | None) -> list[str]:
         """Returns the refs to rewrite: all whose session has a line among `keys`."""
@@ -104,80 +104,95 @@ class Forest:
         for _, tip in self.tips.values():
             restored = False
             newer: Checkpoint | None = None
-            for one in self._line(tip):
+            for checkpoint in self._line(tip):
                 if newer is None:
-                    ids.add(one.id)
-                elif newer.trailers[1:3] != one.trailers[1:3]:
-                    ids |= {newer.id, one.id}
-                if not restored and one.trailers.trigger == "restore":
+                    ids.add(checkpoint.id)
+                elif newer.trailers[1:3] != checkpoint.trailers[1:3]:
+                    ids |= {newer.id, checkpoint.id}
+                if not restored and checkpoint.trailers.trigger == "restore":
                     restored = True
-                    said = one.manifest
-                    ids |= {one.id, said.replaced or "", said.restored_from or ""}
-                newer = one
+                    manifest = checkpoint.manifest
+                    ids |= {
+                        checkpoint.id,
+                        manifest.replaced or "",
+                        manifest.restored_from or "",
+                    }
+                newer = checkpoint
         return ids
 
     def judge(
         self,
-        rules: Rules,
+        rules: RetentionRules,
         keys: Collection[Key] | None,
         now: float,
         also: Iterable[str] = (),
-    ) -> list[Judged]:
+    ) -> list[RetentionDecision]:
         """Returns what stays and what goes, for some branches or all.
 
         `also` are ids that stay for reasons of the caller's.
         """
         needed = self.needed() | set(also)
         judged = [
-            Judged(line, line.checkpoints, ())
+            RetentionDecision(line, line.checkpoints, ())
             if line.key[0] in self.threads
             else self._judge(line, rules, needed, now)
             for line in self.lines
             if keys is None or line.key in keys
         ]
         # One checkpoint may stand in two lines, after a fork during a pruning.
-        staying = {one.id for each in judged for one in each.stay}
+        staying = {checkpoint.id for decision in judged for checkpoint in decision.stay}
         return [
-            Judged(
-                each.line,
-                tuple(one for one in each.line.checkpoints if one.id in staying),
-                tuple(one for one in each.go if one.id not in staying),
+            RetentionDecision(
+                decision.line,
+                tuple(
+                    checkpoint
+                    for checkpoint in decision.line.checkpoints
+                    if checkpoint.id in staying
+                ),
+                tuple(
+                    checkpoint
+                    for checkpoint in decision.go
+                    if checkpoint.id not in staying
+                ),
             )
-            for each in judged
+            for decision in judged
         ]
 
     @staticmethod
-    def _judge(line: Line, rules: Rules, needed: set[str], now: float) -> Judged:
+    def _judge(
+        line: BranchLine, rules: RetentionRules, needed: set[str], now: float
+    ) -> RetentionDecision:
         recent = 0
         if rules.within is not None:
             # Order is ancestry, not time: a clock that was set back prunes nothing.
-            for number, one in enumerate(line.checkpoints, 1):
-                if one.raw.epoch >= now - rules.within:
+            for number, checkpoint in enumerate(line.checkpoints, 1):
+                if checkpoint.raw.epoch >= now - rules.within:
                     recent = number
         stay, go = [], []
         left = rules.last
-        for number, one in enumerate(line.checkpoints, 1):
-            anyway = one.id in needed or (
-                rules.labelled and one.trailers.label is not None
+        for number, checkpoint in enumerate(line.checkpoints, 1):
+            anyway = checkpoint.id in needed or (
+                rules.labelled and checkpoint.trailers.label is not None
             )
             if anyway or left > 0 or number <= recent:
-                stay.append(one)
+                stay.append(checkpoint)
                 left -= rules.counted or not anyway or number == 1
             else:
-                go.append(one)
-        return Judged(line, tuple(stay), tuple(go))
+                go.append(checkpoint)
+        return RetentionDecision(line, tuple(stay), tuple(go))
 
 
-def is_event(found: Checkpoint) -> bool:
+def is_event(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint belongs to a thread of LangGraph."""
     return (
-        found.trailers.trigger in {"graph", "graph-writes"}
-        and trailer(found.raw, "Graph") is not None
+        checkpoint.trailers.trigger in {"graph", "graph-writes"}
+        and trailer(checkpoint.raw, "Graph") is not None
     )
 
 
 def sizes(
-    judged: Iterable[Judged], objects: Callable[[list[str]], Mapping[str, int]]
+    judged: Iterable[RetentionDecision],
+    objects: Callable[[list[str]], Mapping[str, int]],
 ) -> dict[str, int]:
     """Returns how many bytes go with each checkpoint once all older ones are gone.
 
@@ -185,13 +200,15 @@ def sizes(
     returns what each adds to those before it.
     """
     ordered: list[Checkpoint] = []
-    for each in judged:
-        ordered += each.stay
-    waiting = [one for each in judged for one in each.go]
-    waiting.sort(key=lambda one: (one.raw.epoch, one.seq), reverse=True)
+    for decision in judged:
+        ordered += decision.stay
+    waiting = [checkpoint for decision in judged for checkpoint in decision.go]
+    waiting.sort(
+        key=lambda checkpoint: (checkpoint.raw.epoch, checkpoint.seq), reverse=True
+    )
     ordered += waiting
-    added = objects([one.raw.tree.hex() for one in ordered])
-    found: dict[str, int] = {}
-    for one in ordered:
-        found.setdefault(one.id, added.get(one.raw.tree.hex(), 0))
-    return found
+    added = objects([checkpoint.raw.tree.hex() for checkpoint in ordered])
+    by_id: dict[str, int] = {}
+    for checkpoint in ordered:
+        by_id.setdefault(checkpoint.id, added.get(checkpoint.raw.tree.hex(), 0))
+    return by_id

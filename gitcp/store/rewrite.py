@@ -9,17 +9,17 @@ finds that its branch has moved and is made again on the new tip.
 
 A caller holds the store's lock, so that no two rewrites and no `gc` meet:
 
-    with store_locked(repository, timeout=…), transaction(repository) as opened:
-        def change(found: Checkpoint) -> Kept | None:
-            if found.id in unwanted:
+    with store_locked(repository, timeout=…), transaction(repository) as txn:
+        def change(checkpoint: Checkpoint) -> NewContent | None:
+            if checkpoint.id in unwanted:
                 return None                  # it goes; never a branch's tip
             return AS_IT_IS                  # it stays, perhaps on another parent
 
-        done = rewrite(store, opened, refs, change)
+        done = rewrite(store, txn, refs, change)
 
 To change content (`purge`): make the new trees and blobs through the transaction
-(`opened.add_blob`, `add_tree`), have what the new root needs stored with
-`opened.complete(root, (found.raw.tree,))`, and return `Kept(tree=root)`; `message` where
+(`txn.add_blob`, `add_tree`), have what the new root needs stored with
+`txn.complete(root, (checkpoint.raw.tree,))`, and return `NewContent(tree=root)`; `message` where
 the commit's message has to change too. `change` is called once for each commit,
 oldest first, and again, with the refs locked, for checkpoints that were saved meanwhile:
 so it must be quick by then, and must not take the work tree's lock. What is saved just
@@ -40,7 +40,7 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
 
-class Kept(NamedTuple):
+class NewContent(NamedTuple):
     """The new content of a checkpoint that stays; None: unchanged.
 
     `tree` is a root tree, stored through the transaction; `message` a whole message
@@ -51,9 +51,9 @@ class Kept(NamedTuple):
     message: bytes | None = None
 
 
-AS_IT_IS = Kept()
+AS_IT_IS = NewContent()
 
-Change = Callable[[Checkpoint], Kept | None]
+Change = Callable[[Checkpoint], NewContent | None]
 
 
 class Rewritten(NamedTuple):
@@ -68,7 +68,7 @@ class Rewritten(NamedTuple):
 
 
 def rewrite(
-    store: Store, opened: Transaction, refs: Iterable[str], change: Change
+    store: Store, txn: Transaction, refs: Iterable[str], change: Change
 ) -> Rewritten:
     """Rewrites the lines of refs and moves the refs, all or none.
 
@@ -79,33 +79,33 @@ def rewrite(
         BusyError: another process holds a ref's lock; nothing moved.
         StorageError: the disk refused; nothing moved, or all will.
     """
-    lines = _Lines(store, opened, change)
+    lines = _Rewriter(store, txn, change)
     read = store.repository.refs.read
-    wanted = []
+    moving = []
     for ref in refs:
         tip = read(ref)
         if tip is not None and lines.tip(tip) != tip:
-            wanted.append(ref)
-    if not wanted:
+            moving.append(ref)
+    if not moving:
         return Rewritten({}, {})
     # By far most is written by now; what is left is done under the locks.
-    opened.store()
+    txn.store()
 
     def decide() -> dict[str, str]:
-        tips = ((ref, read(ref)) for ref in wanted)
+        tips = ((ref, read(ref)) for ref in moving)
         return {ref: lines.tip(tip) for ref, tip in tips if tip is not None}
 
-    moved = opened.publish_together(wanted, decide)
+    moved = txn.publish_together(moving, decide)
     commits = {old: new for old, new in lines.images.items() if old != new}
     return Rewritten(commits, moved)
 
 
-class _Lines:
+class _Rewriter:
     """Old commits and what they become; shared history is made once."""
 
-    def __init__(self, store: Store, opened: Transaction, change: Change) -> None:
+    def __init__(self, store: Store, txn: Transaction, change: Change) -> None:
         self._store = store
-        self._opened = opened
+        self._txn = txn
         self._change = change
         # A commit that goes stands for what is before it; None for nothing.
         self.images: dict[bytes, bytes | None] = {}
@@ -114,15 +114,15 @@ class _Lines:
     def tip(self, commit: str) -> str:
         """Returns the commit that a ref is to point to."""
         tip = bytes.fromhex(commit)
-        for found in reversed(self._unseen(tip)):
-            self._take(found)
+        for checkpoint in reversed(self._unseen(tip)):
+            self._take(checkpoint)
         image = self.images[tip]
         if tip in self._gone or image is None:
             raise ValueError(f"the tip {commit} must not go")
         return image.hex()
 
     def _unseen(self, tip: bytes) -> list[Checkpoint]:
-        found = []
+        unseen = []
         oid: bytes | None = tip
         while oid is not None and oid not in self.images:
             checkpoint = self._store.checkpoint(oid)
@@ -135,25 +135,25 @@ class _Lines:
                     f"checkpoint {checkpoint.id} has more than one parent",
                     hint="run `gitcp verify`",
                 )
-            found.append(checkpoint)
+            unseen.append(checkpoint)
             oid = checkpoint.raw.parents[0] if checkpoint.raw.parents else None
-        return found
+        return unseen
 
-    def _take(self, found: Checkpoint) -> None:
-        before = found.raw.parents[0] if found.raw.parents else None
+    def _take(self, checkpoint: Checkpoint) -> None:
+        before = checkpoint.raw.parents[0] if checkpoint.raw.parents else None
         parent = None if before is None else self.images[before]
-        kept = self._change(found)
+        kept = self._change(checkpoint)
         if kept is None:
-            self.images[found.oid] = parent
-            self._gone[found.oid] = found.id
+            self.images[checkpoint.oid] = parent
+            self._gone[checkpoint.oid] = checkpoint.id
             return
-        message = found.raw.message if kept.message is None else kept.message
+        message = checkpoint.raw.message if kept.message is None else kept.message
         if before is not None and before in self._gone:
             message = with_pruned(message, self._gone[before])
-        old = self._store.repository.objects.read(found.oid, COMMIT)
+        old = self._store.repository.objects.read(checkpoint.oid, COMMIT)
         new = relink(
-            old, tree=kept.tree or found.raw.tree, parent=parent, message=message
+            old, tree=kept.tree or checkpoint.raw.tree, parent=parent, message=message
         )
-        self.images[found.oid] = (
-            found.oid if new == old else self._opened.add_commit(new)
+        self.images[checkpoint.oid] = (
+            checkpoint.oid if new == old else self._txn.add_commit(new)
         )

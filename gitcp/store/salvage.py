@@ -53,30 +53,36 @@ class Salvage:
     @computed
     def _found(self) -> dict[Key, list[Checkpoint]]:
         """Every checkpoint that can be read, by branch, the newest first."""
-        found: dict[Key, list[Checkpoint]] = {}
+        by_branch: dict[Key, list[Checkpoint]] = {}
         replaced: set[str] = set()
         for oid in every_commit(self._repository):
             try:
-                one = self._read(oid)
+                checkpoint = self._read(oid)
             except CorruptError:
                 continue
-            if one is not None:
-                replaced |= set(purged(one.raw))
-                said = one.trailers
-                found.setdefault((said.session, said.branch), []).append(one)
-        for key, ones in found.items():
-            left = [one for one in ones if one.commit not in replaced]
+            if checkpoint is not None:
+                replaced |= set(purged(checkpoint.raw))
+                trailers = checkpoint.trailers
+                by_branch.setdefault((trailers.session, trailers.branch), []).append(
+                    checkpoint
+                )
+        for key, ones in by_branch.items():
+            left = [
+                checkpoint for checkpoint in ones if checkpoint.commit not in replaced
+            ]
             # Of two commits of one checkpoint the younger form is the one with fewer
             # before it: a pruning made it.
-            left.sort(key=lambda one: (-one.seq, self._depth(one, ones), one.commit))
-            found[key] = left
-        return found
+            left.sort(
+                key=lambda each: (-each.seq, self._depth(each, ones), each.commit)
+            )
+            by_branch[key] = left
+        return by_branch
 
     @staticmethod
-    def _depth(one: Checkpoint, ones: list[Checkpoint]) -> int:
+    def _depth(checkpoint: Checkpoint, ones: list[Checkpoint]) -> int:
         known = {each.oid: each for each in ones}
         depth = 0
-        current: Checkpoint | None = one
+        current: Checkpoint | None = checkpoint
         while current is not None and depth <= len(ones):
             depth += 1
             current = known.get(current.raw.parents[0]) if current.raw.parents else None
@@ -92,19 +98,19 @@ class Salvage:
             candidates = self._found.get(key, [])
         except GitFailedError:
             return None
-        for one in candidates:
-            if (below is None or one.seq < below) and self._is_sound(one):
-                return one
+        for checkpoint in candidates:
+            if (below is None or checkpoint.seq < below) and self._is_sound(checkpoint):
+                return checkpoint
         return None
 
-    def _is_sound(self, one: Checkpoint) -> bool:
+    def _is_sound(self, checkpoint: Checkpoint) -> bool:
         try:
-            self.check_sound(one)
+            self.check_sound(checkpoint)
         except CorruptError:
             return False
         return True
 
-    def check_sound(self, found: Checkpoint) -> None:
+    def check_sound(self, checkpoint: Checkpoint) -> None:
         """Looks at all that a checkpoint holds by itself, contents of files apart.
 
         Raises:
@@ -112,34 +118,34 @@ class Salvage:
         """
         # Nothing is wrong with one that a newer gitcp reads.
         with suppress(FormatTooNewError):
-            _ = found.manifest, found.empty_dirs
-            found.skipped()
-            root = found.log_tree
-            for name in found.objects.tree(root) if root else ():
-                for _, source in logs.sources(root, name.decode(), found.objects):
-                    logs.meta_of(source, found.objects)
+            _ = checkpoint.manifest, checkpoint.empty_dirs
+            checkpoint.skipped()
+            root = checkpoint.log_tree
+            for name in checkpoint.objects.tree(root) if root else ():
+                for _, source in logs.sources(root, name.decode(), checkpoint.objects):
+                    logs.meta_of(source, checkpoint.objects)
         try:
             self._repository.git(
-                "rev-list", "--objects", "--no-walk", "--quiet", found.commit
+                "rev-list", "--objects", "--no-walk", "--quiet", checkpoint.commit
             )
         except GitFailedError as exc:
             raise CorruptError(
-                f"checkpoint {found.id} is not whole: {exc.message}",
+                f"checkpoint {checkpoint.id} is not whole: {exc.message}",
                 hint="run `gitcp verify`",
             ) from exc
 
     def instead_of(self, key: Key, oid: str, cause: CorruptError) -> Checkpoint | None:
         """Returns what stands for a damaged newest checkpoint, and says so."""
-        found = self.newest(key)
-        if found is not None and found.commit != oid:
+        newest = self.newest(key)
+        if newest is not None and newest.commit != oid:
             where = "/".join(decode(part) or part for part in key)
             notices.tell(
                 f"the newest checkpoint of {where} is damaged ({cause.message});"
-                f" the newest sound one is #{found.seq} {found.id}."
+                f" the newest sound one is #{newest.seq} {newest.id}."
                 " `gitcp verify --repair` looks for a good copy, and else puts the"
                 " branch there"
             )
-            return found
+            return newest
         return None
 
     def is_certain(self, cause: CorruptError) -> bool:
@@ -149,9 +155,13 @@ class Salvage:
         objects = self._repository.common_dir / "objects"
         return all(
             os.access(file, os.R_OK)
-            for place in _places(objects)
-            for file in (place, place / "pack", *(place / "pack").glob("pack-*"))
-            if file.exists() or file == place
+            for directory in _places(objects)
+            for file in (
+                directory,
+                directory / "pack",
+                *(directory / "pack").glob("pack-*"),
+            )
+            if file.exists() or file == directory
         )
 
 

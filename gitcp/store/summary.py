@@ -21,9 +21,10 @@ def summary(manifest: Manifest, new: Iterable[Decision]) -> bytes:
         ),
     ]
     if manifest.conversation is not None:
-        said = manifest.conversation
+        conversation = manifest.conversation
         lines.append(
-            f"* conversation: {said.messages} messages, {said.bytes} bytes ({said.kind})"
+            f"* conversation: {conversation.messages} messages,"
+            f" {conversation.bytes} bytes ({conversation.kind})"
         )
     if manifest.task:
         lines.append(f"* task: {manifest.task}")

@@ -17,7 +17,7 @@ from gitcp.maintenance.prune import plan_prune, prune
 from gitcp.maintenance.verify import verify
 from gitcp.project.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.retention import Rules
+from gitcp.store.retention import RetentionRules
 from tests.support.gitrepo import git, make_repo, write_files
 
 Held = tuple[Any, ...]
@@ -103,7 +103,7 @@ def play(top: Path, told: list[tuple[str, Any]]) -> None:
             before = numbers(workspace)
             known = {one.id: held(one) for one in everything(workspace).values()}
             labels = {i for i, one in everything(workspace).items() if one.label}
-            plan = plan_prune(workspace, Rules(last, None, labelled, counted))
+            plan = plan_prune(workspace, RetentionRules(last, None, labelled, counted))
             gone = {one.id for one in plan.go}
             prune(workspace, plan)
             after = numbers(workspace)

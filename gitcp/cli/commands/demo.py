@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from gitcp.checkpoints.demo import Check, Command, Remark, Title, demo
+from gitcp.checkpoints.demo import Command, DemoCheck, Remark, Title, demo
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command
 
@@ -21,11 +21,11 @@ def demo_command(out: Output, keep: bool) -> int:
     temporary. Each step is checked; exits with 1 if a check fails.
     """
     started = time.monotonic()
-    checks: list[Check] = []
+    checks: list[DemoCheck] = []
     directory = Path(tempfile.mkdtemp(prefix="gitcp-demo-"))
     try:
         for event in demo(directory, color=out.color):
-            if isinstance(event, Check):
+            if isinstance(event, DemoCheck):
                 checks.append(event)
             if not out.json:
                 _show(out, event)
@@ -62,7 +62,7 @@ def demo_command(out: Output, keep: bool) -> int:
     return 1 if failed else 0
 
 
-def _show(out: Output, event: Title | Remark | Command | Check) -> None:
+def _show(out: Output, event: Title | Remark | Command | DemoCheck) -> None:
     match event:
         case Title(text):
             out.print(f"\n{out.style(text, bold=True, underline=True)}")
@@ -70,7 +70,7 @@ def _show(out: Output, event: Title | Remark | Command | Check) -> None:
             if text.startswith("user:"):
                 out.print()
             out.print(f"  {out.style(text, fg='cyan')}")
-        case Check(text, passed):
+        case DemoCheck(text, passed):
             mark = (
                 out.style("ok  ", fg="green") if passed else out.style("FAIL", fg="red")
             )

@@ -53,13 +53,13 @@ def fork_command(
     trust = with_trust(workspace, start, trust)
     if worktree is not None:
         directory = Path(out.directory, worktree)
-        made, steps = ops.fork_into_worktree(
+        first, steps = ops.fork_into_worktree(
             workspace, start, name, directory, trust=trust
         )
         with written_back(
-            open_workspace(directory), made, source=start, trust=trust
+            open_workspace(directory), first, source=start, trust=trust
         ) as handed:
-            _print(out, made, f"its files are in {safe(worktree)}", handed, steps.left)
+            _print(out, first, f"its files are in {safe(worktree)}", handed, steps.left)
         refuse_withheld(steps.left)
         return
     if no_switch:
@@ -67,16 +67,16 @@ def fork_command(
         return
     plan = ops.plan_fork(workspace, start, name, trust=trust)
     if ops.at_present(plan):
-        made = ops.fork_here(workspace, start, name)
-        with written_back(workspace, made, source=start, trust=trust) as handed:
-            _print(out, made, None, handed)
+        first = ops.fork_here(workspace, start, name)
+        with written_back(workspace, first, source=start, trust=trust) as handed:
+            _print(out, first, None, handed)
         return
     carry_out(out, workspace, plan.request, plan, yes=yes)
 
 
 def _print(
     out: Output,
-    made: Checkpoint,
+    first: Checkpoint,
     more: str | None,
     handed: Handed,
     left: tuple[Left, ...] = (),
@@ -85,13 +85,13 @@ def _print(
         out.document(
             {
                 "schema": "gitcp.fork/1",
-                "checkpoint": documents.checkpoint(made),
+                "checkpoint": documents.checkpoint(first),
                 "resume": handed.shown(out.directory),
                 "left": documents.left(left),
             }
         )
         return
-    out.print(f"Forked {headline(out, made)}")
+    out.print(f"Forked {headline(out, first)}")
     if more:
         out.print(f"  {more}")
     resume_line(out, handed)

@@ -23,13 +23,13 @@ def _newest_first(store: Store, unreadable: list[str]) -> Iterator[Checkpoint]:
     seen: set[bytes] = set()
     count = 0
 
-    def push(found: Checkpoint) -> None:
+    def push(checkpoint: Checkpoint) -> None:
         nonlocal count
-        if found.oid not in seen:
-            seen.add(found.oid)
+        if checkpoint.oid not in seen:
+            seen.add(checkpoint.oid)
             count += 1
-            stamp = tuple(-ord(char) for char in found.manifest.created)
-            heapq.heappush(heap, (stamp, count, found))
+            stamp = tuple(-ord(char) for char in checkpoint.manifest.created)
+            heapq.heappush(heap, (stamp, count, checkpoint))
 
     from gitcp.checkpoints.fork import sessions
 
@@ -37,15 +37,17 @@ def _newest_first(store: Store, unreadable: list[str]) -> Iterator[Checkpoint]:
         for branch in session.branches:
             push(branch.tip)
     while heap:
-        _, _, found = heapq.heappop(heap)
-        yield found
-        if found.raw.parents:
+        _, _, checkpoint = heapq.heappop(heap)
+        yield checkpoint
+        if checkpoint.raw.parents:
             try:
-                parent = store.checkpoint(found.raw.parents[0])
+                parent = store.checkpoint(checkpoint.raw.parents[0])
                 if parent is not None:
                     push(parent)
             except (CorruptError, FormatTooNewError) as exc:
-                unreadable.append(f"what came before {found.id} is left out: {exc}")
+                unreadable.append(
+                    f"what came before {checkpoint.id} is left out: {exc}"
+                )
 
 
 class _Graph:
@@ -54,11 +56,11 @@ class _Graph:
     def __init__(self) -> None:
         self._columns: list[bytes] = []
 
-    def row(self, found: Checkpoint) -> str:
+    def row(self, checkpoint: Checkpoint) -> str:
         """Returns the marks for a checkpoint's line; `/` where a fork joins it."""
-        mine = [at for at, oid in enumerate(self._columns) if oid == found.oid]
+        mine = [at for at, oid in enumerate(self._columns) if oid == checkpoint.oid]
         if not mine:
-            self._columns.append(found.oid)
+            self._columns.append(checkpoint.oid)
             mine = [len(self._columns) - 1]
         marks = ["*" if at == mine[0] else "|" for at in range(len(self._columns))]
         if len(mine) > 1:
@@ -66,31 +68,33 @@ class _Graph:
             self._columns = [
                 oid for at, oid in enumerate(self._columns) if at not in mine[1:]
             ]
-        if found.raw.parents:
-            self._columns[mine[0]] = found.raw.parents[0]
+        if checkpoint.raw.parents:
+            self._columns[mine[0]] = checkpoint.raw.parents[0]
         else:
             del self._columns[mine[0]]
         return " ".join(marks)
 
 
-def _line(out: Output, found: Checkpoint, prefix: str, *, place: bool) -> str:
-    said = found.manifest
-    number = f"#{said.seq}"
-    where = f"{said.session}/{said.branch} {number}" if place else number
-    trigger = "" if said.trigger == "manual" else f"[{one_line(said.trigger)}] "
-    label = f"({one_line(said.label)}) " if said.label else ""
-    if found.origin.files is not None:
-        label = f"<{one_line(found.origin.files, 20)}> {label}"
-    messages = f"{said.conversation.messages} msg" if said.conversation else ""
+def _line(
+    out: Output, checkpoint: Checkpoint, prefix: str, *, with_branch: bool
+) -> str:
+    manifest = checkpoint.manifest
+    number = f"#{manifest.seq}"
+    where = f"{manifest.session}/{manifest.branch} {number}" if with_branch else number
+    trigger = "" if manifest.trigger == "manual" else f"[{one_line(manifest.trigger)}] "
+    label = f"({one_line(manifest.label)}) " if manifest.label else ""
+    if checkpoint.origin.files is not None:
+        label = f"<{one_line(checkpoint.origin.files, 20)}> {label}"
+    messages = f"{manifest.conversation.messages} msg" if manifest.conversation else ""
     left = (
         f"{prefix}{out.style(safe(f'{where:<6}'), fg='cyan')} "
-        f"{out.style(said.id, fg='yellow')} {out.style(when(found), dim=True)} "
-        f"{changed(found):<12} {messages:<8} "
+        f"{out.style(manifest.id, fg='yellow')} {out.style(when(checkpoint), dim=True)} "
+        f"{changed(checkpoint):<12} {messages:<8} "
     )
     room = max(20, width() - len(unstyled(left)) - len(trigger) - len(label))
     return (
         f"{left}{out.style(trigger, dim=True)}{out.style(label, fg='green')}"
-        f"{one_line(said.note or '', room)}"
+        f"{one_line(manifest.note or '', room)}"
     ).rstrip()
 
 
@@ -113,28 +117,30 @@ def log_command(
     # No work tree is on any branch of a bare store.
     everything = everything or (workspace.bare and where is None)
     if everything:
-        found = _newest_first(store, unreadable)
+        checkpoints = _newest_first(store, unreadable)
     elif where is None and store.tip(session, branch) is None:
-        found = iter(())
+        checkpoints = iter(())
     else:
-        found = store.line(require_tip(store, session, branch))
-    shown = islice(found, count)
+        checkpoints = store.line(require_tip(store, session, branch))
+    shown = islice(checkpoints, count)
     if out.json:
         out.document(
             {
                 "schema": "gitcp.log/1",
-                "checkpoints": [documents.checkpoint(one) for one in shown],
+                "checkpoints": [
+                    documents.checkpoint(checkpoint) for checkpoint in shown
+                ],
                 "unreadable": unreadable,
             }
         )
         return left_out(out, unreadable)
     columns = _Graph()
     empty = True
-    for one in shown:
+    for checkpoint in shown:
         empty = False
-        prefix = f"{columns.row(one)}  " if graph or everything else ""
-        place = everything or one.manifest.branch != branch
-        out.print(_line(out, one, prefix, place=place))
+        prefix = f"{columns.row(checkpoint)}  " if graph or everything else ""
+        with_branch = everything or checkpoint.manifest.branch != branch
+        out.print(_line(out, checkpoint, prefix, with_branch=with_branch))
     if empty and not unreadable:
         out.note("no checkpoints yet; `gitcp save` makes one")
     return left_out(out, unreadable)

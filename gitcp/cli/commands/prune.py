@@ -8,11 +8,11 @@ from gitcp.cli.emit import Output
 from gitcp.cli.options import command, yes_option
 from gitcp.cli.render import count, place, prompt_plan, size
 from gitcp.errors import PartialError, UsageError
-from gitcp.maintenance.prune import DEFAULT_LAST, Plan, plan_prune, prune
+from gitcp.maintenance.prune import DEFAULT_LAST, PrunePlan, plan_prune, prune
 from gitcp.names import check_typed
 from gitcp.project.settings import parse_seconds, parse_size
 from gitcp.project.workspace import open_workspace
-from gitcp.store.retention import Rules
+from gitcp.store.retention import RetentionRules
 
 
 @command("prune")
@@ -68,7 +68,7 @@ def prune_command(
     workspace = open_workspace(out.directory)
     wanted = plan_prune(
         workspace,
-        Rules(keep_last or 0, within, keep_labelled),
+        RetentionRules(keep_last or 0, within, keep_labelled),
         [_where(text) for text in sessions],
         max_size=limit,
     )
@@ -99,7 +99,7 @@ def _where(text: str) -> tuple[str, str | None]:
     return session, check_typed(branch, "branch") if slash else None
 
 
-def _document(done: Plan, *, dry_run: bool) -> dict[str, Any]:
+def _document(done: PrunePlan, *, dry_run: bool) -> dict[str, Any]:
     return {
         "schema": "gitcp.prune/1",
         "dry_run": dry_run,
@@ -130,7 +130,7 @@ def _document(done: Plan, *, dry_run: bool) -> dict[str, Any]:
     }
 
 
-def _lines(out: Output, done: Plan) -> list[str]:
+def _lines(out: Output, done: PrunePlan) -> list[str]:
     return [
         f"  {place(out, branch.session, branch.branch)}: {len(branch.go):,} of"
         f" {count(branch.stay + len(branch.go), 'checkpoint')}"
@@ -152,7 +152,7 @@ def _numbers(found: list[int]) -> str:
     return ", ".join(shown + (["…"] if len(ranges) > 5 else []))  # noqa: PLR2004
 
 
-def _show(out: Output, done: Plan, *, dry_run: bool) -> None:
+def _show(out: Output, done: PrunePlan, *, dry_run: bool) -> None:
     if done.threads:
         some = count(len(done.threads), "thread")
         out.note(f"{some} of LangGraph: left, `GitcpSaver.prune` is for these")

@@ -181,9 +181,11 @@ def _end_interrupted(
     if go_on:
         with stoppable():
             done = finish_restore.resume(workspace)
-        wanted = entry is not None and entry.conversation
+        conversation = entry is not None and entry.conversation
         trust = entry is not None and entry.trust
-        with written_back(workspace, done.checkpoint, wanted, trust=trust) as handed:
+        with written_back(
+            workspace, done.checkpoint, conversation, trust=trust
+        ) as handed:
             report(out, workspace, None, done, handed)
         refuse_withheld(done.left)
         return
@@ -217,11 +219,11 @@ def _write_bare(
         return False
     from gitcp.checkpoints import bare_commit
 
-    found = bare_commit.find(out.directory, selector)
-    if found is None or not (trust or found.checkpoint.origin.files is None):
+    commit = bare_commit.find(out.directory, selector)
+    if commit is None or not (trust or commit.checkpoint.origin.files is None):
         return False
-    inside = [path_inside(out, found.top, path) for path in paths]
-    _write_to(out, found.checkpoint, directory, inside, Bounds(), trust=trust)
+    inside = [path_inside(out, commit.top, path) for path in paths]
+    _write_to(out, commit.checkpoint, directory, inside, Bounds(), trust=trust)
     return True
 
 

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from gitcp.checkpoints import message_input
-from gitcp.checkpoints.input_cache import Place
+from gitcp.checkpoints.input_cache import SourceKey
 from gitcp.checkpoints.labels import check_typed_label
 from gitcp.checkpoints.message_input import Incoming
 from gitcp.checkpoints.save import save
@@ -74,22 +74,22 @@ class _Ordered(click.Command):
 
 
 def _entries(ctx: click.Context, active: tuple[str, ...]) -> tuple[Decision, ...]:
-    made: list[Decision] = []
+    entries: list[Decision] = []
     for name, text in ctx.meta["entries"]:
         if name != "why":
-            made.append(Decision(text, kind=_KINDS[name]))
-        elif made:
-            made[-1] = msgspec.structs.replace(made[-1], why=text)
+            entries.append(Decision(text, kind=_KINDS[name]))
+        elif entries:
+            entries[-1] = msgspec.structs.replace(entries[-1], why=text)
         else:
             raise UsageError(
                 "--why explains the entry before it, and there is none",
                 hint="put it after --decision, --tried, --fact, --next, --note or --bug",
             )
     if active:
-        made.append(
+        entries.append(
             Decision("files in work", kind="active", paths=tuple(map(shown, active)))
         )
-    return tuple(made)
+    return tuple(entries)
 
 
 def _incoming(
@@ -109,7 +109,7 @@ def _incoming(
     raw = read_input(file)
     shown = "stdin" if file == "-" else file
     if names == ["messages"]:
-        return message_input.growing(workspace, Place(*where, "main"), raw, shown)
+        return message_input.growing(workspace, SourceKey(*where, "main"), raw, shown)
     if names == ["append"]:
         return message_input.more(raw, shown)
     kind, agent_session = detect(raw)
@@ -209,10 +209,10 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
         include=given["include"],
         progress=out.progress("reading files:"),
     )
-    made = saved.checkpoint
+    checkpoint = saved.checkpoint
     if incoming is not None and incoming.raw is not None:
-        place = Place(session, branch, "main")
-        message_input.remember(workspace, place, incoming.raw, made)
+        source = SourceKey(session, branch, "main")
+        message_input.remember(workspace, source, incoming.raw, checkpoint)
     if saved.rewritten:
         out.warn(
             "the conversation does not continue the stored one: its end was replaced"
@@ -223,17 +223,17 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
             {
                 "schema": "gitcp.save/1",
                 "created": saved.created,
-                "checkpoint": documents.checkpoint(made),
+                "checkpoint": documents.checkpoint(checkpoint),
             }
         )
     elif saved.created:
-        out.print(f"Saved {headline(out, made)}")
-        if made.manifest.skipped:
+        out.print(f"Saved {headline(out, checkpoint)}")
+        if checkpoint.manifest.skipped:
             out.note(
-                f"  not captured: {count(made.manifest.skipped, 'path')};"
-                f" `gitcp show {made.id}` lists them"
+                f"  not captured: {count(checkpoint.manifest.skipped, 'path')};"
+                f" `gitcp show {checkpoint.id}` lists them"
             )
     else:
-        out.print(f"Nothing changed since {headline(out, made)}")
+        out.print(f"Nothing changed since {headline(out, checkpoint)}")
         if given["note"] is not None:
             out.note("  the note was dropped; --allow-empty makes a checkpoint for it")

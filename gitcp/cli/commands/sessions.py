@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from gitcp.checkpoints import fork, restore_plan
-from gitcp.checkpoints.branch_index import Listed, listed
+from gitcp.checkpoints.branch_index import ListedBranch, listed
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents
@@ -18,18 +18,18 @@ from gitcp.project.workspace import Current, open_workspace
 from gitcp.store.store import require_tip
 
 
-def _branch_document(branch: Listed) -> dict[str, Any]:
+def _branch_document(branch: ListedBranch) -> dict[str, Any]:
     return {"name": branch.branch, "tip": branch.id, "seq": branch.seq}
 
 
-def _by_session(found: list[Listed]) -> dict[str, list[Listed]]:
-    sessions: dict[str, list[Listed]] = {}
+def _by_session(found: list[ListedBranch]) -> dict[str, list[ListedBranch]]:
+    sessions: dict[str, list[ListedBranch]] = {}
     for one in found:
         sessions.setdefault(one.session, []).append(one)
     return sessions
 
 
-def _table(out: Output, found: list[Listed], current: Current) -> None:
+def _table(out: Output, found: list[ListedBranch], current: Current) -> None:
     # There may be ten thousand: printed at once, and nothing is done twice.
     names = [one_line(f"{one.session}/{one.branch}") for one in found]
     width = max(map(len, names), default=0)

@@ -35,8 +35,8 @@ _LINES = 200
 _SHOWN = 4
 
 
-def _before(store: Store, found: Checkpoint) -> Checkpoint | None:
-    parents = found.raw.parents
+def _before(store: Store, checkpoint: Checkpoint) -> Checkpoint | None:
+    parents = checkpoint.raw.parents
     return store.checkpoint(parents[0]) if parents else None
 
 
@@ -46,7 +46,9 @@ def _behind_document(behind: CommitStory | None) -> dict[str, Any] | None:
     return {
         "commit": behind.commit,
         "replaces": list(behind.replaces),
-        "checkpoints": [one.id for part in behind.parts for one in part.checkpoints],
+        "checkpoints": [
+            checkpoint.id for part in behind.parts for checkpoint in part.checkpoints
+        ],
     }
 
 
@@ -61,15 +63,15 @@ def _show_behind(out: Output, behind: CommitStory) -> None:
         out.print(f"  (it was made of {some}{more})")
 
 
-def _told(workspace: Workspace, found: Checkpoint) -> Foretold | None:
-    return foretold(workspace, found) if found.origin.foreign else None
+def _told(workspace: Workspace, checkpoint: Checkpoint) -> Foretold | None:
+    return foretold(workspace, checkpoint) if checkpoint.origin.foreign else None
 
 
-def _head(out: Output, found: Checkpoint, told: Foretold | None) -> None:
-    out.print(headline(out, found))
-    for line in provenance(out, found):
+def _head(out: Output, checkpoint: Checkpoint, preview: Foretold | None) -> None:
+    out.print(headline(out, checkpoint))
+    for line in provenance(out, checkpoint):
         out.print(line)
-    for line in withheld_lines(told, _LINES) if told else ():
+    for line in withheld_lines(preview, _LINES) if preview else ():
         out.print(f"  withheld {line}")
 
 
@@ -82,30 +84,32 @@ def show_command(out: Output, selector: str | None) -> None:
     what lies behind it.
     """
     workspace = reader(out)
-    found, behind = look_up(workspace, selector)
+    checkpoint, behind = look_up(workspace, selector)
     parts = (
-        behind.parts if behind else (Part(_before(workspace.store, found), (found,)),)
+        behind.parts
+        if behind
+        else (Part(_before(workspace.store, checkpoint), (checkpoint,)),)
     )
     changes = changed_by(parts)
     new = decided_in(parts)
-    skipped = found.skipped()
+    skipped = checkpoint.skipped()
     if out.json:
         out.document(
             {
                 "schema": "gitcp.show/1",
-                "checkpoint": documents.checkpoint(found),
+                "checkpoint": documents.checkpoint(checkpoint),
                 "changes": documents.changes(changes),
                 "decisions": documents.decisions(new),
                 "skipped": documents.skipped(skipped),
                 "behind": _behind_document(behind),
-                "withheld": documents.withheld(_told(workspace, found)),
+                "withheld": documents.withheld(_told(workspace, checkpoint)),
             }
         )
         return
     if behind is not None:
         _show_behind(out, behind)
-    _head(out, found, _told(workspace, found))
-    _show_manifest(out, found)
+    _head(out, checkpoint, _told(workspace, checkpoint))
+    _show_manifest(out, checkpoint)
     out.print(f"\nFiles ({len(changes)} changed)")
     for number, line in enumerate(change_lines(out, changes)):
         if number == _LINES:
@@ -116,17 +120,17 @@ def show_command(out: Output, selector: str | None) -> None:
         out.print("\nDecisions")
         for entry in new:
             out.print(decision_line(out, entry))
-    if found.manifest.conversation is not None:
-        _show_conversation(out, found, found.manifest.conversation)
+    if checkpoint.manifest.conversation is not None:
+        _show_conversation(out, checkpoint, checkpoint.manifest.conversation)
     if skipped:
         out.print(f"\nNot captured ({len(skipped)})")
         for path, reason in skipped[:_LINES]:
             out.print(f"  {safe(show_path(path))} ({safe(reason)})")
 
 
-def _show_manifest(out: Output, found: Checkpoint) -> None:
-    manifest = found.manifest
-    out.print(f"  made     {when(found)} UTC, {safe(manifest.trigger)}")
+def _show_manifest(out: Output, checkpoint: Checkpoint) -> None:
+    manifest = checkpoint.manifest
+    out.print(f"  made     {when(checkpoint)} UTC, {safe(manifest.trigger)}")
     if manifest.label:
         out.print(f"  label    {safe(manifest.label)}")
     base = manifest.base
@@ -143,14 +147,14 @@ def _show_manifest(out: Output, found: Checkpoint) -> None:
 
 
 def _show_conversation(
-    out: Output, found: Checkpoint, conversation: Conversation
+    out: Output, checkpoint: Checkpoint, conversation: Conversation
 ) -> None:
-    logs = found.origin.logs
+    logs = checkpoint.origin.logs
     pulled = f", pulled from {one_line(logs, 40)}" if logs else ""
     out.print(
         f"\nConversation ({conversation.messages} messages,"
         f" {size(conversation.bytes)}, {safe(conversation.kind)}{pulled})"
     )
-    last = last_spoken(found.conversation_to_read()[0], _LAST)
+    last = last_spoken(checkpoint.conversation_to_read()[0], _LAST)
     for line in as_markdown(last).splitlines()[:_LINES]:
         out.print(f"  {safe(line)}".rstrip())
