@@ -21,10 +21,11 @@ from gitcp.format.ledger import JOINED, Page, Record, ledger_trailers, value_nam
 from gitcp.git.pack import read_entry
 from gitcp.git.repository import Repository
 from gitcp.ledger.commits import new_page, place, read_pages
+from gitcp.ledger.join import join
 from gitcp.ledger.signing import Signet
 from gitcp.wal import log_file
 from gitcp.wal.background import Janitor
-from gitcp.wal.drain import settle
+from gitcp.wal.drain import drain
 from gitcp.wal.log_file import Move, RedoLog
 
 # What became of a ledger that came from elsewhere; the fourth is JOINED.
@@ -168,7 +169,7 @@ class Ledger:
         if found in self._moves:
             return next(reversed(self._moves))
         # Another process moved the ref, or the log came back after a power cut.
-        settle(self.repository, [self._log])
+        drain(self.repository, [self._log], join)
         self._log.acquire(timeout=self.repository.refs.lock_timeout)
         self._take_in()
         return self._find_tip()
@@ -356,7 +357,7 @@ class Ledger:
                 self._publish([note], joins=theirs)
                 done = JOINED
             # The caller that adopts it reports it, by refs.
-            settle(self.repository, [self._log])
+            drain(self.repository, [self._log], join)
         return done
 
     def _purged(self) -> set[str]:
@@ -383,7 +384,7 @@ class Ledger:
         with self._mutex:
             if self._log.exists():
                 with self._log.locked(timeout=self.repository.refs.lock_timeout):
-                    settle(self.repository, [self._log])
+                    drain(self.repository, [self._log], join)
 
     @contextmanager
     def settled(self) -> Iterator[None]:
@@ -398,7 +399,7 @@ class Ledger:
         with self._mutex, self._log.locked(timeout=timeout):
             # Between settling it and holding it again another process may add to it.
             while not self._log.empty:
-                settle(self.repository, [self._log])
+                drain(self.repository, [self._log], join)
                 self._log.acquire(timeout=timeout)
             try:
                 yield

@@ -268,10 +268,10 @@ def open_workspace(
     if log_file.names(repository):
         # A LangGraph thread is durable before git has it (docs/format.md, 16). A disk
         # that refuses now is not a reason not to show what there is.
-        from gitcp.wal.drain import settle_all  # noqa: PLC0415  rarely needed
+        from gitcp.project.recovery import drain_logs  # noqa: PLC0415  rarely needed
 
         with suppress(StorageError, BusyError):
-            settle_all(repository)
+            drain_logs(repository)
     following = Following(repository) if lasting else None
     return Workspace(repository, settings, store, following=following)
 

@@ -9,10 +9,10 @@ from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.ledger.commits import read_pages
 from gitcp.names import decode, encode
+from gitcp.project.recovery import drain_logs
 from gitcp.project.workspace import Workspace
 from gitcp.sync.adopt import UP_TO_DATE, Adopted, remember
 from gitcp.sync.validate import Key
-from gitcp.wal.drain import settle_all
 
 TAKEN_BACK = "it was taken back there; what it had is here, and a push brings it back"
 # The key of a ledger among those of branches: no branch has an empty name.
@@ -44,7 +44,7 @@ def here(workspace: Workspace) -> dict[Key, str]:
     Raises:
         StorageError: what they hold could not be put into git.
     """
-    settle_all(workspace.repository, timeout=workspace.settings.lock_timeout)
+    drain_logs(workspace.repository, timeout=workspace.settings.lock_timeout)
     listed = workspace.repository.refs.list(layout.EFFECTS)
     found = {ref.removeprefix(layout.EFFECTS): oid for ref, oid in listed.items()}
     return {key_of(name): oid for name, oid in found.items() if "/" not in name}
@@ -56,7 +56,7 @@ def of(workspace: Workspace, session: str) -> dict[Key, str]:
     Raises:
         StorageError: what it holds could not be put into git.
     """
-    settle_all(workspace.repository, timeout=workspace.settings.lock_timeout)
+    drain_logs(workspace.repository, timeout=workspace.settings.lock_timeout)
     key = key_of(encode(session))
     tip = workspace.repository.refs.read(ref_of(key))
     return {key: tip} if tip is not None else {}

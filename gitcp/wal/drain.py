@@ -1,65 +1,81 @@
-"""Drains write-ahead logs into git (docs/format.md, 16)."""
+"""Drains write-ahead logs into git (docs/format.md, 16).
 
-from collections.abc import Iterable
+The log knows commits and refs, not what they mean. What becomes of acknowledged commits
+whose ref another process moved is for the owner of the log: it passes an `OnConflict`.
+"""
+
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
+from typing import NamedTuple
 
 import msgspec
 
 from gitcp import durable
 from gitcp.errors import BusyError, CorruptError
-from gitcp.format import layout, ledger
-from gitcp.format.checkpoint import timestamp
+from gitcp.format import layout
 from gitcp.format.commit import parse_commit
-from gitcp.git.objects import COMMIT, TREE
+from gitcp.git.objects import COMMIT
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import STAGED_REF, Transaction, transaction
-from gitcp.ledger.signing import Signet
-from gitcp.names import decode
 from gitcp.wal import log_file
 from gitcp.wal.log_file import DamagedLogError, Move, Record, RedoLog
 
 
-def settle(repository: Repository, logs: Iterable[RedoLog]) -> int:
-    """Puts redo logs into git as one pack and removes them; returns how many records.
+class Conflict(NamedTuple):
+    """A ref that another process moved: it is at `present`, the log leads to `new`."""
+
+    ref: str
+    present: str
+    new: str
+
+
+# Publishes what keeps both; the commits of the log are in the transaction.
+OnConflict = Callable[[Transaction, Conflict], None]
+
+
+def drain(
+    repository: Repository, logs: Iterable[RedoLog], on_conflict: OnConflict
+) -> int:
+    """Puts write-ahead logs into git as one pack and removes them; returns how many records.
 
     The caller holds their locks. Killed at any point it can be done again: a move that
     has been made already is left alone. Of a damaged log what is before the damage goes
     into git; the file is kept in `damaged`, and the log can be used again.
 
     Raises:
-        DamagedLogError: one was damaged, or moved a ref that is not gitcp's.
+        DamagedLogError: a log was damaged, or moved a ref that is not gitcp's.
         StorageError, BusyError: the logs stay.
     """
-    taken = list(logs)
+    held = list(logs)
     moves: dict[str, list[Move]] = {}
     damaged: dict[RedoLog, DamagedLogError] = {}
     count = 0
     with ExitStack() as stack:
-        opened: Transaction | None = None
-        for log in taken:
-            records, broken = _read(log)
-            if broken is not None:
-                damaged[log] = broken
+        txn: Transaction | None = None
+        for log in held:
+            records, damage = _read(log)
+            if damage is not None:
+                damaged[log] = damage
             for record in records:
-                if opened is None:
-                    opened = stack.enter_context(transaction(repository))
+                if txn is None:
+                    txn = stack.enter_context(transaction(repository))
                 count += 1
                 for oid, body in record.objects:
-                    opened.add_entry(oid, body)
+                    txn.add_entry(oid, body)
                 for move in record.moves:
                     moves.setdefault(move.ref, []).append(move)
-        if opened is not None:
+        if txn is not None:
             # All objects before any ref: the moves below need no more of them.
-            opened.store()
+            txn.store()
             for ref, chain in moves.items():
-                _move(repository, opened, ref, chain)
-        for log in taken:
+                _move(txn, ref, chain, on_conflict)
+        for log in held:
             if log not in damaged:
                 log.remove()
     if damaged:
         kept = ", ".join(str(log.put_aside()) for log in damaged)
         raise DamagedLogError(
-            "; ".join(broken.message for broken in damaged.values()),
+            "; ".join(damage.message for damage in damaged.values()),
             hint=f"what is whole was saved, and the log is kept as {kept}:"
             " the next command goes on without it; run `gitcp verify`",
         )
@@ -74,12 +90,12 @@ def _read(log: RedoLog) -> tuple[list[Record], DamagedLogError | None]:
     """
     log.known = 0
     records = []
-    broken = None
+    damage = None
     try:
         for record, _ in log.news():
             records.append(record)
     except DamagedLogError as exc:
-        broken = exc
+        damage = exc
     for record in records:
         for ref, expect, new in map(msgspec.structs.astuple, record.moves):
             whole = layout.is_oid(new) and (expect is None or layout.is_oid(expect))
@@ -88,121 +104,70 @@ def _read(log: RedoLog) -> tuple[list[Record], DamagedLogError | None]:
                     f"the write-ahead log {log.path} moves {ref!a} to {new!a},"
                     " which gitcp never does"
                 )
-    return records, broken
+    return records, damage
 
 
 def _move(
-    repository: Repository, opened: Transaction, ref: str, chain: list[Move]
+    txn: Transaction, ref: str, chain: list[Move], on_conflict: OnConflict
 ) -> None:
+    refs = txn.repository.refs
     new = chain[-1].new
     try:
-        present = repository.refs.read(ref)
+        present = refs.read(ref)
     except CorruptError:
         if chain[0].expect is None:
             # The writer of the log did not see what the ref held.
             raise
         # The log knows what it held: what went on from there.
-        repository.refs.drop_damaged(ref, opened.scratch / STAGED_REF)
+        refs.drop_damaged(ref, txn.scratch / STAGED_REF)
         present = None
     if present == new:
         return
     if present is None or present in {move.expect for move in chain}:
-        opened.publish(ref, expect=present, new=bytes.fromhex(new))
-    elif _holds(repository, ref, present, new):
-        return
-    elif ref.startswith(layout.EFFECTS):
-        _joined(repository, opened, ref, present, new)
+        txn.publish(ref, expect=present, new=bytes.fromhex(new))
     else:
-        _aside(repository, opened, ref, new)
+        on_conflict(txn, Conflict(ref, present, new))
 
 
-def _holds(repository: Repository, ref: str, tip: str, wanted: str) -> bool:
-    """Whether a line has a commit: the log came back after a power cut."""
-    target = bytes.fromhex(wanted)
-    ahead = [bytes.fromhex(tip)]
+def is_below(txn: Transaction, conflict: Conflict, *, first_parent: bool) -> bool:
+    """Whether the ref has the log's commit already: the log came back after a power cut.
+
+    With `first_parent` no other parents are followed.
+    """
+    target = bytes.fromhex(conflict.new)
+    ahead = [bytes.fromhex(conflict.present)]
     seen: set[bytes] = set()
-    # Only ledgers are ever joined; below a branch lies the user's own history.
-    every = ref.startswith(layout.EFFECTS)
     while ahead:
         oid = ahead.pop()
         if oid == target:
             return True
         if oid not in seen:
             seen.add(oid)
-            parents = parse_commit(repository.objects.read(oid, COMMIT)).parents
-            ahead += parents if every else parents[:1]
+            parents = parse_commit(txn.objects.read(oid, COMMIT)).parents
+            ahead += parents[:1] if first_parent else parents
     return False
 
 
-def _aside(repository: Repository, opened: Transaction, ref: str, new: str) -> None:
-    """Keeps what was acknowledged if another process moved the branch meanwhile."""
-    # Rarely needed; and the store needs this module.
-    from gitcp.store.builder import BranchSlot, CheckpointBuilder  # noqa: PLC0415
-    from gitcp.store.store import Store  # noqa: PLC0415
+def drain_idle(
+    repository: Repository, on_conflict: OnConflict, *, timeout: float
+) -> int:
+    """Drains every log that no process is writing to; returns how many records.
 
-    store = Store(repository)
-    found = store.checkpoint(new)
-    if found is None:
-        raise CorruptError(
-            f"the redo log of {ref} ends in {new}, which is not a checkpoint",
-            hint="run `gitcp verify`",
-        )
-    component = ref.removeprefix(layout.SESSIONS).split("/")[1]
-    before = decode(component) or found.branch
-    number = 1
-    while store.tip(found.session, f"{before}-aside-{number}") is not None:
-        number += 1
-    name = f"{before}-aside-{number}"
-    slot = BranchSlot(found.session, name, 1, found.oid, found.id)
-    made = CheckpointBuilder(opened, store.seals).recreate(found, slot)
-    opened.publish(layout.branch_ref(found.session, name), expect=None, new=made)
-
-
-def _joined(
-    repository: Repository, opened: Transaction, ref: str, present: str, new: str
-) -> None:
-    """Joins what was acknowledged to a ledger that another process moved meanwhile."""
-    tip = repository.objects.commit(bytes.fromhex(present))
-    said = ledger.ledger_trailers(tip)
-    if said is None:
-        raise CorruptError(
-            f"{ref} points to {present}, which is not a ledger",
-            hint=f"look at it with `git show {present}`",
-        )
-    epoch = repository.objects.commit(bytes.fromhex(new)).epoch
-    note = ledger.Record(0, "", ledger.JOINED, "")
-    note = msgspec.structs.replace(
-        note, n=said.last + 1, at=timestamp(epoch), seal=Signet(repository).seal(note)
-    )
-    raw = ledger.encode_ledger_commit(
-        opened.add_object(TREE, b""),
-        bytes.fromhex(present),
-        epoch,
-        said.session,
-        [note],
-        joins=bytes.fromhex(new),
-    )
-    opened.publish(ref, expect=present, new=opened.add_commit(raw))
-
-
-def settle_all(repository: Repository, *, timeout: float = 1.0) -> int:
-    """Settles every redo log that no process is writing to; returns how many records.
-
-    Each is waited for as long as `timeout`.
+    Each lock is waited for as long as `timeout`, in seconds.
 
     Raises:
         StorageError: the disk refused; the logs stay.
     """
-    found = log_file.names(repository)
-    if not found:
+    names = log_file.names(repository)
+    if not names:
         return 0
     with ExitStack() as stack:
-        mine = []
-        for name in found:
+        idle = []
+        for name in names:
             log = RedoLog(repository, name)
             stack.callback(log.close)
             with suppress(BusyError):
                 stack.enter_context(log.locked(timeout=timeout))
-                mine.append(log)
+                idle.append(log)
         with durable.storage("settling the redo logs"):
-            return settle(repository, mine)
+            return drain(repository, idle, on_conflict)

@@ -13,8 +13,9 @@ from gitcp.errors import CorruptError
 from gitcp.format import layout
 from gitcp.git.pack import entry
 from gitcp.git.repository import Repository, discover
+from gitcp.ledger.join import join
 from gitcp.wal import log_file
-from gitcp.wal.drain import settle
+from gitcp.wal.drain import drain
 from gitcp.wal.log_file import DamagedLogError, Move, Record, RedoLog
 from tests.support.gitrepo import git_line
 from tests.support.inprocess import invoke
@@ -154,7 +155,7 @@ def test_only_gitcps_own_refs_are_moved_and_to_whole_ids(repo, ref, new):
         log.append(Record((Move(REF, None, OID), Move(ref, None, new)), ()))
         log.sync()
         with pytest.raises(CorruptError, match="never does"):
-            settle(repository, [log])
+            drain(repository, [log], join)
     assert git_line(repo, "for-each-ref") == before
     assert not Path("/tmp/gitcp-precious").exists()
     assert not log.exists()

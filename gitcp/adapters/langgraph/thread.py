@@ -24,9 +24,10 @@ from gitcp.format.tree import DIRECTORY, FILE, Entry
 from gitcp.git.drop_unreachable import store_locked
 from gitcp.git.objects import BLOB, COMMIT
 from gitcp.names import decode, encode
+from gitcp.store.aside import keep_aside
 from gitcp.store.draft import FilesState
 from gitcp.store.store import Store
-from gitcp.wal.drain import settle
+from gitcp.wal.drain import drain
 from gitcp.wal.log_file import Move, Record, RedoLog
 
 MAIN = "main"
@@ -138,7 +139,7 @@ class Thread:
         # Another process pruned, deleted or moved a branch. What the log still holds is
         # put beside it, and everything is read again.
         if self.log.opened:
-            settle(self.repository, [self.log])
+            drain(self.repository, [self.log], keep_aside)
             self.log.acquire(timeout=self.repository.refs.lock_timeout)
         self._new_log()
         self.forget()
@@ -396,7 +397,7 @@ class Thread:
                 return
         with self.current(write=True) as index:
             gone = chosen(index)
-            settle(self.repository, [self.log])
+            drain(self.repository, [self.log], keep_aside)
             timeout = self.repository.refs.lock_timeout
             with store_locked(self.repository, timeout=timeout):
                 Relink(self.repository, self.session, gone).run()
@@ -410,7 +411,7 @@ class Thread:
         """
         prefix = layout.session_prefix(self.session)
         with self.current(write=True):
-            settle(self.repository, [self.log])
+            drain(self.repository, [self.log], keep_aside)
             delete_refs(self.repository, list(self.repository.refs.list(prefix)))
             self.forget()
 
@@ -429,7 +430,7 @@ class Thread:
                     f"the thread {target.thread_id!r} exists",
                     hint="delete it first, or choose another name",
                 )
-            settle(self.repository, [self.log])
+            drain(self.repository, [self.log], keep_aside)
             about = msgspec.Raw(msgspec.json.encode({"thread_id": target.thread_id}))
             copy_lines(self.repository, self.session, target.session, about)
             target.log.remove()
@@ -452,7 +453,7 @@ class Thread:
         """
         if self.log.exists():
             with self.current(write=True):
-                settle(self.repository, [self.log])
+                drain(self.repository, [self.log], keep_aside)
                 self._remember()
 
 

@@ -1,0 +1,25 @@
+"""Drains the write-ahead logs that other processes left, each by its owner's rule."""
+
+from gitcp.format import layout
+from gitcp.git.repository import Repository
+from gitcp.git.transaction import Transaction
+from gitcp.ledger.join import join
+from gitcp.store.aside import keep_aside
+from gitcp.wal.drain import Conflict, OnConflict, drain_idle
+
+_OWNERS: dict[str, OnConflict] = {layout.SESSIONS: keep_aside, layout.EFFECTS: join}
+
+
+def drain_logs(repository: Repository, *, timeout: float = 1.0) -> int:
+    """Drains every log that no process is writing to; returns how many records.
+
+    Raises:
+        StorageError: the disk refused; the logs stay.
+    """
+    return drain_idle(repository, _resolve, timeout=timeout)
+
+
+def _resolve(txn: Transaction, conflict: Conflict) -> None:
+    # Draining has refused any ref that is neither a branch's nor a ledger's.
+    prefix = next(prefix for prefix in _OWNERS if conflict.ref.startswith(prefix))
+    _OWNERS[prefix](txn, conflict)
