@@ -1,8 +1,7 @@
 """The effects ledger of a session: reads it and appends to it (E1 to E4).
 
-A record is durable once it is in the session's redo log; git has it soon after
-(docs/format.md, 12a and 16). Appends of several threads that meet become one page: while
-one is being made durable the others queue up, and the next takes all of them.
+A record is durable once it is in the session's write-ahead log; git has it soon after
+(docs/format.md, 12a and 16).
 """
 
 import threading
@@ -10,8 +9,8 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
-import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from gitcp import at_fork
 from gitcp.errors import CorruptError
@@ -21,12 +20,12 @@ from gitcp.format.ledger import JOINED, Page, Record, ledger_trailers, value_nam
 from gitcp.git.pack import read_entry
 from gitcp.git.repository import Repository
 from gitcp.ledger.commits import new_page, place, read_pages
+from gitcp.ledger.group_commit import GroupCommit
 from gitcp.ledger.join import join
 from gitcp.ledger.signing import Signet
-from gitcp.wal import log_file
 from gitcp.wal.background import Janitor
-from gitcp.wal.drain import drain
-from gitcp.wal.log_file import Move, RedoLog
+from gitcp.wal.client import LogClient
+from gitcp.wal.log_file import Move
 
 # What became of a ledger that came from elsewhere; the fourth is JOINED.
 UP_TO_DATE, CREATED, FAST_FORWARD = "up-to-date", "created", "fast-forward"
@@ -49,13 +48,13 @@ class Ledger:
         self.signet = Signet(repository)
         self._janitor = janitor
         self._clock = clock
-        self._log = RedoLog(repository, layout.ledger_log(session))
+        # Held while the log is read or written.
+        self._log = LogClient(repository, layout.ledger_log(session), join)
         self._reset()
         at_fork.in_child(self, Ledger._reset_after_fork)
 
     def _reset_after_fork(self) -> None:
-        # In a child. A lock of the parent is on its descriptor as well.
-        self._log.close()
+        self._log.reset_after_fork()
         self._reset()
 
     def _reset(self) -> None:
@@ -63,21 +62,11 @@ class Ledger:
         self._pages: list[Page] = []
         self._known: set[str] = set()
         self._trees: dict[tuple[str, int, str], bytes] = {}
-        # Held while the redo log is read or written.
-        self._mutex = threading.Lock()
         # Held for moments, around what is known of the ledger; never while writing.
         self._lock = threading.Lock()
-        self._queue: list[_Ticket] = []
-        self._writing = threading.Lock()
+        self._appends = GroupCommit(self._add)
         # While the log is held to write, what is known is all there is.
         self._current = False
-        self._forget_log()
-
-    def _forget_log(self) -> None:
-        self._generation = self._log.generation
-        # Where the log moves the ref from and to, in order, and the objects it holds.
-        self._moves: dict[str | None, None] = {}
-        self._objects: dict[bytes, bytes] = {}
 
     # --- reading ------------------------------------------------------------------
 
@@ -87,7 +76,7 @@ class Ledger:
         Raises:
             CorruptError: the ledger is damaged, or was moved back.
             FormatTooNewError: a newer gitcp wrote it.
-            BusyError: another process kept the redo log.
+            BusyError: another process kept the write-ahead log.
         """
         return self.since(0)
 
@@ -107,11 +96,11 @@ class Ledger:
     def reached(self) -> tuple[int, str]:
         """Returns how far it has come: the number of its last record, and its tip.
 
-        0 and nothing where there is none.
+        0 and an empty text where there is none.
 
         Raises:
             CorruptError: the last page is damaged.
-            BusyError: another process kept the redo log.
+            BusyError: another process kept the write-ahead log.
         """
         with self._held():
             tip = self._find_tip()
@@ -120,76 +109,56 @@ class Ledger:
             with self._lock:
                 if tip == self._tip:
                     return self._pages[-1].records[-1].n, tip
-            said = ledger_trailers(self._commit(tip))
-        if said is None:
+            trailers = ledger_trailers(self._commit(tip))
+        if trailers is None:
             raise CorruptError(
                 f"{self.ref} points to {tip}, which is not a ledger",
                 hint=f"look at it with `git show {tip}`",
             )
-        return said.last, tip
+        return trailers.last, tip
 
     @contextmanager
     def _held(self, *, write: bool = False) -> Iterator[None]:
-        """Holds the redo log, where there is one, and takes in what it holds."""
-        with self._mutex:
-            if not write and not self._log.exists():
-                # Looking must not leave a file behind.
-                self._log.close()
-                self._forget_log()
-                yield
-                return
-            with self._log.locked(timeout=self.repository.refs.lock_timeout):
-                self._take_in()
-                yield
-
-    def _take_in(self) -> None:
-        if self._log.generation != self._generation:
-            # Another file: what the one before held is in git by now.
-            self._forget_log()
-        for record, _ in self._log.news():
-            self._absorb(record)
-
-    def _absorb(self, record: log_file.Record) -> None:
-        self._objects.update(record.objects)
-        for move in record.moves:
-            self._moves |= {move.expect: None, move.new: None}
+        """Holds the write-ahead log, where there is one, and reads what is new in it."""
+        with self._log.held(write=write):
+            self._log.catch_up()
+            yield
 
     def _find_tip(self) -> str | None:
         """Returns the last page; the log is held."""
-        found: str | None
+        chain = self._log.moves.get(self.ref)
         try:
-            found = self.repository.refs.read(self.ref)
+            tip = self.repository.refs.read(self.ref)
         except CorruptError:
-            if not self._moves:
+            if not chain:
                 raise
-            # The redo log knows better.
-            found = ""
-        if not self._moves:
-            return found
-        if found in self._moves:
-            return next(reversed(self._moves))
+            # The write-ahead log has a sound tip.
+            tip = ""
+        if not chain:
+            return tip
+        if tip in chain:
+            return next(reversed(chain))
         # Another process moved the ref, or the log came back after a power cut.
-        drain(self.repository, [self._log], join)
-        self._log.acquire(timeout=self.repository.refs.lock_timeout)
-        self._take_in()
+        self._log.restart()
+        self._log.catch_up()
         return self._find_tip()
 
     def _refresh(self) -> None:
         """Reads the pages that are not known yet; both locks are held."""
-        found = self._find_tip()
-        if found == self._tip:
+        tip = self._find_tip()
+        if tip == self._tip:
             return
-        if found is not None:
-            new, met = self._read(found, self._known)
+        if tip is not None:
+            new, met = self._read(tip, self._known)
             purged = any(self._tip in page.purged for page in new)
             if self._tip is None or self._tip in met or purged:
                 if purged:
                     # Every page after the first that was purged is another one.
-                    new, _ = self._read(found, set())
+                    new, _ = self._read(tip, set())
                     self._pages.clear()
                     self._known.clear()
                 self._take(new)
-                self._tip = found
+                self._tip = tip
                 return
         raise CorruptError(
             f"{self.ref} was moved back: {self._tip} is not in it any more",
@@ -202,7 +171,7 @@ class Ledger:
 
     def _commit(self, tip: str) -> Commit:
         oid = bytes.fromhex(tip)
-        held = self._objects.get(oid)
+        held = self._log.objects.get(oid)
         if held is None:
             return self.repository.objects.commit(oid)
         return parse_commit(read_entry(held)[1])
@@ -224,7 +193,7 @@ class Ledger:
 
         Raises:
             CorruptError: it is missing.
-            BusyError: another process kept the redo log.
+            BusyError: another process kept the write-ahead log.
         """
         if not record.size:
             return b"null" if record.value is UNSET else bytes(record.value)
@@ -235,7 +204,7 @@ class Ledger:
                     f"the value of record {record.n} of {self.ref} is missing",
                     hint="run `gitcp verify`",
                 )
-            held = self._objects.get(entry.oid)
+            held = self._log.objects.get(entry.oid)
             if held is not None:
                 return read_entry(held)[1]
             return self.repository.objects.blob(entry.oid)
@@ -243,7 +212,7 @@ class Ledger:
     def _tree(self, oid: bytes | None) -> tree.Tree:
         if oid is None:
             return {}
-        held = self._objects.get(oid)
+        held = self._log.objects.get(oid)
         if held is not None:
             return tree.parse(read_entry(held)[1])
         return self.repository.objects.tree(oid)
@@ -257,77 +226,45 @@ class Ledger:
             StorageError: the disk refused; they are not in it.
             BusyError: other processes kept it busy.
         """
-        sealed = [
-            msgspec.structs.replace(record, seal=self.signet.seal(record))
-            for record in records
-        ]
-        ticket = _Ticket(sealed)
-        with self._lock:
-            self._queue.append(ticket)
-        with self._writing:
-            if not ticket.done:
-                with self._lock:
-                    batch, self._queue = self._queue, []
-                self._write(batch)
-        if ticket.error is not None:
-            raise ticket.error
+        written = self._appends.append([self._sealed(record) for record in records])
         self._janitor.written(self)
-        return ticket.written
+        return written
 
-    def _write(self, batch: Sequence["_Ticket"]) -> None:
+    def _sealed(self, record: Record) -> Record:
+        return replace(record, seal=self.signet.seal(record))
+
+    def _add(self, records: Sequence[Record]) -> Sequence[Record]:
         """Makes one page of what several callers want to add."""
-        try:
-            page = self._add([one for t in batch for one in t.records])
-            written = iter(page.records)
-            for ticket in batch:
-                ticket.written = tuple(next(written) for _ in ticket.records)
-        except BaseException as exc:
-            for ticket in batch:
-                ticket.error = exc
-            raise
-        finally:
-            for ticket in batch:
-                ticket.done = True
-
-    def _add(self, wanted: Sequence[Record]) -> Page:
         with self._held(write=True):
             with self._lock:
                 self._refresh()
                 self._current = True
             try:
-                return self._publish(wanted)
+                return self._publish(records)
             finally:
                 self._current = False
 
-    def _publish(self, wanted: Sequence[Record], joins: str | None = None) -> Page:
+    def _publish(
+        self, records: Sequence[Record], joins: str | None = None
+    ) -> Sequence[Record]:
         """Writes one page, durably; the log is held, and read.
 
         Raises:
             StorageError: the disk refused; it is not in it.
         """
-        parents = [one for one in (self._tip, joins) if one is not None]
+        parents = [parent for parent in (self._tip, joins) if parent is not None]
         last = self._pages[-1].records[-1].n if self._pages else 0
-        page, objects = new_page(self.session, wanted, parents, last, self._clock())
+        page, objects = new_page(self.session, records, parents, last, self._clock())
         self._move(page.oid, objects)
         if joins is None:
             with self._lock:
                 self._take([page])
                 self._tip = page.oid
-        return page
+        return page.records
 
     def _move(self, new: str, objects: dict[bytes, bytes]) -> None:
-        """Moves the ref in the redo log, durably."""
-        record = log_file.Record(
-            (Move(self.ref, self._tip, new),), tuple(objects.items())
-        )
-        before = self._log.known
-        self._log.append(record)
-        try:
-            self._log.sync()
-        except BaseException:
-            self._log.cut(before)
-            raise
-        self._absorb(record)
+        """Moves the ref in the write-ahead log, durably."""
+        self._log.append(Move(self.ref, self._tip, new), objects)
 
     def adopt(self, theirs: str) -> str:
         """Makes this ledger hold all of another that went on from the same beginning.
@@ -338,13 +275,15 @@ class Ledger:
         `joined`.
 
         Raises:
-            BusyError: another process kept the redo log.
+            BusyError: another process kept the write-ahead log.
             StorageError: the disk refused.
         """
         with self._held(write=True):
             with self._lock:
                 self._refresh()
-                known = self._known | self._purged()
+                known = self._known | {
+                    old for page in self._pages for old in page.purged
+                }
             if theirs in known:
                 return UP_TO_DATE
             _, met = self._read(theirs, known)
@@ -352,16 +291,11 @@ class Ledger:
                 done = CREATED if self._tip is None else FAST_FORWARD
                 self._move(theirs, {})
             else:
-                note = Record(0, "", JOINED, "")
-                note = msgspec.structs.replace(note, seal=self.signet.seal(note))
-                self._publish([note], joins=theirs)
+                self._publish([self._sealed(Record(0, "", JOINED, ""))], joins=theirs)
                 done = JOINED
             # The caller that adopts it reports it, by refs.
-            drain(self.repository, [self._log], join)
+            self._log.drain()
         return done
-
-    def _purged(self) -> set[str]:
-        return {oid for page in self._pages for oid in page.purged}
 
     # --- git ----------------------------------------------------------------------
 
@@ -372,19 +306,17 @@ class Ledger:
 
     @property
     def unsettled(self) -> int:
-        """The number of bytes of the write-ahead log that this process knows of."""
-        return self._log.known
+        """The number of bytes that this process knows of and git does not have yet."""
+        return self._log.size
 
     def settle(self) -> None:
-        """Puts the redo log into git.
+        """Puts the write-ahead log into git.
 
         Raises:
             BusyError, StorageError: it stays, and nothing is lost.
         """
-        with self._mutex:
-            if self._log.exists():
-                with self._log.locked(timeout=self.repository.refs.lock_timeout):
-                    drain(self.repository, [self._log], join)
+        with self._log.held():
+            self._log.drain()
 
     @contextmanager
     def settled(self) -> Iterator[None]:
@@ -393,25 +325,7 @@ class Ledger:
         A caller that rewrites its pages does so inside this context.
 
         Raises:
-            BusyError, StorageError: it could not be settled; nothing is lost.
+            BusyError, StorageError: it could not be drained; nothing is lost.
         """
-        timeout = self.repository.refs.lock_timeout
-        with self._mutex, self._log.locked(timeout=timeout):
-            # Between settling it and holding it again another process may add to it.
-            while not self._log.empty:
-                drain(self.repository, [self._log], join)
-                self._log.acquire(timeout=timeout)
-            try:
-                yield
-            finally:
-                self._log.remove()
-
-
-class _Ticket:
-    """The records that one caller appends, and the result."""
-
-    def __init__(self, records: Sequence[Record]) -> None:
-        self.records = records
-        self.written: tuple[Record, ...] = ()
-        self.error: BaseException | None = None
-        self.done = False
+        with self._log.drained():
+            yield

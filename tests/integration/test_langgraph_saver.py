@@ -317,7 +317,7 @@ def test_a_fork_is_a_named_branch_and_verify_is_content(repo):
 def test_commands_see_what_is_still_in_the_redo_log(repo):
     """The first process to open the store drains the log: here another one."""
     saver: Any = GitcpSaver(repo)
-    saver._engine.written = lambda thread: None  # no background drain
+    saver._engine.janitor.written = lambda thread: None  # no background drain
     chain(saver, "t", 3)
     assert list((repo / ".git" / "gitcp" / "redo").iterdir())
     assert not git_line(repo, "for-each-ref", "refs/gitcp")
@@ -332,7 +332,7 @@ def test_commands_see_what_is_still_in_the_redo_log(repo):
 
 def test_a_branch_that_others_moved_meanwhile_loses_nothing(repo):
     saver: Any = GitcpSaver(repo)
-    saver._engine.written = lambda thread: None
+    saver._engine.janitor.written = lambda thread: None
     made = chain(saver, "t", 3)
     saver._engine.thread("t").settle()
     first = git_line(repo, "rev-parse", "refs/gitcp/s/langgraph-t/main")
@@ -347,6 +347,15 @@ def test_a_branch_that_others_moved_meanwhile_loses_nothing(repo):
     saver._engine.thread("t").settle()
     assert run_gitcp(repo, "verify").returncode == 0
     assert "aside" in git_line(repo, "for-each-ref", "refs/gitcp")
+
+
+def test_a_thread_that_another_process_deleted_is_gone(tmp_path):
+    with opened(tmp_path / "s") as saver, opened(tmp_path / "s") as other:
+        chain(saver, "t", 3)
+        saver.flush()
+        other.delete_thread("t")
+        assert saver.get_tuple(at("t")) is None
+        assert not list(saver.list(at("t")))
 
 
 def test_deleted_checkpoints_leave_the_repository(tmp_path):

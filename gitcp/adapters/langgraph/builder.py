@@ -61,11 +61,11 @@ class Pending:
     def complete(self, root: bytes, bases: tuple[bytes | None, ...]) -> None:
         """Does nothing: a tree that is added is stored, files are in git before that."""
 
-    def objects(self) -> tuple[tuple[bytes, bytes], ...]:
-        """Returns what is not in the redo log yet."""
-        return tuple(
-            (oid, body) for oid, body in self.added.items() if oid not in self._overlay
-        )
+    def objects(self) -> dict[bytes, bytes]:
+        """Returns what is not in the write-ahead log yet."""
+        return {
+            oid: body for oid, body in self.added.items() if oid not in self._overlay
+        }
 
 
 class Step(NamedTuple):

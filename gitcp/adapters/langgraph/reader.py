@@ -39,9 +39,9 @@ class Reader:
     The caller holds the thread's mutex.
     """
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: Repository, overlay: dict[bytes, bytes]) -> None:
         self._repository = repository
-        self.overlay: dict[bytes, bytes] = {}
+        self.overlay = overlay
         self._states: OrderedDict[Key, tuple[bytes, State]] = OrderedDict()
         self._events: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
         self._blobs: OrderedDict[bytes, bytes] = OrderedDict()

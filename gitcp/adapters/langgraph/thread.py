@@ -1,6 +1,5 @@
 """One thread of LangGraph as a session of gitcp (docs/format.md, 15)."""
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -27,8 +26,8 @@ from gitcp.names import decode, encode
 from gitcp.store.aside import keep_aside
 from gitcp.store.draft import FilesState
 from gitcp.store.store import Store
-from gitcp.wal.drain import drain
-from gitcp.wal.log_file import Move, Record, RedoLog
+from gitcp.wal.client import LogClient
+from gitcp.wal.log_file import Move, Record
 
 MAIN = "main"
 # Reading so many commits again takes a few milliseconds.
@@ -61,17 +60,14 @@ class Thread:
         self.repository = repository
         self.thread_id = thread_id
         self.session = session
-        self.log = RedoLog(repository, encode(session))
-        self.mutex = threading.RLock()
+        self.log = LogClient(repository, encode(session), keep_aside)
+        self.mutex = self.log.mutex
         self.index = Index()
         # Derived: losing it costs time.
         self._cache = repository.store_dir / "graph" / f"{encode(session)}.index"
         self._remembered = 0
-        self._generation = -1
         self._signature: object = None
-        # Lines that the redo log moves: their refs are behind.
-        self._moved: set[str] = set()
-        self.reader = Reader(repository)
+        self.reader = Reader(repository, self.log.objects)
         self._builder = Builder(store, self.reader, session, thread_id)
 
     # --- being up to date ---------------------------------------------------------
@@ -84,38 +80,18 @@ class Thread:
             BusyError: another process kept the lock.
             CorruptError: what is stored is damaged.
         """
-        timeout = self.repository.refs.lock_timeout
-        with self.mutex:
-            if write or self.log.exists():
-                with self.log.locked(timeout=timeout):
-                    self._refresh()
-                    yield self.index
-            else:
-                # Looking must not leave a file behind for each name looked for.
-                self.log.close()
-                self._refresh()
-                yield self.index
+        with self.log.held(write=write):
+            self._refresh()
+            yield self.index
 
     def _refresh(self) -> None:
-        if self.log.generation != self._generation:
-            # Another file: what the one before held is in git by now.
-            self._new_log()
-        signature = self._look()
+        refs = self.repository.refs.signature(layout.session_prefix(self.session))
+        signature = (self.log.generation, refs)
         if signature != self._signature:
             self._read_refs()
             self._signature = signature
-        if self.log.opened:
-            for record, _ in self.log.news():
-                self._absorb(record)
-
-    def _new_log(self) -> None:
-        self._generation = self.log.generation
-        self.reader.overlay.clear()
-        self._moved.clear()
-        self._signature = None
-
-    def _look(self) -> object:
-        return self.repository.refs.signature(layout.session_prefix(self.session))
+        for record in self.log.news():
+            self._absorb(record)
 
     def _tips(self) -> dict[str, bytes]:
         prefix = layout.session_prefix(self.session)
@@ -131,17 +107,16 @@ class Thread:
         tips = self._tips()
         if tips and not self.index.lines:
             self._recall()
-        gone = self.index.lines.keys() - tips.keys() - self._moved
+        gone = any(
+            name not in tips and not self._is_moved(name) for name in self.index.lines
+        )
         # All of them: `main` first, for forks begin there.
         moved = [not self._forward(name, tips[name]) for name in sorted(tips)]
         if not gone and not any(moved):
             return
         # Another process pruned, deleted or moved a branch. What the log still holds is
         # put beside it, and everything is read again.
-        if self.log.opened:
-            drain(self.repository, [self.log], keep_aside)
-            self.log.acquire(timeout=self.repository.refs.lock_timeout)
-        self._new_log()
+        self.log.restart()
         self.forget()
         for name, tip in sorted(self._tips().items()):
             self._forward(name, tip)
@@ -170,7 +145,7 @@ class Thread:
             if line is None:
                 self.index.place(name, tip, parse_commit(self.reader.read(tip, COMMIT)))
                 return True
-            return line.tip == tip or name in self._moved
+            return line.tip == tip or self._is_moved(name)
         fresh: list[tuple[bytes, Commit]] = []
         oid: bytes | None = tip
         while oid is not None and oid not in self.index:
@@ -185,14 +160,16 @@ class Thread:
             self.index.apply(found, commit, name)
         return True
 
+    def _is_moved(self, name: str) -> bool:
+        """Whether the write-ahead log moves a branch: its ref is behind."""
+        return layout.session_prefix(self.session) + name in self.log.moves
+
     def _absorb(self, record: Record) -> None:
-        self.reader.overlay.update(record.objects)
         for move in record.moves:
             oid = bytes.fromhex(move.new)
             if oid not in self.index:
                 name = move.ref.rpartition("/")[2]
                 self.index.apply(oid, parse_commit(self.reader.read(oid, COMMIT)), name)
-                self._moved.add(name)
 
     def forget(self) -> None:
         """Drops all that was learnt; the next call reads it again."""
@@ -365,21 +342,9 @@ class Thread:
         oid, raw = self._builder.commit(pending, step, anchor)
         expect = step.parent.hex() if step.parent is not None and step.seq > 1 else None
         move = Move(layout.branch_ref(self.session, step.branch), expect, oid.hex())
-        self._write(Record((move,), pending.objects()), sync=sync)
+        self.log.append(move, pending.objects(), sync=sync)
         self.index.apply(oid, parse_commit(raw), encode(step.branch))
-        self._moved.add(encode(step.branch))
         return oid
-
-    def _write(self, record: Record, *, sync: bool) -> None:
-        at = self.log.known
-        self.log.append(record)
-        try:
-            if sync:
-                self.log.sync()
-        except BaseException:
-            self.log.cut(at)
-            raise
-        self.reader.overlay.update(record.objects)
 
     # --- housekeeping ---------------------------------------------------------------
 
@@ -397,7 +362,7 @@ class Thread:
                 return
         with self.current(write=True) as index:
             gone = chosen(index)
-            drain(self.repository, [self.log], keep_aside)
+            self.log.drain()
             timeout = self.repository.refs.lock_timeout
             with store_locked(self.repository, timeout=timeout):
                 Relink(self.repository, self.session, gone).run()
@@ -411,7 +376,7 @@ class Thread:
         """
         prefix = layout.session_prefix(self.session)
         with self.current(write=True):
-            drain(self.repository, [self.log], keep_aside)
+            self.log.drain()
             delete_refs(self.repository, list(self.repository.refs.list(prefix)))
             self.forget()
 
@@ -430,10 +395,10 @@ class Thread:
                     f"the thread {target.thread_id!r} exists",
                     hint="delete it first, or choose another name",
                 )
-            drain(self.repository, [self.log], keep_aside)
+            self.log.drain()
             about = msgspec.Raw(msgspec.json.encode({"thread_id": target.thread_id}))
             copy_lines(self.repository, self.session, target.session, about)
-            target.log.remove()
+            target.log.drain()
 
     @property
     def label(self) -> str:
@@ -442,19 +407,18 @@ class Thread:
 
     @property
     def unsettled(self) -> int:
-        """The number of bytes of the write-ahead log that this process knows of."""
-        return self.log.known
+        """The number of bytes that this process knows of and git does not have yet."""
+        return self.log.size
 
     def settle(self) -> None:
-        """Puts the redo log into git.
+        """Puts the write-ahead log into git.
 
         Raises:
             BusyError, StorageError: it stays, and nothing is lost.
         """
-        if self.log.exists():
-            with self.current(write=True):
-                drain(self.repository, [self.log], keep_aside)
-                self._remember()
+        with self.current():
+            self.log.drain()
+            self._remember()
 
 
 def note_of(metadata: Mapping[str, Any]) -> str:
