@@ -10,6 +10,7 @@ from gitcp import durable
 from gitcp.errors import GitFailedError, NotARepositoryError
 from gitcp.git import process
 from gitcp.git.repository import Repository, discover
+from gitcp.ledger.ledgers import Ledgers
 from gitcp.project.settings import Settings
 from gitcp.store.store import Store
 
@@ -39,7 +40,7 @@ def store_at(path: str | os.PathLike[str]) -> Store:
                     _make(where)
     repository = _open(where)
     repository.refs.lock_timeout = Settings.of(repository).lock_timeout
-    return Store(repository)
+    return Store(repository, ledger_position=Ledgers(repository).position)
 
 
 def _open(where: Path) -> Repository:

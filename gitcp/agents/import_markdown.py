@@ -103,7 +103,11 @@ def _add(
     known = set(tip.decisions()) if tip is not None else set()
     entries = tuple(one for one in page.entries if one not in known) if page else ()
     # The checkpoint is of then, not of now.
-    store = Store(workspace.repository, clock=lambda: first.when)
+    store = Store(
+        workspace.repository,
+        clock=lambda: first.when,
+        ledger_position=workspace.ledgers.position,
+    )
     saved = store.append(
         opened,
         SESSION,

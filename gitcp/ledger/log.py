@@ -93,7 +93,7 @@ class Ledger:
         """Returns the records of all pages."""
         return [record for page in self.pages() for record in page.records]
 
-    def reached(self) -> tuple[int, str]:
+    def position(self) -> tuple[int, str]:
         """Returns how far it has come: the number of its last record, and its tip.
 
         0 and an empty text where there is none.

@@ -12,6 +12,7 @@ from gitcp import durable
 from gitcp.errors import BusyError, StorageError, UnsupportedRepositoryError
 from gitcp.format.log import Decision, decode_decisions, encode_decision
 from gitcp.git.repository import Repository, discover
+from gitcp.ledger.ledgers import Ledgers
 from gitcp.names import check_text
 from gitcp.project import extensions
 from gitcp.project.settings import Following, Settings
@@ -45,13 +46,13 @@ class Workspace:
         self,
         repository: Repository,
         settings: Settings,
-        store: Store,
         *,
         following: Following | None = None,
     ) -> None:
         self.repository = repository
         self.settings = settings
-        self.store = store
+        self.ledgers = Ledgers(repository)
+        self.store = Store(repository, ledger_position=self.ledgers.position)
         self._following = following
 
     def refresh(self) -> None:
@@ -263,8 +264,6 @@ def open_workspace(
     repository = repository or discover(directory)
     settings = Settings.of(repository)
     repository.refs.lock_timeout = settings.lock_timeout
-    store = Store(repository)
-    store.allowance.limit = settings.sharing.extent
     if log_file.names(repository):
         # A LangGraph thread is durable before git has it (docs/format.md, 16). A disk
         # that refuses now is not a reason not to show what there is.
@@ -273,7 +272,9 @@ def open_workspace(
         with suppress(StorageError, BusyError):
             drain_logs(repository)
     following = Following(repository) if lasting else None
-    return Workspace(repository, settings, store, following=following)
+    workspace = Workspace(repository, settings, following=following)
+    workspace.store.allowance.limit = settings.sharing.extent
+    return workspace
 
 
 def _bare(directory: Path) -> Repository | None:

@@ -156,7 +156,7 @@ class _Steps:
     def _one(
         self, session: str, ref: str, component: str, eraser: Eraser, *, dry_run: bool
     ) -> None:
-        ledger = self._workspace.store.ledger(session)
+        ledger = self._workspace.ledgers.of(session)
         with ledger.settled(), transaction(self._repository) as opened:
             tip = self._repository.refs.read(ref)
             if tip is None:

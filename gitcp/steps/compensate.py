@@ -62,7 +62,7 @@ def plan(engine: Engine, to: Checkpoint | None) -> list[Call]:
         found = [one for one in live.values() if one.standing]
     else:
         to = own(engine.workspace, to)
-        since = behind(engine.workspace.store, place, to)
+        since = behind(engine.workspace, place, to)
         found = [*since.outside, *since.inside]
     return sorted(
         (one for one in found if not one.kept), key=lambda one: one.n, reverse=True

@@ -20,7 +20,7 @@ class History:
     """
 
     def __init__(self, workspace: Workspace, place: Current) -> None:
-        self.ledger = workspace.store.ledger(place.session)
+        self.ledger = workspace.ledgers.of(place.session)
         self._store = workspace.store
         self._place = place
         self._counts: Counter[tuple[str, str]] = Counter()

@@ -16,7 +16,7 @@ def before_plan(workspace: Workspace, request: RestoreRequest) -> RewoundSteps:
     branch = request.onto or here
     if not _rewinds(workspace, request, here, branch):
         return RewoundSteps()
-    return rewind.behind(workspace.store, branch, request.target)
+    return rewind.behind(workspace, branch, request.target)
 
 
 def refuse(request: RestoreRequest, rewound: RewoundSteps) -> None:
@@ -44,12 +44,12 @@ def after_apply(
 ) -> None:
     """Records in the ledger that a branch went back."""
     if _rewinds(workspace, request, workspace.current(), branch):
-        rewind.went_back(workspace.store, branch, request.target, restore)
+        rewind.went_back(workspace, branch, request.target, restore)
 
 
 def on_abort(workspace: Workspace, branch: Current, restore: str) -> None:
     """Takes the record of a restore back that was taken back itself."""
-    rewind.stayed(workspace.store, branch, restore)
+    rewind.stayed(workspace, branch, restore)
 
 
 def _rewinds(

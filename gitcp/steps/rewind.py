@@ -7,7 +7,7 @@ from gitcp.checkpoints.restore_observer import RewoundSteps
 from gitcp.format.ledger import BACK, LINE, UNDOING, Page, Record
 from gitcp.ledger.state import DONE, STUCK, Book, Live, State
 from gitcp.names import encode
-from gitcp.project.workspace import Current
+from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
@@ -52,17 +52,17 @@ def read(
     return Opened(book, book.live(place.branch, line), line)
 
 
-def behind(store: Store, place: Current, target: Checkpoint) -> RewoundSteps:
+def behind(workspace: Workspace, place: Current, target: Checkpoint) -> RewoundSteps:
     """Returns the steps done in a branch since a checkpoint.
 
     Raises:
         CorruptError: the ledger is damaged.
     """
-    if not store.reached(place.session)[0]:
+    if not workspace.ledgers.position(place.session)[0]:
         return RewoundSteps()
-    pages = store.ledger(place.session).pages()
-    state = _state_of(store, pages, place, target)
-    opened = read(store, pages, place, {state})
+    pages = workspace.ledgers.of(place.session).pages()
+    state = _state_of(workspace.store, pages, place, target)
+    opened = read(workspace.store, pages, place, {state})
     then = opened.book.then(state)
     outside, inside = [], []
     for call in sorted(opened.live.values(), key=lambda one: one.n, reverse=True):
@@ -111,7 +111,7 @@ def arrives(store: Store, here: Current, place: Current, target: Checkpoint) -> 
 
 
 def went_back(
-    store: Store, place: Current, target: Checkpoint, restore: str
+    workspace: Workspace, place: Current, target: Checkpoint, restore: str
 ) -> Record | None:
     """Notes in the ledger that a branch went back; once for each restore.
 
@@ -119,14 +119,14 @@ def went_back(
         CorruptError: the ledger is damaged.
         StorageError: the disk refused.
     """
-    if not store.reached(place.session)[0]:
+    if not workspace.ledgers.position(place.session)[0]:
         return None
-    ledger = store.ledger(place.session)
+    ledger = workspace.ledgers.of(place.session)
     pages = ledger.pages()
     if _noted(pages, restore):
         return None
-    state = _state_of(store, pages, place, target)
-    opened = read(store, pages, place, {state})
+    state = _state_of(workspace.store, pages, place, target)
+    opened = read(workspace.store, pages, place, {state})
     if opened.book.then(state) == opened.live:
         return None
     notes = first_of(opened, place.branch)
@@ -146,16 +146,16 @@ def went_back(
     return ledger.append(*notes)[-1]
 
 
-def stayed(store: Store, place: Current, restore: str) -> Record | None:
+def stayed(workspace: Workspace, place: Current, restore: str) -> Record | None:
     """Takes back the note of a restore that was taken back itself; once.
 
     Raises:
         CorruptError: the ledger is damaged.
         StorageError: the disk refused.
     """
-    if not store.reached(place.session)[0]:
+    if not workspace.ledgers.position(place.session)[0]:
         return None
-    ledger = store.ledger(place.session)
+    ledger = workspace.ledgers.of(place.session)
     pages = ledger.pages()
     noted = _noted(pages, restore)
     if len(noted) != 1:

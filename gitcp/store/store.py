@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
-from weakref import WeakValueDictionary
 
 from gitcp import durable, notices
 from gitcp.errors import (
@@ -20,7 +19,6 @@ from gitcp.format.checkpoint import Manifest, timestamp
 from gitcp.format.commit import Commit, parse_commit, trailers_of
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
-from gitcp.ledger.log import Ledger
 from gitcp.names import decode, encode
 from gitcp.store.allowance import Allowance
 from gitcp.store.checkpoint import Checkpoint
@@ -28,13 +26,14 @@ from gitcp.store.draft import Draft
 from gitcp.store.origin import Seals
 from gitcp.store.salvage import Salvage
 from gitcp.store.successor import LedgerPosition, Successor
-from gitcp.wal.background import Janitor
 
 _RETRIES = 50
 # Prunings that one look may meet, one after another.
 _PRUNINGS = 5
 
 Clock = Callable[[], float]
+# Says how far the ledger of a session has come: its last number and its tip.
+FindPosition = Callable[[str], tuple[int, str]]
 
 
 class Saved(NamedTuple):
@@ -45,17 +44,30 @@ class Saved(NamedTuple):
     rewritten: int = 0
 
 
-class Store:
-    """The checkpoints of a repository."""
+def _no_ledger(_session: str) -> tuple[int, str]:
+    return 0, ""
 
-    def __init__(self, repository: Repository, *, clock: Clock = time.time) -> None:
+
+class Store:
+    """The checkpoints of a repository.
+
+    A checkpoint that it appends holds `ledger_position` of its session: what a restore
+    of it rewinds the steps to.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        *,
+        clock: Clock = time.time,
+        ledger_position: FindPosition = _no_ledger,
+    ) -> None:
         self.repository = repository
         self.seals = Seals(repository)
         self.allowance = Allowance(repository)
-        self.janitor = Janitor(repository)
         self._clock = clock
+        self._position_of = ledger_position
         self.salvage = Salvage(repository, self.checkpoint)
-        self._ledgers: WeakValueDictionary[str, Ledger] = WeakValueDictionary()
 
     def time(self) -> float:
         """Returns the time in seconds since 1970."""
@@ -64,18 +76,6 @@ class Store:
     def now(self) -> str:
         """Returns the time as checkpoints hold it."""
         return timestamp(self._clock())
-
-    def ledger(self, session: str) -> Ledger:
-        """Returns the effects ledger of a session."""
-        found = self._ledgers.get(session)
-        if found is None:
-            found = Ledger(self.repository, session, self.janitor, clock=self._clock)
-            self._ledgers[session] = found
-        return found
-
-    def reached(self, session: str) -> tuple[int, str]:
-        """Returns how far a ledger has come; see `Ledger.reached`."""
-        return self.ledger(session).reached()
 
     # --- reading --------------------------------------------------------------
 
@@ -395,7 +395,7 @@ class Store:
         if draft.fork_of is not None:
             manifest = draft.fork_of.manifest
             return LedgerPosition(manifest.effects, manifest.ledger)
-        return LedgerPosition(*self.reached(session))
+        return LedgerPosition(*self._position_of(session))
 
 
 class Standing(NamedTuple):

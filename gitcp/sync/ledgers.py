@@ -131,7 +131,7 @@ def take_over(
     done = []
     for component, oid in ledgers.items():
         session = name_of(workspace, component, tips)
-        result = workspace.store.ledger(session).adopt(oid)
+        result = workspace.ledgers.of(session).adopt(oid)
         done.append(Adopted(session, NO_BRANCH, result, NO_BRANCH, oid))
     return done
 

@@ -224,7 +224,7 @@ def test_a_child_that_outlives_its_parent_keeps_none_of_its_locks(repo):
         session.workspace.refresh = lambda: None  # type: ignore[method-assign]
         assert session.step("hangs", lambda: 1, unknown="retry") == 1
         session.save()
-        session.workspace.store.janitor.close()
+        session.workspace.ledgers.janitor.close()
         assert not list((repo / ".git" / "gitcp" / "tmp").iterdir())
     finally:
         os.kill(worker, signal.SIGKILL)
@@ -337,7 +337,7 @@ def test_nothing_is_withheld_in_the_end(repo):
     session.step("one", lambda: 0, effect="local")
     session.save(append=[1])
     session.flush()
-    session.workspace.store.janitor.close()
-    session.workspace.store.ledger("work")._log.close()
+    session.workspace.ledgers.janitor.close()
+    session.workspace.ledgers.of("work")._log.close()
     held = [os.readlink(f"/proc/self/fd/{fd}") for fd in at_fork._withheld]
     assert not [path for path in held if str(repo) in path]

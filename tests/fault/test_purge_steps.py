@@ -94,7 +94,7 @@ def known(repo: Path) -> dict[str, Any]:
     for name in ("job", "other", "plain"):
         session = gitcp.open(repo).session(name)
         session.flush()
-        ledger = workspace.store.ledger(name)
+        ledger = workspace.ledgers.of(name)
         assert all(map(ledger.is_ours, ledger.records()))
         found[name] = [(one.name, one.state, one.intent.key) for one in session.steps()]
     found["ids"] = [

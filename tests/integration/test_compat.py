@@ -22,7 +22,7 @@ COMPAT = Path(__file__).parents[1] / "compat"
 def test_a_ledger_of_format_1_is_read_as_it_was_written(repo):
     git(repo, "fetch", "-q", COMPAT / "ledger-1.bundle", "refs/gitcp/*:refs/gitcp/*")
     workspace = open_workspace(repo)
-    ledger = workspace.store.ledger("Main line")
+    ledger = workspace.ledgers.of("Main line")
     records = ledger.records()
     expected = json.loads((COMPAT / "ledger-1.json").read_text())
     assert [document(one) for one in records] == expected["records"]
@@ -48,15 +48,16 @@ def test_a_redo_log_of_a_ledger_is_read_as_it_was_written(repo):
     shutil.copy(COMPAT / "ledger-2.redo", log)
     expected = json.loads((COMPAT / "ledger-2.json").read_text())
     workspace = open_workspace(repo)
-    ledger = workspace.store.ledger("work")
+    ledger = workspace.ledgers.of("work")
     assert [document(one) for one in ledger.records()] == expected
     large = next(one for one in ledger.records() if one.size)
     assert ledger.value(large) == b'"%b"' % (b"x" * 9000)
     ledger.settle()
     assert not log.exists()
-    again = open_workspace(repo).store
-    assert [document(one) for one in again.ledger("work").records()] == expected
-    assert verify(again).problems == ()
+    again = open_workspace(repo)
+    records = again.ledgers.of("work").records()
+    assert [document(one) for one in records] == expected
+    assert verify(again.store).problems == ()
 
 
 def test_encrypted_forms_of_format_1_are_opened_as_they_were_made(tmp_path):
@@ -73,7 +74,7 @@ def test_encrypted_forms_of_format_1_are_opened_as_they_were_made(tmp_path):
         assert git_line(repo, "rev-parse", ref) == oid
         assert git_line(hub, "rev-parse", ref) == expected["forms"][ref] != oid
     workspace = open_workspace(repo)
-    ledger = workspace.store.ledger("Main line")
+    ledger = workspace.ledgers.of("Main line")
     records = ledger.records()
     assert [document(one) for one in records] == expected["records"]
     assert JOINED in {one.kind for one in records}

@@ -208,7 +208,7 @@ def test_no_object_of_the_remote_tells_what_steps_did(team):
     assert ran.returncode == 0, ran.stderr
     session.flush()
     secret = [MARKER.encode()]
-    records = open_workspace(ann).store.ledger("vat").records()
+    records = open_workspace(ann).ledgers.of("vat").records()
     assert {one.kind for one in records} == {"intent", "result", "failed"}
     for one in records:
         # Words of the format, and what a ciphertext may hold by chance, tell nothing.

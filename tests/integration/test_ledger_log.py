@@ -235,7 +235,7 @@ def test_a_disk_that_refuses_records_nothing(repo, monkeypatch, still):
 
 
 def test_rewriting_a_ledger_keeps_other_writers_out(repo, still):
-    ledger = open_workspace(repo).store.ledger("work")
+    ledger = open_workspace(repo).ledgers.of("work")
     run = gitcp.open(repo).session("work")
     run.step("a", lambda: 1)
     waiting = threading.Thread(target=lambda: run.step("b", lambda: 2))
@@ -345,8 +345,8 @@ def test_a_process_forked_while_a_thread_is_in_a_step_goes_on(repo, monkeypatch,
 
 
 def test_one_object_serves_a_session(repo):
-    store = open_workspace(repo).store
-    ledger = store.ledger("work")
+    ledgers = open_workspace(repo).ledgers
+    ledger = ledgers.of("work")
     assert isinstance(ledger, Ledger)
-    assert store.ledger("work") is ledger
-    assert store.ledger("other") is not ledger
+    assert ledgers.of("work") is ledger
+    assert ledgers.of("other") is not ledger

@@ -82,7 +82,7 @@ def test_the_intent_is_durable_before_the_call_and_the_result_after_it(repo):
 
     def look() -> None:
         seen.append(
-            [one.kind for one in open_workspace(repo).store.ledger("work").records()]
+            [one.kind for one in open_workspace(repo).ledgers.of("work").records()]
         )
 
     run = session(repo)
