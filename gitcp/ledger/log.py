@@ -14,10 +14,9 @@ from msgspec.structs import replace
 
 from gitcp import at_fork
 from gitcp.errors import CorruptError
-from gitcp.format import layout, tree
-from gitcp.format.commit import Commit, parse_commit
+from gitcp.format import layout
+from gitcp.format.commit import Commit
 from gitcp.format.ledger import JOINED, Page, Record, ledger_trailers, value_name
-from gitcp.git.pack import read_entry
 from gitcp.git.repository import Repository
 from gitcp.ledger.commits import new_page, place, read_pages
 from gitcp.ledger.group_commit import GroupCommit
@@ -170,11 +169,7 @@ class Ledger:
         return read_pages(self._commit, tip, self.ref, known)
 
     def _commit(self, tip: str) -> Commit:
-        oid = bytes.fromhex(tip)
-        held = self._log.objects.get(oid)
-        if held is None:
-            return self.repository.objects.commit(oid)
-        return parse_commit(read_entry(held)[1])
+        return self._log.commit(bytes.fromhex(tip))
 
     def _take(self, new: Sequence[Page]) -> None:
         self._pages += new
@@ -198,24 +193,14 @@ class Ledger:
         if not record.size:
             return b"null" if record.value is UNSET else bytes(record.value)
         with self._held():
-            entry = self._tree(self._trees.get(place(record))).get(value_name(record.n))
+            root = self._trees.get(place(record))
+            entry = self._log.tree(root).get(value_name(record.n)) if root else None
             if entry is None:
                 raise CorruptError(
                     f"the value of record {record.n} of {self.ref} is missing",
                     hint="run `gitcp verify`",
                 )
-            held = self._log.objects.get(entry.oid)
-            if held is not None:
-                return read_entry(held)[1]
-            return self.repository.objects.blob(entry.oid)
-
-    def _tree(self, oid: bytes | None) -> tree.Tree:
-        if oid is None:
-            return {}
-        held = self._log.objects.get(oid)
-        if held is not None:
-            return tree.parse(read_entry(held)[1])
-        return self.repository.objects.tree(oid)
+            return self._log.blob(entry.oid)
 
     # --- adding -------------------------------------------------------------------
 

@@ -4,6 +4,9 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from gitcp.format import tree as trees
+from gitcp.format.commit import Commit, parse_commit
+from gitcp.git.pack import read_entry
 from gitcp.git.repository import Repository
 from gitcp.wal.drain import OnConflict, drain
 from gitcp.wal.log_file import Move, Record, RedoLog
@@ -105,6 +108,31 @@ class LogClient:
         for move in record.moves:
             chain = self.moves.setdefault(move.ref, {})
             chain |= {move.expect: None, move.new: None}
+
+    def commit(self, oid: bytes) -> Commit:
+        """Returns a commit of the log, or of git.
+
+        Raises:
+            CorruptError: it is missing or damaged.
+        """
+        entry = self.objects.get(oid)
+        if entry is None:
+            return self._repository.objects.commit(oid)
+        return parse_commit(read_entry(entry)[1])
+
+    def tree(self, oid: bytes) -> trees.Tree:
+        """Returns a tree of the log, or of git; raises as `commit`."""
+        entry = self.objects.get(oid)
+        if entry is None:
+            return self._repository.objects.tree(oid)
+        return trees.parse(read_entry(entry)[1])
+
+    def blob(self, oid: bytes) -> bytes:
+        """Returns a blob of the log, or of git; raises as `commit`."""
+        entry = self.objects.get(oid)
+        if entry is None:
+            return self._repository.objects.blob(oid)
+        return read_entry(entry)[1]
 
     def append(
         self, move: Move, objects: Mapping[bytes, bytes], *, sync: bool = True

@@ -11,14 +11,10 @@ from gitcp.adapters.langgraph.values import Value, load_data, load_value
 from gitcp.errors import CorruptError
 from gitcp.format import checkpoint as manifests
 from gitcp.format import layout
-from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Manifest
-from gitcp.format.commit import parse_commit
 from gitcp.format.graph import Key
 from gitcp.format.tree import Tree
-from gitcp.git.objects import BLOB, COMMIT, TREE
-from gitcp.git.pack import read_entry
-from gitcp.git.repository import Repository
+from gitcp.wal.client import LogClient
 
 _STATES = 4
 _EVENTS = 64
@@ -39,9 +35,9 @@ class Reader:
     The caller holds the thread's mutex.
     """
 
-    def __init__(self, repository: Repository, overlay: dict[bytes, bytes]) -> None:
-        self._repository = repository
-        self.overlay = overlay
+    def __init__(self, log: LogClient) -> None:
+        self._log = log
+        self.overlay = log.objects
         self._states: OrderedDict[Key, tuple[bytes, State]] = OrderedDict()
         self._events: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
         self._blobs: OrderedDict[bytes, bytes] = OrderedDict()
@@ -58,22 +54,11 @@ class Reader:
 
     # --- objects --------------------------------------------------------------------
 
-    def read(self, oid: bytes, kind: str) -> bytes:
-        """Returns the content of an object.
-
-        Raises:
-            CorruptError: it is missing or damaged.
-        """
-        body = self.overlay.get(oid)
-        if body is None:
-            return self._repository.objects.read(oid, kind)
-        return read_entry(body)[1]
-
     def tree(self, oid: bytes) -> Tree:
         """Returns a parsed tree."""
         found = self._trees.get(oid)
         if found is None:
-            found = self._trees[oid] = trees.parse(self.read(oid, TREE))
+            found = self._trees[oid] = self._log.tree(oid)
             if len(self._trees) > _TREES:
                 self._trees.popitem(last=False)
         return found
@@ -84,7 +69,7 @@ class Reader:
         if found is not None:
             self._blobs.move_to_end(oid)
             return found
-        found = self._blobs[oid] = self.read(oid, BLOB)
+        found = self._blobs[oid] = self._log.blob(oid)
         self._held += len(found)
         while self._held > _BLOBS:
             _, dropped = self._blobs.popitem(last=False)
@@ -93,7 +78,7 @@ class Reader:
 
     def own(self, oid: bytes) -> tuple[Tree, Tree]:
         """Returns a commit's root tree and its `.gitcp`."""
-        root = self.tree(parse_commit(self.read(oid, COMMIT)).tree)
+        root = self.tree(self._log.commit(oid).tree)
         held = root.get(layout.RESERVED)
         return root, self.tree(held.oid) if held is not None else {}
 
@@ -108,7 +93,7 @@ class Reader:
         found = self._events.get(oid)
         if found is None:
             graph = self._graph(oid)
-            raw = self.read(graph[layout.EVENT].oid, BLOB)
+            raw = self._log.blob(graph[layout.EVENT].oid)
             found = events.decode_event(raw, f"commit {oid.hex()}")
             self._events[oid] = found
             if len(self._events) > _EVENTS:
@@ -195,7 +180,7 @@ class Reader:
                 f"commit {oid.hex()} of the thread has no checkpoint.json",
                 hint="run `gitcp verify`",
             )
-        raw = self.read(own[layout.CHECKPOINT].oid, BLOB)
+        raw = self._log.blob(own[layout.CHECKPOINT].oid)
         return manifests.decode_manifest(raw, f"commit {oid.hex()}")
 
     def keep_manifest(self, oid: bytes, manifest: Manifest) -> None:

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -26,20 +26,21 @@ from gitcp.adapters.langgraph.classes import default_serializer
 from gitcp.adapters.langgraph.engine import Engine
 from gitcp.adapters.langgraph.events import Write
 from gitcp.adapters.langgraph.files import follow
-from gitcp.adapters.langgraph.index import ROOT, Index, Node
+from gitcp.adapters.langgraph.index import ROOT
+from gitcp.adapters.langgraph.removal import keep_latest, remove_runs
 from gitcp.adapters.langgraph.sqlite import take_over
 from gitcp.adapters.langgraph.thread import Put, Thread, note_of
+from gitcp.adapters.langgraph.tuples import (
+    Address,
+    config_of,
+    list_tuples,
+    named_tuple,
+)
 from gitcp.adapters.place import store_at
 from gitcp.errors import GitcpError, NotFoundError, UsageError
 from gitcp.format.graph import PUT, Key, Said
 from gitcp.git.consolidate import consolidate
 from gitcp.store.checkpoint import Checkpoint
-
-_COUNTERS = "counters_since_delta_snapshot"
-
-
-class DeltaChainError(UsageError, NotImplementedError):
-    """The checkpoint to delete is needed to rebuild a `DeltaChannel`."""
 
 
 class GitcpSaver(AsyncMethods):
@@ -121,21 +122,13 @@ class GitcpSaver(AsyncMethods):
             BusyError: another process kept the thread's lock.
             StorageError: the disk refused; nothing was stored.
         """
-        asked = config["configurable"]
-        thread_id = str(asked["thread_id"])
-        namespace = asked.get("checkpoint_ns", ROOT)
-        parent = asked.get("checkpoint_id")
-        said_of = get_checkpoint_metadata(config, metadata)
-        self._put(
-            thread_id,
-            Said(
-                PUT, Key(namespace, checkpoint["id"]), parent, _text(said_of, "run_id")
-            ),
-            dict(checkpoint),
-            dict(said_of),
-            new_versions,
-        )
-        return _config(thread_id, Key(namespace, checkpoint["id"]))
+        address = Address.of(config)
+        key = Key(address.namespace, checkpoint["id"])
+        fields = dict(get_checkpoint_metadata(config, metadata))
+        run = fields.get("run_id")
+        header = Said(PUT, key, address.ident, str(run) if run is not None else None)
+        self._put(address.thread_id, header, dict(checkpoint), fields, new_versions)
+        return config_of(address.thread_id, key)
 
     def _put(
         self,
@@ -217,8 +210,8 @@ class GitcpSaver(AsyncMethods):
             BusyError: another process kept the thread's lock.
             StorageError: the disk refused; nothing was stored.
         """
-        asked = config["configurable"]
-        key = Key(asked.get("checkpoint_ns", ROOT), str(asked["checkpoint_id"]))
+        address = Address.of(config)
+        key = Key(address.namespace, str(address.ident))
         replace = all(channel in WRITES_IDX_MAP for channel, _ in writes)
         rows = [
             Write(
@@ -231,7 +224,7 @@ class GitcpSaver(AsyncMethods):
             )
             for number, (channel, value) in enumerate(writes)
         ]
-        thread = self._engine.thread(str(asked["thread_id"]))
+        thread = self._engine.thread(address.thread_id)
         follower = self._engine.follower
         thread.put_writes(key, rows, follower.base() if follower is not None else None)
         self._engine.janitor.written(thread)
@@ -244,36 +237,7 @@ class GitcpSaver(AsyncMethods):
         Raises:
             CorruptError: what is stored is damaged.
         """
-        asked = config["configurable"]
-        namespace = asked.get("checkpoint_ns", ROOT)
-        ident = asked.get("checkpoint_id")
-        thread = self._engine.thread(str(asked["thread_id"]))
-        with thread.current() as index:
-            key = Key(namespace, ident) if ident else index.latest(namespace)
-            node = index.nodes.get(key) if key is not None else None
-            if key is None or node is None:
-                return None
-            return self._tuple(thread, key, node, index.parent_of(key))
-
-    def _tuple(
-        self, thread: Thread, key: Key, node: Node, before: str | None
-    ) -> CheckpointTuple:
-        load = self.serde.loads_typed
-        with thread.mutex:
-            event, values = thread.reader.values(key, node)
-            writes = thread.writes(key)
-        checkpoint = dict(events.unpack(event["checkpoint"], load))
-        checkpoint["channel_values"] = {
-            name: load(typed) for name, typed in values.items()
-        }
-        parent = Key(key.namespace, before) if before is not None else None
-        return CheckpointTuple(
-            _config(thread.thread_id, key),
-            cast("GraphCheckpoint", checkpoint),
-            events.unpack(event["metadata"], load),
-            _config(thread.thread_id, parent) if parent is not None else None,
-            [(write.task, write.channel, load(write.value)) for write in writes],
-        )
+        return named_tuple(self._engine, config, self.serde.loads_typed)
 
     def list(
         self,
@@ -288,45 +252,16 @@ class GitcpSaver(AsyncMethods):
         Raises:
             CorruptError: what is stored is damaged.
         """
-        asked = config["configurable"] if config is not None else {}
-        namespace = asked.get("checkpoint_ns")
-        ident = asked.get("checkpoint_id")
-        last = (
-            before["configurable"].get("checkpoint_id") if before is not None else None
+        return list_tuples(
+            self._engine,
+            config,
+            self.serde.loads_typed,
+            fields=filter,
+            before=before,
+            limit=limit,
         )
-        ids = (
-            [str(asked["thread_id"])]
-            if "thread_id" in asked
-            else list(self._engine.thread_ids())
-        )
-        found: list[tuple[Key, Node, Thread, str | None]] = []
-        for thread_id in ids:
-            thread = self._engine.thread(thread_id)
-            with thread.current() as index:
-                found += [
-                    (key, index.nodes[key], thread, index.parent_of(key))
-                    for key in index.keys(namespace)
-                    if (ident is None or key.ident == ident)
-                    and (last is None or key.ident < last)
-                ]
-        if len(ids) > 1:
-            found.sort(key=lambda one: one[0].ident, reverse=True)
-        left = limit
-        for key, node, thread, parent in found:
-            if left is not None and left <= 0:
-                return
-            if filter and not self._fits(thread, node, filter):
-                continue
-            yield self._tuple(thread, key, node, parent)
-            left = left - 1 if left is not None else None
 
-    def _fits(self, thread: Thread, node: Node, wanted: dict[str, Any]) -> bool:
-        with thread.mutex:
-            event = thread.reader.event(node.oid)
-        metadata = events.unpack(event["metadata"], self.serde.loads_typed)
-        return all(metadata.get(name) == value for name, value in wanted.items())
-
-    # --- taking away --------------------------------------------------------------
+    # --- removing -----------------------------------------------------------------
 
     def delete_thread(self, thread_id: str) -> None:
         """Removes a thread with all its checkpoints and writes.
@@ -343,16 +278,7 @@ class GitcpSaver(AsyncMethods):
             DeltaChainError: a checkpoint that stays is rebuilt from one of them.
             BusyError, StorageError: some threads may have been done.
         """
-        runs = {str(run) for run in run_ids}
-        for thread_id in list(self._engine.thread_ids()) if runs else ():
-            thread = self._engine.thread(thread_id)
-
-            def made_by(index: Index, thread: Thread = thread) -> set[Key]:
-                gone = {key for key, node in index.nodes.items() if node.run in runs}
-                self._check_chains(thread, index, gone)
-                return gone
-
-            thread.remove(made_by)
+        remove_runs(self._engine, {str(run) for run in run_ids}, self.serde.loads_typed)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Makes a thread that begins as a copy of another; nothing is stored twice.
@@ -378,39 +304,11 @@ class GitcpSaver(AsyncMethods):
             raise UsageError(
                 f"there is no strategy {strategy!r}", hint="keep_latest, or delete"
             )
-        for thread_id in thread_ids:
-            if strategy == "delete":
+        if strategy == "delete":
+            for thread_id in thread_ids:
                 self.delete_thread(thread_id)
-                continue
-            thread = self._engine.thread(str(thread_id))
-
-            def older(index: Index, thread: Thread = thread) -> set[Key]:
-                gone = {
-                    key for key in index.nodes if index.latest(key.namespace) != key
-                }
-                self._check_chains(thread, index, gone)
-                return gone
-
-            thread.remove(older)
-
-    def _check_chains(self, thread: Thread, index: Index, gone: set[Key]) -> None:
-        """Raises if a checkpoint that stays needs one to be deleted.
-
-        A `DeltaChannel` has a value only at some checkpoints; in between it is rebuilt
-        from the writes of those before. The metadata counts the steps since.
-        """
-        for key, node in index.nodes.items():
-            if key in gone or Key(key.namespace, node.parent or "") not in gone:
-                continue
-            event = thread.reader.event(node.oid)
-            metadata = events.unpack(event["metadata"], self.serde.loads_typed)
-            open_ = sorted(set(metadata.get(_COUNTERS) or ()) - set(event["channels"]))
-            if open_:
-                raise DeltaChainError(
-                    f"{key.ident} of thread {thread.thread_id!r} rebuilds"
-                    f" {', '.join(open_)} from the checkpoints before it",
-                    hint="keep them, or delete the whole thread",
-                )
+        else:
+            keep_latest(self._engine, thread_ids, self.serde.loads_typed)
 
     # --- from elsewhere -----------------------------------------------------------
 
@@ -461,18 +359,15 @@ class GitcpSaver(AsyncMethods):
         Raises:
             NotFoundError: the config names no checkpoint.
         """
-        asked = config["configurable"]
-        thread = self._engine.thread(str(asked["thread_id"]))
+        address = Address.of(config)
+        thread = self._engine.thread(address.thread_id)
         self._engine.janitor.settle(thread)
-        namespace = asked.get("checkpoint_ns", ROOT)
-        ident = asked.get("checkpoint_id")
         with thread.current() as index:
-            key = Key(namespace, ident) if ident else index.latest(namespace)
-            node = index.nodes.get(key) if key is not None else None
-            found = self._engine.checkpoint(node.oid) if node is not None else None
+            named = address.node(index)
+            found = self._engine.checkpoint(named[1].oid) if named else None
         if found is None:
             raise NotFoundError(
-                f"thread {thread.thread_id!r} has no checkpoint {ident or ''}",
+                f"thread {thread.thread_id!r} has no checkpoint {address.ident or ''}",
                 hint="get_state_history of the graph lists them",
             )
         return found
@@ -510,21 +405,6 @@ def _close_quietly(engine: Engine) -> None:
     # At the end of the process: what is not settled stays in the log, durable.
     with suppress(GitcpError):
         engine.janitor.close()
-
-
-def _config(thread_id: str, key: Key) -> RunnableConfig:
-    return {
-        "configurable": {
-            "thread_id": thread_id,
-            "checkpoint_ns": key.namespace,
-            "checkpoint_id": key.ident,
-        }
-    }
-
-
-def _text(metadata: CheckpointMetadata, name: str) -> str | None:
-    value = metadata.get(name)
-    return str(value) if value is not None else None
 
 
 def _order(version: object) -> tuple[float, str]:

@@ -1,14 +1,14 @@
 """One thread of LangGraph as a session of gitcp (docs/format.md, 15)."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
 
-from gitcp import durable
 from gitcp.adapters.langgraph import events
 from gitcp.adapters.langgraph.builder import Builder, Pending, Step
+from gitcp.adapters.langgraph.current_index import CurrentIndex
 from gitcp.adapters.langgraph.events import Typed, Write
 from gitcp.adapters.langgraph.index import Index
 from gitcp.adapters.langgraph.reader import Reader, State
@@ -17,21 +17,19 @@ from gitcp.adapters.langgraph.values import Value, encode_value
 from gitcp.errors import CorruptError, UsageError
 from gitcp.format import layout
 from gitcp.format.checkpoint import Base
-from gitcp.format.commit import Commit, parse_commit, trailers_of
+from gitcp.format.commit import parse_commit
 from gitcp.format.graph import WRITES, Key, Said
 from gitcp.format.tree import DIRECTORY, FILE, Entry
 from gitcp.git.drop_unreachable import store_locked
-from gitcp.git.objects import BLOB, COMMIT
+from gitcp.git.objects import BLOB
 from gitcp.names import decode, encode
 from gitcp.store.aside import keep_aside
 from gitcp.store.draft import FilesState
 from gitcp.store.store import Store
 from gitcp.wal.client import LogClient
-from gitcp.wal.log_file import Move, Record
+from gitcp.wal.log_file import Move
 
 MAIN = "main"
-# Reading so many commits again takes a few milliseconds.
-_WORTH = 64
 
 
 class Put(NamedTuple):
@@ -62,15 +60,14 @@ class Thread:
         self.session = session
         self.log = LogClient(repository, encode(session), keep_aside)
         self.mutex = self.log.mutex
-        self.index = Index()
-        # Derived: losing it costs time.
-        self._cache = repository.store_dir / "graph" / f"{encode(session)}.index"
-        self._remembered = 0
-        self._signature: object = None
-        self.reader = Reader(repository, self.log.objects)
+        self.reader = Reader(self.log)
+        self._current = CurrentIndex(repository, session, self.log)
         self._builder = Builder(store, self.reader, session, thread_id)
 
-    # --- being up to date ---------------------------------------------------------
+    @property
+    def index(self) -> Index:
+        """The index as it was last read."""
+        return self._current.index
 
     @contextmanager
     def current(self, *, write: bool = False) -> Iterator[Index]:
@@ -81,103 +78,12 @@ class Thread:
             CorruptError: what is stored is damaged.
         """
         with self.log.held(write=write):
-            self._refresh()
+            self._current.refresh()
             yield self.index
 
-    def _refresh(self) -> None:
-        refs = self.repository.refs.signature(layout.session_prefix(self.session))
-        signature = (self.log.generation, refs)
-        if signature != self._signature:
-            self._read_refs()
-            self._signature = signature
-        for record in self.log.news():
-            self._absorb(record)
-
-    def _tips(self) -> dict[str, bytes]:
-        prefix = layout.session_prefix(self.session)
-        for name in self.repository.refs.damaged(prefix):
-            # Raises: what is not seen would be taken for deleted.
-            self.repository.refs.read(name)
-        found = self.repository.refs.list(prefix)
-        return {
-            name.removeprefix(prefix): bytes.fromhex(oid) for name, oid in found.items()
-        }
-
-    def _read_refs(self) -> None:
-        tips = self._tips()
-        if tips and not self.index.lines:
-            self._recall()
-        gone = any(
-            name not in tips and not self._is_moved(name) for name in self.index.lines
-        )
-        # All of them: `main` first, for forks begin there.
-        moved = [not self._forward(name, tips[name]) for name in sorted(tips)]
-        if not gone and not any(moved):
-            return
-        # Another process pruned, deleted or moved a branch. What the log still holds is
-        # put beside it, and everything is read again.
-        self.log.restart()
-        self.forget()
-        for name, tip in sorted(self._tips().items()):
-            self._forward(name, tip)
-
-    def _recall(self) -> None:
-        """Takes up the index that an earlier process left; a commit of it may be gone."""
-        with suppress(OSError):
-            found = Index.load(self._cache.read_bytes())
-            if found is not None:
-                self.index = found
-                self._remembered = len(found)
-
-    def _remember(self) -> None:
-        """Leaves the index to the next process; without it, it reads every commit."""
-        if len(self.index) - self._remembered < _WORTH:
-            return
-        with suppress(OSError):
-            self.repository.make_directory(self._cache.parent)
-            durable.replace(self._cache, self.index.dump(), sync=False)
-            self._remembered = len(self.index)
-
-    def _forward(self, name: str, tip: bytes) -> bool:
-        """Indexes what is new on a branch; False if it did not only grow."""
-        line = self.index.lines.get(name)
-        if tip in self.index:
-            if line is None:
-                self.index.place(name, tip, parse_commit(self.reader.read(tip, COMMIT)))
-                return True
-            return line.tip == tip or self._is_moved(name)
-        fresh: list[tuple[bytes, Commit]] = []
-        oid: bytes | None = tip
-        while oid is not None and oid not in self.index:
-            commit = parse_commit(self.reader.read(oid, COMMIT))
-            if trailers_of(commit) is None:
-                break
-            fresh.append((oid, commit))
-            oid = commit.parents[0] if commit.parents else None
-        if line is not None and oid != line.tip:
-            return False
-        for found, commit in reversed(fresh):
-            self.index.apply(found, commit, name)
-        return True
-
-    def _is_moved(self, name: str) -> bool:
-        """Whether the write-ahead log moves a branch: its ref is behind."""
-        return layout.session_prefix(self.session) + name in self.log.moves
-
-    def _absorb(self, record: Record) -> None:
-        for move in record.moves:
-            oid = bytes.fromhex(move.new)
-            if oid not in self.index:
-                name = move.ref.rpartition("/")[2]
-                self.index.apply(oid, parse_commit(self.reader.read(oid, COMMIT)), name)
-
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Drops all that was learnt; the next call reads it again."""
-        self.index = Index()
-        self._remembered = 0
-        with suppress(OSError):
-            self._cache.unlink(missing_ok=True)
-        self._signature = None
+        self._current.forget()
         self.reader.forget()
 
     # --- reading --------------------------------------------------------------------
@@ -366,7 +272,7 @@ class Thread:
             timeout = self.repository.refs.lock_timeout
             with store_locked(self.repository, timeout=timeout):
                 Relink(self.repository, self.session, gone).run()
-            self.forget()
+            self._forget()
 
     def delete(self) -> None:
         """Removes the whole thread.
@@ -378,7 +284,7 @@ class Thread:
         with self.current(write=True):
             self.log.drain()
             delete_refs(self.repository, list(self.repository.refs.list(prefix)))
-            self.forget()
+            self._forget()
 
     def copy(self, target: "Thread") -> None:
         """Makes another thread that begins where this one is.
@@ -418,7 +324,7 @@ class Thread:
         """
         with self.current():
             self.log.drain()
-            self._remember()
+            self._current.store()
 
 
 def note_of(metadata: Mapping[str, Any]) -> str:
