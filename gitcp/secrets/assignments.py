@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 
 from gitcp.secrets import heuristics, names, words
+from gitcp.secrets.budget import Budget
+from gitcp.secrets.runs import at_places, places
 from gitcp.secrets.tokens import Token
 
 _WORD = (
@@ -33,6 +35,12 @@ _ASSIGNED = re.compile(
     rb"(?:[bruf@$]{0,2}(?P<quote>[\"'`])(?P<quoted>[^\"'`\r\n\\]{5,512})(?P=quote)"
     rb"|(?P<bare>[^\s\"'`,;(){}\[\]<>\\|&]{6,512})))"
 )
+# What each of the keywords begins with, or is.
+_BEGINS = (
+    *(b"pass", b"pwd", b"secret", b"token", b"key", b"cred", b"auth", b"psk", b"pw"),
+    *(b"pat", b"sig", b"dsn", b"cookie", b"salt", b"pin", b"seed", b"bearer", b"jwt"),
+    *(b"otp", b"code", b"webhook"),
+)
 _NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 _LONGEST_NAME = 48
 _DECLARES = re.compile(
@@ -41,6 +49,11 @@ _DECLARES = re.compile(
     rb"|[ \t\"'=]-{1,2})\Z"
 )
 _QUERIES = frozenset({b"?", b"&"})
+# What finding a value and judging it cost, in bytes looked at.
+_MATCHED = 20
+_JUDGED = 250
+# How much before a name may count.
+_CLOSE = 120
 _LEAST = 16
 _NESTED = 3
 _CALLED = frozenset({b"(", b"["})
@@ -48,11 +61,12 @@ _GOES_ON = frozenset({b",", b";", b")", b"}", b"|", b"<", b">"})
 _CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
 
 
-def assignments(data: bytes, lower: bytes) -> Iterator[Token]:
+def assignments(data: bytes, lower: bytes, work: Budget) -> Iterator[Token]:
     """Yields the values that are assigned to the name of a secret."""
     seen = behind = -1
     within = 0
-    for match in _ASSIGNED.finditer(lower):
+    for match in _named(lower):
+        work.spend(_MATCHED)
         # In `a=token=b=token=c…` each value holds all those behind it.
         start, end = match.span("bare")
         within = within + 1 if 0 <= start < behind else 0
@@ -60,10 +74,20 @@ def assignments(data: bytes, lower: bytes) -> Iterator[Token]:
             continue
         if not within:
             behind = end
+        start, end = match.span("quoted") if start < 0 else (start, end)
+        if not work.is_new(data[max(0, match.start() - _CLOSE) : end + 1]):
+            # It stands in another view of the text as well.
+            continue
+        work.spend(_JUDGED)
         found = _judged(data, match)
         if found is not None and found.start != seen:
             seen = found.start
             yield found
+
+
+def _named(lower: bytes) -> Iterator[re.Match[bytes]]:
+    """Yields the assignments to names that hold a keyword, each name once."""
+    yield from at_places(_ASSIGNED, lower, sorted({*places(lower, _BEGINS)}))
 
 
 def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:

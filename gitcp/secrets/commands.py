@@ -1,9 +1,10 @@
 """Finds passwords in command lines."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gitcp.secrets import heuristics
+from gitcp.secrets.runs import Spend, places
 from gitcp.secrets.tokens import Token, trie
 
 _COMMANDS = re.compile(
@@ -66,11 +67,25 @@ _COMMAND_WORD = re.compile(
 )
 _LONGEST_LINE = 1_000
 _LINE_END = re.compile(rb"[\r\n]")
+# One of these stands where a command takes a password, and in few other lines: commands'
+# names are common words, and there are too many to look for each.
+_FLAG = re.compile(rb"(?<=[ \t])[-/](?=[-a-z/])")
+_TAKES = (
+    *(b"pass:", b"storepass", b"keypass", b"rabbitmqctl", b"identified"),
+    *(b"chpasswd", b"auth", b"echo ", b"/user:", b"/p:"),
+)
 
 
-def commands(data: bytes, lower: bytes) -> Iterator[Token]:
+def commands(data: bytes, lower: bytes, spend: Spend) -> Iterator[Token]:
     """Yields the passwords in the lines of commands that take them."""
-    for low, high in _lines_with(lower, _COMMAND_WORD):
+    taken = [*places(lower, _TAKES), *_flags(lower)]
+    taken.sort()
+    for low, high in _lines_at(lower, taken):
+        named = len(_COMMAND_WORD.findall(lower, low, high))
+        if not named:
+            continue
+        # Each is looked for from its name to the end of the line.
+        spend(named * (high - low) // 2)
         for match in _COMMANDS.finditer(data, low, high):
             group = match.lastgroup
             assert group is not None
@@ -78,13 +93,19 @@ def commands(data: bytes, lower: bytes) -> Iterator[Token]:
                 yield Token("command-password", match[group], match.start(group))
 
 
-def _lines_with(data: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, int]]:
-    """Yields the lines, none too long, in which a pattern stands."""
+def _flags(lower: bytes) -> Iterator[int]:
+    """Yields where a flag of a command starts."""
+    for at in places(lower, (b" -", b"\t-", b" /", b"\t/")):
+        if _FLAG.match(lower, at + 1) is not None:
+            yield at
+
+
+def _lines_at(data: bytes, taken: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yields the lines, none too long, in which some places lie that come in order."""
     done = 0
-    for match in pattern.finditer(data):
-        if match.start() < done:
+    for at in taken:
+        if at < done:
             continue
-        at = match.start()
         near = data[max(done, at - _LONGEST_LINE) : at]
         low = at - len(near) + max(near.rfind(b"\n"), near.rfind(b"\r")) + 1
         end = _LINE_END.search(data, at, at + _LONGEST_LINE)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from gitcp.secrets import heuristics, words
+from gitcp.secrets.runs import Spend, at_places, places
 
 _DEEPEST = 6
 _ESCAPE = re.compile(
@@ -21,7 +22,7 @@ _ESCAPE = re.compile(
     rb"(?:\\u[dD][c-fC-F][0-9a-fA-F]{2})?)"
     rb"|x([0-9a-fA-F]{2})|0?(33)(?=[\[\](]))"
 )
-_UNTOUCHED = re.compile(rb"(?<![^\n])[^\\\n]{1,100000}+(?![^\n])")
+_UNTOUCHED = re.compile(rb"(?<![^\r\n])[^\\\r\n]{1,100000}+(?![^\r\n])")
 # A line end that was an escape is not a line of the file: lines are counted by `\n`.
 _CONTROL = {
     b"n": b"\r",
@@ -41,7 +42,7 @@ _STEERS = re.compile(
     rb"|\x1b[ -/]{1,4}[0-~]|\x1b[0-Z\\^-~]"
     rb"|[^\r\n\x08]\x08|[\x0e\x0f\x07\x7f]"
 )
-_STEERING = re.compile(rb"[\x1b\x9b\x08\x0e\x0f\x07\x7f]")
+_STEERING = b"\x1b\x9b\x08\x0e\x0f\x07\x7f"
 _NUL_PROBE = 8_000
 _PROBE_WIDE = 512
 _FEW = 8
@@ -77,12 +78,26 @@ _CONTINUED = re.compile(
     rb"(?:(?<=\r)\n)?[ \t>|#]{0,60}(?:[+.&][ \t]{0,4}(?=[\"']))?(?=[\w.+/=\"'-])"
     rb"|\+(?:(?<=[\"']\+)|(?<=[\"'] \+)) ?(?=[\"'])"
 )
+# Where such a place can be, by sorts of letters: behind a full line and behind quotes.
+_SORTS = bytes.maketrans(b"\r'+.&\\", b'\n"++++')
+_FULL_SORTS = bytes(
+    97
+    if chr(byte).isascii() and (chr(byte).isalnum() or byte in b"_+/=.:-")
+    else 10
+    if byte in b"\r\n"
+    else 32
+    for byte in range(256)
+)
+_FULL = b"a" * 16 + b"\n"
+_QUOTED = (b'"\n', b'"+\n', b'" +\n', b'"+"', b'"+ "', b'" +"', b'" + "')
 _WORD_END = re.compile(rb"[\w+/=.:-]{16,}\Z")
 _HALF = 48
 _SEAM = re.compile(rb"[\"'] ?[+.&\\]?\Z")
 _OPENS = re.compile(rb"[brf]?[\"']")
 _AROUND = 200
 _WIDEST = 2_000
+# What judging the end of a line costs, in bytes looked at.
+_HALVED = 100
 
 
 def is_binary(data: bytes) -> bool:
@@ -116,7 +131,7 @@ def _encoding(data: bytes) -> str | None:
 
 def uncoloured(data: bytes) -> bytes | None:
     """Returns a text without what steers a terminal; None where nothing does."""
-    if _STEERING.search(data) is None:
+    if len(data.translate(None, _STEERING)) == len(data):
         return None
     plain = _STEERS.sub(b"", data)
     return plain if plain != data else None
@@ -126,13 +141,13 @@ def unescaped(data: bytes) -> Iterator[bytes]:
     """Yields a text with one layer of escapes undone, then two, while there are any.
 
     Lines are those of the text given: an escaped line end becomes a carriage return. Of
-    lines without escapes only the ends are left, as they were looked at before.
+    lines without escapes, whichever way they end, only the ends are left: they were looked
+    at in the layer before.
     """
-    if b"\\" in data:
-        data = _UNTOUCHED.sub(b"", data)
     for _ in range(_DEEPEST):
-        if b"\\" not in data:
+        if b"\\" not in data or _ESCAPE.search(data) is None:
             return
+        data = _UNTOUCHED.sub(b"", data)
         peeled = _ESCAPE.sub(_undo, data)
         if peeled == data:
             return
@@ -167,12 +182,12 @@ class Respelled(NamedTuple):
         return self.places[max(0, bisect.bisect_right(self.starts, at) - 1)]
 
 
-def respelled(data: bytes) -> Respelled | None:
+def respelled(data: bytes, spend: Spend) -> Respelled | None:
     """Returns what is written as in a URL or in HTML, or goes on in another line.
 
     None where nothing is.
     """
-    parts = list(_joined(data))
+    parts = list(_joined(data, spend))
     if b"%" in data:
         parts += _around(data, _PERCENT, _WORD_ENDS, unquote_to_bytes)
     if b"&" in data:
@@ -221,14 +236,33 @@ def _halved(data: bytes, end: int) -> bool:
     )
 
 
-def _joined(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _continued(data: bytes) -> Iterator[re.Match[bytes]]:
+    """Yields the places where a line may go on in the next one, in their order."""
+    found = {at + len(_FULL) - 1 for at in _full_lines(data)}
+    sorts = data.translate(_SORTS)
+    for sign in _QUOTED:
+        last = len(sign.rstrip(b'" ')) - 1
+        found.update(at + last for at in places(sorts, (sign,)))
+    found.update(places(data, (b"\\\n", b"\\\r", b"\\ ", b"\\\t")))
+    return at_places(_CONTINUED, data, sorted(found))
+
+
+def _full_lines(data: bytes) -> Iterator[int]:
+    return places(data.translate(_FULL_SORTS), (_FULL,))
+
+
+def _joined(data: bytes, spend: Spend) -> Iterator[tuple[int, bytes]]:
     """Yields the lines around each place where one goes on in the next."""
     parts: list[bytes] = []
     begun = at = 0
-    for match in _CONTINUED.finditer(data):
+    for match in _continued(data):
         low, high = match.span()
-        if low < at or (match["full"] is not None and not _halved(data, low)):
+        if low < at:
             continue
+        if match["full"] is not None:
+            spend(_HALVED)
+            if not _halved(data, low):
+                continue
         if parts and low - at > _AROUND:
             yield begun, b"".join([*parts, data[at : at + _AROUND]])
             parts = []

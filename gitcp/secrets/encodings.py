@@ -4,18 +4,15 @@ import base64
 import binascii
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-# What a step of work costs is told by the bytes it looks at; raises when there are too many.
-Spend = Callable[[int], None]
+from gitcp.secrets.runs import Letters, Spend, at_places, places
 
 _CORE = 10
-_LETTERS = frozenset(
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-="
+_BASE64 = Letters(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-=", 24
 )
-_BLANKED = bytes(byte if byte in _LETTERS else 32 for byte in range(256))
-_BASE64 = re.compile(rb"[^ ]{24,}")
 # As `base64` and mail have it: full lines, all but the last. Undone, `\n` is `\r` here.
 # Names of programs are long, too, but have few capitals.
 _CAPITAL = re.compile(rb"[A-Z].{0,12}[A-Z]")
@@ -30,10 +27,12 @@ _DUMP = re.compile(
 )
 _BLANK = b" \t\r\n>|"
 _BREAKS = frozenset({b"\r", b"\n"})
-_FEW = 12
 _DUMPS = (b"0000000: ", b"00000000  ", b"0000000 ")
 _TEXT = re.compile(rb"[\t\n\r\x1b -~\x80-\xf4]{12,}")
 _PRINTED = re.compile(rb"[\t\n\r\x1b -~]{12,}")
+_LETTER = b"\t\n\r\x1b" + bytes(range(32, 127))
+_SHOWN = Letters(_LETTER, 12)
+_NOT_TEXT = bytes({*range(256)} - {*_LETTER} - {*range(0x80, 0xF5)})
 _URLSAFE = bytes.maketrans(b"-_", b"+/")
 _ALIGNMENTS = 4
 _PACKED = (
@@ -51,6 +50,8 @@ _GZIP = 31
 _ZLIB = 15
 _RAW = -15
 _STEP = 65_536
+# So many times as fast as to look at bytes is to unpack them.
+_CHEAPER = 16
 # Of what one object unpacks to so much is looked at, and so many times its own size.
 UNPACKED_FREE = 2 * 1024 * 1024
 UNPACKED_TIMES = 16
@@ -59,29 +60,30 @@ _MOST_MEMBERS = 4_096
 
 def encoded(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yields where base64 or hexadecimal digits of a text lie, and what they stand for."""
-    behind = 0
-    for match in _BASE64.finditer(data.translate(_BLANKED)):
-        start, end = match.span()
+    behind = tried = 0
+    for start, end in _BASE64.runs(data):
         if start < behind or b"\\" in {data[start - 1 : start], data[end : end + 1]}:
             # Where an escape ends a line, the text without escapes has all of the lines.
             continue
-        if _FULL[0] <= end - start <= _FULL[1] and data[end : end + 1] in _BREAKS:
-            more = _MORE.match(data, end)
-            whole = data[start : more.end()].translate(None, _BLANK) if more else b""
+        full = _FULL[0] <= end - start <= _FULL[1] and data[end : end + 1] in _BREAKS
+        more = _MORE.match(data, end) if full and start >= tried else None
+        if more is not None:
+            tried = more.end()
+            whole = data[start:tried].translate(None, _BLANK)
             texts = list(_read(start, whole))
-            if more is not None and texts:
+            if texts:
                 # By itself a line of it would show the half of something.
                 yield from texts
-                behind = more.end()
+                behind = tried
                 continue
         digits = _HEX.fullmatch(data, start, end)
         if digits is not None:
             yield from _unhexed(start, digits[1])
         elif _CAPITAL.search(data, start, end) is not None:
             yield from _read(start, data[start:end])
-    if data.count(b"0x") + data.count(b"\\x") >= _FEW:
-        for match in _LISTED.finditer(data):
-            yield from _unhexed(match.start(), re.sub(rb"[\\0]x|[ ,]", b"", match[0]))
+    listed = sorted(places(data, (b"0x", b"\\x")))
+    for match in at_places(_LISTED, data, listed):
+        yield from _unhexed(match.start(), re.sub(rb"[\\0]x|[ ,]", b"", match[0]))
     if any(head in data for head in _DUMPS):
         yield from _dumped(data)
 
@@ -97,7 +99,10 @@ def _read(at: int, run: bytes) -> Iterator[tuple[int, bytes]]:
         if raw.startswith(_PACKED):
             yield at, raw
             return
-        text = b"\n".join(_TEXT.findall(raw)) if _PRINTED.search(raw) else b""
+        if len(raw.translate(None, _NOT_TEXT)) < len(raw) // 8:
+            continue
+        shown = next(_SHOWN.runs(raw), None) is not None
+        text = b"\n".join(_TEXT.findall(raw)) if shown else b""
         if len(text) < len(raw) // 8:
             continue
         if text:
@@ -194,7 +199,7 @@ def _inflated(
                 at += len(fresh)
                 spend(len(fresh))
             piece = stream.decompress(fresh, min(limit, _STEP * 16))
-            spend(len(piece))
+            spend(len(piece) // _CHEAPER)
             limit -= len(piece)
             pieces.append(piece)
     return b"".join(pieces), max(start + 1, at - len(stream.unused_data))

@@ -57,6 +57,8 @@ _CLASSES = bytes(
     for byte in range(256)
 )
 _HEX = re.compile(rb"(?i)[0-9a-f-]+")
+# n times its binary logarithm, for the lengths that values have.
+_SHARES = (0.0, *(n * math.log2(n) for n in range(1, 513)))
 _IRREGULAR = 16
 _MIXED_TURNS = 0.34
 _PLAIN_TURNS = 0.2
@@ -77,16 +79,22 @@ def entropy(value: bytes) -> float:
     if not value:
         return 0.0
     total = len(value)
-    return -sum(n / total * math.log2(n / total) for n in Counter(value).values())
+    if total >= len(_SHARES):
+        shares = (n * math.log2(n) for n in Counter(value).values())
+        return math.log2(total) - sum(shares) / total
+    return (_SHARES[total] - sum(map(_SHARES.__getitem__, Counter(value).values()))) / (
+        total
+    )
 
 
 def placeholder(value: bytes) -> bool:
     """Whether a value stands for one that is filled in elsewhere."""
-    return (
-        _PLACEHOLDER.search(value) is not None
-        or _REFERENCE.match(value) is not None
+    if _PLACEHOLDER.search(value) is not None or _ADDRESS.fullmatch(value) is not None:
+        return True
+    # Letters and digits alone are nothing that a program computes.
+    return not value.isalnum() and (
+        _REFERENCE.match(value) is not None
         or _EXPRESSION.search(value) is not None
-        or _ADDRESS.fullmatch(value) is not None
         or _ROOTED.match(value) is not None
         or (_CONSTANT.fullmatch(value) is not None and not irregular(value))
         or (_PATH.fullmatch(value) is not None and entropy(value) < _NO_PATH)

@@ -9,42 +9,46 @@ import re
 from collections.abc import Iterator
 
 from gitcp.secrets import assignments, commands, structures
+from gitcp.secrets.budget import Budget
+from gitcp.secrets.runs import Letters
 from gitcp.secrets.shapes import shaped
-from gitcp.secrets.structures import KEY
+from gitcp.secrets.tokens import KEY, tokens_in
 from gitcp.secrets.tokens import Token as Match
-from gitcp.secrets.tokens import tokens_in
 
 __all__ = ["KEY", "Match", "matches"]
 
-# What may be a token: a run of what they are made of. Most text has none. The rest of a
-# text is blanked first, as a run is found three times as fast then.
-_LETTERS = frozenset(
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_~.:/+=%$@?&-"
+# What may be a token: a run of what they are made of. Most text has none.
+_RUNS = Letters(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_~.:/+=%$@?&-", 20
 )
-_BLANKED = bytes(byte if byte in _LETTERS else 32 for byte in range(256))
-_RUN = re.compile(rb"[^ ]{20,}")
+# Chance makes no run of small letters alone.
+_CHANCE = re.compile(rb"[A-Z\d]")
 _DIGIT = re.compile(rb"\d")
 _LONG_RUN = 4_096
 # How long a run is at least that may be a key by its length.
 _CHECKED = 51
 
 
-def matches(data: bytes) -> Iterator[Match]:
+def matches(data: bytes, work: Budget | None = None) -> Iterator[Match]:
     """Yields the secrets that the built-in rules see in a text."""
-    for run in _RUN.finditer(data.translate(_BLANKED)):
-        start, end = run.span()
-        found = list(tokens_in(data, start, end))
+    work = Budget.unlimited() if work is None else work
+    spend = work.spend
+    for start, end in _RUNS.runs(data):
+        if _CHANCE.search(data, start, end) is None:
+            continue
+        found = list(tokens_in(data, start, end, spend))
         yield from found
+        yield from structures.queries(data, start, end, spend)
         short = end - start <= _LONG_RUN
         if not found and short and _DIGIT.search(data, start, end):
-            yield from shaped(data, start, end)
+            yield from shaped(data, start, end, spend)
             if end - start >= _CHECKED:
-                yield from structures.checked(data, start, end)
+                yield from structures.checked(data, start, end, spend)
     lower = data.lower()
     yield from structures.keys(data)
-    yield from structures.urls(data)
-    yield from structures.headers(data, lower)
-    yield from structures.records(data, lower)
-    yield from commands.commands(data, lower)
+    yield from structures.urls(data, spend)
+    yield from structures.headers(data, lower, spend)
+    yield from structures.records(data, lower, spend)
+    yield from commands.commands(data, lower, spend)
     yield from structures.numbers_and_words(data, lower)
-    yield from assignments.assignments(data, lower)
+    yield from assignments.assignments(data, lower, work)

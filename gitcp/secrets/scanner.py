@@ -10,20 +10,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gitcp.secrets import decoding, dotenv, encodings, heuristics, rules
+from gitcp.secrets.budget import Budget, TooMuchWorkError
 
 # Raised whenever a rule changes: what was found clean before is looked at again.
-VERSION = 7
+VERSION = 8
 _WINDOW = 4 * 1024 * 1024
 _OVERLAP = 64 * 1024
 _FINGERPRINT = 12
 # A file of credentials in base64, in one of secrets in base64, in an archive.
 _DEEPEST = 3
-# What may be looked at for one object: so many times its size, in all its texts. Ordinary
-# conversations need up to five times as much as they hold.
-_TIMES = 24
-_FREE = 64 * 1024 * 1024
-# What comparing two values costs, in bytes looked at.
-_COMPARED = 8
 UNREAD = "not-looked-through"
 
 Extra = Callable[[bytes], Iterable[rules.Match]]
@@ -78,39 +73,40 @@ class Scanner:
         `path` is where it lies: in an `.env` file every secret-looking value counts.
         """
         found: dict[tuple[str, int], Hit] = {}
-        work = _Work()
+        work = Budget()
         digest = hashlib.sha256()
         try:
             for data, lines_before in _windows(chunks):
                 digest.update(data)
                 work.allow(len(data))
                 for match, line in self._window(data, path, work):
-                    if match.value in work.values:
+                    if work.is_known(match):
                         continue
                     work.note(match)
                     # A key has one name however it is written; each writing is needed.
                     name = self._fingerprints.of(match.value)
                     hit = Hit(match.rule, name, lines_before + line, match.value)
                     found.setdefault((name, hit.line), hit)
-        except _TooMuchError:
+        except TooMuchWorkError:
             name = self._fingerprints.of(b"unread " + digest.digest())
             found[name, 1] = Hit(UNREAD, name, 1, b"")
         return sorted(found.values(), key=lambda hit: hit.line)
 
     def _window(
-        self, data: bytes, path: bytes, work: "_Work"
+        self, data: bytes, path: bytes, work: Budget
     ) -> Iterator[tuple[rules.Match, int]]:
         if encodings.is_packed(data):
             for match, _ in self._unpacked(data, _DEEPEST, work):
                 yield match, 1
         data = decoding.text_of(data)
         if dotenv.is_dotenv(path):
+            lines = _Lines(data)
             for value, at in dotenv.values(data):
-                yield rules.Match("env-file", value, at), _line(data, at)
+                yield rules.Match("env-file", value, at), lines.of(at)
         yield from self._all(data, _DEEPEST, work)
 
     def _all(
-        self, data: bytes, depth: int, work: "_Work"
+        self, data: bytes, depth: int, work: Budget
     ) -> Iterator[tuple[rules.Match, int]]:
         """Yields what a text holds as it is, escaped, coloured, respelled or encoded.
 
@@ -122,10 +118,11 @@ class Scanner:
             yield from self._text(steady, work)
             if plain is not None:
                 yield from self._beyond(view, work)
-            parts = decoding.respelled(steady)
+            parts = decoding.respelled(steady, work.spend)
+            lines = _Lines(steady)
             if parts is not None:
                 for match, _ in self._beyond(parts.text, work):
-                    yield match, _line(steady, parts.place(match.start))
+                    yield match, lines.of(parts.place(match.start))
             for at, raw in encodings.encoded(steady) if depth else ():
                 if not work.is_new(raw):
                     continue
@@ -134,24 +131,19 @@ class Scanner:
                 else:
                     hidden = self._all(decoding.text_of(raw), depth - 1, work)
                 for match, _ in hidden:
-                    yield match, _line(steady, at)
+                    yield match, lines.of(at)
 
-    def _beyond(self, data: bytes, work: "_Work") -> Iterator[tuple[rules.Match, int]]:
+    def _beyond(self, data: bytes, work: Budget) -> Iterator[tuple[rules.Match, int]]:
         """Yields what a text holds but what holds a value that was found already.
 
         That is a value and what stands beside it, which are one word only here.
         """
         for match, line in self._text(data, work):
-            work.spend(_COMPARED * len(work.values))
-            if any(value in match.value for value in work.values):
-                continue
-            if match.rule == rules.KEY and work.has_key(match.value):
-                # With some of its lines joined.
-                continue
-            yield match, line
+            if not work.holds_found(match):
+                yield match, line
 
     def _unpacked(
-        self, data: bytes, depth: int, work: "_Work"
+        self, data: bytes, depth: int, work: Budget
     ) -> Iterator[tuple[rules.Match, int]]:
         for raw in encodings.unpacked(data, work.spend, work.room):
             work.room -= len(raw)
@@ -160,7 +152,7 @@ class Scanner:
             elif raw:
                 yield from self._all(decoding.text_of(raw), max(0, depth - 1), work)
 
-    def _text(self, data: bytes, work: "_Work") -> Iterator[tuple[rules.Match, int]]:
+    def _text(self, data: bytes, work: Budget) -> Iterator[tuple[rules.Match, int]]:
         work.spend(len(data))
         lines = _Lines(data)
         for needle, value in self._needles.items():
@@ -168,7 +160,7 @@ class Scanner:
             if at >= 0:
                 yield rules.Match("env-value", value, at), lines.of(at)
         spans: list[tuple[int, int]] = []
-        for match in rules.matches(data):
+        for match in rules.matches(data, work):
             spans.append((match.start, match.start + len(match.value)))
             yield match, lines.of(match.start)
         if self._extra is None:
@@ -185,57 +177,8 @@ class Scanner:
                 yield match, lines.of(match.start)
 
 
-class _TooMuchError(Exception):
-    """An object would take longer to look through than its size is worth."""
-
-
-class _Work:
-    """The budget for scanning one object, and the texts scanned already."""
-
-    def __init__(self) -> None:
-        self._left = _FREE
-        self._seen: set[bytes] = set()
-        self.values: set[bytes] = set()
-        self._keys: set[bytes] = set()
-        # What all that is compressed in the object may still unpack to.
-        self.room = encodings.UNPACKED_FREE
-
-    def allow(self, size: int) -> None:
-        """Adds what so many more bytes of the object are worth."""
-        self._left += _TIMES * size
-        self.room += encodings.UNPACKED_TIMES * size
-
-    def spend(self, steps: int) -> None:
-        """Counts bytes that are looked at.
-
-        Raises:
-            _TooMuchError: these are too many.
-        """
-        self._left -= steps
-        if self._left < 0:
-            raise _TooMuchError
-
-    def note(self, match: rules.Match) -> None:
-        """Remembers a value that was found."""
-        self.values.add(match.value)
-        if match.rule == rules.KEY:
-            self._keys.add(heuristics.key_letters(match.value))
-
-    def has_key(self, value: bytes) -> bool:
-        """Whether a key was found already, in its own lines or in others."""
-        return heuristics.key_letters(value) in self._keys
-
-    def is_new(self, data: bytes) -> bool:
-        """Whether this was not looked at before, in another view of the same text."""
-        name = hashlib.blake2b(data, digest_size=16).digest()
-        if name in self._seen:
-            return False
-        self._seen.add(name)
-        return True
-
-
 class _Lines:
-    """Numbers of lines, for places that come in order, or nearly so."""
+    """Numbers of lines, for places that are near each other, or nearly in order."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -245,14 +188,11 @@ class _Lines:
     def of(self, at: int) -> int:
         """Returns the number of the line that an offset is in, from 1."""
         if at < self._at:
-            self._at, self._line = 0, 1
-        self._line += self._data.count(b"\n", self._at, at)
+            self._line -= self._data.count(b"\n", at, self._at)
+        else:
+            self._line += self._data.count(b"\n", self._at, at)
         self._at = at
         return self._line
-
-
-def _line(data: bytes, at: int) -> int:
-    return data.count(b"\n", 0, at) + 1
 
 
 def _windows(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:

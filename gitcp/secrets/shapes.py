@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from gitcp.secrets import heuristics, words
+from gitcp.secrets.runs import Spend
 from gitcp.secrets.tokens import Token, is_digest
 
 _SHAPE = re.compile(
@@ -58,14 +59,17 @@ _ID_NAME = re.compile(
 )
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 _UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# What judging a shape costs, in bytes looked at.
+_JUDGED = 300
 _LONG = 30
 _LONG_NAMED = 20
 _LONG_HEX = 32
 
 
-def shaped(data: bytes, start: int, end: int) -> Iterator[Token]:
+def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
     """Yields what has the shape of a token in a run."""
     for match in _SHAPE.finditer(data, start, end):
+        spend(_JUDGED)
         head, tail = match["head"], match["tail"]
         start = match.start()
         if is_digest(data, start) or _ID_NAME.search(data, max(0, start - 60), start):
@@ -75,6 +79,7 @@ def shaped(data: bytes, start: int, end: int) -> Iterator[Token]:
     if data.find(b".", start, end) < 0:
         return
     for match in _DOTTED.finditer(data, start, end):
+        spend(_JUDGED)
         if _ID_NAME.search(data, max(0, match.start() - 60), match.start()):
             continue
         parts = match[0].split(b".")

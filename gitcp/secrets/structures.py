@@ -7,14 +7,15 @@ import re
 from collections.abc import Callable, Iterator
 
 from gitcp.secrets import heuristics, tokens
-from gitcp.secrets.tokens import Token
-
-KEY = "private-key"
+from gitcp.secrets.runs import Spend, at_places, places
+from gitcp.secrets.tokens import KEY, Token
 
 _BEGIN = re.compile(
     rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
     rb"|---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"
 )
+# What judging a value costs, in bytes looked at.
+_JUDGED = 250
 _LONGEST_KEY = 20_000
 _SHORTEST_KEY = 40
 _PUTTY = re.compile(
@@ -54,21 +55,23 @@ def keys(data: bytes) -> Iterator[Token]:
             yield Token(KEY, match[1], match.start(1))
 
 
-def urls(data: bytes) -> Iterator[Token]:
+def urls(data: bytes, spend: Spend) -> Iterator[Token]:
     """Yields the passwords in URLs."""
     if b"://" not in data or b"@" not in data:
         return
     for match in _AFTER_SCHEME.finditer(data):
+        spend(_JUDGED)
         if heuristics.password(match[2]):
             yield Token("url-password", match[2], match.start(2))
         elif heuristics.irregular(match[1]):
             yield Token("url-password", match[1], match.start(1))
     for match in _ALONE.finditer(data):
+        spend(_JUDGED)
         if heuristics.irregular(match[1]):
             yield Token("url-password", match[1], match.start(1))
 
 
-def headers(data: bytes, lower: bytes) -> Iterator[Token]:
+def headers(data: bytes, lower: bytes, spend: Spend) -> Iterator[Token]:
     """Yields what proves who asks, in the header of a request."""
     if not any(
         word in lower
@@ -83,6 +86,7 @@ def headers(data: bytes, lower: bytes) -> Iterator[Token]:
     ):
         return
     for match in _HEADER.finditer(lower):
+        spend(_JUDGED)
         start, end = match.span("value")
         value = data[start:end]
         if heuristics.irregular(value) and heuristics.proof(value):
@@ -92,11 +96,12 @@ def headers(data: bytes, lower: bytes) -> Iterator[Token]:
 # --- records of passwords ------------------------------------------------------------
 
 _HASH = re.compile(
-    rb"[${](?:(?<=\$)(?:1|2[abxy]|5|6|7|y|gy|apr1|sha1|scrypt|argon2(?:id|i|d)"
-    rb"|pbkdf2(?:-sha\d+)?"
+    rb"\$(?:1|2[abxy]|5|6|7|y|gy|apr1|sha1|scrypt|argon2(?:id|i|d)|pbkdf2(?:-sha\d+)?"
     rb"|bcrypt-sha256|8|9|P|H|S)\$[\w./,=+$-]{20,400}"
-    rb"|(?<=\{)(?:SSHA|SHA|SMD5|MD5|CRYPT|PBKDF2|SSHA256|SSHA512|SHA512-CRYPT"
-    rb"|ARGON2ID?)\}[\w./+=$-]{20,300})"
+)
+_LDAP_HASH = re.compile(
+    rb"\{(?:SSHA|SHA|SMD5|MD5|CRYPT|PBKDF2|SSHA256|SSHA512|SHA512-CRYPT"
+    rb"|ARGON2ID?)\}[\w./+=$-]{20,300}"
 )
 _NAMED_HASH = re.compile(
     rb"(?:pbkdf2_sha(?:256|1|512)|argon2|bcrypt_sha256|scrypt|pbkdf2:sha\d+"
@@ -104,11 +109,7 @@ _NAMED_HASH = re.compile(
     rb"|SCRAM-SHA-(?:1|256)\$\d+:[\w+/=]{16,200}\$[\w+/=]{20,200}:[\w+/=]{20,200}"
 )
 _NT_HASH = re.compile(rb"(?<![\w$])[0-9a-fA-F]{32}:[0-9a-fA-F]{32}:::")
-_HASHES = (
-    ((b"$", b"{s"), _HASH),
-    ((b"pbkdf2", b"argon2", b"scrypt", b"scram-sha"), _NAMED_HASH),
-    ((b":::",), _NT_HASH),
-)
+_NAMED_HASHES = (b"pbkdf2", b"argon2", b"bcrypt_sha256", b"scrypt", b"scram-sha")
 _NETRC = re.compile(
     rb"(?:\bmachine[ \t]+\S{2,100}|\bdefault)\s{1,8}login\s{1,4}\S{1,100}\s{1,8}"
     rb"(?:account\s+\S{1,80}\s+)?password\s{1,4}(?P<value>\S{4,400})"
@@ -122,14 +123,9 @@ _CHAP = re.compile(
     rb"|l2tpd?)[ \t]+[\"']?(?P<value>[^\s\"']{6,100})[\"']?[ \t]+\*"
 )
 _FILES = (
-    (b"machine ", _NETRC),
-    (b"default login", _NETRC),
-    (b":*:", _PGPASS),
-    (b":5432:", _PGPASS),
-    (b":6432:", _PGPASS),
-    (b":5433:", _PGPASS),
-    (b"pppd", _CHAP),
-    (b' * "', _CHAP),
+    ((b"machine ", b"default login"), _NETRC),
+    ((b":*:", b":5432:", b":6432:", b":5433:"), _PGPASS),
+    ((b"pppd", b' * "'), _CHAP),
 )
 _JWK = re.compile(
     rb"[\"'](?:d|k|p|q|dp|dq|qi)[\"']\s{0,9}:\s{0,9}[\"']"
@@ -147,10 +143,13 @@ _MNEMONIC = re.compile(
     rb"(?: (?:is|are|of))?[^a-z0-9]{1,16}"
     rb"(?P<words>(?:[a-z]{3,8}(?: {1,2}|, ?)){11,23}[a-z]{3,8})(?![a-z])(?! [a-z])"
 )
-_NEAR_WORDS = (b"mnemonic", b"phrase", b"recovery", b"wallet", b"bip39", b"seed")
+_NEAR_WORDS = (
+    *(b"mnemonic", b"seed", b"recovery", b"secret", b"backup", b"wallet"),
+    *(b"bip39", b"bip-39"),
+)
 _NEAR = re.compile(
     rb"(?:mnemonic|(?:seed|recovery|secret|backup)[ _-]?(?:phrase|words?|key)|bip-?39|wallet"
-    rb"|(?<![a-z])seed[\"' ]?[:=])[a-z_]{0,12}"
+    rb"|seed(?<![a-z]seed)[\"' ]?[:=])[a-z_]{0,12}"
 )
 # Words of prose that no list of such words has.
 _PROSE = frozenset(
@@ -167,20 +166,20 @@ _OTPAUTH = re.compile(
 )
 
 
-def records(data: bytes, lower: bytes) -> Iterator[Token]:
+def records(data: bytes, lower: bytes, spend: Spend) -> Iterator[Token]:
     """Yields the passwords in commands and in files that hold nothing else."""
-    for signs, hashes in _HASHES:
-        there = any(sign in lower for sign in signs)
-        for match in hashes.finditer(data) if there else ():
-            if (
-                heuristics.token(match[0])
-                and not heuristics.placeholder(match[0][3:])
-                and heuristics.mixed_or_hex(match[0])
-            ):
-                yield Token("password-hash", match[0], match.start())
-    for word, pattern in _FILES:
-        if word in lower:
+    for match in _hashes(data, lower):
+        spend(_JUDGED)
+        if (
+            heuristics.token(match[0])
+            and not heuristics.placeholder(match[0][3:])
+            and heuristics.mixed_or_hex(match[0])
+        ):
+            yield Token("password-hash", match[0], match.start())
+    for signs, pattern in _FILES:
+        if any(sign in lower for sign in signs):
             for match in pattern.finditer(data):
+                spend(_JUDGED)
                 value = match["value"]
                 if heuristics.spoken(value):
                     yield Token("password-file", value, match.start("value"))
@@ -188,7 +187,22 @@ def records(data: bytes, lower: bytes) -> Iterator[Token]:
         for match in _OTPAUTH.finditer(data):
             if heuristics.token(match[1]):
                 yield Token("otp-secret", match[1], match.start(1))
-    for match in _QUERY.finditer(data):
+
+
+def _hashes(data: bytes, lower: bytes) -> Iterator[re.Match[bytes]]:
+    yield from _HASH.finditer(data)
+    yield from _LDAP_HASH.finditer(data)
+    if b":::" in data:
+        yield from _NT_HASH.finditer(data)
+    yield from at_places(_NAMED_HASH, data, sorted(places(lower, _NAMED_HASHES)))
+
+
+def queries(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
+    """Yields the keys in the query of a URL, in a run of letters that URLs have."""
+    if data.find(b"=", start, end) < 0:
+        return
+    for match in _QUERY.finditer(data, start, end):
+        spend(_JUDGED)
         if heuristics.irregular(match[1]):
             yield Token("url-key", match[1], match.start(1))
 
@@ -203,12 +217,11 @@ def numbers_and_words(data: bytes, lower: bytes) -> Iterator[Token]:
         values = [int(part) for part in re.findall(rb"\d+", match[0])]
         if max(values) < 256 and len(set(values)) > 45 and values != sorted(values):  # noqa: PLR2004
             yield Token(KEY, match[0], match.start())
-    if any(word in lower for word in _NEAR_WORDS):
-        yield from _mnemonics(lower, data)
+    yield from _mnemonics(lower, data)
 
 
 def _mnemonics(lower: bytes, data: bytes) -> Iterator[Token]:
-    for near in _NEAR.finditer(lower):
+    for near in at_places(_NEAR, lower, sorted(places(lower, _NEAR_WORDS))):
         match = _MNEMONIC.match(lower, near.end())
         if match is None:
             continue
@@ -219,13 +232,15 @@ def _mnemonics(lower: bytes, data: bytes) -> Iterator[Token]:
             yield Token("mnemonic", data[start:end], start)
 
 
-def checked(data: bytes, start: int, end: int) -> Iterator[Token]:
+def checked(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
     """Yields the keys in a run that are told by their length and a checksum, or a name."""
     for pattern, sound in _CHECKED:
         for match in pattern.finditer(data, start, end):
+            spend(_JUDGED)
             if sound(match[0]):
                 yield Token("wallet-key", match[0], match.start())
     for match in _SECRET_HEX.finditer(data, start, end):
+        spend(_JUDGED)
         before = data[max(0, match.start() - _BEFORE) : match.start()]
         line = before[max(before.rfind(b"\n"), before.rfind(b"\r")) + 1 :]
         if tokens.is_digest(data, match.start()):

@@ -9,11 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gitcp.secrets import heuristics, vendors, words
+from gitcp.secrets.runs import Spend
+
+KEY = "private-key"
 
 _LONGEST = 4_096
 _BEFORE = 84
 _DIGEST = re.compile(
-    rb"(?i)(?:sha-?\d{1,3}|md[45]|blake[23][a-z]{0,2})[=:-][A-Za-z0-9+/_-]{0,64}\Z"
+    rb"(?:sha-?\d{1,3}|md[45]|blake[23][a-z]{0,2})[=:-][a-z0-9+/_-]{0,64}\Z"
 )
 _DIGEST_NAME = 80
 # What is in front of a plus sign or a slash that is a letter of base64.
@@ -23,7 +26,14 @@ _DATA = re.compile(rb"[A-Za-z0-9+/_-]{63}[+/_-]")
 _BLOCK = re.compile(
     rb"(?:[A-Za-z0-9+/]{60,80}[\r\n]{1,2}[ \t]{0,40}){1,4}[A-Za-z0-9+/]{4,80}={0,2}"
 )
+_BLOCK_LETTERS = (
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n\t "
+)
 _NEAR = 170
+# What looking closer at one place costs, in bytes looked at.
+_TRIED = 40
+_TRIED_AROUND = 100
+_BLOCK_TRIED = 1_000
 _JOINERS = frozenset({b"-", b"_"})
 
 
@@ -77,7 +87,7 @@ _ANY = re.compile(_START.pattern + b"|" + _INFIX.pattern)
 _AROUND = [(name, _bounded(pattern)) for name, _, pattern in vendors.INFIXES]
 
 
-def tokens_in(data: bytes, start: int, end: int) -> Iterator[Token]:
+def tokens_in(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
     """Yields the tokens in a run of letters that tokens are made of, in any order."""
     if _ANY.search(data, start, end) is None:
         return
@@ -86,24 +96,26 @@ def tokens_in(data: bytes, start: int, end: int) -> Iterator[Token]:
         head = _START.search(data, at, end)
         if head is None:
             break
+        spend(_TRIED)
         found = _behind(data, head, end)
         if found is None:
             at = head.start() + 1
             continue
         at = found.start + len(found.value)
-        if _is_one(found, head) and _is_whole(data, found):
+        if _is_one(found, head) and _is_whole(data, found, spend):
             yield found
     behind = start
     for infix in _INFIX.finditer(data, start, end):
         if infix.start() < behind:
             continue
+        spend(_TRIED_AROUND)
         name, pattern = _AROUND[(infix.lastindex or 1) - 1]
         low = max(start, infix.start() - _BEFORE)
         match = pattern.search(data, low, min(end, infix.end() + 2 * _BEFORE))
         if match is not None and match.end() > infix.start():
             behind = match.end()
             found = Token(name, match[0], match.start())
-            if _is_one(found, None) and _is_whole(data, found):
+            if _is_one(found, None) and _is_whole(data, found, spend):
                 yield found
 
 
@@ -125,10 +137,13 @@ def _behind(data: bytes, head: re.Match[bytes], end: int) -> Token | None:
 
 def is_digest(data: bytes, start: int) -> bool:
     """Whether what starts there is the digest of something, as a list of files has it."""
-    return _DIGEST.search(data, max(0, start - _DIGEST_NAME), start) is not None
+    before = data[max(0, start - _DIGEST_NAME) : start].lower()
+    if b"sha" not in before and b"md" not in before and b"blake" not in before:
+        return False
+    return _DIGEST.search(before) is not None
 
 
-def _is_whole(data: bytes, found: Token) -> bool:
+def _is_whole(data: bytes, found: Token, spend: Spend) -> bool:
     """Whether a token is none by chance: in a digest, a picture or a certificate."""
     start, end = found.start, found.start + len(found.value)
     if is_digest(data, start):
@@ -136,6 +151,9 @@ def _is_whole(data: bytes, found: Token) -> bool:
     before = data[max(0, start - _LONG_DATA) : start]
     if _DATA.fullmatch(before) and heuristics.irregular(before):
         return False
+    if found.value.translate(None, _BLOCK_LETTERS):
+        return True
+    spend(_BLOCK_TRIED)
     return not any(
         block.start() <= start and end <= block.end()
         for block in _BLOCK.finditer(data, max(0, start - _NEAR), end + _NEAR)

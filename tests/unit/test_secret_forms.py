@@ -4,13 +4,16 @@ import base64
 import gzip
 import io
 import json
+import random
 import zipfile
 import zlib
+from collections.abc import Iterator
 
 import pytest
 
-from gitcp.secrets import scanner
+from gitcp.secrets import budget, decoding, encodings, scanner
 from gitcp.secrets.scanner import UNREAD, Fingerprints, Scanner
+from gitcp.secrets.tokens import Token
 from tests.support.secrets31 import secrets31
 
 TOKEN = secrets31()["github"][0]
@@ -208,14 +211,61 @@ def test_time_is_linear_in_what_looks_like_secrets(piece):
 
 
 def test_what_takes_too_long_is_not_let_through(monkeypatch):
-    monkeypatch.setattr(scanner, "_FREE", 1_000)
-    monkeypatch.setattr(scanner, "_TIMES", 2)
+    monkeypatch.setattr(budget, "FREE", 1_000)
+    monkeypatch.setattr(budget, "TIMES", 2)
     nested = told(told(told(told("a\\b\nc" * 100)))).encode()
     (hit,) = SCANNER.scan([nested])
     assert (hit.rule, hit.value) == (UNREAD, b"")
     (again,) = SCANNER.scan([nested])
     assert again.fingerprint == hit.fingerprint
     assert SCANNER.scan([nested + b" "])[0].fingerprint != hit.fingerprint
+
+
+def test_what_holds_too_many_secrets_is_not_looked_through(monkeypatch):
+    monkeypatch.setattr(budget, "FREE", 20_000)
+    monkeypatch.setattr(budget, "TIMES", 2)
+    rng = random.Random(1)
+    text = "".join(f'password="{rng.randbytes(6).hex()}"\n' for _ in range(200))
+    hits = SCANNER.scan([text.encode()])
+    # What was found before the limit is reported beside it.
+    assert sum(hit.rule == UNREAD for hit in hits) == 1
+    assert 1 < len(hits) < 200
+
+
+def test_a_block_of_base64_is_joined_once(monkeypatch):
+    read: list[int] = []
+
+    def spy(at: int, run: bytes) -> Iterator[tuple[int, bytes]]:
+        read.append(len(run))
+        yield from ()
+
+    monkeypatch.setattr(encodings, "_read", spy)
+    text = (b"0123456789abcdef" * 4 + b"\n") * 500
+    assert list(encodings.encoded(text)) == []
+    # Each line was joined with all lines behind it.
+    assert sum(read) < 2 * len(text)
+
+
+def test_a_layer_of_escapes_holds_only_what_the_one_before_did_not():
+    inner = json.dumps({"deep": "a\nb"})
+    first, second = decoding.unescaped(json.dumps(f"plain\n{inner}\nplain").encode())
+    assert first == b'"plain\r{"deep": "a\\nb"}\rplain"'
+    assert second == b'\r{"deep": "a\rb"}\r'
+
+
+def test_lines_that_go_on_are_found_as_their_pattern_would():
+    rng = random.Random(1)
+    for _ in range(500):
+        text = bytes(rng.choices(b'aaaaaaa\'""+.&\\\n\n\r  \t=', k=60))
+        found = [match.span() for match in decoding._continued(text)]
+        assert found == [match.span() for match in decoding._CONTINUED.finditer(text)]
+
+
+def test_a_value_within_another_is_known_by_its_middle():
+    work = budget.Budget()
+    work.note(Token("ai-key", b"sk-abcdefghij", 0))
+    assert work.holds_found(Token("ai-key", b"msk-abcdefghijx", 0))
+    assert not work.holds_found(Token("ai-key", b"sk-abcdefghi", 0))
 
 
 def test_a_bomb_is_looked_into_within_limits():

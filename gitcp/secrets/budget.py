@@ -1,0 +1,100 @@
+"""The limit on the work that one object may take, and what was found in it so far."""
+
+import hashlib
+import sys
+from typing import Self
+
+from gitcp.secrets import encodings, heuristics
+from gitcp.secrets.tokens import KEY, Token
+
+# What may be looked at for one object, in bytes of all its texts: so many times its size,
+# and so many for a small one. Ordinary conversations need up to five times their size.
+TIMES = 8
+FREE = 4 * 1024 * 1024
+# What naming a secret and comparing it with the others costs, in bytes looked at.
+_NAMED = 160
+# How much of a value tells it from others, and is looked for in them: the middle, as
+# tokens of one vendor begin alike.
+_TELLING = 6
+
+
+class TooMuchWorkError(Exception):
+    """An object would take longer to look through than its size is worth."""
+
+
+class Budget:
+    """The work that is left for one object, and the texts and values seen in it."""
+
+    def __init__(self) -> None:
+        self._left = FREE
+        self._seen: set[bytes] = set()
+        self._values: set[bytes] = set()
+        self._telling: dict[bytes, list[bytes]] = {}
+        self._keys: set[bytes] = set()
+        # What all that is compressed in the object may still unpack to.
+        self.room = encodings.UNPACKED_FREE
+
+    @classmethod
+    def unlimited(cls) -> Self:
+        """Returns one for a text that is short."""
+        budget = cls()
+        budget.allow(sys.maxsize)
+        return budget
+
+    def allow(self, size: int) -> None:
+        """Adds what so many more bytes of the object are worth."""
+        self._left += TIMES * size
+        self.room += encodings.UNPACKED_TIMES * size
+
+    def spend(self, steps: int) -> None:
+        """Counts bytes that are looked at.
+
+        Raises:
+            TooMuchWorkError: these are too many.
+        """
+        self._left -= steps
+        if self._left < 0:
+            raise TooMuchWorkError
+
+    def is_known(self, match: Token) -> bool:
+        """Whether this very value was found already."""
+        return match.value in self._values
+
+    def note(self, match: Token) -> None:
+        """Remembers a value that was found.
+
+        Raises:
+            TooMuchWorkError: there are too many.
+        """
+        value = match.value
+        self.spend(_NAMED + len(value))
+        self._values.add(value)
+        self._telling.setdefault(_middle(value), []).append(value)
+        if match.rule == KEY:
+            self._keys.add(heuristics.key_letters(value))
+
+    def holds_found(self, match: Token) -> bool:
+        """Whether a value holds one that was found already, and what stands beside that."""
+        value = match.value
+        if match.rule == KEY and heuristics.key_letters(value) in self._keys:
+            # With some of its lines joined.
+            return True
+        for at in range(len(value) - _TELLING + 1):
+            alike = self._telling.get(value[at : at + _TELLING])
+            if alike is not None:
+                self.spend(_TELLING * len(alike))
+                if any(one in value for one in alike):
+                    return True
+        return False
+
+    def is_new(self, data: bytes) -> bool:
+        """Whether this was not looked at before, in another view of the same text."""
+        name = hashlib.blake2b(data, digest_size=16).digest()
+        new = name not in self._seen
+        self._seen.add(name)
+        return new
+
+
+def _middle(value: bytes) -> bytes:
+    start = (len(value) - _TELLING) // 2
+    return value[max(0, start) : start + _TELLING]
