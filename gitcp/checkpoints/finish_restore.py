@@ -27,6 +27,7 @@ from gitcp.git.transaction import Transaction, transaction
 from gitcp.project.workspace import Workspace, files_of
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
+from gitcp.store.find_current import find_current
 from gitcp.store.store import Saved
 from gitcp.trust import trusted_remotes
 from gitcp.worktree import apply, leftovers
@@ -251,7 +252,7 @@ def _append(
         logs_from=target if request.conversation else before,
         restored_from=target.id,
         replaced=before.id,
-        fork_of=workspace.store.present(target) if request.fork else None,
+        fork_of=find_current(workspace.store, target) if request.fork else None,
         id=journal.checkpoint,
         bases=(target.raw.tree, before.raw.tree),
     )

@@ -20,6 +20,7 @@ from gitcp.names import decode
 from gitcp.project.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import fork_draft, fork_note
+from gitcp.store.find_current import find_current
 from gitcp.store.store import Store, require_tip
 from gitcp.trust import trusted_remotes as trust_notes
 from gitcp.worktree.plan import FilePlan
@@ -115,7 +116,7 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
     check_free(store, start.session, name)
     start.refuse_if_vast()
     with transaction(store.repository) as txn:
-        start = store.present(start)
+        start = find_current(store, start)
         draft = fork_draft(start)
         first = store.append(txn, start.session, name, draft).checkpoint
     trust_notes.note_made(store, first, start)

@@ -14,6 +14,7 @@ from gitcp.git.transaction import transaction
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
+from gitcp.store.find_current import find_current
 from gitcp.store.store import Saved
 from gitcp.worktree import journal
 from gitcp.worktree.capture import Capture, Snapshot
@@ -41,7 +42,7 @@ def restore(workspace: Workspace, request: RestoreRequest) -> Restored:
     with workspace.locked():
         journal.refuse_if_open(workspace.directory)
         # It was shown, and asked about, before anything was locked.
-        target = workspace.store.present(request.target)
+        target = find_current(workspace.store, request.target)
         request = request._replace(target=target)
         _check_logs(request)
         with workspace.capturing() as capture:

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.names import decode, encode
 from gitcp.store.allowance import Allowance
+from gitcp.store.builder import Built
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
 from gitcp.store.origin import Seals
@@ -128,21 +129,21 @@ class Store:
             if oid is None:
                 return Standing(None, None)
             try:
-                found = self.checkpoint(oid)
-                if found is not None:
+                checkpoint = self.checkpoint(oid)
+                if checkpoint is not None:
                     if thorough:
-                        self.salvage.check_sound(found)
+                        self.salvage.check_sound(checkpoint)
                     with suppress(FormatTooNewError):
-                        _ = found.manifest
-                    return Standing(oid, found)
+                        _ = checkpoint.manifest
+                    return Standing(oid, checkpoint)
             except CorruptError as exc:
                 if self.repository.refs.read(ref) != oid:
                     # A pruning moved the branch, and what it left has gone.
                     continue
-                found = self.salvage.instead_of(key, oid, exc)
-                if found is None:
+                checkpoint = self.salvage.instead_of(key, oid, exc)
+                if checkpoint is None:
                     raise
-                return Standing(oid, found, exc)
+                return Standing(oid, checkpoint, exc)
             raise CorruptError(
                 f"{ref} points to {oid}, which is not a checkpoint",
                 hint=f"look at it with `git show {oid}`;"
@@ -156,9 +157,9 @@ class Store:
         """
         for key, oid in self.refs().items():
             with suppress(CorruptError):
-                found = self.sound(key, oid)
-                if found is not None:
-                    yield key, found
+                checkpoint = self.sound(key, oid)
+                if checkpoint is not None:
+                    yield key, checkpoint
 
     def sound(self, key: tuple[str, str], oid: str) -> Checkpoint | None:
         """Returns the checkpoint that a branch's ref names, or the newest sound one.
@@ -170,15 +171,15 @@ class Store:
             FormatTooNewError: a newer gitcp wrote it.
         """
         try:
-            found = self.checkpoint(oid)
-            if found is not None:
-                _ = found.manifest
+            checkpoint = self.checkpoint(oid)
+            if checkpoint is not None:
+                _ = checkpoint.manifest
         except CorruptError as exc:
             instead = self.salvage.instead_of(key, oid, exc)
             if instead is None:
                 raise
             return instead
-        return found
+        return checkpoint
 
     def line(self, start: Checkpoint) -> Iterator[Checkpoint]:
         """Yields a checkpoint and those before it, across fork points.
@@ -190,8 +191,8 @@ class Store:
             yield current
             current = self._before(current)
 
-    def _before(self, one: Checkpoint) -> Checkpoint | None:
-        parents = one.raw.parents
+    def _before(self, checkpoint: Checkpoint) -> Checkpoint | None:
+        parents = checkpoint.raw.parents
         if not parents:
             return None
         try:
@@ -203,73 +204,35 @@ class Store:
         # A reader without a lock (git.readers) may find the objects gone.
         for _ in range(_PRUNINGS):
             try:
-                now = list(self._line_now(one))
+                now = list(self._line_now(checkpoint))
             except CorruptError:
                 continue
-            if not now or one in now:
+            if not now or checkpoint in now:
                 break
-            return next((left for left in now if _is_before(left, one)), None)
-        said = one.trailers
-        below = self.salvage.newest((said.session, said.branch), below=one.seq)
+            return next((left for left in now if _is_before(left, checkpoint)), None)
+        trailers = checkpoint.trailers
+        below = self.salvage.newest(
+            (trailers.session, trailers.branch), below=checkpoint.seq
+        )
         if below is None:
             raise missing
         notices.tell(
-            f"what lies between {below.id} (#{below.seq}) and {one.id} (#{one.seq}) is"
-            f" damaged: {missing.message}. `gitcp verify` says more"
+            f"what lies between {below.id} (#{below.seq}) and {checkpoint.id}"
+            f" (#{checkpoint.seq}) is damaged: {missing.message}. `gitcp verify` says"
+            " more"
         )
         return below
 
-    def _line_now(self, one: Checkpoint) -> Iterator[Checkpoint]:
-        said = one.trailers
+    def _line_now(self, checkpoint: Checkpoint) -> Iterator[Checkpoint]:
+        trailers = checkpoint.trailers
         tip = self.repository.refs.read(
-            f"{layout.SESSIONS}{said.session}/{said.branch}"
+            f"{layout.SESSIONS}{trailers.session}/{trailers.branch}"
         )
-        found = self.checkpoint(tip) if tip is not None else None
-        while found is not None:
-            yield found
-            parents = found.raw.parents
-            found = self.checkpoint(parents[0]) if parents else None
-
-    def present(self, wanted: Checkpoint) -> Checkpoint:
-        """Returns a checkpoint as a branch has it now: pruning gives it another commit.
-
-        Who is going to rely on one does this first, with its transaction or its work
-        tree's lock in hand: from then on `gc` waits.
-
-        Raises:
-            NotFoundError: it has been pruned.
-        """
-        said = wanted.trailers
-        own = f"{layout.SESSIONS}{said.session}/{said.branch}"
-        refs = self.repository.refs.list(f"{layout.SESSIONS}{said.session}/")
-        seen: set[bytes] = set()
-
-        def among(tips: Iterable[str]) -> Checkpoint | None:
-            for oid in tips:
-                tip = None
-                # One damaged branch must not hide the others.
-                with suppress(CorruptError):
-                    tip = self.checkpoint(oid)
-                for one in self.line(tip) if tip else ():
-                    if one.oid in seen:
-                        break
-                    if one == wanted or one.id == wanted.id:
-                        return one
-                    seen.add(one.oid)
-            return None
-
-        first = [refs.pop(own)] if own in refs else []
-        found = among(first) or among(refs.values())
-        if found is None:
-            found = among(tip.commit for _, tip in self.tips())
-        if found is None:
-            found = among(self.repository.refs.list("refs/gitcp/").values())
-        if found is None:
-            raise NotFoundError(
-                f"checkpoint {wanted.id} has been pruned",
-                hint="`gitcp log` has the others",
-            )
-        return found
+        current = self.checkpoint(tip) if tip is not None else None
+        while current is not None:
+            yield current
+            parents = current.raw.parents
+            current = self.checkpoint(parents[0]) if parents else None
 
     def refs(self) -> dict[tuple[str, str], str]:
         """Returns the tip of each branch by its encoded session and branch."""
@@ -280,12 +243,12 @@ class Store:
         return self._below(layout.session_prefix(session))
 
     def _below(self, prefix: str) -> dict[tuple[str, str], str]:
-        found = {}
+        refs = {}
         for ref, oid in self.repository.refs.list(prefix).items():
             parts = ref.removeprefix(layout.SESSIONS).split("/")
             if len(parts) == 2:  # noqa: PLR2004  session and branch
-                found[parts[0], parts[1]] = oid
-        return found
+                refs[parts[0], parts[1]] = oid
+        return refs
 
     def names(self, component: tuple[str, str], oid: str) -> tuple[str, str]:
         """Returns the whole names behind a branch's ref; cut ones are in its tip."""
@@ -330,13 +293,12 @@ class Store:
             BranchMovedError, BusyError, StorageError: as `append` does.
         """
         ref = layout.branch_ref(session, branch)
+        key = encode(session), encode(branch)
         thorough = False
         # One id for all attempts: what a failed one leaves is known by it.
         ident = ""
         for _ in range(_RETRIES):
-            standing = self.standing(
-                (encode(session), encode(branch)), thorough=thorough
-            )
+            standing = self.standing(key, thorough=thorough)
             tip, damage = standing.checkpoint, standing.damage
             if damage is not None and not self.salvage.is_certain(damage):
                 raise damage
@@ -351,16 +313,7 @@ class Store:
                     hint="choose another name, or `gitcp switch` to it",
                 )
             try:
-                with durable.storage("writing the checkpoint"):
-                    successor = Successor(
-                        self.repository,
-                        transaction,
-                        self.seals,
-                        draft,
-                        tip,
-                        self._ledger_position(session, draft),
-                    )
-                    built = successor.build(session, branch, self._clock())
+                built, rewritten = self._build(transaction, session, branch, draft, tip)
             except CorruptError:
                 # The tip's own commit is whole; what it holds may not be.
                 if thorough or tip is None:
@@ -371,24 +324,50 @@ class Store:
                 assert tip is not None
                 return Saved(tip, created=False)
             try:
-                transaction.publish(ref, expect=standing.ref, new=built.oid)
+                self._publish(transaction, ref, standing.ref, built.oid)
             except BranchMovedError:
                 continue
-            except StorageError as exc:
-                if self.repository.refs.read(ref) != built.oid.hex():
-                    raise
-                raise StorageError(
-                    f"the checkpoint is saved, but not known to be durable: {exc.message}",
-                    hint="save again once the disk is well",
-                ) from exc
-            checkpoint = self._checkpoint(
-                built.oid, parse_commit(built.raw), built.manifest
-            )
+            commit = parse_commit(built.raw)
+            checkpoint = self._checkpoint(built.oid, commit, built.manifest)
             assert checkpoint is not None
-            return Saved(checkpoint, created=True, rewritten=successor.rewritten)
+            return Saved(checkpoint, created=True, rewritten=rewritten)
         raise BranchMovedError(
             f"{session}/{branch} kept moving", hint="run the command again"
         )
+
+    def _build(
+        self,
+        transaction: Transaction,
+        session: str,
+        branch: str,
+        draft: Draft,
+        tip: Checkpoint | None,
+    ) -> tuple[Built | None, int]:
+        """Returns the new commit, None if no change, and the segments it replaces."""
+        with durable.storage("writing the checkpoint"):
+            successor = Successor(
+                self.repository,
+                transaction,
+                self.seals,
+                draft,
+                tip,
+                self._ledger_position(session, draft),
+            )
+            built = successor.build(session, branch, self._clock())
+        return built, successor.rewritten
+
+    def _publish(
+        self, transaction: Transaction, ref: str, expect: str | None, new: bytes
+    ) -> None:
+        try:
+            transaction.publish(ref, expect=expect, new=new)
+        except StorageError as exc:
+            if self.repository.refs.read(ref) != new.hex():
+                raise
+            raise StorageError(
+                f"the checkpoint is saved, but not known to be durable: {exc.message}",
+                hint="save again once the disk is well",
+            ) from exc
 
     def _ledger_position(self, session: str, draft: Draft) -> LedgerPosition:
         """Returns how far the session's ledger has come in the state to be saved."""
@@ -424,7 +403,7 @@ def require_tip(store: Store, session: str, branch: str) -> Checkpoint:
     return tip
 
 
-def _is_before(one: Checkpoint, other: Checkpoint) -> bool:
+def _is_before(checkpoint: Checkpoint, other: Checkpoint) -> bool:
     """Whether one comes before another on a line that both are, or were, on."""
-    mine, its = one.trailers, other.trailers
-    return mine[1:3] != its[1:3] or mine.seq < its.seq
+    mine, theirs = checkpoint.trailers, other.trailers
+    return mine[1:3] != theirs[1:3] or mine.seq < theirs.seq

@@ -1,0 +1,52 @@
+"""Finds a checkpoint again whose commit a pruning has replaced."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from gitcp.errors import CorruptError, NotFoundError
+from gitcp.format import layout
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Store
+
+
+def find_current(store: Store, checkpoint: Checkpoint) -> Checkpoint:
+    """Returns a checkpoint as a branch has it now: pruning gives it another commit.
+
+    A caller that is going to rely on it holds its transaction or its work tree's lock:
+    from then on `gc` waits.
+
+    Raises:
+        NotFoundError: it has been pruned.
+    """
+    trailers = checkpoint.trailers
+    own = f"{layout.SESSIONS}{trailers.session}/{trailers.branch}"
+    refs = store.repository.refs.list(f"{layout.SESSIONS}{trailers.session}/")
+    seen: set[bytes] = set()
+
+    def among(tips: Iterable[str]) -> Checkpoint | None:
+        for oid in tips:
+            tip = None
+            # One damaged branch must not hide the others.
+            with suppress(CorruptError):
+                tip = store.checkpoint(oid)
+            for candidate in store.line(tip) if tip else ():
+                if candidate.oid in seen:
+                    break
+                if candidate == checkpoint or candidate.id == checkpoint.id:
+                    return candidate
+                seen.add(candidate.oid)
+        return None
+
+    first = [refs.pop(own)] if own in refs else []
+    current = (
+        among(first)
+        or among(refs.values())
+        or among(tip.commit for _, tip in store.tips())
+        or among(store.repository.refs.list("refs/gitcp/").values())
+    )
+    if current is None:
+        raise NotFoundError(
+            f"checkpoint {checkpoint.id} has been pruned",
+            hint="`gitcp log` has the others",
+        )
+    return current
