@@ -102,8 +102,8 @@ class _Story:
         self._chat = directory / "chat.jsonl"
         self._color = color
         home = directory / "home"
-        for made in (self._project, home):
-            made.mkdir()
+        for folder in (self._project, home):
+            folder.mkdir()
         self._environment = {
             **{
                 name: value
@@ -171,16 +171,19 @@ class _Story:
         yield self._gitcp("undo", "--yes")
         yield DemoCheck("and the work again", self._files() == good)
 
+        yield from self._fork(*turns[0])
+        yield self._gitcp("sessions")
+        yield from self._end(good)
+
+    def _fork(self, files: _Files, chat: bytes) -> Iterator[Event]:
         yield Title("Another way, from the first turn on")
         yield self._gitcp("fork", "1", "try-decimals", "--yes")
-        yield DemoCheck("files as after the first turn", self._files() == turns[0][0])
+        yield DemoCheck("files as after the first turn", self._files() == files)
         yield self._gitcp("messages", "-o", str(self._chat))
         yield DemoCheck(
             "conversation as after the first turn",
-            self._chat.read_bytes() == turns[0][1],
+            self._chat.read_bytes() == chat,
         )
-        yield self._gitcp("sessions")
-        yield from self._end(good)
 
     def _begin(self) -> Iterator[Event]:
         yield Title("A project, with one commit")
