@@ -17,13 +17,13 @@ _KEPT_RECORDS = 100_000
 class Records(NamedTuple):
     """The records that only one of two conversations has: how many, and the first."""
 
-    count: int
+    total: int
     shown: tuple[bytes, ...]
 
     @property
     def whole(self) -> bool:
         """Whether all of them can be shown."""
-        return self.count == len(self.shown)
+        return self.total == len(self.shown)
 
 
 class Conversations(NamedTuple):

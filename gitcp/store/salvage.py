@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from gitcp import notices
 from gitcp.at_fork import computed
@@ -23,6 +24,17 @@ from gitcp.store.checkpoint import Checkpoint
 # Encoded session and branch.
 Key = tuple[str, str]
 Read = Callable[[bytes], Checkpoint | None]
+
+
+class Standing(NamedTuple):
+    """Where the ref of a branch is, and its newest sound checkpoint.
+
+    `damage` says what is wrong with the commit that the ref names.
+    """
+
+    ref: str | None
+    checkpoint: Checkpoint | None
+    damage: CorruptError | None = None
 
 
 def every_commit(repository: Repository) -> Iterator[bytes]:

@@ -25,7 +25,7 @@ from gitcp.store.builder import Built
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
 from gitcp.store.origin import Seals
-from gitcp.store.salvage import Salvage
+from gitcp.store.salvage import Salvage, Standing
 from gitcp.store.successor import LedgerPosition, Successor
 
 _RETRIES = 50
@@ -115,7 +115,7 @@ class Store:
         """
         return self.standing((encode(session), encode(branch))).checkpoint
 
-    def standing(self, key: tuple[str, str], *, thorough: bool = False) -> "Standing":
+    def standing(self, key: tuple[str, str], *, thorough: bool = False) -> Standing:
         """Returns where a branch is, by encoded session and branch.
 
         With `thorough` all that its tip holds is looked at, contents of files apart.
@@ -375,17 +375,6 @@ class Store:
             manifest = draft.fork_of.manifest
             return LedgerPosition(manifest.effects, manifest.ledger)
         return LedgerPosition(*self._position_of(session))
-
-
-class Standing(NamedTuple):
-    """Where the ref of a branch is, and its newest sound checkpoint.
-
-    `damage` says what is wrong with the commit that the ref names.
-    """
-
-    ref: str | None
-    checkpoint: Checkpoint | None
-    damage: CorruptError | None = None
 
 
 def require_tip(store: Store, session: str, branch: str) -> Checkpoint:

@@ -170,15 +170,15 @@ def _conversation(out: Output, old: Checkpoint, new: Checkpoint, *, stat: bool) 
     if out.json:
         document = _head("conversation", old, new)
         document |= {"common": found.common}
-        document |= {"removed": found.removed.count, "added": found.added.count}
+        document |= {"removed": found.removed.total, "added": found.added.total}
         if not stat:
             document["removed_records"] = list(map(_record, found.removed.shown))
             document["added_records"] = list(map(_record, found.added.shown))
         out.document(document)
     else:
         out.print(
-            f"{found.common} records in common, {found.removed.count} only in {old.id},"
-            f" {found.added.count} only in {new.id}"
+            f"{found.common} records in common, {found.removed.total} only in {old.id},"
+            f" {found.added.total} only in {new.id}"
         )
         for sign, records in (("-", found.removed), ("+", found.added)):
             if not stat:
