@@ -222,7 +222,7 @@ class Session:
         Raises:
             BusyError, StorageError: it stays in the redo log; nothing is lost.
         """
-        self._workspace.ledgers.janitor.flush()
+        self._workspace.ledgers.drainer.flush()
 
     def batch(
         self,

@@ -11,23 +11,23 @@ WRITES = "writes"
 _FIELDS = 5
 
 
-class Key(NamedTuple):
+class GraphKey(NamedTuple):
     """A checkpoint of a graph within its thread."""
 
     namespace: str
     ident: str
 
 
-class Said(NamedTuple):
+class EventHeader(NamedTuple):
     """The graph trailer of a commit: enough to know where it belongs."""
 
     kind: str
-    key: Key
+    key: GraphKey
     parent: str | None
     run: str | None
 
 
-def encode_said(said: Said) -> tuple[str, str]:
+def encode_header(said: EventHeader) -> tuple[str, str]:
     """Returns the trailer of a commit."""
     words = (
         said.kind,
@@ -39,7 +39,7 @@ def encode_said(said: Said) -> tuple[str, str]:
     return TRAILER, ",".join(quote(word, safe="") for word in words)
 
 
-def decode_said(commit: Commit) -> Said | None:
+def decode_header(commit: Commit) -> EventHeader | None:
     """Returns what a commit says, or None where it is not an event of a graph."""
     text = trailer(commit, TRAILER)
     if text is None:
@@ -48,4 +48,4 @@ def decode_said(commit: Commit) -> Said | None:
     if len(words) < _FIELDS or words[0] not in {PUT, WRITES}:
         return None
     kind, namespace, ident, parent, run = words[:_FIELDS]
-    return Said(kind, Key(namespace, ident), parent or None, run or None)
+    return EventHeader(kind, GraphKey(namespace, ident), parent or None, run or None)

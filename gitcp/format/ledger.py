@@ -93,7 +93,7 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     seal: str = ""
 
 
-class Page(NamedTuple):
+class LedgerCommit(NamedTuple):
     """A ledger commit: its records, and its parents.
 
     A page of two parents joins the two lines that grew from where they met. `purged` are
@@ -107,7 +107,7 @@ class Page(NamedTuple):
     purged: tuple[str, ...] = ()
 
 
-class Trailers(NamedTuple):
+class LedgerTrailers(NamedTuple):
     """The trailers of a ledger commit: the session's component, the last n."""
 
     session: str
@@ -199,7 +199,7 @@ def _subject(records: Sequence[Record]) -> bytes:
     return shown[:_SUBJECT].encode("utf-8", "replace")
 
 
-def ledger_trailers(commit: Commit) -> Trailers | None:
+def ledger_trailers(commit: Commit) -> LedgerTrailers | None:
     """Returns the trailers of a ledger's commit, or None for any other commit."""
     if not commit.committer.startswith(WHO + b" "):
         return None
@@ -213,7 +213,7 @@ def ledger_trailers(commit: Commit) -> Trailers | None:
         # It only stands for a page, and cannot be read as one (docs/format.md, 19).
         return None
     try:
-        return Trailers(
+        return LedgerTrailers(
             found[b"Ledger"], int(found[b"Last"]), int(found.get(b"Version", "1"))
         )
     except (KeyError, ValueError):
@@ -248,13 +248,13 @@ def records_of(commit: Commit, where: str) -> tuple[Record, ...]:
     return tuple(decode_record(line, where) for line in body.split(b"\n") if line)
 
 
-def page_of(oid: str, commit: Commit, where: str) -> Page:
+def commit_of(oid: str, commit: Commit, where: str) -> LedgerCommit:
     """Returns what a ledger's commit holds.
 
     Raises:
         CorruptError, FormatTooNewError: as `records_of` does.
     """
-    return Page(
+    return LedgerCommit(
         oid,
         tuple(parent.hex() for parent in commit.parents),
         records_of(commit, where),

@@ -10,10 +10,10 @@ from gitcp.format.checkpoint import timestamp
 from gitcp.format.commit import Commit
 from gitcp.format.ledger import (
     INLINE,
-    Page,
+    LedgerCommit,
     Record,
+    commit_of,
     encode_ledger_commit,
-    page_of,
     value_name,
 )
 from gitcp.format.tree import FILE, Entry
@@ -25,11 +25,11 @@ from gitcp.names import encode
 
 def new_page(
     session: str,
-    wanted: Sequence[Record],
+    records: Sequence[Record],
     parents: Sequence[str],
     last: int,
     now: float,
-) -> tuple[Page, dict[bytes, bytes]]:
+) -> tuple[LedgerCommit, dict[bytes, bytes]]:
     """Returns a page of records, and the entries of a pack that it takes, by oid.
 
     `parents` are the pages that it follows on, the own one first; `last` is the number
@@ -38,7 +38,7 @@ def new_page(
     at = timestamp(now)
     numbered = [
         replace(record, n=last + number, at=at)
-        for number, record in enumerate(wanted, 1)
+        for number, record in enumerate(records, 1)
     ]
     objects: dict[bytes, bytes] = {}
     root, numbered = _store_values(objects, numbered)
@@ -52,7 +52,7 @@ def new_page(
         joins=above[1] if len(above) > 1 else None,
     )
     oid = _add_object(objects, COMMIT, raw).hex()
-    return Page(oid, tuple(parents), tuple(numbered), root), objects
+    return LedgerCommit(oid, tuple(parents), tuple(numbered), root), objects
 
 
 def _store_values(
@@ -60,17 +60,17 @@ def _store_values(
 ) -> tuple[bytes, list[Record]]:
     """Puts large values into a tree; returns its oid and the records without them."""
     entries: dict[bytes, Entry] = {}
-    found = []
+    stored = []
     for record in records:
         value = record.value
         if value is not UNSET and len(bytes(value)) > INLINE:
             data = bytes(value)
             oid = _add_object(objects, BLOB, data)
             entries[value_name(record.n)] = Entry(FILE, oid)
-            found.append(replace(record, value=UNSET, size=len(data)))
+            stored.append(replace(record, value=UNSET, size=len(data)))
         else:
-            found.append(record)
-    return _add_object(objects, TREE, tree.encode(entries)), found
+            stored.append(record)
+    return _add_object(objects, TREE, tree.encode(entries)), stored
 
 
 def _add_object(objects: dict[bytes, bytes], kind: str, data: bytes) -> bytes:
@@ -81,7 +81,7 @@ def _add_object(objects: dict[bytes, bytes], kind: str, data: bytes) -> bytes:
 
 def read_pages(
     read: Callable[[str], Commit], tip: str, where: str, known: Collection[str] = ()
-) -> tuple[list[Page], set[str]]:
+) -> tuple[list[LedgerCommit], set[str]]:
     """Returns the pages below a commit, each after those that it follows on.
 
     Those in `known` are left out, with all below them; which of them were met is the
@@ -90,25 +90,25 @@ def read_pages(
     Raises:
         CorruptError, FormatTooNewError: a page cannot be read.
     """
-    made: dict[str, Page] = {}
-    found: list[Page] = []
+    pages: dict[str, LedgerCommit] = {}
+    ordered: list[LedgerCommit] = []
     met: set[str] = set()
     ahead: list[tuple[str, bool]] = [(tip, False)]
     while ahead:
         oid, below_done = ahead.pop()
         if below_done:
-            found.append(made[oid])
+            ordered.append(pages[oid])
         elif oid in known:
             met.add(oid)
-        elif oid not in made:
-            page = page_of(oid, read(oid), where)
-            made[oid] = page
+        elif oid not in pages:
+            page = commit_of(oid, read(oid), where)
+            pages[oid] = page
             ahead.append((oid, True))
             ahead += [(parent, False) for parent in reversed(page.parents)]
-    return found, met
+    return ordered, met
 
 
-def place(record: Record) -> tuple[str, int, str]:
+def record_key(record: Record) -> tuple[str, int, str]:
     """Returns what tells a record from one of the same number on a joined line."""
     return record.id, record.n, record.at
 

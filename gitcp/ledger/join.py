@@ -7,7 +7,7 @@ from gitcp.format.checkpoint import timestamp
 from gitcp.format.ledger import JOINED, Record, encode_ledger_commit, ledger_trailers
 from gitcp.git.objects import TREE
 from gitcp.git.transaction import Transaction
-from gitcp.ledger.signing import Signet
+from gitcp.ledger.signing import RecordSigner
 from gitcp.wal.drain import Conflict, is_below
 
 
@@ -28,7 +28,7 @@ def join(txn: Transaction, conflict: Conflict) -> None:
         )
     epoch = txn.objects.commit(bytes.fromhex(new)).epoch
     record = Record(0, "", JOINED, "")
-    seal = Signet(txn.repository).seal(record)
+    seal = RecordSigner(txn.repository).seal(record)
     raw = encode_ledger_commit(
         txn.add_object(TREE, b""),
         bytes.fromhex(present),

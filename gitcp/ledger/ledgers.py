@@ -6,7 +6,7 @@ from weakref import WeakValueDictionary
 
 from gitcp.git.repository import Repository
 from gitcp.ledger.log import Ledger
-from gitcp.wal.background import Janitor
+from gitcp.wal.background import BackgroundDrainer
 
 
 class Ledgers:
@@ -15,7 +15,7 @@ class Ledgers:
     def __init__(
         self, repository: Repository, *, clock: Callable[[], float] = time.time
     ) -> None:
-        self.janitor = Janitor(repository)
+        self.drainer = BackgroundDrainer(repository)
         self._repository = repository
         self._clock = clock
         self._ledgers: WeakValueDictionary[str, Ledger] = WeakValueDictionary()
@@ -24,7 +24,7 @@ class Ledgers:
         """Returns the ledger of a session; there need not be one yet."""
         ledger = self._ledgers.get(session)
         if ledger is None:
-            ledger = Ledger(self._repository, session, self.janitor, clock=self._clock)
+            ledger = Ledger(self._repository, session, self.drainer, clock=self._clock)
             self._ledgers[session] = ledger
         return ledger
 

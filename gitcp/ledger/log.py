@@ -16,15 +16,21 @@ from gitcp import at_fork
 from gitcp.errors import CorruptError
 from gitcp.format import layout
 from gitcp.format.commit import Commit
-from gitcp.format.ledger import JOINED, Page, Record, ledger_trailers, value_name
+from gitcp.format.ledger import (
+    JOINED,
+    LedgerCommit,
+    Record,
+    ledger_trailers,
+    value_name,
+)
 from gitcp.git.repository import Repository
-from gitcp.ledger.commits import new_page, place, read_pages
+from gitcp.ledger.commits import new_page, read_pages, record_key
 from gitcp.ledger.group_commit import GroupCommit
 from gitcp.ledger.join import join
-from gitcp.ledger.signing import Signet
-from gitcp.wal.background import Janitor
+from gitcp.ledger.signing import RecordSigner
+from gitcp.wal.background import BackgroundDrainer
 from gitcp.wal.client import LogClient
-from gitcp.wal.log_file import Move
+from gitcp.wal.log_file import RefMove
 
 # What became of a ledger that came from elsewhere; the fourth is JOINED.
 UP_TO_DATE, CREATED, FAST_FORWARD = "up-to-date", "created", "fast-forward"
@@ -37,15 +43,15 @@ class Ledger:
         self,
         repository: Repository,
         session: str,
-        janitor: Janitor,
+        drainer: BackgroundDrainer,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.repository = repository
         self.session = session
         self.ref = layout.ledger_ref(session)
-        self.signet = Signet(repository)
-        self._janitor = janitor
+        self.signet = RecordSigner(repository)
+        self._drainer = drainer
         self._clock = clock
         # Held while the log is read or written.
         self._log = LogClient(repository, layout.ledger_log(session), join)
@@ -58,7 +64,7 @@ class Ledger:
 
     def _reset(self) -> None:
         self._tip: str | None = None
-        self._pages: list[Page] = []
+        self._pages: list[LedgerCommit] = []
         self._known: set[str] = set()
         self._trees: dict[tuple[str, int, str], bytes] = {}
         # Held for moments, around what is known of the ledger; never while writing.
@@ -69,7 +75,7 @@ class Ledger:
 
     # --- reading ------------------------------------------------------------------
 
-    def pages(self) -> list[Page]:
+    def pages(self) -> list[LedgerCommit]:
         """Returns all pages as they are now, each after those that it follows on.
 
         Raises:
@@ -79,7 +85,7 @@ class Ledger:
         """
         return self.since(0)
 
-    def since(self, count: int) -> list[Page]:
+    def since(self, count: int) -> list[LedgerCommit]:
         """Returns the pages after the first `count`, as `pages` does."""
         with self._lock:
             if self._current:
@@ -164,19 +170,23 @@ class Ledger:
             hint=f"git update-ref {self.ref} {self._tip} puts it right",
         )
 
-    def _read(self, tip: str, known: Collection[str]) -> tuple[list[Page], set[str]]:
+    def _read(
+        self, tip: str, known: Collection[str]
+    ) -> tuple[list[LedgerCommit], set[str]]:
         """Returns the pages below a commit that are not known, and those met that are."""
         return read_pages(self._commit, tip, self.ref, known)
 
     def _commit(self, tip: str) -> Commit:
         return self._log.commit(bytes.fromhex(tip))
 
-    def _take(self, new: Sequence[Page]) -> None:
+    def _take(self, new: Sequence[LedgerCommit]) -> None:
         self._pages += new
         for page in new:
             self._known.add(page.oid)
             self._trees.update(
-                (place(record), page.tree) for record in page.records if record.size
+                (record_key(record), page.tree)
+                for record in page.records
+                if record.size
             )
 
     def is_ours(self, record: Record) -> bool:
@@ -193,7 +203,7 @@ class Ledger:
         if not record.size:
             return b"null" if record.value is UNSET else bytes(record.value)
         with self._held():
-            root = self._trees.get(place(record))
+            root = self._trees.get(record_key(record))
             entry = self._log.tree(root).get(value_name(record.n)) if root else None
             if entry is None:
                 raise CorruptError(
@@ -212,7 +222,7 @@ class Ledger:
             BusyError: other processes kept it busy.
         """
         written = self._appends.append([self._sealed(record) for record in records])
-        self._janitor.written(self)
+        self._drainer.note(self)
         return written
 
     def _sealed(self, record: Record) -> Record:
@@ -249,7 +259,7 @@ class Ledger:
 
     def _move(self, new: str, objects: dict[bytes, bytes]) -> None:
         """Moves the ref in the write-ahead log, durably."""
-        self._log.append(Move(self.ref, self._tip, new), objects)
+        self._log.append(RefMove(self.ref, self._tip, new), objects)
 
     def adopt(self, theirs: str) -> str:
         """Makes this ledger hold all of another that went on from the same beginning.
@@ -290,11 +300,11 @@ class Ledger:
         return f"the ledger of {self.session!r}"
 
     @property
-    def unsettled(self) -> int:
+    def undrained(self) -> int:
         """The number of bytes that this process knows of and git does not have yet."""
         return self._log.size
 
-    def settle(self) -> None:
+    def drain(self) -> None:
         """Puts the write-ahead log into git.
 
         Raises:
@@ -304,7 +314,7 @@ class Ledger:
             self._log.drain()
 
     @contextmanager
-    def settled(self) -> Iterator[None]:
+    def drained(self) -> Iterator[None]:
         """Holds the ledger so that no other process appends; git has all of it meanwhile.
 
         A caller that rewrites its pages does so inside this context.

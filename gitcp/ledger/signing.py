@@ -17,7 +17,7 @@ _SEAL = "seal"
 _DIGITS = 32
 
 
-class Signet:
+class RecordSigner:
     """Seals the records that are written here, and knows its own seal again."""
 
     def __init__(self, repository: Repository) -> None:

@@ -23,7 +23,7 @@ from gitcp.format.ledger import (
     UNDOING,
     UNDONE,
     UNKNOWN,
-    Page,
+    LedgerCommit,
     Record,
 )
 
@@ -44,7 +44,7 @@ _AFTER = {
 _FIRST = (STUCK, UNDOING, DONE, OPEN, AGAIN, UNDONE, FAILED)
 
 
-class Slot(NamedTuple):
+class StepSlot(NamedTuple):
     """The identity of a step on a branch; `call` is a number or a key."""
 
     scope: str
@@ -52,7 +52,7 @@ class Slot(NamedTuple):
     call: str
 
 
-class State(NamedTuple):
+class LedgerPoint(NamedTuple):
     """The state of a branch after a record, counted on the line that ends in `ledger`.
 
     Without `ledger` the number is one of the line that asks.
@@ -72,7 +72,7 @@ class Call(NamedTuple):
     """
 
     id: str
-    slot: Slot
+    slot: StepSlot
     intent: Record
     n: int
     state: str = OPEN
@@ -106,32 +106,34 @@ class Call(NamedTuple):
         return self.state in _STANDING
 
 
-Live = dict[Slot, Call]
-Lives = dict[str, Live]
+StepsBySlot = dict[StepSlot, Call]
+StepsByBranch = dict[str, StepsBySlot]
 
 
-class Book:
+class LedgerState:
     """The state of all steps after the pages of a ledger.
 
     `cuts` are states that will be asked for.
     """
 
-    def __init__(self, pages: Iterable[Page], cuts: Collection[State] = ()) -> None:
+    def __init__(
+        self, pages: Iterable[LedgerCommit], cuts: Collection[LedgerPoint] = ()
+    ) -> None:
         pages = list(pages)
         self._alias = {old: page.oid for page in pages for old in page.purged}
-        wanted = [
-            State(one.of, one.upto, one.ledger)
+        points = [
+            LedgerPoint(record.of, record.upto, record.ledger)
             for page in pages
-            for one in page.records
-            if one.kind in {BACK, LINE}
+            for record in page.records
+            if record.kind in {BACK, LINE}
         ]
-        wanted += cuts
-        self._points = {self._point(one) for one in wanted}
-        self._numbers = {one.upto for one in wanted if not one.ledger}
-        self._then: dict[tuple[str, int], Lives] = {}
+        points += cuts
+        self._points = {self._point(record) for record in points}
+        self._numbers = {record.upto for record in points if not record.ledger}
+        self._then: dict[tuple[str, int], StepsByBranch] = {}
         self._tip = ""
-        self._line = _Line()
-        heads: dict[str, _Line] = {}
+        self._line = _LineState()
+        heads: dict[str, _LineState] = {}
         following = Counter(parent for page in pages for parent in page.parents)
         for page in pages:
             lines = []
@@ -139,14 +141,14 @@ class Book:
                 following[parent] -= 1
                 line = heads[parent] if following[parent] else heads.pop(parent)
                 lines.append(line.copy() if following[parent] else line)
-            line = lines[0] if lines else _Line()
+            line = lines[0] if lines else _LineState()
             for other in lines[1:]:
                 line.join(other)
             heads[page.oid] = line
             self._read(page, line)
             self._tip, self._line = page.oid, line
 
-    def _point(self, state: State) -> tuple[str, int]:
+    def _point(self, state: LedgerPoint) -> tuple[str, int]:
         return self._alias.get(state.ledger, state.ledger), state.upto
 
     @property
@@ -159,7 +161,7 @@ class Book:
         """All steps by their ids, on whatever branch."""
         return self._line.calls
 
-    def _read(self, page: Page, line: "_Line") -> None:
+    def _read(self, page: LedgerCommit, line: "_LineState") -> None:
         for record in page.records:
             self._take(record, line)
             if record.n in self._numbers:
@@ -167,13 +169,13 @@ class Book:
             if (page.oid, record.n) in self._points:
                 self._then[page.oid, record.n] = line.snapshot()
 
-    def take(self, page: Page) -> bool:
+    def apply(self, page: LedgerCommit) -> bool:
         """Applies one page; False if the book has to be rebuilt because of it."""
         if len(page.parents) > 1 or "".join(page.parents) != self._tip or page.purged:
             return False
         for record in page.records:
             if record.kind in {BACK, LINE} and record.upto:
-                state = State(record.of, record.upto, record.ledger)
+                state = LedgerPoint(record.of, record.upto, record.ledger)
                 known = self._line.then if not record.ledger else self._then
                 point = self._point(state) if record.ledger else record.upto
                 if point not in known:
@@ -182,48 +184,52 @@ class Book:
         self._tip = page.oid
         return True
 
-    def live(self, branch: str, start: State | None = None) -> Live:
+    def live(self, branch: str, start: LedgerPoint | None = None) -> StepsBySlot:
         """Returns the steps that a branch knows of.
 
         `start` says where a branch that the ledger has not met was forked.
         """
         return dict(self._known(branch, start))
 
-    def call(self, branch: str, slot: Slot, start: State | None = None) -> Call | None:
+    def call(
+        self, branch: str, slot: StepSlot, start: LedgerPoint | None = None
+    ) -> Call | None:
         """Returns one step that a branch knows of, as `live` does all of them."""
         return self._known(branch, start).get(slot)
 
-    def _known(self, branch: str, start: State | None) -> Live:
-        found = self._line.live.get(branch)
-        if found is None and start is not None:
-            found = self._lives(start, self._line).get(start.branch)
-        return found or {}
+    def _known(self, branch: str, start: LedgerPoint | None) -> StepsBySlot:
+        steps = self._line.live.get(branch)
+        if steps is None and start is not None:
+            steps = self._lives(start, self._line).get(start.branch)
+        return steps or {}
 
-    def knows(self, branch: str) -> bool:
+    def has_branch(self, branch: str) -> bool:
         """Whether any record is about the branch."""
         return branch in self._line.live
 
-    def knew(self, state: State) -> bool:
+    def had_branch(self, state: LedgerPoint) -> bool:
         """Whether any record before that state is about its branch."""
         return state.branch in self._lives(state, self._line)
 
-    def then(self, state: State) -> Live:
+    def at(self, state: LedgerPoint) -> StepsBySlot:
         """Returns the steps of a branch as they were then."""
         return dict(self._lives(state, self._line).get(state.branch, {}))
 
-    def _lives(self, state: State, line: "_Line") -> Lives:
+    def _lives(self, state: LedgerPoint, line: "_LineState") -> StepsByBranch:
         if state.ledger:
             return self._then.get(self._point(state), {})
         return line.then.get(min(state.upto, line.last), {})
 
-    def back(self, live: Live, state: State) -> Live:
+    def after_rewind(self, live: StepsBySlot, state: LedgerPoint) -> StepsBySlot:
         """Returns the steps that stand after going back to an earlier state.
 
         What happened outside has happened; what happened to files has not.
         """
         return self._back(live, state, self._line)
 
-    def _back(self, live: Live, state: State, line: "_Line") -> Live:
+    def _back(
+        self, live: StepsBySlot, state: LedgerPoint, line: "_LineState"
+    ) -> StepsBySlot:
         then = self._lives(state, line).get(state.branch, {})
         after = {
             slot: line.calls.get(call.id, call)._replace(slot=slot)
@@ -238,12 +244,12 @@ class Book:
         )
         return after
 
-    def _take(self, record: Record, line: "_Line") -> None:
+    def _take(self, record: Record, line: "_LineState") -> None:
         line.last = record.n
         if record.kind == JOINED:
             return
         live = line.live.setdefault(record.branch, {})
-        state = State(record.of, record.upto, record.ledger)
+        state = LedgerPoint(record.of, record.upto, record.ledger)
         if record.kind == LINE:
             live.update(self._lives(state, line).get(state.branch, {}))
         elif record.kind == BACK:
@@ -252,24 +258,24 @@ class Book:
             line.tell(record)
 
 
-class _Line:
+class _LineState:
     """Steps after the records of one line of pages."""
 
     def __init__(self) -> None:
         self.last = 0
         self.calls: dict[str, Call] = {}
-        self.live: Lives = {}
-        self.then: dict[int, Lives] = {0: {}}
+        self.live: StepsByBranch = {}
+        self.then: dict[int, StepsByBranch] = {0: {}}
 
-    def copy(self) -> "_Line":
-        made = _Line()
-        made.last = self.last
-        made.calls = dict(self.calls)
-        made.live = self.snapshot()
-        made.then = dict(self.then)
-        return made
+    def copy(self) -> "_LineState":
+        copy = _LineState()
+        copy.last = self.last
+        copy.calls = dict(self.calls)
+        copy.live = self.snapshot()
+        copy.then = dict(self.then)
+        return copy
 
-    def snapshot(self) -> Lives:
+    def snapshot(self) -> StepsByBranch:
         return {branch: dict(live) for branch, live in self.live.items()}
 
     def tell(self, record: Record) -> None:
@@ -291,7 +297,7 @@ class _Line:
                 if same is not None and same.id == call.id:
                     steps[slot] = call._replace(slot=slot)
 
-    def join(self, other: "_Line") -> None:
+    def join(self, other: "_LineState") -> None:
         """Joins another ledger: a step that is finished in either does not run again."""
         for ident, call in other.calls.items():
             mine = self.calls.get(ident)
@@ -302,14 +308,14 @@ class _Line:
                 self._put(mine_live, slot, call)
         for live in self.live.values():
             for slot, call in list(live.items()):
-                place = _places(call)[0]
-                if slot != place and place in live and live[place].id == call.id:
+                own = _places(call)[0]
+                if slot != own and own in live and live[own].id == call.id:
                     # It had to stand beside another one there, and has the place now.
                     del live[slot]
                 elif call.outside:
                     live[slot] = self.calls[call.id]._replace(slot=slot)
 
-    def _put(self, live: Live, slot: Slot, call: Call) -> None:
+    def _put(self, live: StepsBySlot, slot: StepSlot, call: Call) -> None:
         mine = live.get(slot)
         if mine is None:
             live[slot] = call
@@ -319,7 +325,7 @@ class _Line:
             # Both sides ran it, each for itself.
             first, second = sorted((mine, call), key=_weight)
             for other in [
-                key for key, one in live.items() if one.id in {first.id, second.id}
+                key for key, step in live.items() if step.id in {first.id, second.id}
             ]:
                 del live[other]
             live[slot] = first._replace(slot=slot)
@@ -329,10 +335,10 @@ class _Line:
                 live[beside] = self.calls[second.id]._replace(slot=beside)
 
 
-def _places(call: Call) -> tuple[Slot, Slot]:
+def _places(call: Call) -> tuple[StepSlot, StepSlot]:
     """Returns where a step can stand: in its own place, or beside another one there."""
     begun = call.intent
-    slot = Slot(begun.scope, begun.step, begun.call)
+    slot = StepSlot(begun.scope, begun.step, begun.call)
     return slot, slot._replace(call=f"{begun.call}~{call.id}")
 
 
@@ -350,22 +356,22 @@ def _weight(call: Call) -> tuple[int, str, str, bool, str, int]:
     )
 
 
-def _both(one: Call, other: Call) -> Call:
+def _both(mine: Call, theirs: Call) -> Call:
     """Returns what two accounts of a step come to."""
-    if one == other:
-        return one
-    mine, theirs = set(map(_key, one.told)), set(map(_key, other.told))
-    if mine >= theirs:
-        return one
-    if theirs >= mine:
-        return other
-    first, second = sorted((one, other), key=_weight)
+    if mine == theirs:
+        return mine
+    mine_told, their_told = set(map(_key, mine.told)), set(map(_key, theirs.told))
+    if mine_told >= their_told:
+        return mine
+    if their_told >= mine_told:
+        return theirs
+    first, second = sorted((mine, theirs), key=_weight)
     known = set(map(_key, first.told))
     more = tuple(record for record in second.told if _key(record) not in known)
     return first._replace(
-        attempts=max(one.attempts, other.attempts),
+        attempts=max(mine.attempts, theirs.attempts),
         result=first.result or second.result,
-        kept=one.kept or other.kept,
+        kept=mine.kept or theirs.kept,
         told=(*first.told, *more),
     )
 
@@ -378,7 +384,7 @@ def _after(call: Call | None, record: Record) -> Call | None:
     """Returns a step after one more record; None where its beginning is missing."""
     if record.kind == INTENT:
         if call is None:
-            slot = Slot(record.scope, record.step, record.call)
+            slot = StepSlot(record.scope, record.step, record.call)
             return Call(record.id, slot, record, record.n, told=(record,))
         call = call._replace(
             intent=record,

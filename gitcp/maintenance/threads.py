@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gitcp.format.graph import PUT, Key, decode_said
+from gitcp.format.graph import PUT, GraphKey, decode_header
 from gitcp.store.checkpoint import Checkpoint
 
 
@@ -16,11 +16,11 @@ class Parents:
     """The parents that the checkpoints of all threads name, by session."""
 
     def __init__(self) -> None:
-        self._sessions: dict[str, dict[Key, _Held]] = {}
+        self._sessions: dict[str, dict[GraphKey, _Held]] = {}
 
     def note(self, found: Checkpoint) -> None:
         """Adds a commit; those that are not checkpoints of a graph do not count."""
-        said = decode_said(found.raw)
+        said = decode_header(found.raw)
         if said is not None and said.kind == PUT:
             thread = self._sessions.setdefault(found.trailers.session, {})
             thread[said.key] = _Held(found.id, said.parent)
@@ -28,10 +28,10 @@ class Parents:
     def circles(self) -> Iterator[tuple[str, str]]:
         """Yields, for each circle of parents, a checkpoint in it and what is wrong."""
         for thread in self._sessions.values():
-            ended: set[Key] = set()
+            ended: set[GraphKey] = set()
             for start in thread:
-                way: dict[Key, None] = {}
-                at: Key | None = start
+                way: dict[GraphKey, None] = {}
+                at: GraphKey | None = start
                 while at is not None and at in thread and at not in ended:
                     if at in way:
                         what = f"the parents of {at.ident} lead back to it"
@@ -39,5 +39,5 @@ class Parents:
                         break
                     way[at] = None
                     parent = thread[at].parent
-                    at = Key(at.namespace, parent) if parent is not None else None
+                    at = GraphKey(at.namespace, parent) if parent is not None else None
                 ended |= way.keys()

@@ -9,11 +9,17 @@ from msgspec.structs import replace
 from gitcp.errors import CorruptError
 from gitcp.format import tree
 from gitcp.format.commit import with_purged
-from gitcp.format.ledger import INLINE, Page, Record, encode_ledger_commit, value_name
+from gitcp.format.ledger import (
+    INLINE,
+    LedgerCommit,
+    Record,
+    encode_ledger_commit,
+    value_name,
+)
 from gitcp.format.tree import FILE, Entry
 from gitcp.git.objects import TREE
 from gitcp.git.transaction import Transaction
-from gitcp.ledger.signing import Signet
+from gitcp.ledger.signing import RecordSigner
 from gitcp.purge.redact import Eraser
 
 
@@ -30,9 +36,9 @@ class Cleaned(NamedTuple):
 
 def clean(
     opened: Transaction,
-    signet: Signet,
+    signet: RecordSigner,
     component: str,
-    pages: Iterable[Page],
+    pages: Iterable[LedgerCommit],
     eraser: Eraser,
 ) -> Cleaned:
     """Rewrites the pages that hold a purged value, and all after them.
@@ -69,7 +75,7 @@ def clean(
     return Cleaned(new, count, tuple(dict.fromkeys(named)))
 
 
-def _value(opened: Transaction, page: Page, record: Record) -> bytes:
+def _value(opened: Transaction, page: LedgerCommit, record: Record) -> bytes:
     entry = tree.lookup(page.tree, value_name(record.n), opened.objects.tree)
     if entry is None:
         raise CorruptError(
@@ -84,7 +90,7 @@ def _known_by(eraser: Eraser, record: Record) -> bool:
 
 
 def _erased(
-    signet: Signet, eraser: Eraser, record: Record, values: dict[int, bytes]
+    signet: RecordSigner, eraser: Eraser, record: Record, values: dict[int, bytes]
 ) -> Record:
     """Returns a record without the purged values; what identifies it stays."""
 
@@ -134,7 +140,7 @@ def _erased(
 
 
 def _stored(
-    opened: Transaction, page: Page, records: list[Record]
+    opened: Transaction, page: LedgerCommit, records: list[Record]
 ) -> tuple[bytes, list[Record]]:
     """Returns the tree of the large values, and the records without them."""
     before = opened.objects.tree(page.tree)

@@ -157,7 +157,7 @@ class _Steps:
         self, session: str, ref: str, component: str, eraser: Eraser, *, dry_run: bool
     ) -> None:
         ledger = self._workspace.ledgers.of(session)
-        with ledger.settled(), transaction(self._repository) as opened:
+        with ledger.drained(), transaction(self._repository) as opened:
             tip = self._repository.refs.read(ref)
             if tip is None:
                 return

@@ -8,16 +8,18 @@ from gitcp.ledger.state import OPEN, RUN_AGAIN, Call
 from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import lease
 
-SAID = "done|failed|again"
+ANSWERS = "done|failed|again"
 _SHOWN = 5
 
 
-def command(workspace: Workspace, place: Current, call: Call, said: str = SAID) -> str:
+def command(
+    workspace: Workspace, current: Current, call: Call, answer: str = ANSWERS
+) -> str:
     """Returns the command that says it of this step, and of no other of its name."""
     words = ["gitcp", "steps", "answer", *_named(call)]
-    if workspace.current() != place:
-        words += ["-s", f"{place.session}/{place.branch}"]
-    return f"{shlex.join(words)} {said}"
+    if workspace.current() != current:
+        words += ["-s", f"{current.session}/{current.branch}"]
+    return f"{shlex.join(words)} {answer}"
 
 
 def _named(call: Call) -> list[str]:
@@ -28,7 +30,7 @@ def _named(call: Call) -> list[str]:
     return [slot.name] if slot.call == "1" else [slot.name, "--call", slot.call]
 
 
-def choose(workspace: Workspace, place: Current, found: Sequence[Call]) -> Call:
+def choose(workspace: Workspace, current: Current, calls: Sequence[Call]) -> Call:
     """Returns the one of several steps that waits for an answer.
 
     Where none does, the last.
@@ -37,19 +39,19 @@ def choose(workspace: Workspace, place: Current, found: Sequence[Call]) -> Call:
         AmbiguousError: several steps wait for an answer.
     """
     interrupted = [
-        one
-        for one in found
-        if one.state == OPEN
+        call
+        for call in calls
+        if call.state == OPEN
         and not lease.is_running(
-            workspace.repository, place.session, place.branch, one.slot
+            workspace.repository, current.session, current.branch, call.slot
         )
     ]
-    waiting = interrupted or [one for one in found if one.state in {OPEN, RUN_AGAIN}]
+    waiting = interrupted or [call for call in calls if call.state in {OPEN, RUN_AGAIN}]
     if len(waiting) > 1:
-        shown = ", ".join(" ".join(_named(one)) for one in waiting[:_SHOWN])
+        shown = ", ".join(" ".join(_named(call)) for call in waiting[:_SHOWN])
         more = ", …" if len(waiting) > _SHOWN else ""
         raise AmbiguousError(
             f"{len(waiting)} steps of this name were interrupted: {shown}{more}",
-            hint=f"say which: `{command(workspace, place, waiting[0])}`",
+            hint=f"say which: `{command(workspace, current, waiting[0])}`",
         )
-    return waiting[0] if waiting else found[-1]
+    return waiting[0] if waiting else calls[-1]

@@ -10,11 +10,11 @@ from gitcp.steps.lease import Lease
 from gitcp.steps.model import Options
 
 
-class Begun(NamedTuple):
+class Attempt(NamedTuple):
     """An attempt whose intent is recorded, or a recorded result to give instead."""
 
     call: Call | None
-    wanted: Options
+    options: Options
     intent: Record
     lease: Lease
     replay: bool = False
@@ -33,7 +33,7 @@ class Begun(NamedTuple):
         """
         if self.elsewhere:
             raise UsageError(
-                f"the step {self.wanted.name!a} was begun by process"
+                f"the step {self.options.name!a} was begun by process"
                 f" {self.lease.process}, which has forked this one: only that one records"
                 " its result",
                 hint="end the forked process within the step: os._exit(0)",

@@ -23,8 +23,8 @@ _SIGNALLED = range(129, 129 + 64)
 class CommandFailedError(Exception):
     """The command of a step ended with an exit status other than 0."""
 
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(f"exit status {status}{f': {said}' if said else ''}")
+    def __init__(self, status: int, output: str) -> None:
+        super().__init__(f"exit status {status}{f': {output}' if output else ''}")
         self.status = status
 
 
@@ -32,7 +32,7 @@ class CommandKilledError(CommandFailedError, OutcomeUnknownError):
     """A signal ended the command of a step: what it had done by then is not known."""
 
 
-class Ran(NamedTuple):
+class CommandRun(NamedTuple):
     """The result of a step's command: its exit status, and whether it was run now."""
 
     status: int
@@ -42,12 +42,12 @@ class Ran(NamedTuple):
 
 def run(
     engine: Engine,
-    wanted: Options,
+    options: Options,
     words: Sequence[str],
     *,
     directory: Path,
     out: int = 1,
-) -> Ran:
+) -> CommandRun:
     """Runs a command as a step, unless it is recorded as done.
 
     It finds the idempotency key in `GITCP_STEP_KEY`.
@@ -68,13 +68,13 @@ def run(
             keep=_KEPT,
             out=out,
             env={"GITCP_STEP": step.name, "GITCP_STEP_KEY": step.key},
-            timeout=wanted.timeout,
+            timeout=options.timeout,
             # It may outlive us, and the step is running as long as it does.
             keep_open=at_fork.kept.get(),
         )
         if done.timed_out:
             raise StepTimeoutError(
-                f"{wanted.name} took longer than {wanted.timeout} s and was stopped",
+                f"{options.name} took longer than {options.timeout} s and was stopped",
                 hint="`gitcp steps` shows how it stands",
             )
         if done.status in _SIGNALLED:
@@ -83,16 +83,16 @@ def run(
             raise CommandFailedError(done.status, _end(done))
         return {"exit": 0, "output": _end(done)}
 
-    slot = engine.history.next_slot(wanted)
+    slot = engine.history.next_slot(options)
     # The command itself is stopped where it takes too long, not a thread around it.
-    untimed = wanted._replace(timeout=None)
+    untimed = options._replace(timeout=None)
     try:
         runner.run(
             engine, untimed, work, words, slot=slot, command=words, directory=inside
         )
     except CommandFailedError as exc:
-        return Ran(exc.status, replayed=False, call=engine.history.call(slot))
-    return Ran(0, replayed=not called, call=engine.history.call(slot))
+        return CommandRun(exc.status, replayed=False, call=engine.history.call(slot))
+    return CommandRun(0, replayed=not called, call=engine.history.call(slot))
 
 
 def _end(done: Watched) -> str:
@@ -107,16 +107,18 @@ def again(
     option: Callable[[Call], Options],
     *,
     out: int = 1,
-) -> list[Ran]:
+) -> list[CommandRun]:
     """Runs the commands of repaired steps again, in order; stops at one that fails."""
-    found = []
+    results = []
     for call in steps:
         where = engine.workspace.top / call.intent.directory
-        ran = run(engine, option(call), call.intent.command, directory=where, out=out)
-        found.append(ran)
-        if ran.status:
+        result = run(
+            engine, option(call), call.intent.command, directory=where, out=out
+        )
+        results.append(result)
+        if result.status:
             break
-    return found
+    return results
 
 
 def refuse_foreign(engine: Engine, steps: Sequence[Call]) -> None:

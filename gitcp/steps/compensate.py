@@ -55,17 +55,17 @@ def plan(engine: Engine, to: Checkpoint | None) -> list[Call]:
 
     Without a checkpoint: those since the newest one.
     """
-    place = engine.place
-    to = to or engine.workspace.store.tip(place.session, place.branch)
+    current = engine.current
+    to = to or engine.workspace.store.tip(current.session, current.branch)
     live = engine.history.live()
     if to is None:
-        found = [one for one in live.values() if one.standing]
+        calls = [call for call in live.values() if call.standing]
     else:
         to = own(engine.workspace, to)
-        since = behind(engine.workspace, place, to)
-        found = [*since.outside, *since.inside]
+        since = behind(engine.workspace, current, to)
+        calls = [*since.outside, *since.inside]
     return sorted(
-        (one for one in found if not one.kept), key=lambda one: one.n, reverse=True
+        (call for call in calls if not call.kept), key=lambda call: call.n, reverse=True
     )
 
 
@@ -80,7 +80,7 @@ def compensate(
     """
     # One that is kept already, by a compensation that was interrupted, is no longer in `calls`.
     known = engine.history.live().values()
-    strange = set(keep) - {one.name for one in known} - {one.id for one in known}
+    strange = set(keep) - {call.name for call in known} - {call.id for call in known}
     if strange:
         # A slip, and what was meant would be undone.
         raise NotFoundError(
@@ -103,9 +103,11 @@ def compensate(
                     continue
                 undo(engine, now, trust=trust)
                 if now.effect == LOCAL:
-                    standing += observed.uncaptured(engine.workspace, engine.place, now)
+                    standing += observed.uncaptured(
+                        engine.workspace, engine.current, now
+                    )
         except GitcpError as exc:
-            left = [show_call(one) for one in calls[number:]]
+            left = [show_call(call) for call in calls[number:]]
             raise CompensationError(
                 f"the step {show_call(call)!a} was not undone: {exc.message}",
                 left=left,
@@ -128,8 +130,8 @@ def undo(engine: Engine, call: Call, *, trust: bool) -> None:
     try:
         work()
     except Exception as exc:
-        said = exc.message if isinstance(exc, GitcpError) else f"{exc}"
-        text = f"{type(exc).__qualname__}: {said}"[:_TOLD]
+        message = exc.message if isinstance(exc, GitcpError) else f"{exc}"
+        text = f"{type(exc).__qualname__}: {message}"[:_TOLD]
         text = text.encode("utf-8", "backslashreplace").decode()
         engine.ledger.append(_about(UNDO_FAILED, engine, call, error=text))
         if isinstance(exc, GitcpError):
@@ -141,7 +143,7 @@ def undo(engine: Engine, call: Call, *, trust: bool) -> None:
 
 
 def _about(kind: str, engine: Engine, call: Call, **fields: Any) -> Record:
-    return Record(0, "", kind, engine.place.branch, id=call.id, **fields)
+    return Record(0, "", kind, engine.current.branch, id=call.id, **fields)
 
 
 def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
@@ -156,7 +158,7 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
         raise CompensationError(
             "it was interrupted, and whether it took effect is not known",
             hint="find out what became of it, then answer:"
-            f" `{answers.command(engine.workspace, engine.place, call)}`",
+            f" `{answers.command(engine.workspace, engine.current, call)}`",
         )
     if call.effect == LOCAL:
         if not trust and not engine.history.is_ours(call):
@@ -203,7 +205,7 @@ def _nothing() -> None:
 
 def _files(engine: Engine, call: Call) -> Callable[[], None]:
     workspace = engine.workspace
-    back = observed.taking_back(workspace, engine.place, call)
+    back = observed.taking_back(workspace, engine.current, call)
     stream = workspace.repository.objects.stream
     token = remains.token(call)
 
@@ -225,10 +227,10 @@ def _files(engine: Engine, call: Call) -> Callable[[], None]:
     return work
 
 
-def _refuse(call: Call, found: Sequence[Left]) -> None:
-    if not found:
+def _refuse(call: Call, paths: Sequence[Left]) -> None:
+    if not paths:
         return
-    names = [show_path(one.path) for one in found]
+    names = [show_path(path.path) for path in paths]
     raise CompensationError(
         "not as the step left it:"
         f" {', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}",
@@ -249,10 +251,10 @@ def _command(engine: Engine, call: Call, words: Sequence[str], directory: str) -
     }
     done = collect(words, cwd=where, env=environment)
     if done.status:
-        said = done.output[-_TOLD:].decode("utf-8", "replace").strip()
+        output = done.output[-_TOLD:].decode("utf-8", "replace").strip()
         raise CompensationError(
             f"its undo ended with exit status {done.status}"
-            f"{f': {said}' if said else ''}",
+            f"{f': {output}' if output else ''}",
             hint="fix the cause, then undo again",
         )
 
@@ -264,25 +266,25 @@ def _call(engine: Engine, call: Call, function: Callable[..., Any]) -> None:
         # A codec is the program's: its own undo gets what the codec made.
         value = results.load(engine.ledger.value(call.result), None)
     extra = {KEY_PARAMETER: key} if takes_key(function) else {}
-    token = enter(Step(engine.place.session, call.name, key, 1))
+    token = enter(Step(engine.current.session, call.name, key, 1))
     try:
         _to_the_end(function(value, **extra))
     finally:
         leave(token)
 
 
-def _to_the_end(found: Any) -> None:
+def _to_the_end(outcome: Any) -> None:
     """Waits for what an undo gave, where calling it was only the beginning."""
-    if inspect.isgenerator(found) or inspect.isasyncgen(found):
+    if inspect.isgenerator(outcome) or inspect.isasyncgen(outcome):
         raise CompensationError(
             "its undo is a generator: calling it did nothing",
             hint="give it a plain function, or a coroutine function",
         )
-    if not inspect.isawaitable(found):
+    if not inspect.isawaitable(outcome):
         return
 
     async def wait() -> None:
-        await found
+        await outcome
 
     # The loop that runs here, if one does, cannot be waited for from within.
     context = contextvars.copy_context()
@@ -293,14 +295,14 @@ def _to_the_end(found: Any) -> None:
 def _import(spec: str) -> Callable[..., Any]:
     module, _, name = spec.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
+            target = getattr(target, part)
     except (ImportError, AttributeError) as exc:
         raise CompensationError(
             f"its undo {spec} cannot be found here: {exc}",
             hint="run `session.compensate()` in the program that has it,"
             " or put it on PYTHONPATH",
         ) from exc
-    undo_function: Callable[..., Any] = found
+    undo_function: Callable[..., Any] = target
     return undo_function

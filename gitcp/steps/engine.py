@@ -31,10 +31,10 @@ from gitcp.format.ledger import (
     Undo,
 )
 from gitcp.ledger import state
-from gitcp.ledger.state import DONE, OPEN, RUN_AGAIN, STUCK, Call, Slot, show_call
+from gitcp.ledger.state import DONE, OPEN, RUN_AGAIN, STUCK, Call, StepSlot, show_call
 from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import answers, lease, observed, remains, results
-from gitcp.steps.begun import Begun
+from gitcp.steps.begun import Attempt
 from gitcp.steps.functions import importable
 from gitcp.steps.history import History
 from gitcp.steps.model import AGAIN, ASK, REPLAY, RETRY, Options, leaves_open
@@ -53,28 +53,28 @@ class Engine:
     def __init__(
         self,
         workspace: Workspace,
-        place: Current,
+        current: Current,
         *,
         ask: Ask | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.workspace = workspace
-        self.place = place
+        self.current = current
         self.ask = ask
         self.sleep = sleep
-        self.history = History(workspace, place)
+        self.history = History(workspace, current)
         self.ledger = self.history.ledger
         self.undos: dict[str, Callable[..., Any]] = {}
-        self._leases: dict[Slot, lease.Lease] = {}
+        self._leases: dict[StepSlot, lease.Lease] = {}
 
     @contextmanager
-    def held(self, slot: Slot) -> Iterator[lease.Lease]:
+    def held(self, slot: StepSlot) -> Iterator[lease.Lease]:
         """Holds a step for this process."""
         self.workspace.refresh()
         with lease.held(
             self.workspace.repository,
-            self.place.session,
-            self.place.branch,
+            self.current.session,
+            self.current.branch,
             slot,
             timeout=self.workspace.settings.lock_timeout,
         ) as held:
@@ -88,12 +88,12 @@ class Engine:
 
     def begin(
         self,
-        wanted: Options,
-        slot: Slot,
+        options: Options,
+        slot: StepSlot,
         arguments: Sequence[Any],
         command: Sequence[str] = (),
         directory: str = "",
-    ) -> Begun:
+    ) -> Attempt:
         """Returns the recorded result, or records the intent; the lease is held.
 
         Raises:
@@ -104,11 +104,11 @@ class Engine:
         given = results.digest(arguments)
         call = self.history.call(slot)
         if call is not None and call.state == OPEN:
-            call = self._resolve_interrupted(call, wanted)
+            call = self._resolve_interrupted(call, options)
         if call is not None and call.state == DONE:
             changed = given and call.intent.input and given != call.intent.input
-            if not (changed and wanted.changed == AGAIN):
-                return self._replay(call, wanted, changed=bool(changed))
+            if not (changed and options.changed == AGAIN):
+                return self._replay(call, options, changed=bool(changed))
             call = None
         if call is not None and call.state in {UNDOING, STUCK}:
             raise StepUnknownError(
@@ -122,67 +122,67 @@ class Engine:
                 raise self._other_arguments(call)
             # It did not happen, or not any more: another one, with another key.
             call = None
-        self._guard(wanted, slot, given)
+        self._guard(options, slot, given)
         intent = Record(
             0,
             "",
             INTENT,
-            self.place.branch,
+            self.current.branch,
             id=call.id if call is not None else secrets.token_hex(6),
             step=slot.name,
             scope=slot.scope,
             call=slot.call,
             attempt=call.attempts + 1 if call is not None else 1,
-            key=wanted.key
+            key=options.key
             or (call.intent.key if call is not None else secrets.token_hex(16)),
-            effect=wanted.effect,
+            effect=options.effect,
             input=given,
-            policy=wanted.unknown,
-            reads=wanted.reads,
-            writes=wanted.writes,
-            after=self._after(wanted),
+            policy=options.unknown,
+            reads=options.reads,
+            writes=options.writes,
+            after=self._after(options),
             command=tuple(command),
             directory=directory,
-            before=self._before(wanted, call),
+            before=self._before(options, call),
         )
-        intent = replace(intent, undo=self._undo(wanted, intent))
-        if wanted.effect == LOCAL:
+        intent = replace(intent, undo=self._undo(options, intent))
+        if options.effect == LOCAL:
             self._leases[slot].beat()
-        return Begun(call, wanted, self.history.note(intent), self._leases[slot])
+        return Attempt(call, options, self.history.note(intent), self._leases[slot])
 
-    def again(self, begun: Begun) -> Begun:
+    def again(self, begun: Attempt) -> Attempt:
         """Records the intent of the next attempt of the same step."""
-        slot = Slot(begun.intent.scope, begun.intent.step, begun.intent.call)
-        self._guard(begun.wanted, slot, begun.intent.input)
+        slot = StepSlot(begun.intent.scope, begun.intent.step, begun.intent.call)
+        self._guard(begun.options, slot, begun.intent.input)
         intent = replace(begun.intent, attempt=begun.intent.attempt + 1)
         return begun._replace(intent=self.history.note(intent))
 
-    def _resolve_interrupted(self, call: Call, wanted: Options) -> Call:
+    def _resolve_interrupted(self, call: Call, options: Options) -> Call:
         """Decides on a step that began, has no result, and that no process is running."""
         files = call.effect == LOCAL and self.ledger.is_ours(call.intent)
         if not call.error:
             noted = "it was interrupted before its result was recorded"
-            record = _about(UNKNOWN, self.place, call, error=noted)
+            record = _about(UNKNOWN, self.current, call, error=noted)
             if files:
                 record = remains.tell(
                     self.workspace,
-                    self.place,
+                    self.current,
                     call,
                     self.history.live(),
                     self._leases[call.slot].died,
                     record,
                 )
             self.history.note(record)
-        if wanted.unknown == RETRY:
+        if options.unknown == RETRY:
             if files:
                 mine = filter(self.ledger.is_ours, self.ledger.records())
-                remains.put_back(self.workspace, self.place, call, list(mine))
+                remains.put_back(self.workspace, self.current, call, list(mine))
             return call._replace(state=state.AGAIN)
-        if wanted.unknown == ASK and self.ask is not None:
-            said = self.ask(call)
-            if said not in {DONE, RUN_AGAIN, state.DID_NOT}:
+        if options.unknown == ASK and self.ask is not None:
+            answer = self.ask(call)
+            if answer not in {DONE, RUN_AGAIN, state.DID_NOT}:
                 raise self._outcome_unknown(call)
-            self._settle(call, said, None)
+            self._settle(call, answer, None)
             return self.history.live()[call.slot]
         raise self._outcome_unknown(call)
 
@@ -197,7 +197,7 @@ class Engine:
             f" `{answers.command(self.workspace, self.place, call)}`",
         )
 
-    def answer(self, call: Call, said: str, value: Any = None) -> None:
+    def answer(self, call: Call, answer: str, value: Any = None) -> None:
         """Records what became of an interrupted step.
 
         `done` with its result, `failed` (it had no effect), or `again` (run it once more,
@@ -212,32 +212,35 @@ class Engine:
                 hint="`gitcp steps` lists those that were interrupted",
             )
         if lease.is_running(
-            self.workspace.repository, self.place.session, self.place.branch, call.slot
+            self.workspace.repository,
+            self.current.session,
+            self.current.branch,
+            call.slot,
         ):
             raise BusyError(
                 f"the step {show_call(call)!a} is running", hint="wait for it to end"
             )
-        self._settle(call, said, value)
+        self._settle(call, answer, value)
 
-    def _settle(self, call: Call, said: str, value: Any) -> None:
-        if said == DONE:
+    def _settle(self, call: Call, answer: str, value: Any) -> None:
+        if answer == DONE:
             raw = results.dump(value, None, "the result")
             self.history.note(
-                _about(RESULT, self.place, call, value=Raw(raw), by="answer")
+                _about(RESULT, self.current, call, value=Raw(raw), by="answer")
             )
-        elif said in {RUN_AGAIN, state.DID_NOT}:
-            self.history.note(_about(ANSWER, self.place, call, answer=said))
+        elif answer in {RUN_AGAIN, state.DID_NOT}:
+            self.history.note(_about(ANSWER, self.current, call, answer=answer))
         else:
             raise UsageError(
-                f"{said!a} is not an answer", hint="it is one of: done, failed, again"
+                f"{answer!a} is not an answer", hint="it is one of: done, failed, again"
             )
 
-    def _replay(self, call: Call, wanted: Options, *, changed: bool) -> Begun:
-        if changed and wanted.changed != REPLAY:
+    def _replay(self, call: Call, options: Options, *, changed: bool) -> Attempt:
+        if changed and options.changed != REPLAY:
             raise self._other_arguments(call)
-        if callable(wanted.undo):
+        if callable(options.undo):
             # This process can take it back now, too.
-            self.undos[call.id] = wanted.undo
+            self.undos[call.id] = options.undo
         result = call.result
         assert result is not None
         if result.value is UNSET and not result.size:
@@ -245,7 +248,7 @@ class Engine:
                 f"the step {show_call(call)!a} is done, but {result.error}",
                 hint="it is not run again; a codec makes its results JSON",
             )
-        codec = wanted.codec
+        codec = options.codec
         if result.codec and (codec is None or codec.name != result.codec):
             raise UsageError(
                 f"the result of {show_call(call)!a} was made JSON by {result.codec!a}",
@@ -253,7 +256,7 @@ class Engine:
             )
         value = results.load(self.ledger.value(result), codec)
         held = self._leases[call.slot]
-        return Begun(call, wanted, call.intent, held, replay=True, value=value)
+        return Attempt(call, options, call.intent, held, replay=True, value=value)
 
     def _other_arguments(self, call: Call) -> StepChangedError:
         return StepChangedError(
@@ -262,43 +265,43 @@ class Engine:
             " changed='replay' takes the recorded result all the same",
         )
 
-    def _guard(self, wanted: Options, slot: Slot, given: str) -> None:
+    def _guard(self, options: Options, slot: StepSlot, given: str) -> None:
         times = self.history.times(slot, given)
-        if wanted.loops is not None and times >= wanted.loops:
+        if options.loops is not None and times >= options.loops:
             raise StepLoopError(
-                f"the step {wanted.name!a} began {times} times with the same arguments",
+                f"the step {options.name!a} began {times} times with the same arguments",
                 hint="it goes round in circles; `loops=` allows more",
             )
 
-    def _after(self, wanted: Options) -> tuple[str, ...]:
+    def _after(self, options: Options) -> tuple[str, ...]:
         """Returns the ids of the steps that it says it depends on."""
-        if not wanted.after:
+        if not options.after:
             return ()
-        found = []
+        ids = []
         live = self.history.live()
-        for name in wanted.after:
-            named = [one for slot, one in live.items() if slot.name == name]
+        for name in options.after:
+            named = [call for slot, call in live.items() if slot.name == name]
             if not named:
                 raise UsageError(
-                    f"{wanted.name!a} depends on {name!a}, which was not run",
+                    f"{options.name!a} depends on {name!a}, which was not run",
                     hint="name a step that comes before it",
                 )
-            found += [one.id for one in named]
-        return tuple(found)
+            ids += [call.id for call in named]
+        return tuple(ids)
 
-    def _before(self, wanted: Options, call: Call | None) -> str:
-        if wanted.effect != LOCAL:
-            tip = self.workspace.store.tip(*_names(self.place))
+    def _before(self, options: Options, call: Call | None) -> str:
+        if options.effect != LOCAL:
+            tip = self.workspace.store.tip(*_names(self.current))
             return tip.id if tip is not None else ""
         known = call is not None and self.ledger.is_ours(call.intent)
         if call is not None and known and call.intent.before and call.effect == LOCAL:
             # What it left half done is not how the files were before it.
             return call.intent.before
-        note = f"before step {wanted.name}"
-        return observed.checkpoint(self.workspace, self.place, note).id
+        note = f"before step {options.name}"
+        return observed.checkpoint(self.workspace, self.current, note).id
 
-    def _undo(self, wanted: Options, intent: Record) -> Undo | None:
-        given = wanted.undo
+    def _undo(self, options: Options, intent: Record) -> Undo | None:
+        given = options.undo
         if given is None:
             return None
         if callable(given):
@@ -311,7 +314,7 @@ class Engine:
 
     # --- after --------------------------------------------------------------------
 
-    def finish(self, begun: Begun, value: Any) -> Any:
+    def finish(self, begun: Attempt, value: Any) -> Any:
         """Records a result, durably, and returns it as every later run will see it.
 
         Raises:
@@ -320,71 +323,71 @@ class Engine:
             StorageError: it could not be recorded; the step counts as interrupted.
         """
         begun.refuse_elsewhere()
-        wanted, codec = begun.wanted, begun.wanted.codec
+        options, codec = begun.options, begun.options.codec
         record = begun.record(RESULT, codec=codec.name if codec else "")
         try:
-            raw = results.dump(value, codec, f"the result of {wanted.name!a}")
+            raw = results.dump(value, codec, f"the result of {options.name!a}")
         except GitcpError as exc:
-            if wanted.outside:
+            if options.outside:
                 self.history.note(replace(record, error=exc.message, codec=""))
             else:
                 self.history.note(begun.record(FAILED, error=exc.message))
             raise
         record = replace(record, value=Raw(raw))
-        if wanted.effect == LOCAL:
+        if options.effect == LOCAL:
             record = self._left(begun, record)
         try:
             self.history.note(record)
         except (StorageError, BusyError) as exc:
             raise type(exc)(
-                f"the step {wanted.name!a} was run, but its result was not recorded:"
+                f"the step {options.name!a} was run, but its result was not recorded:"
                 f" {exc.message}",
                 hint="it counts as interrupted, and is not done again unasked",
             ) from exc
         return results.load(raw, codec)
 
-    def _left(self, begun: Begun, record: Record) -> Record:
+    def _left(self, begun: Attempt, record: Record) -> Record:
         """Adds how the step left the files; that this failed is not a reason to redo it."""
         try:
-            before = observed.find(self.workspace, self.place, begun.intent.before)
+            before = observed.find(self.workspace, self.current, begun.intent.before)
             left = observed.checkpoint(
-                self.workspace, self.place, f"step {begun.wanted.name}"
+                self.workspace, self.current, f"step {begun.options.name}"
             )
-            paths = observed.written(before, left, begun.wanted.writes)
+            paths = observed.written(before, left, begun.options.writes)
         except GitcpError as exc:
             return replace(record, error=f"its files were not captured: {exc.message}")
         return replace(record, left=left.id, writes=tuple(paths))
 
-    def failed(self, begun: Begun, error: BaseException) -> float | None:
+    def failed(self, begun: Attempt, error: BaseException) -> float | None:
         """Records that an attempt raised; returns seconds to wait, None to give up."""
         if begun.elsewhere:
             return None
-        said = f"{type(error).__qualname__}: {error}"[:_ERROR]
-        said = said.encode("utf-8", "backslashreplace").decode()
-        wanted = begun.wanted
-        if leaves_open(wanted, error):
-            self.history.note(begun.record(UNKNOWN, error=said))
-            if wanted.unknown != RETRY:
+        text = f"{type(error).__qualname__}: {error}"[:_ERROR]
+        text = text.encode("utf-8", "backslashreplace").decode()
+        options = begun.options
+        if leaves_open(options, error):
+            self.history.note(begun.record(UNKNOWN, error=text))
+            if options.unknown != RETRY:
                 return None
         else:
-            self.history.note(begun.record(FAILED, error=said))
-        return wanted.retry.pause(begun.intent.attempt - self._earlier(begun), error)
+            self.history.note(begun.record(FAILED, error=text))
+        return options.retry.pause(begun.intent.attempt - self._earlier(begun), error)
 
-    def never_ran(self, begun: Begun) -> None:
+    def never_ran(self, begun: Attempt) -> None:
         """Records that an attempt ended before its function was called."""
         if not begun.replay and not begun.elsewhere:
             self.history.note(
                 begun.record(FAILED, error="it was cancelled before it ran")
             )
 
-    def _earlier(self, begun: Begun) -> int:
+    def _earlier(self, begun: Attempt) -> int:
         """Returns the attempts that earlier runs made: each run has its own."""
         return begun.call.attempts if begun.call is not None else 0
 
 
-def _names(place: Current) -> tuple[str, str]:
-    return place.session, place.branch
+def _names(current: Current) -> tuple[str, str]:
+    return current.session, current.branch
 
 
-def _about(kind: str, place: Current, call: Call, **fields: Any) -> Record:
-    return Record(0, "", kind, place.branch, id=call.id, **fields)
+def _about(kind: str, current: Current, call: Call, **fields: Any) -> Record:
+    return Record(0, "", kind, current.branch, id=call.id, **fields)

@@ -24,7 +24,7 @@ class NotAwaitedError(UsageError, OutcomeUnknownError):
     """The function of a step gave a coroutine: what that is to do was not done."""
 
 
-def refuse_coroutine(wanted: Options, value: Any) -> None:
+def refuse_coroutine(options: Options, value: Any) -> None:
     """Raises if a function returned something that still has to be awaited.
 
     Raises:
@@ -33,8 +33,8 @@ def refuse_coroutine(wanted: Options, value: Any) -> None:
     if inspect.iscoroutine(value):
         value.close()
         raise NotAwaitedError(
-            f"the function of {wanted.name!a} returned a coroutine that is not awaited",
-            hint=f"`await session.step({wanted.name!r}, …)` with the coroutine function"
+            f"the function of {options.name!a} returned a coroutine that is not awaited",
+            hint=f"`await session.step({options.name!r}, …)` with the coroutine function"
             " itself, not one that calls it",
         )
 
@@ -72,8 +72,8 @@ def bound(
     async def acall(*all_of_them: Any, **extra: Any) -> Any:
         return await call(*all_of_them, **extra)
 
-    made = functools.wraps(function)(acall if is_async(function) else call)
-    return made, (*given.args, given.kwargs)
+    wrapper = functools.wraps(function)(acall if is_async(function) else call)
+    return wrapper, (*given.args, given.kwargs)
 
 
 def importable(function: Callable[..., Any]) -> str:

@@ -5,7 +5,7 @@ from threading import RLock
 
 from gitcp import at_fork
 from gitcp.format.ledger import BACK, INTENT, Record
-from gitcp.ledger.state import Book, Call, Live, Slot, State
+from gitcp.ledger.state import Call, LedgerPoint, LedgerState, StepsBySlot, StepSlot
 from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import results, rewind
 from gitcp.steps.model import Options
@@ -19,10 +19,10 @@ class History:
     What was called in this run is counted: that tells calls of one name apart.
     """
 
-    def __init__(self, workspace: Workspace, place: Current) -> None:
-        self.ledger = workspace.ledgers.of(place.session)
+    def __init__(self, workspace: Workspace, current: Current) -> None:
+        self.ledger = workspace.ledgers.of(current.session)
         self._store = workspace.store
-        self._place = place
+        self._place = current
         self._counts: Counter[tuple[str, str]] = Counter()
         self._reset_after_fork()
         at_fork.in_child(self, History._reset_after_fork)
@@ -30,15 +30,15 @@ class History:
     def _reset_after_fork(self) -> None:
         # What it knows may be half changed in a child, which reads the ledger again.
         self._lock = RLock()
-        self._book = Book(())
-        self._line: State | None = None
+        self._book = LedgerState(())
+        self._line: LedgerPoint | None = None
         self._tip = ""
         self._first: list[Record] = []
         self._taken = 0
         self._opened = False
-        self._loops: Counter[Slot] = Counter()
+        self._loops: Counter[StepSlot] = Counter()
 
-    def live(self) -> Live:
+    def live(self) -> StepsBySlot:
         """Returns the steps of this branch.
 
         Raises:
@@ -49,23 +49,23 @@ class History:
             self._refresh()
             return self._book.live(self._place.branch, self._line)
 
-    def call(self, slot: Slot) -> Call | None:
+    def call(self, slot: StepSlot) -> Call | None:
         """Returns one step of this branch; see `live`."""
         with self._lock:
             self._refresh()
             return self._book.call(self._place.branch, slot, self._line)
 
-    def next_slot(self, wanted: Options) -> Slot:
+    def next_slot(self, options: Options) -> StepSlot:
         """Returns which call of a step comes next in this run."""
-        if wanted.key is not None:
-            return Slot(wanted.scope, wanted.name, f"key:{wanted.key}")
+        if options.key is not None:
+            return StepSlot(options.scope, options.name, f"key:{options.key}")
         with self._lock:
             self._refresh()
-            self._counts[wanted.scope, wanted.name] += 1
-            number = self._counts[wanted.scope, wanted.name]
-        return Slot(wanted.scope, wanted.name, str(number))
+            self._counts[options.scope, options.name] += 1
+            number = self._counts[options.scope, options.name]
+        return StepSlot(options.scope, options.name, str(number))
 
-    def times(self, slot: Slot, given: str) -> int:
+    def times(self, slot: StepSlot, given: str) -> int:
         """Returns how often a step began with the same arguments, by their digest."""
         with self._lock:
             self._refresh()
@@ -73,8 +73,10 @@ class History:
 
     def is_ours(self, call: Call) -> bool:
         """Whether every command and write that a step asks for was recorded here."""
-        told = (call.intent, call.result)
-        return all(self.ledger.is_ours(one) for one in told if one is not None)
+        records = (call.intent, call.result)
+        return all(
+            self.ledger.is_ours(record) for record in records if record is not None
+        )
 
     def note(self, record: Record) -> Record:
         """Adds a record, durably, and returns it with number and time.
@@ -95,11 +97,11 @@ class History:
         new = self.ledger.since(self._taken)
         if self._opened and not new:
             return
-        if not self._opened or not all(map(self._book.take, new)):
+        if not self._opened or not all(map(self._book.apply, new)):
             pages = self.ledger.pages()
-            opened = rewind.read(self._store, pages, self._place)
-            self._book, self._line = opened.book, opened.line
-            self._first = rewind.first_of(opened, self._place.branch)
+            replay = rewind.read(self._store, pages, self._place)
+            self._book, self._line = replay.book, replay.line
+            self._first = rewind.first_of(replay, self._place.branch)
             new = pages[self._taken :]
         for page in new:
             # What another side went back behind, this run did not.
@@ -108,7 +110,7 @@ class History:
                 if record.branch != self._place.branch:
                     continue
                 if record.kind == INTENT:
-                    slot = Slot(record.scope, record.step, record.call)
+                    slot = StepSlot(record.scope, record.step, record.call)
                     self._loops[_round(slot, record.input)] += 1
                 elif record.kind == BACK:
                     self._went_back(record, running=mine)
@@ -124,14 +126,14 @@ class History:
         if not running:
             return
         self._counts.clear()
-        state = State(record.of, record.upto, record.ledger)
-        for slot in self._book.then(state):
+        state = LedgerPoint(record.of, record.upto, record.ledger)
+        for slot in self._book.at(state):
             if slot.call.isdecimal():
-                place = slot.scope, slot.name
-                self._counts[place] = max(self._counts[place], int(slot.call))
+                name = slot.scope, slot.name
+                self._counts[name] = max(self._counts[name], int(slot.call))
 
 
-def _round(slot: Slot, given: str) -> Slot:
+def _round(slot: StepSlot, given: str) -> StepSlot:
     """Returns what is the same each time that a program goes round in a circle.
 
     That is the step's name and its arguments; its key, where it was given none, or its

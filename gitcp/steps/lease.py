@@ -11,14 +11,14 @@ from gitcp import durable
 from gitcp.errors import BusyError
 from gitcp.git.repository import Repository
 from gitcp.ledger.signing import DIRECTORY
-from gitcp.ledger.state import Slot
+from gitcp.ledger.state import StepSlot
 from gitcp.names import encode
 
 # Seconds between two signs of life.
 BEAT = 0.5
 
 
-def _place(repository: Repository, session: str, branch: str, slot: Slot) -> Path:
+def _place(repository: Repository, session: str, branch: str, slot: StepSlot) -> Path:
     name = "\0".join([branch, *slot]).encode("utf-8", "surrogatepass")
     directory = repository.store_dir / DIRECTORY / encode(session)
     return directory / f"{hashlib.sha256(name).hexdigest()[:32]}.lock"
@@ -36,8 +36,8 @@ class Lease:
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self.process = os.getpid()
-        found = os.fstat(fd)
-        self.died = found.st_mtime if found.st_size else None
+        status = os.fstat(fd)
+        self.died = status.st_mtime if status.st_size else None
         self._end = threading.Event()
         self._beating: threading.Thread | None = None
 
@@ -67,7 +67,7 @@ class Lease:
 
 @contextmanager
 def held(
-    repository: Repository, session: str, branch: str, slot: Slot, *, timeout: float
+    repository: Repository, session: str, branch: str, slot: StepSlot, *, timeout: float
 ) -> Iterator[Lease]:
     """Holds a step for this process; the kernel releases it when the process ends.
 
@@ -94,7 +94,9 @@ def held(
         lease.close()
 
 
-def is_running(repository: Repository, session: str, branch: str, slot: Slot) -> bool:
+def is_running(
+    repository: Repository, session: str, branch: str, slot: StepSlot
+) -> bool:
     """Whether a living process holds the step."""
     path = _place(repository, session, branch, slot)
     try:

@@ -71,12 +71,12 @@ def current_step() -> Step:
     Raises:
         UsageError: no step is running.
     """
-    found = _running.get()
-    if found is None:
+    step = _running.get()
+    if step is None:
         raise UsageError(
             "no step is running here", hint="call it from the function of a step"
         )
-    return found
+    return step
 
 
 def enter(step: Step) -> Any:
@@ -224,8 +224,8 @@ OPEN_ENDED = (
 )
 
 
-def leaves_open(wanted: Options, error: BaseException) -> bool:
+def leaves_open(options: Options, error: BaseException) -> bool:
     """Whether an exception leaves it open if the outside world changed."""
-    if not wanted.outside:
+    if not options.outside:
         return False
     return isinstance(error, OPEN_ENDED) or not isinstance(error, Exception)

@@ -20,10 +20,10 @@ TRIGGER = "step"
 _PATHS = 500
 
 
-def checkpoint(workspace: Workspace, place: Current, note: str) -> Checkpoint:
+def checkpoint(workspace: Workspace, current: Current, note: str) -> Checkpoint:
     """Returns a checkpoint that holds the files as they are; saves one if needed."""
     draft = Draft(TRIGGER, note=note, quiet=True)
-    saved = save(workspace, draft, session=place.session, branch=place.branch)
+    saved = save(workspace, draft, session=current.session, branch=current.branch)
     return saved.checkpoint
 
 
@@ -31,7 +31,7 @@ def written(before: Checkpoint, left: Checkpoint, declared: Sequence[str]) -> li
     """Returns the paths that differ between two checkpoints, within the declared."""
     changes = tree.diff(before.files_tree, left.files_tree, left.objects.tree)
     selects = plan.selection([path.encode() for path in declared])
-    paths = [show_path(one.path) for one in changes if selects(one.path)]
+    paths = [show_path(change.path) for change in changes if selects(change.path)]
     return shortened(paths)
 
 
@@ -42,7 +42,7 @@ def shortened(paths: list[str]) -> list[str]:
     return paths
 
 
-def taking_back(workspace: Workspace, place: Current, call: Call) -> FilePlan:
+def taking_back(workspace: Workspace, current: Current, call: Call) -> FilePlan:
     """Returns what would put the files back that a finished step has written.
 
     Raises:
@@ -56,12 +56,12 @@ def taking_back(workspace: Workspace, place: Current, call: Call) -> FilePlan:
             hint=f"put them back by hand; `gitcp files {call.intent.before}` has how"
             " they were",
         )
-    before = find(workspace, place, call.intent.before)
-    left = find(workspace, place, result.left)
+    before = find(workspace, current, call.intent.before)
+    left = find(workspace, current, result.left)
     return between(left, before, call.intent.writes)
 
 
-def uncaptured(workspace: Workspace, place: Current, call: Call) -> list[str]:
+def uncaptured(workspace: Workspace, current: Current, call: Call) -> list[str]:
     """Returns the paths that a step says it writes, and that no checkpoint holds.
 
     They are ignored, or too large: nothing is known of how they were.
@@ -69,7 +69,7 @@ def uncaptured(workspace: Workspace, place: Current, call: Call) -> list[str]:
     result = call.result
     if result is None or not result.left:
         return []
-    left = find(workspace, place, result.left)
+    left = find(workspace, current, result.left)
     read = left.objects.tree
     return [
         path
@@ -108,27 +108,27 @@ def between(left: Checkpoint, before: Checkpoint, declared: Sequence[str]) -> Fi
         ) from exc
 
 
-def find(workspace: Workspace, place: Current, ident: str) -> Checkpoint:
+def find(workspace: Workspace, current: Current, ident: str) -> Checkpoint:
     """Returns a checkpoint of the session by its id.
 
     Raises:
         NotFoundError: it was pruned.
     """
     store = workspace.store
-    tip = store.tip(place.session, place.branch)
-    for found in store.line(tip) if tip is not None else ():
-        if found.id == ident:
-            return found
+    tip = store.tip(current.session, current.branch)
+    for checkpoint in store.line(tip) if tip is not None else ():
+        if checkpoint.id == ident:
+            return checkpoint
     raise NotFoundError(
-        f"checkpoint {ident} is not in {place.session}/{place.branch} any more",
+        f"checkpoint {ident} is not in {current.session}/{current.branch} any more",
         hint="it was pruned; `gitcp prune --keep-last N` keeps more",
     )
 
 
-def overlaps(one: Sequence[str], other: Sequence[str]) -> bool:
+def overlaps(paths: Sequence[str], others: Sequence[str]) -> bool:
     """Whether two lists of paths share a file; a directory stands for what is in it."""
     return any(
         a == b or a.startswith(f"{b}/") or b.startswith(f"{a}/") or "." in {a, b}
-        for a in (path.strip("/") for path in one)
-        for b in (path.strip("/") for path in other)
+        for a in (path.strip("/") for path in paths)
+        for b in (path.strip("/") for path in others)
     )

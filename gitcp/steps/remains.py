@@ -16,7 +16,7 @@ from gitcp.errors import NotFoundError, StepUnknownError
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.ledger import LOCAL, UNKNOWN, Record
-from gitcp.ledger.state import DONE, Call, Live, show_call
+from gitcp.ledger.state import DONE, Call, StepsBySlot, show_call
 from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import answers, observed
 from gitcp.worktree import apply, journal, leftovers, plan
@@ -27,7 +27,7 @@ SLACK = 2.0
 _SHOWN = 5
 
 
-class _Seen(NamedTuple):
+class _ChangedPaths(NamedTuple):
     """Changed paths: those the step wrote, and those of unknown origin."""
 
     own: list[str]
@@ -36,9 +36,9 @@ class _Seen(NamedTuple):
 
 def tell(
     workspace: Workspace,
-    place: Current,
+    current: Current,
     call: Call,
-    live: Live,
+    live: StepsBySlot,
     died: float | None,
     record: Record,
 ) -> Record:
@@ -51,18 +51,18 @@ def tell(
     """
     note = f"step {call.name}, interrupted"
     try:
-        before = observed.find(workspace, place, call.intent.before)
+        before = observed.find(workspace, current, call.intent.before)
     except NotFoundError as exc:
         return replace(record, error=f"{record.error}; {exc.message}")
-    left = observed.checkpoint(workspace, place, note)
+    left = observed.checkpoint(workspace, current, note)
     selects = plan.selection([path.encode() for path in call.intent.writes])
     theirs = [
         path
-        for one in live.values()
-        if one.effect == LOCAL and one.state == DONE and one.n > call.intent.n
-        for path in (one.result.writes if one.result is not None else ())
+        for other in live.values()
+        if other.effect == LOCAL and other.state == DONE and other.n > call.intent.n
+        for path in (other.result.writes if other.result is not None else ())
     ]
-    seen = _Seen([], [])
+    seen = _ChangedPaths([], [])
     for change in tree.diff(before.files_tree, left.files_tree, left.objects.tree):
         if not selects(change.path):
             continue
@@ -92,7 +92,7 @@ def _by_then(top: Path, path: bytes, died: float | None) -> bool:
 
 
 def put_back(
-    workspace: Workspace, place: Current, call: Call, records: Sequence[Record]
+    workspace: Workspace, current: Current, call: Call, records: Sequence[Record]
 ) -> list[str]:
     """Puts files back that a dead run of a step has touched; returns their paths.
 
@@ -102,30 +102,36 @@ def put_back(
         StepUnknownError: what it left is not known, or was changed since.
         BusyError, StorageError: some may have been put back.
     """
-    told = next(
-        (one for one in reversed(records) if (one.kind, one.id) == (UNKNOWN, call.id)),
+    report = next(
+        (
+            record
+            for record in reversed(records)
+            if (record.kind, record.id) == (UNKNOWN, call.id)
+        ),
         None,
     )
-    if told is None or not told.left:
-        raise _unclear(workspace, place, call, told.error if told is not None else "")
-    before = observed.find(workspace, place, call.intent.before)
-    left = observed.find(workspace, place, told.left)
+    if report is None or not report.left:
+        raise _unclear(
+            workspace, current, call, report.error if report is not None else ""
+        )
+    before = observed.find(workspace, current, call.intent.before)
+    left = observed.find(workspace, current, report.left)
     back = observed.between(left, before, call.intent.writes)
     with workspace.locked():
         journal.refuse_if_open(workspace.directory)
         with workspace.root() as root:
             stream = workspace.repository.objects.stream
             # A run that was killed here has left files under temporary names.
-            found = leftovers.settle(root, back, stream, token(call))
-            found += apply.conflicts(root, back)
-            if not found:
-                found = apply.apply(root, back, stream, token=token(call))
-    if found:
-        names = _list([show_path(one.path) for one in found])
+            conflicts = leftovers.settle(root, back, stream, token(call))
+            conflicts += apply.conflicts(root, back)
+            if not conflicts:
+                conflicts = apply.apply(root, back, stream, token=token(call))
+    if conflicts:
+        names = _list([show_path(record.path) for record in conflicts])
         raise _unclear(
-            workspace, place, call, f"it was interrupted; {names} changed since"
+            workspace, current, call, f"it was interrupted; {names} changed since"
         )
-    return [show_path(one.path) for one in back.steps]
+    return [show_path(record.path) for record in back.steps]
 
 
 def token(call: Call) -> str:
@@ -134,12 +140,12 @@ def token(call: Call) -> str:
 
 
 def _unclear(
-    workspace: Workspace, place: Current, call: Call, why: str
+    workspace: Workspace, current: Current, call: Call, why: str
 ) -> StepUnknownError:
     return StepUnknownError(
         f"the step {show_call(call)!a} would run on files that are half done: {why}",
         hint=f"`gitcp diff {call.intent.before}` shows them; once they are as they should"
-        f" be, `{answers.command(workspace, place, call, 'again')}` lets it run",
+        f" be, `{answers.command(workspace, current, call, 'again')}` lets it run",
     )
 
 

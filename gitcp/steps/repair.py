@@ -40,25 +40,29 @@ def closure(first: Call, calls: Iterable[Call]) -> list[Call]:
     and began after it.
     """
     later = sorted(
-        (one for one in calls if one.intent.n > first.intent.n and one.state != UNDONE),
-        key=lambda one: one.intent.n,
+        (
+            call
+            for call in calls
+            if call.intent.n > first.intent.n and call.state != UNDONE
+        ),
+        key=lambda call: call.intent.n,
     )
-    found = [first]
+    steps = [first]
     # Whatever a step depends on began before it: one pass is enough.
-    for call in later:
+    for step in later:
         if any(
-            one.id in call.intent.after or observed.overlaps(writes(one), reads(call))
-            for one in found
+            call.id in step.intent.after or observed.overlaps(writes(call), reads(step))
+            for call in steps
         ):
-            found.append(call)
-    return found
+            steps.append(step)
+    return steps
 
 
 def affected(engine: Engine, first: Call) -> Affected:
     """Returns what has to be run again with a step, and why that may not be done."""
-    calls = [one for one in engine.history.live().values() if one.state != UNDONE]
+    calls = [call for call in engine.history.live().values() if call.state != UNDONE]
     steps = closure(first, calls)
-    inside = {one.id for one in steps}
+    inside = {call.id for call in steps}
     refused = [*_outside_world(first, steps)]
     for step in steps:
         if step.effect != LOCAL or step.state != DONE:
@@ -97,30 +101,30 @@ def _changed_files(engine: Engine, steps: Sequence[Call]) -> list[str]:
         for step in reversed(steps):
             if step.effect != LOCAL or step.state != DONE:
                 continue
-            back = observed.taking_back(engine.workspace, engine.place, step)
+            back = observed.taking_back(engine.workspace, engine.current, step)
             refused += [
-                f"{show_path(one.path)} was changed since {show_call(step)} wrote it"
-                for one in apply.conflicts(root, back)
-                if one.path not in seen
+                f"{show_path(path.path)} was changed since {show_call(step)} wrote it"
+                for path in apply.conflicts(root, back)
+                if path.path not in seen
             ]
-            seen.update(one.path for one in back.steps)
+            seen.update(path.path for path in back.steps)
     return refused
 
 
-def repair(engine: Engine, wanted: Affected, *, trust: bool) -> list[Call]:
+def repair(engine: Engine, expected: Affected, *, trust: bool) -> list[Call]:
     """Takes steps back, newest first; called again they run again, and no others do.
 
     Raises:
         UsageError: it is refused, or things have changed since it was looked at.
         CompensationError: an undo failed; what is newer is taken back.
     """
-    now = affected(engine, engine.history.live()[wanted.steps[0].slot])
+    now = affected(engine, engine.history.live()[expected.steps[0].slot])
     if now.refused:
         raise UsageError(
             f"not only these steps are affected: {'; '.join(now.refused)}",
             hint="nothing was changed; restore a checkpoint, or correct it by hand",
         )
-    if [one.id for one in now.steps] != [one.id for one in wanted.steps]:
+    if [call.id for call in now.steps] != [call.id for call in expected.steps]:
         raise UsageError(
             "other steps have become affected", hint="look at what is affected again"
         )

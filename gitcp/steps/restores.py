@@ -12,9 +12,9 @@ _SHOWN = 5
 
 def before_plan(workspace: Workspace, request: RestoreRequest) -> RewoundSteps:
     """Returns the steps done since the target on the branch that goes back to it."""
-    here = workspace.current()
-    branch = request.onto or here
-    if not _rewinds(workspace, request, here, branch):
+    current = workspace.current()
+    branch = request.onto or current
+    if not _rewinds(workspace, request, current, branch):
         return RewoundSteps()
     return rewind.behind(workspace, branch, request.target)
 
@@ -53,11 +53,11 @@ def on_abort(workspace: Workspace, branch: Current, restore: str) -> None:
 
 
 def _rewinds(
-    workspace: Workspace, request: RestoreRequest, here: Current, branch: Current
+    workspace: Workspace, request: RestoreRequest, current: Current, branch: Current
 ) -> bool:
     """Whether a restore goes back on its branch, with all that was done on it."""
     return (
         request.whole
         and request.fork is None
-        and not rewind.arrives(workspace.store, here, branch, request.target)
+        and not rewind.arrives(workspace.store, current, branch, request.target)
     )

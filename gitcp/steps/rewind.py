@@ -4,70 +4,78 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from gitcp.checkpoints.restore_observer import RewoundSteps
-from gitcp.format.ledger import BACK, LINE, UNDOING, Page, Record
-from gitcp.ledger.state import DONE, STUCK, Book, Live, State
+from gitcp.format.ledger import BACK, LINE, UNDOING, LedgerCommit, Record
+from gitcp.ledger.state import DONE, STUCK, LedgerPoint, LedgerState, StepsBySlot
 from gitcp.names import encode
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
 
-def state_at(found: Checkpoint) -> State:
+def state_at(checkpoint: Checkpoint) -> LedgerPoint:
     """Returns how far the ledger had come when a checkpoint was made."""
-    return State(found.branch, found.manifest.effects, found.manifest.ledger)
+    return LedgerPoint(
+        checkpoint.branch, checkpoint.manifest.effects, checkpoint.manifest.ledger
+    )
 
 
-def line_of(store: Store, session: str, branch: str) -> State | None:
+def line_of(store: Store, session: str, branch: str) -> LedgerPoint | None:
     """Returns where a branch was forked: the state that it began with."""
-    at = store.tip(session, branch)
+    last = store.tip(session, branch)
     component = encode(branch)
-    for found in store.line(at) if at is not None else ():
-        if found.trailers.branch != component:
-            return state_at(at or found)._replace(branch=found.branch)
-        at = found
+    for checkpoint in store.line(last) if last is not None else ():
+        if checkpoint.trailers.branch != component:
+            return state_at(last or checkpoint)._replace(branch=checkpoint.branch)
+        last = checkpoint
     return None
 
 
-class Opened(NamedTuple):
+class LedgerReplay(NamedTuple):
     """A ledger's book, the steps of one branch, and where that was forked."""
 
-    book: Book
-    live: Live
-    line: State | None
+    book: LedgerState
+    live: StepsBySlot
+    line: LedgerPoint | None
 
 
 def read(
     store: Store,
-    pages: Sequence[Page],
-    place: Current,
-    cuts: Collection[State] = (),
-) -> Opened:
+    pages: Sequence[LedgerCommit],
+    current: Current,
+    cuts: Collection[LedgerPoint] = (),
+) -> LedgerReplay:
     """Returns what a ledger tells of a branch."""
     line = None
-    if not any(one.branch == place.branch for page in pages for one in page.records):
-        line = line_of(store, place.session, place.branch)
+    if not any(
+        record.branch == current.branch for page in pages for record in page.records
+    ):
+        line = line_of(store, current.session, current.branch)
     if line is not None:
         cuts = {*cuts, line}
-    book = Book(pages, cuts)
-    return Opened(book, book.live(place.branch, line), line)
+    book = LedgerState(pages, cuts)
+    return LedgerReplay(book, book.live(current.branch, line), line)
 
 
-def behind(workspace: Workspace, place: Current, target: Checkpoint) -> RewoundSteps:
+def behind(workspace: Workspace, current: Current, target: Checkpoint) -> RewoundSteps:
     """Returns the steps done in a branch since a checkpoint.
 
     Raises:
         CorruptError: the ledger is damaged.
     """
-    if not workspace.ledgers.position(place.session)[0]:
+    if not workspace.ledgers.position(current.session)[0]:
         return RewoundSteps()
-    pages = workspace.ledgers.of(place.session).pages()
-    state = _state_of(workspace.store, pages, place, target)
-    opened = read(workspace.store, pages, place, {state})
-    then = opened.book.then(state)
+    pages = workspace.ledgers.of(current.session).pages()
+    state = _state_of(workspace.store, pages, current, target)
+    replay = read(workspace.store, pages, current, {state})
+    before = replay.book.at(state)
     outside, inside = [], []
-    for call in sorted(opened.live.values(), key=lambda one: one.n, reverse=True):
-        before = then.get(call.slot)
-        if before is not None and before.id == call.id and before.state == call.state:
+    for call in sorted(replay.live.values(), key=lambda call: call.n, reverse=True):
+        earlier = before.get(call.slot)
+        if (
+            earlier is not None
+            and earlier.id == call.id
+            and earlier.state == call.state
+        ):
             continue
         if call.outside and call.standing:
             outside.append(call)
@@ -77,15 +85,15 @@ def behind(workspace: Workspace, place: Current, target: Checkpoint) -> RewoundS
 
 
 def _state_of(
-    store: Store, pages: Sequence[Page], place: Current, target: Checkpoint
-) -> State:
+    store: Store, pages: Sequence[LedgerCommit], current: Current, target: Checkpoint
+) -> LedgerPoint:
     """Returns the state that the ledger had at a checkpoint.
 
     One of another session has none: no step of this one was done in it. Nor has one whose
     ledger is not here: its number is that of another one.
     """
-    nothing = State(place.branch, 0)
-    if target.session != place.session:
+    nothing = LedgerPoint(current.branch, 0)
+    if target.session != current.session:
         return nothing
     state = state_at(target)
     if state.ledger:
@@ -93,25 +101,25 @@ def _state_of(
             return nothing
     elif target.origin.files is not None:
         return nothing
-    while not Book(pages, {state}).knew(state):
-        line = line_of(store, place.session, state.branch)
+    while not LedgerState(pages, {state}).had_branch(state):
+        line = line_of(store, current.session, state.branch)
         if line is None:
             break
         state = line
     return state
 
 
-def arrives(store: Store, here: Current, place: Current, target: Checkpoint) -> bool:
+def arrives(store: Store, current: Current, onto: Current, target: Checkpoint) -> bool:
     """Whether a restore comes to where a branch stands, and does not go back on it.
 
     Nothing that was done since is gone then: it goes on as the ledger has it.
     """
-    tip = store.tip(place.session, place.branch)
-    return tip == target and (here != place or target.origin.files is not None)
+    tip = store.tip(onto.session, onto.branch)
+    return tip == target and (current != onto or target.origin.files is not None)
 
 
 def went_back(
-    workspace: Workspace, place: Current, target: Checkpoint, restore: str
+    workspace: Workspace, current: Current, target: Checkpoint, restore: str
 ) -> Record | None:
     """Notes in the ledger that a branch went back; once for each restore.
 
@@ -119,23 +127,23 @@ def went_back(
         CorruptError: the ledger is damaged.
         StorageError: the disk refused.
     """
-    if not workspace.ledgers.position(place.session)[0]:
+    if not workspace.ledgers.position(current.session)[0]:
         return None
-    ledger = workspace.ledgers.of(place.session)
+    ledger = workspace.ledgers.of(current.session)
     pages = ledger.pages()
     if _noted(pages, restore):
         return None
-    state = _state_of(workspace.store, pages, place, target)
-    opened = read(workspace.store, pages, place, {state})
-    if opened.book.then(state) == opened.live:
+    state = _state_of(workspace.store, pages, current, target)
+    replay = read(workspace.store, pages, current, {state})
+    if replay.book.at(state) == replay.live:
         return None
-    notes = first_of(opened, place.branch)
+    notes = first_of(replay, current.branch)
     notes.append(
         Record(
             0,
             "",
             BACK,
-            place.branch,
+            current.branch,
             of=state.branch,
             upto=state.upto,
             checkpoint=target.id,
@@ -146,16 +154,16 @@ def went_back(
     return ledger.append(*notes)[-1]
 
 
-def stayed(workspace: Workspace, place: Current, restore: str) -> Record | None:
+def stayed(workspace: Workspace, current: Current, restore: str) -> Record | None:
     """Takes back the note of a restore that was taken back itself; once.
 
     Raises:
         CorruptError: the ledger is damaged.
         StorageError: the disk refused.
     """
-    if not workspace.ledgers.position(place.session)[0]:
+    if not workspace.ledgers.position(current.session)[0]:
         return None
-    ledger = workspace.ledgers.of(place.session)
+    ledger = workspace.ledgers.of(current.session)
     pages = ledger.pages()
     noted = _noted(pages, restore)
     if len(noted) != 1:
@@ -164,25 +172,27 @@ def stayed(workspace: Workspace, place: Current, restore: str) -> Record | None:
     # The line may have been joined to another since, and numbers with it.
     first = page.records[0].n == back.n
     before = "".join(page.parents[:1]) if first else page.oid
-    branch = place.branch
+    branch = current.branch
     again = Record(
         0, "", BACK, branch, of=branch, upto=back.n - 1, restore=restore, ledger=before
     )
     return ledger.append(again)[0]
 
 
-def _noted(pages: Sequence[Page], restore: str) -> list[tuple[Page, Record]]:
+def _noted(
+    pages: Sequence[LedgerCommit], restore: str
+) -> list[tuple[LedgerCommit, Record]]:
     return [
-        (page, one)
+        (page, record)
         for page in pages
-        for one in page.records
-        if one.kind == BACK and one.restore == restore
+        for record in page.records
+        if record.kind == BACK and record.restore == restore
     ]
 
 
-def first_of(opened: Opened, branch: str) -> list[Record]:
+def first_of(replay: LedgerReplay, branch: str) -> list[Record]:
     """Returns the record that a fork begins with in the ledger, if it is not there."""
-    if opened.line is None or opened.book.knows(branch):
+    if replay.line is None or replay.book.has_branch(branch):
         return []
-    of, upto, ledger = opened.line
+    of, upto, ledger = replay.line
     return [Record(0, "", LINE, branch, of=of, upto=upto, ledger=ledger)]

@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from gitcp import at_fork
 from gitcp.errors import StepTimeoutError, UsageError
-from gitcp.ledger.state import Slot
-from gitcp.steps.begun import Begun
+from gitcp.ledger.state import StepSlot
+from gitcp.steps.begun import Attempt
 from gitcp.steps.engine import Engine
 from gitcp.steps.functions import (
     Function,
@@ -37,29 +37,29 @@ _WAITING = 64
 
 def run(
     engine: Engine,
-    wanted: Options,
+    options: Options,
     function: Function,
     arguments: Sequence[Any],
     *,
-    slot: Slot | None = None,
+    slot: StepSlot | None = None,
     command: Sequence[str] = (),
     directory: str = "",
 ) -> Any:
     """Runs a step, or returns what is recorded of it; see `Session.step`."""
-    slot = slot or engine.history.next_slot(wanted)
+    slot = slot or engine.history.next_slot(options)
     with engine.held(slot):
-        begun = engine.begin(wanted, slot, arguments, command, directory)
+        begun = engine.begin(options, slot, arguments, command, directory)
         return _attempts(engine, begun, function, arguments)
 
 
 def _attempts(
-    engine: Engine, begun: Begun, function: Function, arguments: Sequence[Any]
+    engine: Engine, begun: Attempt, function: Function, arguments: Sequence[Any]
 ) -> Any:
     while not begun.replay:
         try:
             with _inside(engine, begun) as extra:
-                value = _call(begun.wanted, function, arguments, extra)
-                refuse_coroutine(begun.wanted, value)
+                value = _call(begun.options, function, arguments, extra)
+                refuse_coroutine(begun.options, value)
         except BaseException as exc:
             pause = engine.failed(begun, exc)
             if pause is None:
@@ -73,21 +73,21 @@ def _attempts(
 
 async def arun(
     engine: Engine,
-    wanted: Options,
+    options: Options,
     function: Function,
     arguments: Sequence[Any],
-    slot: Slot,
+    slot: StepSlot,
 ) -> Any:
     """Runs a step whose function is a coroutine; the loop goes on meanwhile.
 
     What is recorded for steps that run side by side is made durable together.
     """
-    held, begun = await _begun(engine, wanted, slot, arguments)
+    held, begun = await _begun(engine, options, slot, arguments)
     try:
         while not begun.replay:
             try:
                 with _inside(engine, begun) as extra:
-                    value = await _await(wanted, function(*arguments, **extra))
+                    value = await _await(options, function(*arguments, **extra))
             except BaseException as exc:
                 # Shielded: a cancelled step has to be recorded as one.
                 pause = await _shielded(engine.failed, begun, exc)
@@ -103,15 +103,15 @@ async def arun(
 
 
 async def _begun(
-    engine: Engine, wanted: Options, slot: Slot, arguments: Sequence[Any]
-) -> tuple[ExitStack, Begun]:
+    engine: Engine, options: Options, slot: StepSlot, arguments: Sequence[Any]
+) -> tuple[ExitStack, Attempt]:
     """Begins a step while the loop runs on; closing the stack releases it."""
     held = ExitStack()
 
-    def begin() -> Begun:
+    def begin() -> Attempt:
         with ExitStack() as stack:
             stack.enter_context(engine.held(slot))
-            begun = engine.begin(wanted, slot, arguments)
+            begun = engine.begin(options, slot, arguments)
             held.push(stack.pop_all())
         return begun
 
@@ -161,10 +161,10 @@ async def _ended(task: asyncio.Future[Any]) -> None:
 
 
 @contextmanager
-def _inside(engine: Engine, begun: Begun) -> Iterator[dict[str, Any]]:
+def _inside(engine: Engine, begun: Attempt) -> Iterator[dict[str, Any]]:
     """Makes a step the running one, and yields the keyword arguments that it gets."""
     intent = begun.intent
-    token = enter(Step(engine.place.session, intent.step, intent.key, intent.attempt))
+    token = enter(Step(engine.current.session, intent.step, intent.key, intent.attempt))
     kept = at_fork.kept.set((*at_fork.kept.get(), begun.lease.fd))
     try:
         yield {KEY_PARAMETER: intent.key}
@@ -178,13 +178,13 @@ def _extra(function: Function, extra: dict[str, Any]) -> dict[str, Any]:
 
 
 def _call(
-    wanted: Options,
+    options: Options,
     function: Function,
     arguments: Sequence[Any],
     extra: dict[str, Any],
 ) -> Any:
     given = functools.partial(function, *arguments, **_extra(function, extra))
-    if wanted.timeout is None:
+    if options.timeout is None:
         return given()
     outcome: list[Any] = []
     error: list[BaseException] = []
@@ -199,47 +199,47 @@ def _call(
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(work,), daemon=True)
     thread.start()
-    thread.join(wanted.timeout)
+    thread.join(options.timeout)
     if error:
         raise error[0]
     if not outcome:
-        raise _too_long(wanted)
+        raise _too_long(options)
     return outcome[0]
 
 
-async def _await(wanted: Options, given: Awaitable[Any]) -> Any:
-    if wanted.timeout is None:
+async def _await(options: Options, given: Awaitable[Any]) -> Any:
+    if options.timeout is None:
         return await given
-    deadline = asyncio.timeout(wanted.timeout)
+    deadline = asyncio.timeout(options.timeout)
     try:
         async with deadline:
             return await given
     except TimeoutError as exc:
         if not deadline.expired():
             raise
-        raise _too_long(wanted) from exc
+        raise _too_long(options) from exc
 
 
-def _too_long(wanted: Options) -> StepTimeoutError:
+def _too_long(options: Options) -> StepTimeoutError:
     return StepTimeoutError(
-        f"the step {wanted.name!a} took longer than {wanted.timeout} s",
+        f"the step {options.name!a} took longer than {options.timeout} s",
         hint="give it more time, or find out what it waits for",
     )
 
 
 def start(
-    engine: Engine, wanted: Options, function: Function, arguments: Sequence[Any]
+    engine: Engine, options: Options, function: Function, arguments: Sequence[Any]
 ) -> Any:
     """Runs a step; where its function is a coroutine, returns what to await."""
     if not is_async(function):
-        return run(engine, wanted, function, arguments)
+        return run(engine, options, function, arguments)
     # Which call this is, is settled now: tasks may be started in any order.
-    slot = engine.history.next_slot(wanted)
+    slot = engine.history.next_slot(options)
 
     async def call(*given: Any, **extra: Any) -> Any:
         return await function(*given, **_extra(function, extra))
 
-    return arun(engine, wanted, call, arguments, slot)
+    return arun(engine, options, call, arguments, slot)
 
 
 class Declared:
@@ -249,12 +249,12 @@ class Declared:
     what came out of it into `result`; `key` is the idempotency key.
     """
 
-    def __init__(self, engine: Engine, wanted: Options) -> None:
+    def __init__(self, engine: Engine, options: Options) -> None:
         self._engine = engine
-        self._wanted = wanted
+        self._options = options
         self._held = ExitStack()
         self._inside = ExitStack()
-        self._begun: Begun | None = None
+        self._begun: Attempt | None = None
         self.result: Any = None
 
     def __repr__(self) -> str:
@@ -262,20 +262,20 @@ class Declared:
 
     def __call__(self, function: Function) -> Function:
         """Returns a function each call of which is a step."""
-        refuse_generator(self._wanted.name, function)
+        refuse_generator(self._options.name, function)
         if is_async(function):
 
             @functools.wraps(function)
             async def awaited(*arguments: Any, **named: Any) -> Any:
                 given = bound(function, arguments, named)
-                return await start(self._engine, self._wanted, *given)
+                return await start(self._engine, self._options, *given)
 
             return awaited
 
         @functools.wraps(function)
         def called(*arguments: Any, **named: Any) -> Any:
             given = bound(function, arguments, named)
-            return start(self._engine, self._wanted, *given)
+            return start(self._engine, self._options, *given)
 
         return called
 
@@ -289,7 +289,7 @@ class Declared:
         """The idempotency key."""
         return self._now().intent.key
 
-    def _now(self) -> Begun:
+    def _now(self) -> Attempt:
         if self._begun is None:
             raise UsageError(
                 f"the step {self._wanted.name!a} has not begun",
@@ -301,7 +301,7 @@ class Declared:
         slot = self._slot()
         with ExitStack() as stack:
             stack.enter_context(self._engine.held(slot))
-            self._enter(self._engine.begin(self._wanted, slot, ()))
+            self._enter(self._engine.begin(self._options, slot, ()))
             self._held = stack.pop_all()
         return self
 
@@ -321,7 +321,7 @@ class Declared:
                 self._engine.failed(self._now(), error)
 
     async def __aenter__(self) -> Self:
-        self._held, begun = await _begun(self._engine, self._wanted, self._slot(), ())
+        self._held, begun = await _begun(self._engine, self._options, self._slot(), ())
         self._enter(begun)
         return self
 
@@ -341,15 +341,15 @@ class Declared:
             else:
                 await _shielded(self._engine.failed, self._now(), error)
 
-    def _slot(self) -> Slot:
-        if self._wanted.timeout is not None or self._wanted.retry.attempts > 1:
+    def _slot(self) -> StepSlot:
+        if self._options.timeout is not None or self._options.retry.attempts > 1:
             raise UsageError(
                 "a block can neither be stopped nor run again",
                 hint="give the step a function, or leave timeout and retry out",
             )
-        return self._engine.history.next_slot(self._wanted)
+        return self._engine.history.next_slot(self._options)
 
-    def _enter(self, begun: Begun) -> None:
+    def _enter(self, begun: Attempt) -> None:
         self._begun = begun
         self.result = begun.value
         if self.pending:

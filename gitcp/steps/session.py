@@ -131,7 +131,7 @@ class Session(base.Session):
         from gitcp.steps.functions import refuse_generator  # noqa: PLC0415  on use
         from gitcp.steps.runner import Declared, start  # noqa: PLC0415  on use
 
-        wanted = options(
+        declared = options(
             name,
             effect=effect,
             undo=undo,
@@ -148,14 +148,14 @@ class Session(base.Session):
             loops=loops,
         )
         if function is None:
-            return Declared(self._engine, wanted)
+            return Declared(self._engine, declared)
         refuse_generator(name, function)
         if not callable(function):
             raise UsageError(
                 f"the step {name!a} was given no function but {function!a}",
                 hint='session.step("fetch", fetch, url)',
             )
-        return start(self._engine, wanted, function, arguments)
+        return start(self._engine, declared, function, arguments)
 
     def on_unknown(self, ask: Callable[[Call], str] | None) -> None:
         """Sets who is asked about a step that was interrupted and has the policy `ask`.
@@ -168,7 +168,7 @@ class Session(base.Session):
     def steps(self) -> list[Call]:
         """Returns the steps of this branch, oldest first."""
         return sorted(
-            self._engine.history.live().values(), key=lambda one: one.intent.n
+            self._engine.history.live().values(), key=lambda call: call.intent.n
         )
 
     def answer(
@@ -192,24 +192,24 @@ class Session(base.Session):
         from gitcp.steps import answers  # noqa: PLC0415  on use
 
         engine = self._engine
-        found = self._named(name, call, scope)
-        one = answers.choose(engine.workspace, engine.place, found)
-        engine.answer(one, said, value)
+        calls = self._named(name, call, scope)
+        chosen = answers.choose(engine.workspace, engine.current, calls)
+        engine.answer(chosen, said, value)
 
     def _named(self, name: str, call: str = "", scope: str = "") -> list[Call]:
-        found = [
-            one
-            for one in self.steps()
-            if one.name == name
-            and one.slot.scope == scope
-            and call in {"", one.slot.call, one.slot.call.removeprefix("key:")}
+        calls = [
+            known
+            for known in self.steps()
+            if known.name == name
+            and known.slot.scope == scope
+            and call in {"", known.slot.call, known.slot.call.removeprefix("key:")}
         ]
-        if not found:
+        if not calls:
             raise NotFoundError(
                 f"there is no step {name!a} in {self.name}/{self.branch}",
                 hint="`gitcp steps` lists them",
             )
-        return found
+        return calls
 
     def register_undo(self, name: str, undo: Callable[..., Any]) -> None:
         """Says how steps of a name are undone, where their own undo is not known here.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gitcp.format import layout
 from gitcp.format.commit import Commit
-from gitcp.format.ledger import Page
+from gitcp.format.ledger import LedgerCommit
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.ledger.commits import read_pages
@@ -62,7 +62,7 @@ def of(workspace: Workspace, session: str) -> dict[Key, str]:
     return {key: tip} if tip is not None else {}
 
 
-def pages_of(repository: Repository, component: str, tip: str) -> list[Page]:
+def pages_of(repository: Repository, component: str, tip: str) -> list[LedgerCommit]:
     """Returns the pages of a ledger below a commit, in whatever repository.
 
     Raises:

@@ -23,7 +23,7 @@ _RETRY = 5.0
 _IDLE = 5.0
 
 
-class Logged(Protocol):
+class Drainable(Protocol):
     """A writer with a write-ahead log."""
 
     @property
@@ -31,10 +31,10 @@ class Logged(Protocol):
         """The name for warnings."""
 
     @property
-    def unsettled(self) -> int:
+    def undrained(self) -> int:
         """The number of bytes of its write-ahead log that this process knows of."""
 
-    def settle(self) -> None:
+    def drain(self) -> None:
         """Puts its redo log into git.
 
         Raises:
@@ -43,25 +43,25 @@ class Logged(Protocol):
 
 
 class _Due(NamedTuple):
-    """Something unsettled: since when, and when it last grew."""
+    """Something undrained: since when, and when it last grew."""
 
-    what: Logged
+    what: Drainable
     first: float
     last: float
 
 
-class Janitor:
+class BackgroundDrainer:
     """Settles what one store writes to redo logs; safe to share among threads.
 
-    Its thread holds a reference to whatever is unsettled, so the caller need not.
+    Its thread holds a reference to whatever is undrained, so the caller need not.
     """
 
     def __init__(self, repository: Repository, *, new_deltas: bool = False) -> None:
         self._repository = repository
         self._new_deltas = new_deltas
         self._reset_after_fork()
-        at_fork.in_child(self, Janitor._reset_after_fork)
-        _janitors.add(self)
+        at_fork.in_child(self, BackgroundDrainer._reset_after_fork)
+        _drainers.add(self)
 
     def _reset_after_fork(self) -> None:
         # The parent of a child settles what it wrote.
@@ -70,7 +70,7 @@ class Janitor:
         self._thread: threading.Thread | None = None
         self._closing = False
 
-    def written(self, what: Logged) -> None:
+    def note(self, what: Drainable) -> None:
         """Notes that a redo log has grown.
 
         Raises:
@@ -91,17 +91,17 @@ class Janitor:
                 except RuntimeError:
                     return
                 self._thread = thread
-            if known is None or what.unsettled > BYTES:
+            if known is None or what.undrained > BYTES:
                 self._guard.notify_all()
-        if what.unsettled > LIMIT:
-            self.settle(what)
+        if what.undrained > LIMIT:
+            self.drain(what)
 
-    def waits_for(self, what: Logged) -> bool:
+    def waits_for(self, what: Drainable) -> bool:
         """Whether something of it is still to be settled."""
         with self._guard:
             return id(what) in self._due
 
-    def settle(self, what: Logged) -> None:
+    def drain(self, what: Drainable) -> None:
         """Settles one log now.
 
         Raises:
@@ -109,7 +109,7 @@ class Janitor:
         """
         with self._guard:
             known = self._due.get(id(what))
-        what.settle()
+        what.drain()
         with self._guard:
             # What was written meanwhile has been noted again.
             if known is not None and self._due.get(id(what)) is known:
@@ -124,7 +124,7 @@ class Janitor:
         with self._guard:
             waiting = [due.what for due in self._due.values()]
         for what in waiting:
-            self.settle(what)
+            self.drain(what)
 
     def close(self) -> None:
         """Settles everything and ends the thread; the next write starts it again.
@@ -152,7 +152,7 @@ class Janitor:
                     self._thread = None
                     return
 
-    def _ready(self) -> tuple[list[Logged], float]:
+    def _ready(self) -> tuple[list[Drainable], float]:
         """Returns what to settle now, and how long to wait where there is nothing."""
         now = time.monotonic()
         ready = []
@@ -160,18 +160,18 @@ class Janitor:
         with self._guard:
             for due in self._due.values():
                 left = min(due.last + QUIET, due.first + OLDEST) - now
-                if left <= 0 or due.what.unsettled > BYTES:
+                if left <= 0 or due.what.undrained > BYTES:
                     ready.append(due.what)
                 else:
                     wait = min(wait, left)
         return ready, wait
 
-    def _tidy(self, ready: list[Logged]) -> bool:
+    def _tidy(self, ready: list[Drainable]) -> bool:
         """Settles and merges packs; whether all went well."""
         well = True
         for what in ready:
             try:
-                self.settle(what)
+                self.drain(what)
             except GitcpError as exc:
                 # Nothing is lost: the log stays, and is settled later.
                 _warn("settling %s failed: %s", what.label, exc)
@@ -193,13 +193,13 @@ def _warn(text: str, *about: object) -> None:
     logging.getLogger("gitcp.settling").warning(text, *about)
 
 
-_janitors: "weakref.WeakSet[Janitor]" = weakref.WeakSet()
+_drainers: "weakref.WeakSet[BackgroundDrainer]" = weakref.WeakSet()
 
 
 def _at_exit() -> None:
-    for janitor in list(_janitors):
+    for drainer in list(_drainers):
         try:
-            janitor.close()
+            drainer.close()
         except GitcpError as exc:
             _warn("settling was left to the next gitcp: %s", exc)
 

@@ -9,7 +9,7 @@ from gitcp.format.commit import Commit, parse_commit
 from gitcp.git.pack import read_entry
 from gitcp.git.repository import Repository
 from gitcp.wal.drain import OnConflict, drain
-from gitcp.wal.log_file import Move, Record, RedoLog
+from gitcp.wal.log_file import LogFile, LogRecord, RefMove
 
 
 class LogClient:
@@ -26,7 +26,7 @@ class LogClient:
     ) -> None:
         self._repository = repository
         self._on_conflict = on_conflict
-        self._file = RedoLog(repository, name)
+        self._file = LogFile(repository, name)
         self.mutex = threading.RLock()
         self.objects: dict[bytes, bytes] = {}
         self.moves: dict[str, dict[str | None, None]] = {}
@@ -83,7 +83,7 @@ class LogClient:
         self.moves.clear()
         self.generation += 1
 
-    def news(self) -> Iterator[Record]:
+    def news(self) -> Iterator[LogRecord]:
         """Yields the records of other processes that were not yielded yet, absorbed.
 
         Raises:
@@ -103,7 +103,7 @@ class LogClient:
         for _ in self.news():
             pass
 
-    def _absorb(self, record: Record) -> None:
+    def _absorb(self, record: LogRecord) -> None:
         self.objects.update(record.objects)
         for move in record.moves:
             chain = self.moves.setdefault(move.ref, {})
@@ -135,7 +135,7 @@ class LogClient:
         return read_entry(entry)[1]
 
     def append(
-        self, move: Move, objects: Mapping[bytes, bytes], *, sync: bool = True
+        self, move: RefMove, objects: Mapping[bytes, bytes], *, sync: bool = True
     ) -> None:
         """Moves a ref, and adds the objects that the move needs; needs `held(write=True)`.
 
@@ -144,7 +144,7 @@ class LogClient:
         Raises:
             StorageError: the disk refused; nothing was added.
         """
-        record = Record((move,), tuple(objects.items()))
+        record = LogRecord((move,), tuple(objects.items()))
         before = self._file.known
         self._file.append(record)
         try:

@@ -18,7 +18,7 @@ from gitcp.git.objects import COMMIT
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import STAGED_REF, Transaction, transaction
 from gitcp.wal import log_file
-from gitcp.wal.log_file import DamagedLogError, Move, Record, RedoLog
+from gitcp.wal.log_file import DamagedLogError, LogFile, LogRecord, RefMove
 
 
 class Conflict(NamedTuple):
@@ -34,7 +34,7 @@ OnConflict = Callable[[Transaction, Conflict], None]
 
 
 def drain(
-    repository: Repository, logs: Iterable[RedoLog], on_conflict: OnConflict
+    repository: Repository, logs: Iterable[LogFile], on_conflict: OnConflict
 ) -> int:
     """Puts write-ahead logs into git as one pack and removes them; returns how many records.
 
@@ -47,8 +47,8 @@ def drain(
         StorageError, BusyError: the logs stay.
     """
     held = list(logs)
-    moves: dict[str, list[Move]] = {}
-    damaged: dict[RedoLog, DamagedLogError] = {}
+    moves: dict[str, list[RefMove]] = {}
+    damaged: dict[LogFile, DamagedLogError] = {}
     count = 0
     with ExitStack() as stack:
         txn: Transaction | None = None
@@ -82,7 +82,7 @@ def drain(
     return count
 
 
-def _read(log: RedoLog) -> tuple[list[Record], DamagedLogError | None]:
+def _read(log: LogFile) -> tuple[list[LogRecord], DamagedLogError | None]:
     """Returns the records of a log, and the damage behind them.
 
     A log that would move anything but gitcp's own refs was not written by gitcp: none
@@ -108,7 +108,7 @@ def _read(log: RedoLog) -> tuple[list[Record], DamagedLogError | None]:
 
 
 def _move(
-    txn: Transaction, ref: str, chain: list[Move], on_conflict: OnConflict
+    txn: Transaction, ref: str, chain: list[RefMove], on_conflict: OnConflict
 ) -> None:
     refs = txn.repository.refs
     new = chain[-1].new
@@ -164,7 +164,7 @@ def drain_idle(
     with ExitStack() as stack:
         idle = []
         for name in names:
-            log = RedoLog(repository, name)
+            log = LogFile(repository, name)
             stack.callback(log.close)
             with suppress(BusyError):
                 stack.enter_context(log.locked(timeout=timeout))

@@ -30,7 +30,7 @@ _MAGIC = b"GCR1"
 _SECTOR = 512
 
 
-class Move(msgspec.Struct, frozen=True, array_like=True):
+class RefMove(msgspec.Struct, frozen=True, array_like=True):
     """A ref goes from `expect` (None: it is new) to `new`; both in hex."""
 
     ref: str
@@ -38,7 +38,7 @@ class Move(msgspec.Struct, frozen=True, array_like=True):
     new: str
 
 
-class Record(msgspec.Struct, frozen=True, array_like=True):
+class LogRecord(msgspec.Struct, frozen=True, array_like=True):
     """One appended record: ref updates in order, and the objects that they need.
 
     `objects` are pairs of oid and the object as it stands in a pack. `synced` is how
@@ -46,7 +46,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     last byte, and not zero: a last sector of zeros was lost, not written.
     """
 
-    moves: tuple[Move, ...]
+    moves: tuple[RefMove, ...]
     objects: tuple[tuple[bytes, bytes], ...]
     synced: int = 0
     end: bool = True
@@ -56,14 +56,14 @@ class DamagedLogError(CorruptError):
     """The log is damaged after an acknowledged write, or was not written by gitcp."""
 
 
-class Read(NamedTuple):
+class ReadRecord(NamedTuple):
     """A record and the offset behind it."""
 
-    record: Record
+    record: LogRecord
     end: int
 
 
-class RedoLog:
+class LogFile:
     """The redo log of one session: a file, and the lock on it.
 
     One object serves one thread at a time, and one process: after a fork the
@@ -105,8 +105,8 @@ class RedoLog:
             StorageError: the disk refused.
         """
         with durable.storage("opening the redo log"):
-            taken = durable.until(self._take, timeout=timeout)
-        if taken is None:
+            acquired = durable.until(self._take, timeout=timeout)
+        if acquired is None:
             raise BusyError(
                 f"the redo log {self.path.name} is in use by another process",
                 hint="wait for it to end, then try again",
@@ -171,7 +171,7 @@ class RedoLog:
 
     # --- under the lock -----------------------------------------------------------
 
-    def news(self) -> Iterator[Read]:
+    def news(self) -> Iterator[ReadRecord]:
         """Yields the records that this object has neither written nor read yet.
 
         A torn record at the end was never acknowledged: it is removed.
@@ -181,17 +181,17 @@ class RedoLog:
         """
         size = os.fstat(self._fd).st_size
         while self.known < size:
-            found = self._record(self.known, size)
-            if found is None:
+            read = self._record(self.known, size)
+            if read is None:
                 self._refuse_damage(size)
                 # Who may only look leaves it; a writer overwrites it.
                 with suppress(OSError):
                     os.ftruncate(self._fd, self.known)
                 return
-            self.known = found.end
-            yield found
+            self.known = read.end
+            yield read
 
-    def _record(self, at: int, size: int) -> Read | None:
+    def _record(self, at: int, size: int) -> ReadRecord | None:
         head = os.pread(self._fd, _HEAD.size, at)
         if len(head) < _HEAD.size:
             return None
@@ -202,10 +202,10 @@ class RedoLog:
         if zlib.crc32(payload) != crc:
             return None
         try:
-            record = msgspec.msgpack.decode(payload, type=Record)
+            record = msgspec.msgpack.decode(payload, type=LogRecord)
         except (msgspec.MsgspecError, UnicodeError) as exc:
             raise self._damaged(at, str(exc)) from exc
-        return Read(record, at + _HEAD.size + length)
+        return ReadRecord(record, at + _HEAD.size + length)
 
     def _refuse_damage(self, size: int) -> None:
         """Raises unless the rest of the file, from `known` on, was never acknowledged.
@@ -221,14 +221,14 @@ class RedoLog:
         if not behind and not _is_torn(rest, at):
             raise self._damaged(at, "its checksum does not match")
 
-    def _behind(self, rest: bytes, at: int) -> Iterator[Record]:
+    def _behind(self, rest: bytes, at: int) -> Iterator[LogRecord]:
         """Yields the whole records that begin somewhere in `rest`, which is at `at`."""
         later = rest.find(_MAGIC, 1)
         while later >= 0:
             with suppress(DamagedLogError):
-                found = self._record(at + later, at + len(rest))
-                if found is not None:
-                    yield found.record
+                read = self._record(at + later, at + len(rest))
+                if read is not None:
+                    yield read.record
             later = rest.find(_MAGIC, later + 1)
 
     def _damaged(self, at: int, why: str) -> DamagedLogError:
@@ -237,7 +237,7 @@ class RedoLog:
             hint="`gitcp doctor` saves what is before that and puts the log aside",
         )
 
-    def append(self, record: Record) -> int:
+    def append(self, record: LogRecord) -> int:
         """Writes a record at the end and returns the offset behind it; see `sync`.
 
         Raises:
@@ -328,10 +328,10 @@ def set_aside(repository: Repository) -> list[Path]:
     aside = repository.store_dir / DAMAGED
     with durable.storage("looking for damaged logs"):
         try:
-            found = os.listdir(aside)
+            names = os.listdir(aside)
         except FileNotFoundError:
             return []
-    return [aside / name for name in sorted(found) if f"{SUFFIX}." in name]
+    return [aside / name for name in sorted(names) if f"{SUFFIX}." in name]
 
 
 def names(repository: Repository) -> list[str]:
@@ -342,10 +342,10 @@ def names(repository: Repository) -> list[str]:
     """
     with durable.storage("looking for write-ahead logs"):
         try:
-            found = os.listdir(directory(repository))
+            files = os.listdir(directory(repository))
         except FileNotFoundError:
             return []
-    return sorted(name.removesuffix(SUFFIX) for name in found if name.endswith(SUFFIX))
+    return sorted(name.removesuffix(SUFFIX) for name in files if name.endswith(SUFFIX))
 
 
 # macOS has no fdatasync.

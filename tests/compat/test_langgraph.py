@@ -96,7 +96,7 @@ def record(name: Path) -> None:
         bundle = name.with_suffix(".bundle")
         git(store, "bundle", "create", "--quiet", bundle, "--glob=refs/gitcp/s/*")
         saver = opened(store)
-        saver._engine.janitor.written = lambda thread: None
+        saver._threads.drainer.note = lambda thread: None
         last = put(saver, made[-1], {"n": "only in the log", "text": "ü" * 2000}, 18)
         saver.put_writes(last, [("a", 1), ("b", "x" * 2000)], "task", "q")
         shutil.copy(store / "gitcp" / "redo" / LOG, name.with_suffix(".redo"))

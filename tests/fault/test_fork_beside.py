@@ -24,7 +24,7 @@ from gitcp import at_fork, durable
 from gitcp.errors import BusyError, UsageError
 from gitcp.git import process, repository
 from gitcp.git.objects import Objects
-from gitcp.ledger.state import Slot
+from gitcp.ledger.state import StepSlot
 from gitcp.project.workspace import open_workspace
 from gitcp.steps import lease
 from tests.support.forks import lasting_child
@@ -168,7 +168,7 @@ def test_a_forked_step_that_raises_is_not_run_again_by_the_child(repo):
 
 def test_a_child_does_not_take_the_name_of_its_parents_lease(repo):
     workspace = open_workspace(repo)
-    slot = Slot("", "step", "1")
+    slot = StepSlot("", "step", "1")
     place = (workspace.repository, "work", "main", slot)
     with lease.held(*place, timeout=0):
         number = os.fork()
@@ -224,7 +224,7 @@ def test_a_child_that_outlives_its_parent_keeps_none_of_its_locks(repo):
         session.workspace.refresh = lambda: None  # type: ignore[method-assign]
         assert session.step("hangs", lambda: 1, unknown="retry") == 1
         session.save()
-        session.workspace.ledgers.janitor.close()
+        session.workspace.ledgers.drainer.close()
         assert not list((repo / ".git" / "gitcp" / "tmp").iterdir())
     finally:
         os.kill(worker, signal.SIGKILL)
@@ -337,7 +337,7 @@ def test_nothing_is_withheld_in_the_end(repo):
     session.step("one", lambda: 0, effect="local")
     session.save(append=[1])
     session.flush()
-    session.workspace.ledgers.janitor.close()
+    session.workspace.ledgers.drainer.close()
     session.workspace.ledgers.of("work")._log.close()
     held = [os.readlink(f"/proc/self/fd/{fd}") for fd in at_fork._withheld]
     assert not [path for path in held if str(repo) in path]

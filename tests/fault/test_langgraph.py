@@ -141,7 +141,7 @@ def test_two_processes_on_one_thread_both_have_all_listed(tmp_path):
         assert {*acked[0], *acked[1]} <= set(listed)
         assert len(listed) == 101
         # Each followed its own: the second of the two is a branch with a name.
-        lines = saver._engine.thread("t").index.lines
+        lines = saver._threads.thread("t").index.lines
         assert len(lines) == 2
         assert any(name.startswith("fork-") for name in lines)
     fsck(store)
@@ -154,7 +154,7 @@ def pending(tmp_path) -> tuple[Path, list[Any]]:
     with opened(repo) as saver:
         made = chain(saver, "t", 2)
     saver = opened(repo)
-    saver._engine.janitor.written = lambda thread: None
+    saver._threads.drainer.note = lambda thread: None
     put(saver, made[-1], {"n": "only in the log"}, 2)
     put(saver, made[0], {"n": "a fork, only in the log"}, 1)
     saver.put_writes(made[-1], [("late", 1)], "task")
@@ -206,7 +206,7 @@ def test_a_settled_log_that_comes_back_changes_nothing(pending, tmp_path):
     assert run_gitcp(repo, "verify").returncode == 0
     with opened(repo) as saver:
         assert len(everything(saver)) == len(wanted) + 2
-        assert len(saver._engine.thread("t").index.lines) == 2
+        assert len(saver._threads.thread("t").index.lines) == 2
 
 
 @pytest.mark.parametrize("cut", [1, 7, 30, 200])

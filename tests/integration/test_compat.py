@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitcp.format.ledger import ABOUT_STEPS, BACK, JOINED, KINDS, LINE, document
-from gitcp.ledger.state import Book
+from gitcp.ledger.state import LedgerState
 from gitcp.maintenance.verify import verify
 from gitcp.project.workspace import open_workspace
 from tests.support.clones import clone
@@ -28,7 +28,7 @@ def test_a_ledger_of_format_1_is_read_as_it_was_written(repo):
     assert [document(one) for one in records] == expected["records"]
     # It holds every kind of record that this format writes.
     assert {one.kind for one in records} == (ABOUT_STEPS & KINDS) | {BACK, LINE}
-    book = Book(ledger.pages())
+    book = LedgerState(ledger.pages())
     for branch, steps in expected["steps"].items():
         found = {
             "/".join(one.slot): [one.id, one.state, one.kept]
@@ -52,7 +52,7 @@ def test_a_redo_log_of_a_ledger_is_read_as_it_was_written(repo):
     assert [document(one) for one in ledger.records()] == expected
     large = next(one for one in ledger.records() if one.size)
     assert ledger.value(large) == b'"%b"' % (b"x" * 9000)
-    ledger.settle()
+    ledger.drain()
     assert not log.exists()
     again = open_workspace(repo)
     records = again.ledgers.of("work").records()

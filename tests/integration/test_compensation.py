@@ -19,7 +19,7 @@ from gitcp.format.ledger import (
     UNDONE,
     Record,
 )
-from gitcp.ledger.state import DONE, Call, Slot
+from gitcp.ledger.state import DONE, Call, StepSlot
 from gitcp.steps import repair
 from tests.support.gitrepo import git, run_gitcp
 from tests.support.inprocess import fails, invoke, ok
@@ -408,7 +408,7 @@ def test_what_is_affected_is_what_brute_force_finds(seed):
 
     def call(number: int) -> Call:
         intent = record(number, reads[number], writes[number])
-        return Call(f"c{number}", Slot("", f"s{number}", "1"), intent, number, DONE)
+        return Call(f"c{number}", StepSlot("", f"s{number}", "1"), intent, number, DONE)
 
     calls = [call(number) for number in range(count)]
     chance.shuffle(calls)

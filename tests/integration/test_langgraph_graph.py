@@ -258,7 +258,7 @@ def test_a_subgraph_is_asked_and_goes_on_in_another_process(tmp_path):
         }
         assert len(spaces) == 2
         # All of it is one line: a subgraph is not a fork.
-        assert len(saver._engine.thread("t").index.lines) == 1
+        assert len(saver._threads.thread("t").index.lines) == 1
 
 
 def test_parallel_tasks_keep_their_writes_when_one_fails(tmp_path):

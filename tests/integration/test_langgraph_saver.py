@@ -317,7 +317,7 @@ def test_a_fork_is_a_named_branch_and_verify_is_content(repo):
 def test_commands_see_what_is_still_in_the_redo_log(repo):
     """The first process to open the store drains the log: here another one."""
     saver: Any = GitcpSaver(repo)
-    saver._engine.janitor.written = lambda thread: None  # no background drain
+    saver._threads.drainer.note = lambda thread: None  # no background drain
     chain(saver, "t", 3)
     assert list((repo / ".git" / "gitcp" / "redo").iterdir())
     assert not git_line(repo, "for-each-ref", "refs/gitcp")
@@ -332,9 +332,9 @@ def test_commands_see_what_is_still_in_the_redo_log(repo):
 
 def test_a_branch_that_others_moved_meanwhile_loses_nothing(repo):
     saver: Any = GitcpSaver(repo)
-    saver._engine.janitor.written = lambda thread: None
+    saver._threads.drainer.note = lambda thread: None
     made = chain(saver, "t", 3)
-    saver._engine.thread("t").settle()
+    saver._threads.thread("t").drain()
     first = git_line(repo, "rev-parse", "refs/gitcp/s/langgraph-t/main")
     acked = put(saver, made[-1], {"n": "acknowledged"}, 3)
     # Another process moves the branch back.
@@ -344,7 +344,7 @@ def test_a_branch_that_others_moved_meanwhile_loses_nothing(repo):
         one.config["configurable"]["checkpoint_id"] for one in saver.list(at("t"))
     }
     assert {one["configurable"]["checkpoint_id"] for one in (acked, again)} <= listed
-    saver._engine.thread("t").settle()
+    saver._threads.thread("t").drain()
     assert run_gitcp(repo, "verify").returncode == 0
     assert "aside" in git_line(repo, "for-each-ref", "refs/gitcp")
 

@@ -82,7 +82,7 @@ def test_tuples_are_equal_before_and_after(tmp_path):
         put(saver, ident, {"n": "goes on"}, 99)
     with opened(tmp_path / "s", serde=serde) as saver:
         assert len(everything(saver)) == len(before) + 1
-        lines = saver._engine.thread("grown").index.lines
+        lines = saver._threads.thread("grown").index.lines
     assert sorted(name.split("-")[0] for name in lines) == ["fork", "main"]
     git(tmp_path / "s", "fsck", "--strict")
 

@@ -239,10 +239,10 @@ def test_rewriting_a_ledger_keeps_other_writers_out(repo, still):
     run = gitcp.open(repo).session("work")
     run.step("a", lambda: 1)
     waiting = threading.Thread(target=lambda: run.step("b", lambda: 2))
-    with ledger.settled():
+    with ledger.drained():
         tip = git_line(repo, "rev-parse", REF)
         waiting.start()
-        assert not log_file.RedoLog(
+        assert not log_file.LogFile(
             ledger.repository, layout.ledger_log("work")
         ).path.read_bytes()
         assert git_line(repo, "rev-parse", REF) == tip

@@ -628,7 +628,7 @@ def test_threads_that_share_a_session_lose_nothing(repo, world):
 def test_a_step_that_runs_elsewhere_is_waited_for_and_not_run_twice(repo, world):
     git(repo, "config", "gitcp.lockTimeout", "100ms")
     run, other = session(repo), session(repo)
-    slot = other._engine.history.next_slot(run.step("pay", key="1")._wanted)
+    slot = other._engine.history.next_slot(run.step("pay", key="1")._options)
     with other._engine.held(slot), pytest.raises(gitcp.BusyError, match="another"):
         run.step("pay", world.act, key="1")
     assert world.did == []

@@ -745,14 +745,14 @@ def test_a_redo_log_is_the_bytes_of_the_document(tmp_path):
     told = part.partition("Test vector:")[2].partition("\n### ")[0]
     vector = bytes.fromhex("".join(re.findall(r"^[0-9a-f]{4,}$", told, re.MULTILINE)))
     ref, new = re.findall(r"`([^`]+)`", told)[:2]
-    wanted = log_file.Record((log_file.Move(ref, None, new),), ())
+    wanted = log_file.LogRecord((log_file.RefMove(ref, None, new),), ())
     repository = discover(make_repo(tmp_path / "repo"))
-    written = log_file.RedoLog(repository, "written")
+    written = log_file.LogFile(repository, "written")
     with written.locked(timeout=5):
         written.append(wanted)
         written.sync()
         assert written.path.read_bytes() == vector
-    read = log_file.RedoLog(repository, "read")
+    read = log_file.LogFile(repository, "read")
     read.path.write_bytes(vector + vector[:-1])
     with read.locked(timeout=5):
         assert [one.record for one in read.news()] == [wanted]

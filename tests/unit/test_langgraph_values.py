@@ -16,7 +16,7 @@ from gitcp.adapters.langgraph import values
 from gitcp.adapters.langgraph.items import head_length, split
 from gitcp.adapters.langgraph.values import Value, encode_value, load_value
 from gitcp.format import tree
-from gitcp.format.graph import Key, Said, encode_said
+from gitcp.format.graph import EventHeader, GraphKey, encode_header
 from gitcp.format.layout import GRAPH
 from gitcp.format.tree import DIRECTORY, Entry
 from gitcp.git.objects import object_id
@@ -147,8 +147,8 @@ def test_the_vector_of_the_format():
 
 def test_the_trailer_of_the_format():
     """docs/format.md, 15."""
-    key = Key("node:1|two", "1f0-a")
-    assert encode_said(Said("put", key, "p,1", None)) == (
+    key = GraphKey("node:1|two", "1f0-a")
+    assert encode_header(EventHeader("put", key, "p,1", None)) == (
         "Graph",
         "put,node%3A1%7Ctwo,1f0-a,p%2C1,",
     )

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from gitcp.errors import CorruptError, FormatTooNewError, UsageError
 from gitcp.format import ledger
 from gitcp.format.commit import parse_commit, trailers_of
-from gitcp.format.ledger import Page, Record, Undo
+from gitcp.format.ledger import LedgerCommit, Record, Undo
 from gitcp.git.objects import COMMIT, TREE, object_id
-from gitcp.ledger.state import Book, Slot, State
+from gitcp.ledger.state import LedgerPoint, LedgerState, StepSlot
 from gitcp.steps import results
 from gitcp.steps.model import Retry, options
 
@@ -142,10 +142,10 @@ def test_a_newer_ledger_and_an_unknown_record_are_refused():
 # --- what records add up to -------------------------------------------------------
 
 
-def pages(records: list[Record]) -> list[Page]:
+def pages(records: list[Record]) -> list[LedgerCommit]:
     """One page for each record, on one line."""
     return [
-        Page(f"{one.n}", (f"{one.n - 1}",) if one.n > 1 else (), (one,))
+        LedgerCommit(f"{one.n}", (f"{one.n - 1}",) if one.n > 1 else (), (one,))
         for one in records
     ]
 
@@ -168,8 +168,10 @@ class Notes:
         return self.add(ledger.RESULT, ident, branch, value=Raw(b"1"))
 
     def states(self, branch: str = "main", line: Any = None) -> dict[str, str]:
-        start = State(*line) if line else None
-        live = Book(pages(self.records), {start} if start else ()).live(branch, start)
+        start = LedgerPoint(*line) if line else None
+        live = LedgerState(pages(self.records), {start} if start else ()).live(
+            branch, start
+        )
         return {slot.name: call.state for slot, call in live.items()}
 
 
@@ -241,9 +243,9 @@ def test_a_continued_book_equals_a_rebuilt_one(data):
             more = {"effect": data.draw(st.sampled_from(ledger.EFFECTS))}
             notes.add(kind, ident, branch, **(more if kind == ledger.INTENT else {}))
     cut = data.draw(st.integers(0, len(notes.records)))
-    book = Book(pages(notes.records[:cut]))
-    if all(map(book.take, pages(notes.records)[cut:])):
-        whole = Book(pages(notes.records))
+    book = LedgerState(pages(notes.records[:cut]))
+    if all(map(book.apply, pages(notes.records)[cut:])):
+        whole = LedgerState(pages(notes.records))
         assert book.calls == whole.calls
         for branch in ("main", "try"):
             assert book.live(branch) == whole.live(branch)
@@ -255,11 +257,11 @@ def test_slots_tell_calls_apart():
     notes.add(ledger.INTENT, "x", step="a", call="1")
     notes.add(ledger.INTENT, "y", step="a", call="2")
     notes.add(ledger.INTENT, "z", step="a", call="1", scope="night")
-    live = Book(pages(notes.records)).live("main")
+    live = LedgerState(pages(notes.records)).live("main")
     assert set(live) == {
-        Slot("", "a", "1"),
-        Slot("", "a", "2"),
-        Slot("night", "a", "1"),
+        StepSlot("", "a", "1"),
+        StepSlot("", "a", "2"),
+        StepSlot("night", "a", "1"),
     }
 
 
@@ -269,7 +271,7 @@ def test_slots_tell_calls_apart():
 class Side:
     """One repository's line of a ledger, and what it did."""
 
-    def __init__(self, name: str, start: list[Page]) -> None:
+    def __init__(self, name: str, start: list[LedgerCommit]) -> None:
         self.name = name
         self.pages = list(start)
 
@@ -284,7 +286,9 @@ class Side:
             for at, one in enumerate(records, 1)
         )
         parents = tuple(one for one in (self.tip, joins) if one)
-        self.pages.append(Page(f"{self.name}{len(self.pages)}", parents, numbered))
+        self.pages.append(
+            LedgerCommit(f"{self.name}{len(self.pages)}", parents, numbered)
+        )
 
     def has(self, oid: str) -> bool:
         return any(page.oid == oid for page in self.pages)
@@ -301,10 +305,10 @@ class Side:
         last = next(one for one in self.pages if one.oid == tip).records[-1].n
         note = Record(last + 1, "", ledger.JOINED, "")
         name = f"{self.name}{len(self.pages)}"
-        self.pages.append(Page(name, (tip, theirs), (note,)))
+        self.pages.append(LedgerCommit(name, (tip, theirs), (note,)))
 
     def live(self) -> dict[str, Any]:
-        return {call.id: call for call in Book(self.pages).live("main").values()}
+        return {call.id: call for call in LedgerState(self.pages).live("main").values()}
 
 
 @st.composite
@@ -373,7 +377,7 @@ def test_a_join_loses_no_record_and_nothing_that_is_finished(sides):
         assert all(
             place[up] < place[page.oid] for page in side.pages for up in page.parents
         )
-        live = Book(side.pages).live("main")
+        live = LedgerState(side.pages).live("main")
         assert all(call.slot == slot for slot, call in live.items())
         assert len({call.id for call in live.values()}) == len(live)
         for slot in finished:
@@ -434,26 +438,28 @@ def test_a_book_continued_over_joins_equals_a_rebuilt_one(sides, data):
         for parent in page.parents
     ):
         cut -= 1
-    book = Book(one.pages[:cut])
-    if all(map(book.take, one.pages[cut:])):
-        assert book.live("main") == Book(one.pages).live("main")
+    book = LedgerState(one.pages[:cut])
+    if all(map(book.apply, one.pages[cut:])):
+        assert book.live("main") == LedgerState(one.pages).live("main")
 
 
 def test_a_checkpoint_of_the_other_line_has_its_own_state():
-    start = [Page("s1", (), (replace(intent("0", "start", "none"), n=1, at="t"),))]
+    start = [
+        LedgerCommit("s1", (), (replace(intent("0", "start", "none"), n=1, at="t"),))
+    ]
     one, two = Side("a", start), Side("b", start)
     for side, name in ((one, "x"), (two, "y")):
         side.add(intent(name, name, "none"))
         side.add(Record(0, "", ledger.RESULT, "main", id=name, value=Raw(b"1")))
     there = two.tip
     one.pull(two)
-    state = State("main", 3, there)
-    book = Book(one.pages, {state})
-    assert {slot.name for slot in book.then(state)} == {"start", "y"}
+    state = LedgerPoint("main", 3, there)
+    book = LedgerState(one.pages, {state})
+    assert {slot.name for slot in book.at(state)} == {"start", "y"}
     assert {slot.name for slot in book.live("main")} == {"start", "x", "y"}
     # Going back there takes this line's own back, and what was purged is found.
     one.add(Record(0, "", ledger.BACK, "main", of="main", upto=3, ledger=there))
-    assert {slot.name for slot in Book(one.pages).live("main")} == {"start", "y"}
+    assert {slot.name for slot in LedgerState(one.pages).live("main")} == {"start", "y"}
     renamed = [
         page._replace(oid="new", purged=(there,)) if page.oid == there else page
         for page in one.pages
@@ -464,7 +470,7 @@ def test_a_checkpoint_of_the_other_line_has_its_own_state():
         )
         for page in renamed
     ]
-    assert {slot.name for slot in Book(renamed).live("main")} == {"start", "y"}
+    assert {slot.name for slot in LedgerState(renamed).live("main")} == {"start", "y"}
 
 
 # --- declaring --------------------------------------------------------------------

@@ -16,7 +16,7 @@ from gitcp.git.repository import Repository, discover
 from gitcp.ledger.join import join
 from gitcp.wal import log_file
 from gitcp.wal.drain import drain
-from gitcp.wal.log_file import DamagedLogError, Move, Record, RedoLog
+from gitcp.wal.log_file import DamagedLogError, LogFile, LogRecord, RefMove
 from tests.support.gitrepo import git_line
 from tests.support.inprocess import invoke
 
@@ -34,12 +34,12 @@ def written(
     repository: Repository, *sizes: int, sync: bool = True
 ) -> tuple[Path, list[int]]:
     """A log with records of about these sizes; returns it and where each ends."""
-    log = RedoLog(repository, "fx.main")
+    log = LogFile(repository, "fx.main")
     ends = []
     with log.locked(timeout=1):
         for number, size in enumerate(sizes):
             body = bytes(1 + (number + at) % 255 for at in range(size))
-            record = Record((Move(REF, None, OID),), ((bytes(20), body),))
+            record = LogRecord((RefMove(REF, None, OID),), ((bytes(20), body),))
             ends.append(log.append(record))
             if sync:
                 log.sync()
@@ -48,7 +48,7 @@ def written(
 
 
 def read(repository: Repository) -> int:
-    log = RedoLog(repository, "fx.main")
+    log = LogFile(repository, "fx.main")
     with log.locked(timeout=1):
         count = len(list(log.news()))
     log.close()
@@ -119,11 +119,13 @@ def test_a_record_without_the_new_field_is_read(repository):
     directory = log_file.directory(repository)
     repository.make_directory(directory)
     (directory / "fx.main.redo").write_bytes(vector)
-    log = RedoLog(repository, "fx.main")
+    log = LogFile(repository, "fx.main")
     with log.locked(timeout=1):
         (found,) = log.news()
     log.close()
-    assert found.record == Record((Move("refs/gitcp/fx/%4dain", None, OID),), (), 0)
+    assert found.record == LogRecord(
+        (RefMove("refs/gitcp/fx/%4dain", None, OID),), (), 0
+    )
 
 
 # --- what a stranger's log may do -------------------------------------------------------
@@ -150,9 +152,9 @@ def test_a_record_without_the_new_field_is_read(repository):
 def test_only_gitcps_own_refs_are_moved_and_to_whole_ids(repo, ref, new):
     before = git_line(repo, "for-each-ref")
     repository = discover(repo)
-    log = RedoLog(repository, "evil")
+    log = LogFile(repository, "evil")
     with log.locked(timeout=1):
-        log.append(Record((Move(REF, None, OID), Move(ref, None, new)), ()))
+        log.append(LogRecord((RefMove(REF, None, OID), RefMove(ref, None, new)), ()))
         log.sync()
         with pytest.raises(CorruptError, match="never does"):
             drain(repository, [log], join)
@@ -164,7 +166,7 @@ def test_only_gitcps_own_refs_are_moved_and_to_whole_ids(repo, ref, new):
 
 
 def test_a_log_that_nothing_uses_any_more_is_not_held_open(repository):
-    log = RedoLog(repository, "f.a")
+    log = LogFile(repository, "f.a")
     with log.locked(timeout=1):
         number = log._fd
     assert os.fstat(number)
@@ -176,12 +178,14 @@ def test_a_log_that_nothing_uses_any_more_is_not_held_open(repository):
 def test_what_is_before_the_damage_is_saved_and_the_log_is_kept(repo):
     made = git_line(repo, "rev-parse", "HEAD")
     repository = discover(repo)
-    log = RedoLog(repository, "main")
+    log = LogFile(repository, "main")
     blob = entry("blob", b"x" * 900)
     with log.locked(timeout=1):
-        log.append(Record((Move(layout.branch_ref("t", "main"), None, made),), ()))
+        log.append(
+            LogRecord((RefMove(layout.branch_ref("t", "main"), None, made),), ())
+        )
         log.sync()
-        end = log.append(Record((), ((bytes(20), blob),)))
+        end = log.append(LogRecord((), ((bytes(20), blob),)))
         log.sync()
     raw = bytearray(log.path.read_bytes())
     raw[end - 5] ^= 4

@@ -55,9 +55,9 @@ class AsyncMethods(BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """`list`, each step of it in a worker thread."""
-        found = self.list(config, filter=filter, before=before, limit=limit)
-        while (one := await asyncio.to_thread(next, found, None)) is not None:
-            yield one
+        tuples = self.list(config, filter=filter, before=before, limit=limit)
+        while (item := await asyncio.to_thread(next, tuples, None)) is not None:
+            yield item
 
     async def adelete_thread(self, thread_id: str) -> None:
         """`delete_thread` in a worker thread."""

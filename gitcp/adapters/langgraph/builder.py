@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from gitcp.adapters.langgraph.reader import Reader
+from gitcp.adapters.langgraph.reader import ThreadReader
 from gitcp.format import checkpoint as manifests
 from gitcp.format import layout
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Base, Files, Manifest
-from gitcp.format.graph import PUT, Said, encode_said
+from gitcp.format.graph import PUT, EventHeader, encode_header
 from gitcp.format.tree import DIRECTORY, FILE, Entry, Tree
 from gitcp.git.objects import BLOB, COMMIT, TREE, object_id
 from gitcp.git.pack import entry
@@ -75,7 +75,7 @@ class Step(NamedTuple):
     checkpoint's channels, None where those of the parent stay.
     """
 
-    said: Said
+    said: EventHeader
     note: str
     branch: str
     seq: int
@@ -90,7 +90,7 @@ class Builder:
     """Makes the commits of one thread."""
 
     def __init__(
-        self, store: Store, reader: Reader, session: str, thread_id: str
+        self, store: Store, reader: ThreadReader, session: str, thread_id: str
     ) -> None:
         self._store = store
         self._repository = store.repository
@@ -122,7 +122,7 @@ class Builder:
             # Writes are half of all commits, and soon part of a checkpoint: no page for
             # them.
             with_summary=is_put,
-            extra=(encode_said(step.said),),
+            extra=(encode_header(step.said),),
         )
         self._reader.keep_manifest(built.oid, built.manifest)
         return built.oid, built.raw
@@ -166,7 +166,7 @@ class Builder:
         checkpoint = self._store.checkpoint(parent)
         return checkpoint.origin if checkpoint is not None else HERE
 
-    def _metadata(self, said: Said) -> msgspec.Raw:
+    def _metadata(self, said: EventHeader) -> msgspec.Raw:
         about = {
             "thread_id": self._thread_id,
             "checkpoint_ns": said.key.namespace,

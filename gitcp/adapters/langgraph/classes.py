@@ -89,8 +89,8 @@ def _judge(module: str, name: str) -> str | None:
     """
     if module not in sys.modules:
         return "and that module is not imported"
-    found = _find(module, name)
-    if found is None or _is_data(found):
+    cls = _find(module, name)
+    if cls is None or _is_data(cls):
         return None
     return "which is not a class of plain data"
 
@@ -100,12 +100,12 @@ def _find(module: str, name: str) -> object | None:
     return vars(sys.modules[module]).get(name)
 
 
-def _is_data(found: object) -> bool:
-    return isinstance(found, type) and (
-        issubclass(found, Enum)
-        or dataclasses.is_dataclass(found)
-        or (issubclass(found, tuple) and hasattr(found, "_fields"))
-        or any(map(_is_of_pydantic, found.__mro__))
+def _is_data(cls: object) -> bool:
+    return isinstance(cls, type) and (
+        issubclass(cls, Enum)
+        or dataclasses.is_dataclass(cls)
+        or (issubclass(cls, tuple) and hasattr(cls, "_fields"))
+        or any(map(_is_of_pydantic, cls.__mro__))
     )
 
 

@@ -9,7 +9,7 @@ from gitcp.format.commit import Commit, trailers_of
 from gitcp.git.repository import Repository
 from gitcp.names import encode
 from gitcp.wal.client import LogClient
-from gitcp.wal.log_file import Record
+from gitcp.wal.log_file import LogRecord
 
 # Reading so many commits again takes a few milliseconds.
 _WORTH = 64
@@ -99,7 +99,7 @@ class CurrentIndex:
         """Whether the write-ahead log moves a branch: its ref is behind."""
         return self._prefix + name in self._log.moves
 
-    def _apply(self, record: Record) -> None:
+    def _apply(self, record: LogRecord) -> None:
         for move in record.moves:
             oid = bytes.fromhex(move.new)
             if oid not in self.index:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from gitcp import at_fork
-from gitcp.adapters.langgraph.files import Follower
+from gitcp.adapters.langgraph.files import WorktreeSnapshots
 from gitcp.adapters.langgraph.thread import Thread
 from gitcp.errors import UsageError
 from gitcp.format import layout
@@ -14,7 +14,7 @@ from gitcp.project.settings import Following
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 from gitcp.wal import log_file
-from gitcp.wal.background import Janitor
+from gitcp.wal.background import BackgroundDrainer
 
 PREFIX = "langgraph-"
 _LONGEST = 900
@@ -41,18 +41,18 @@ def session_of(thread_id: str) -> str:
     return f"{PREFIX}{thread_id[:64]}...{hashlib.sha256(raw).hexdigest()}"
 
 
-class Engine:
+class Threads:
     """State that a saver and its clones share."""
 
-    def __init__(self, store: Store, follower: Follower | None) -> None:
+    def __init__(self, store: Store, follower: WorktreeSnapshots | None) -> None:
         self.store = store
         self.repository = store.repository
         self.follower = follower
         self._following = Following(self.repository)
         # One pack holds many checkpoints, written without deltas.
-        self.janitor = Janitor(self.repository, new_deltas=True)
+        self.drainer = BackgroundDrainer(self.repository, new_deltas=True)
         self._reset()
-        at_fork.in_child(self, Engine._reset_after_fork)
+        at_fork.in_child(self, Threads._reset_after_fork)
 
     def _reset_after_fork(self) -> None:
         for thread in self._threads.values():
@@ -69,20 +69,20 @@ class Engine:
         session = session_of(thread_id)
         self._following.now()
         with self._guard:
-            found = self._threads.get(session)
-            if found is None:
-                found = Thread(self.store, thread_id, session)
-                self._threads[session] = found
+            thread = self._threads.get(session)
+            if thread is None:
+                thread = Thread(self.store, thread_id, session)
+                self._threads[session] = thread
                 self._shrink()
             self._threads.move_to_end(session)
-            return found
+            return thread
 
     def _shrink(self) -> None:
         if len(self._threads) <= _THREADS:
             return
         for name, old in self._threads.items():
             # Its lock is surely free only if no other thread has the object.
-            if not self.janitor.waits_for(old) and old.mutex.acquire(blocking=False):
+            if not self.drainer.waits_for(old) and old.mutex.acquire(blocking=False):
                 del self._threads[name]
                 old.mutex.release()
                 return
@@ -90,10 +90,10 @@ class Engine:
     def thread_ids(self) -> Iterator[str]:
         """Yields the ids of all threads there are."""
         refs = self.repository.refs.list(layout.SESSIONS)
-        found: dict[str, str | None] = dict.fromkeys(log_file.names(self.repository))
+        tips: dict[str, str | None] = dict.fromkeys(log_file.names(self.repository))
         for ref in refs:
-            found[ref.removeprefix(layout.SESSIONS).partition("/")[0]] = refs[ref]
-        for component, tip in sorted(found.items()):
+            tips[ref.removeprefix(layout.SESSIONS).partition("/")[0]] = refs[ref]
+        for component, tip in sorted(tips.items()):
             if not component.startswith(encode(PREFIX)):
                 continue
             name = self._name(component, tip)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gitcp.adapters.langgraph.values import Value
 from gitcp.errors import CorruptError, FormatTooNewError
-from gitcp.format.graph import Said
+from gitcp.format.graph import EventHeader
 
 FORMAT = 1
 
@@ -58,7 +58,7 @@ def _copied(value: Any) -> Any:
 
 def encode_put(
     thread: str,
-    said: Said,
+    header: EventHeader,
     checkpoint: dict[str, Any],
     metadata: dict[str, Any],
     values: Mapping[str, Value],
@@ -72,13 +72,13 @@ def encode_put(
             channels[name] = {"log": _text((value.kind, value.head))}
     return _encode(
         thread,
-        said,
+        header,
         {"checkpoint": checkpoint, "metadata": metadata, "channels": channels},
     )
 
 
 def encode_writes(
-    thread: str, said: Said, writes: Sequence[Write]
+    thread: str, header: EventHeader, writes: Sequence[Write]
 ) -> tuple[bytes, bytes]:
     """Returns graph.json of pending writes, and their values joined."""
     rows = [
@@ -94,17 +94,17 @@ def encode_writes(
         for write in writes
     ]
     values = b"".join(write.value[1] for write in writes)
-    return _encode(thread, said, {"writes": rows}), values
+    return _encode(thread, header, {"writes": rows}), values
 
 
-def _encode(thread: str, said: Said, more: dict[str, Any]) -> bytes:
+def _encode(thread: str, header: EventHeader, more: dict[str, Any]) -> bytes:
     event = {
         "format": FORMAT,
-        "kind": said.kind,
+        "kind": header.kind,
         "thread": thread,
-        "namespace": said.key.namespace,
-        "checkpoint_id": said.key.ident,
-        "parent": said.parent,
+        "namespace": header.key.namespace,
+        "checkpoint_id": header.key.ident,
+        "parent": header.parent,
         **more,
     }
     return json.dumps(event, separators=(",", ":"), allow_nan=False).encode() + b"\n"
@@ -134,11 +134,11 @@ def decode_event(raw: bytes, where: str) -> dict[str, Any]:
 
 def decode_writes(event: Mapping[str, Any], values: bytes) -> list[Write]:
     """Returns the writes of an event."""
-    found = []
+    writes = []
     at = 0
     for row in event["writes"]:
         end = at + row["bytes"]
-        found.append(
+        writes.append(
             Write(
                 row["task"],
                 row["path"],
@@ -149,7 +149,7 @@ def decode_writes(event: Mapping[str, Any], values: bytes) -> list[Write]:
             )
         )
         at = end
-    return found
+    return writes
 
 
 def channel_value(packed: Mapping[str, Any]) -> tuple[Typed, bool]:

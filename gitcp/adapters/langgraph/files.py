@@ -27,24 +27,24 @@ from gitcp.worktree.capture import Snapshot
 _KEPT = 64
 
 
-class _Held(NamedTuple):
+class _KeptSnapshot(NamedTuple):
     """A snapshot; the stack keeps its objects from git's gc until a ref holds them."""
 
     files: FilesState
     stack: ExitStack
 
 
-class Follower:
+class WorktreeSnapshots:
     """Takes snapshots of one work tree and keeps them until a checkpoint needs them."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._reset_after_fork()
-        at_fork.in_child(self, Follower._reset_after_fork)
+        at_fork.in_child(self, WorktreeSnapshots._reset_after_fork)
 
     def _reset_after_fork(self) -> None:
         self._mutex = threading.Lock()
-        self._held: OrderedDict[str, _Held] = OrderedDict()
+        self._held: OrderedDict[str, _KeptSnapshot] = OrderedDict()
         self._last: FilesState | None = None
         self._published: bytes | None = None
         # Whether versions are made where snapshots are taken; None as long as unknown.
@@ -67,9 +67,9 @@ class Follower:
                     capture, opened, lambda snapshot: self._store(opened, snapshot)
                 )
             if files == self._last:
-                self._held[version] = _Held(files, ExitStack())
+                self._held[version] = _KeptSnapshot(files, ExitStack())
             else:
-                self._held[version] = _Held(files, stack.pop_all())
+                self._held[version] = _KeptSnapshot(files, stack.pop_all())
             self._last = files
             while len(self._held) > _KEPT:
                 _, old = self._held.popitem(last=False)
@@ -114,7 +114,7 @@ class Follower:
             if isinstance(version, str) and version in self._held:
                 held = self._held[version]
                 held.stack.close()
-                self._held[version] = _Held(held.files, ExitStack())
+                self._held[version] = _KeptSnapshot(held.files, ExitStack())
                 self._published = held.files.tree
 
     def base(self) -> Base:
@@ -129,7 +129,9 @@ class Follower:
         return self.workspace.repository.anchor()
 
 
-def follow(directory: str | os.PathLike[str], store: Repository) -> Follower:
+def snapshots_of(
+    directory: str | os.PathLike[str], store: Repository
+) -> WorktreeSnapshots:
     """Returns a follower of the work tree around a directory.
 
     Raises:
@@ -144,4 +146,4 @@ def follow(directory: str | os.PathLike[str], store: Repository) -> Follower:
             f"{workspace.top} is a work tree of {mine}, not of {store.common_dir}",
             hint="files and graph go into one commit: give the same repository for both",
         )
-    return Follower(workspace)
+    return WorktreeSnapshots(workspace)

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import msgspec
 
 from gitcp.format.commit import Commit, trailers_of
-from gitcp.format.graph import PUT, Key, Said, decode_said
+from gitcp.format.graph import PUT, EventHeader, GraphKey, decode_header
 
 ROOT = ""
 
 
 @dataclass(slots=True)
-class Line:
+class IndexedBranch:
     """A branch: its tip, and the root checkpoint that its next one follows."""
 
     branch: str
@@ -23,7 +23,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class IndexedCheckpoint:
     """A checkpoint of the graph: the commit that holds it, and its branch."""
 
     oid: bytes
@@ -32,7 +32,7 @@ class Node:
     branch: str
 
 
-class Applied(NamedTuple):
+class IndexedCommit(NamedTuple):
     """The input for indexing one commit; `own` is the branch that it was made for."""
 
     oid: bytes
@@ -40,28 +40,28 @@ class Applied(NamedTuple):
     branch: str
     own: str
     seq: int
-    said: Said | None
+    header: EventHeader | None
 
 
 _VERSION = 1
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(tuple[int, list[Applied]])
+_DECODER = msgspec.msgpack.Decoder(tuple[int, list[IndexedCommit]])
 
 
 @dataclass(slots=True)
 class Index:
     """Checkpoints, writes and lines of one thread. Branches are ref components."""
 
-    lines: dict[str, Line] = field(default_factory=dict)
-    nodes: dict[Key, Node] = field(default_factory=dict)
-    writes: dict[Key, list[bytes]] = field(default_factory=dict)
+    lines: dict[str, IndexedBranch] = field(default_factory=dict)
+    nodes: dict[GraphKey, IndexedCheckpoint] = field(default_factory=dict)
+    writes: dict[GraphKey, list[bytes]] = field(default_factory=dict)
     # Where a fork of a root checkpoint begins: its commit, or its last writes.
     starts: dict[str, bytes] = field(default_factory=dict)
     last: str | None = None
     _latest: dict[str, str] = field(default_factory=dict)
     # The root checkpoint that was the newest one at each commit.
     _heads: dict[bytes, str | None] = field(default_factory=dict)
-    _applied: "list[Applied]" = field(default_factory=list)
+    _applied: "list[IndexedCommit]" = field(default_factory=list)
 
     def __contains__(self, oid: bytes) -> bool:
         return oid in self._heads
@@ -75,18 +75,22 @@ class Index:
         trailers = trailers_of(commit)
         assert trailers is not None
         parent = commit.parents[0] if commit.parents else None
-        said = decode_said(commit)
+        header = decode_header(commit)
         own = trailers.branch
-        self._apply(Applied(oid, parent, branch or own, own, trailers.seq, said))
+        self._apply(
+            IndexedCommit(oid, parent, branch or own, own, trailers.seq, header)
+        )
 
-    def _apply(self, one: "Applied") -> None:
-        head = self._heads.get(one.parent) if one.parent is not None else None
-        if one.said is not None:
-            head = self._take(one.oid, one.said, one.own, head)
-        self._heads[one.oid] = head
-        self.lines[one.branch] = Line(one.branch, one.oid, one.seq, head)
-        self.last = one.branch
-        self._applied.append(one)
+    def _apply(self, entry: "IndexedCommit") -> None:
+        head = self._heads.get(entry.parent) if entry.parent is not None else None
+        if entry.header is not None:
+            head = self._take(entry.oid, entry.header, entry.own, head)
+        self._heads[entry.oid] = head
+        self.lines[entry.branch] = IndexedBranch(
+            entry.branch, entry.oid, entry.seq, head
+        )
+        self.last = entry.branch
+        self._applied.append(entry)
 
     # --- kept between processes -----------------------------------------------------
 
@@ -107,22 +111,22 @@ class Index:
             return None
         if version != _VERSION:
             return None
-        for one in applied:
-            index._apply(one)
+        for entry in applied:
+            index._apply(entry)
         return index
 
     def place(self, name: str, tip: bytes, commit: Commit) -> None:
         """Notes a branch whose tip has been taken in with another one."""
         trailers = trailers_of(commit)
         assert trailers is not None
-        self.lines[name] = Line(name, tip, trailers.seq, self._heads[tip])
+        self.lines[name] = IndexedBranch(name, tip, trailers.seq, self._heads[tip])
 
     def _take(
-        self, oid: bytes, said: Said, branch: str, head: str | None
+        self, oid: bytes, header: EventHeader, branch: str, head: str | None
     ) -> str | None:
-        key = said.key
-        if said.kind == PUT:
-            self.nodes[key] = Node(oid, said.parent, said.run, branch)
+        key = header.key
+        if header.kind == PUT:
+            self.nodes[key] = IndexedCheckpoint(oid, header.parent, header.run, branch)
             newest = self._latest.get(key.namespace)
             if newest is None or key.ident > newest:
                 self._latest[key.namespace] = key.ident
@@ -134,19 +138,19 @@ class Index:
             self.starts[head] = oid
         return head
 
-    def latest(self, namespace: str) -> Key | None:
+    def latest(self, namespace: str) -> GraphKey | None:
         """Returns the checkpoint with the greatest id of a namespace."""
         ident = self._latest.get(namespace)
-        return Key(namespace, ident) if ident is not None else None
+        return GraphKey(namespace, ident) if ident is not None else None
 
-    def keys(self, namespace: str | None) -> Iterator[Key]:
+    def keys(self, namespace: str | None) -> Iterator[GraphKey]:
         """Yields the checkpoints of a namespace, or of all, greatest id first."""
-        found = (
+        keys = (
             key for key in self.nodes if namespace is None or key.namespace == namespace
         )
-        yield from sorted(found, key=lambda key: key.ident, reverse=True)
+        yield from sorted(keys, key=lambda key: key.ident, reverse=True)
 
-    def parent_of(self, key: Key) -> str | None:
+    def parent_of(self, key: GraphKey) -> str | None:
         """Returns the checkpoint before one; None where it begins, or parents go round.
 
         Parents are what the caller of `put`, or a stranger, wrote. A circle of them has
@@ -161,14 +165,14 @@ class Index:
             if at == key.ident:
                 return None
             seen.add(at)
-            above = self.nodes.get(Key(key.namespace, at))
+            above = self.nodes.get(GraphKey(key.namespace, at))
             at = above.parent if above is not None else None
         return node.parent
 
     # --- where an event goes ---------------------------------------------------------
 
     def line_of_put(
-        self, said: Said, root: str | None
+        self, header: EventHeader, root: str | None
     ) -> tuple[str | None, bytes | None]:
         """Returns the line a checkpoint extends; None, and the fork's start, if none.
 
@@ -176,32 +180,32 @@ class Index:
         """
         if not self.lines:
             return None, None
-        known = self.nodes.get(said.key)
+        known = self.nodes.get(header.key)
         if known is not None and known.branch in self.lines:
             return known.branch, None
-        if said.key.namespace != ROOT:
+        if header.key.namespace != ROOT:
             return self._with_head(root) or self._recent(), None
-        line = self._with_head(said.parent)
+        line = self._with_head(header.parent)
         if line is not None:
             return line, None
-        if said.parent is not None:
-            return None, self.starts.get(said.parent)
+        if header.parent is not None:
+            return None, self.starts.get(header.parent)
         return None, None
 
-    def line_of_writes(self, key: Key) -> str | None:
+    def line_of_writes(self, key: GraphKey) -> str | None:
         """Returns the line that pending writes extend."""
         if not self.lines:
             return None
-        if key.namespace == ROOT and (found := self._with_head(key.ident)):
-            return found
+        if key.namespace == ROOT and (name := self._with_head(key.ident)):
+            return name
         known = self.nodes.get(key)
         if known is not None and known.branch in self.lines:
             return known.branch
         return self._recent()
 
     def _with_head(self, head: str | None) -> str | None:
-        found = [name for name, line in self.lines.items() if line.head == head]
-        return min(found, key=lambda name: (name != "main", name)) if found else None
+        names = [name for name, line in self.lines.items() if line.head == head]
+        return min(names, key=lambda name: (name != "main", name)) if names else None
 
     def _recent(self) -> str:
         if self.last in self.lines:

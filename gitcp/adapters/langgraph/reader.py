@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from gitcp.adapters.langgraph import events
 from gitcp.adapters.langgraph.events import Typed, Write
-from gitcp.adapters.langgraph.index import Node
+from gitcp.adapters.langgraph.index import IndexedCheckpoint
 from gitcp.adapters.langgraph.values import Value, load_data, load_value
 from gitcp.errors import CorruptError
 from gitcp.format import checkpoint as manifests
 from gitcp.format import layout
 from gitcp.format.checkpoint import Manifest
-from gitcp.format.graph import Key
+from gitcp.format.graph import GraphKey
 from gitcp.format.tree import Tree
 from gitcp.wal.client import LogClient
 
@@ -22,14 +22,14 @@ _BLOBS = 32 * 1024 * 1024
 _TREES = 512
 
 
-class State(NamedTuple):
+class StoredCheckpoint(NamedTuple):
     """A checkpoint as it is stored."""
 
     event: Mapping[str, Any]
     values: Mapping[str, Value]
 
 
-class Reader:
+class ThreadReader:
     """Reads objects and what they mean; `overlay` holds those git does not have yet.
 
     The caller holds the thread's mutex.
@@ -38,7 +38,9 @@ class Reader:
     def __init__(self, log: LogClient) -> None:
         self._log = log
         self.overlay = log.objects
-        self._states: OrderedDict[Key, tuple[bytes, State]] = OrderedDict()
+        self._states: OrderedDict[GraphKey, tuple[bytes, StoredCheckpoint]] = (
+            OrderedDict()
+        )
         self._events: OrderedDict[bytes, dict[str, Any]] = OrderedDict()
         self._blobs: OrderedDict[bytes, bytes] = OrderedDict()
         self._held = 0
@@ -56,25 +58,25 @@ class Reader:
 
     def tree(self, oid: bytes) -> Tree:
         """Returns a parsed tree."""
-        found = self._trees.get(oid)
-        if found is None:
-            found = self._trees[oid] = self._log.tree(oid)
+        tree = self._trees.get(oid)
+        if tree is None:
+            tree = self._trees[oid] = self._log.tree(oid)
             if len(self._trees) > _TREES:
                 self._trees.popitem(last=False)
-        return found
+        return tree
 
     def blob(self, oid: bytes) -> bytes:
         """Returns a blob; those read last are kept."""
-        found = self._blobs.get(oid)
-        if found is not None:
+        blob = self._blobs.get(oid)
+        if blob is not None:
             self._blobs.move_to_end(oid)
-            return found
-        found = self._blobs[oid] = self._log.blob(oid)
-        self._held += len(found)
+            return blob
+        blob = self._blobs[oid] = self._log.blob(oid)
+        self._held += len(blob)
         while self._held > _BLOBS:
             _, dropped = self._blobs.popitem(last=False)
             self._held -= len(dropped)
-        return found
+        return blob
 
     def own(self, oid: bytes) -> tuple[Tree, Tree]:
         """Returns a commit's root tree and its `.gitcp`."""
@@ -90,15 +92,15 @@ class Reader:
         Raises:
             CorruptError: it is damaged.
         """
-        found = self._events.get(oid)
-        if found is None:
+        event = self._events.get(oid)
+        if event is None:
             graph = self._graph(oid)
             raw = self._log.blob(graph[layout.EVENT].oid)
-            found = events.decode_event(raw, f"commit {oid.hex()}")
-            self._events[oid] = found
+            event = events.decode_event(raw, f"commit {oid.hex()}")
+            self._events[oid] = event
             if len(self._events) > _EVENTS:
                 self._events.popitem(last=False)
-        return found
+        return event
 
     def _graph(self, oid: bytes) -> Tree:
         _, own = self.own(oid)
@@ -110,7 +112,7 @@ class Reader:
         return own
 
     def values(
-        self, key: Key, node: Node
+        self, key: GraphKey, node: IndexedCheckpoint
     ) -> tuple[Mapping[str, Any], dict[str, Typed]]:
         """Returns the event of a checkpoint and its serialized channel values."""
         state = self._states.get(key)
@@ -122,24 +124,24 @@ class Reader:
             }
         event = self.event(node.oid)
         log_tree = self._log_tree(node.oid)
-        found = {}
+        typed = {}
         for name, packed in event["channels"].items():
             (kind, data), is_head = events.channel_value(packed)
             if is_head:
                 data = load_data(name, data, log_tree, self.tree, self.blob)
-            found[name] = kind, data
-        return event, found
+            typed[name] = kind, data
+        return event, typed
 
     def _log_tree(self, oid: bytes) -> bytes | None:
         _, own = self.own(oid)
         held = own.get(layout.LOG)
         return held.oid if held is not None else None
 
-    def state(self, key: Key, node: Node) -> State:
+    def state(self, key: GraphKey, node: IndexedCheckpoint) -> StoredCheckpoint:
         """Returns a checkpoint as it is stored, with what appending to it needs."""
-        found = self._states.get(key)
-        if found is not None and found[0] == node.oid:
-            return found[1]
+        kept = self._states.get(key)
+        if kept is not None and kept[0] == node.oid:
+            return kept[1]
         event = self.event(node.oid)
         log_tree = self._log_tree(node.oid)
         values = {}
@@ -150,9 +152,11 @@ class Reader:
                 if is_head
                 else Value(kind, b"", data)
             )
-        return self.keep(key, node.oid, State(event, values))
+        return self.keep(key, node.oid, StoredCheckpoint(event, values))
 
-    def keep(self, key: Key, oid: bytes, state: State) -> State:
+    def keep(
+        self, key: GraphKey, oid: bytes, state: StoredCheckpoint
+    ) -> StoredCheckpoint:
         """Keeps a checkpoint for what comes next; a few are kept."""
         self._states[key] = oid, state
         self._states.move_to_end(key)

@@ -6,7 +6,7 @@ import msgspec
 
 from gitcp.errors import CorruptError
 from gitcp.format import layout
-from gitcp.format.graph import Key, decode_said, encode_said
+from gitcp.format.graph import GraphKey, decode_header, encode_header
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import decode
@@ -18,7 +18,9 @@ from gitcp.store.store import Store
 class Relink:
     """One run over the branches of a session; the caller holds its lock."""
 
-    def __init__(self, repository: Repository, session: str, gone: set[Key]) -> None:
+    def __init__(
+        self, repository: Repository, session: str, gone: set[GraphKey]
+    ) -> None:
         self._repository = repository
         self._store = Store(repository)
         self._session = session
@@ -68,14 +70,14 @@ class Relink:
     def _again(
         self, txn: Transaction, one: Checkpoint, parent: bytes | None
     ) -> bytes | None:
-        said = decode_said(one.raw)
+        said = decode_header(one.raw)
         # A fork without an event holds a copy of what may be going.
         if said.key in self._gone if said else one.trigger == "fork":
             return parent
         name = decode(one.trailers.branch) or one.branch
         seq = self._counts[name] = self._counts.get(name, 0) + 1
         slot = BranchSlot(self._session, name, seq, parent)
-        extra = (encode_said(said),) if said else ()
+        extra = (encode_header(said),) if said else ()
         builder = CheckpointBuilder(txn, self._store.seals)
         return builder.recreate(one, slot, extra=extra)
 

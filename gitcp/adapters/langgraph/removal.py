@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterable
 
 from gitcp.adapters.langgraph import events
-from gitcp.adapters.langgraph.engine import Engine
+from gitcp.adapters.langgraph.engine import Threads
 from gitcp.adapters.langgraph.events import Load
 from gitcp.adapters.langgraph.index import Index
 from gitcp.adapters.langgraph.thread import Thread
 from gitcp.errors import UsageError
-from gitcp.format.graph import Key
+from gitcp.format.graph import GraphKey
 
 _COUNTERS = "counters_since_delta_snapshot"
 
@@ -17,34 +17,34 @@ class DeltaChainError(UsageError, NotImplementedError):
     """The checkpoint to delete is needed to rebuild a `DeltaChannel`."""
 
 
-def remove_runs(engine: Engine, runs: set[str], load: Load) -> None:
+def remove_runs(threads: Threads, runs: set[str], load: Load) -> None:
     """Removes the checkpoints that some runs have made, in all threads."""
 
-    def of_runs(index: Index) -> set[Key]:
+    def of_runs(index: Index) -> set[GraphKey]:
         return {key for key, node in index.nodes.items() if node.run in runs}
 
-    _remove(engine, list(engine.thread_ids()) if runs else (), of_runs, load)
+    _remove(threads, list(threads.thread_ids()) if runs else (), of_runs, load)
 
 
-def keep_latest(engine: Engine, thread_ids: Iterable[str], load: Load) -> None:
+def keep_latest(threads: Threads, thread_ids: Iterable[str], load: Load) -> None:
     """Removes all but the newest checkpoint of each namespace."""
 
-    def older(index: Index) -> set[Key]:
+    def older(index: Index) -> set[GraphKey]:
         return {key for key in index.nodes if index.latest(key.namespace) != key}
 
-    _remove(engine, thread_ids, older, load)
+    _remove(threads, thread_ids, older, load)
 
 
 def _remove(
-    engine: Engine,
+    threads: Threads,
     thread_ids: Iterable[str],
-    choose: Callable[[Index], set[Key]],
+    choose: Callable[[Index], set[GraphKey]],
     load: Load,
 ) -> None:
     for thread_id in thread_ids:
-        thread = engine.thread(str(thread_id))
+        thread = threads.thread(str(thread_id))
 
-        def checked(index: Index, thread: Thread = thread) -> set[Key]:
+        def checked(index: Index, thread: Thread = thread) -> set[GraphKey]:
             gone = choose(index)
             _check_chains(thread, index, gone, load)
             return gone
@@ -52,14 +52,16 @@ def _remove(
         thread.remove(checked)
 
 
-def _check_chains(thread: Thread, index: Index, gone: set[Key], load: Load) -> None:
+def _check_chains(
+    thread: Thread, index: Index, gone: set[GraphKey], load: Load
+) -> None:
     """Raises if a checkpoint that stays needs one to be deleted.
 
     A `DeltaChannel` has a value only at some checkpoints; in between it is rebuilt
     from the writes of those before. The metadata counts the steps since.
     """
     for key, node in index.nodes.items():
-        if key in gone or Key(key.namespace, node.parent or "") not in gone:
+        if key in gone or GraphKey(key.namespace, node.parent or "") not in gone:
             continue
         event = thread.reader.event(node.oid)
         metadata = events.unpack(event["metadata"], load)

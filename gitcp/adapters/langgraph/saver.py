@@ -23,9 +23,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from gitcp.adapters.langgraph import events
 from gitcp.adapters.langgraph.aio import AsyncMethods
 from gitcp.adapters.langgraph.classes import default_serializer
-from gitcp.adapters.langgraph.engine import Engine
+from gitcp.adapters.langgraph.engine import Threads
 from gitcp.adapters.langgraph.events import Write
-from gitcp.adapters.langgraph.files import follow
+from gitcp.adapters.langgraph.files import snapshots_of
 from gitcp.adapters.langgraph.index import ROOT
 from gitcp.adapters.langgraph.removal import keep_latest, remove_runs
 from gitcp.adapters.langgraph.sqlite import take_over
@@ -38,7 +38,7 @@ from gitcp.adapters.langgraph.tuples import (
 )
 from gitcp.adapters.place import store_at
 from gitcp.errors import GitcpError, NotFoundError, UsageError
-from gitcp.format.graph import PUT, Key, Said
+from gitcp.format.graph import PUT, EventHeader, GraphKey
 from gitcp.git.consolidate import consolidate
 from gitcp.store.checkpoint import Checkpoint
 
@@ -76,14 +76,14 @@ class GitcpSaver(AsyncMethods):
         super().__init__(serde=serde or default_serializer())
         store = store_at(path)
         follower = (
-            follow(workspace, store.repository) if workspace is not None else None
+            snapshots_of(workspace, store.repository) if workspace is not None else None
         )
-        self._engine = Engine(store, follower)
+        self._threads = Threads(store, follower)
         # Clones share the engine, which starts again if one of them goes on.
-        self._finalizer = weakref.finalize(self, _close_quietly, self._engine)
+        self._finalizer = weakref.finalize(self, _close_quietly, self._threads)
 
     def __repr__(self) -> str:
-        return f"<GitcpSaver {str(self._engine.repository.common_dir)!r}>"
+        return f"<GitcpSaver {str(self._threads.repository.common_dir)!r}>"
 
     def __enter__(self) -> Self:
         return self
@@ -123,34 +123,36 @@ class GitcpSaver(AsyncMethods):
             StorageError: the disk refused; nothing was stored.
         """
         address = Address.of(config)
-        key = Key(address.namespace, checkpoint["id"])
+        key = GraphKey(address.namespace, checkpoint["id"])
         fields = dict(get_checkpoint_metadata(config, metadata))
         run = fields.get("run_id")
-        header = Said(PUT, key, address.ident, str(run) if run is not None else None)
+        header = EventHeader(
+            PUT, key, address.ident, str(run) if run is not None else None
+        )
         self._put(address.thread_id, header, dict(checkpoint), fields, new_versions)
         return config_of(address.thread_id, key)
 
     def _put(
         self,
         thread_id: str,
-        said: Said,
+        header: EventHeader,
         checkpoint: dict[str, Any],
         metadata: dict[str, Any],
         new_versions: ChannelVersions,
     ) -> None:
         values = checkpoint.pop("channel_values")
         versions = checkpoint.get("channel_versions", {})
-        thread = self._engine.thread(thread_id)
-        follower = self._engine.follower
+        thread = self._threads.thread(thread_id)
+        follower = self._threads.follower
         # Of all the versions the greatest is the one made for this checkpoint.
         newest = max(versions.values(), key=_order, default=None)
         files = follower.of(newest) if follower is not None else None
         if follower is not None and files is None and new_versions:
             follower.missed()
         with thread.mutex:
-            same = self._unchanged(thread, said, values, versions, new_versions)
-            wanted = Put(
-                said,
+            same = self._unchanged(thread, header, values, versions, new_versions)
+            new = Put(
+                header,
                 events.pack(checkpoint, self.serde.dumps_typed),
                 events.pack(metadata, self.serde.dumps_typed),
                 list(values),
@@ -165,25 +167,25 @@ class GitcpSaver(AsyncMethods):
                 files=files,
             )
             if follower is None:
-                thread.put(wanted, None, lambda: None)
-            elif thread.put(wanted, follower.base(), follower.anchor):
+                thread.put(new, None, lambda: None)
+            elif thread.put(new, follower.base(), follower.anchor):
                 # New files: their objects are kept from git's gc once a ref holds them.
-                thread.settle()
+                thread.drain()
                 follower.published(newest)
-        self._engine.janitor.written(thread)
+        self._threads.drainer.note(thread)
 
     def _unchanged(
         self,
         thread: Thread,
-        said: Said,
+        header: EventHeader,
         values: dict[str, Any],
         versions: ChannelVersions,
         new_versions: ChannelVersions,
     ) -> frozenset[str]:
         """Returns the channels that the parent holds in the same version."""
-        if said.parent is None:
+        if header.parent is None:
             return frozenset()
-        before = thread.known(Key(said.key.namespace, said.parent))
+        before = thread.known(GraphKey(header.key.namespace, header.parent))
         if before is None:
             return frozenset()
         packed = before.event["checkpoint"]
@@ -211,7 +213,7 @@ class GitcpSaver(AsyncMethods):
             StorageError: the disk refused; nothing was stored.
         """
         address = Address.of(config)
-        key = Key(address.namespace, str(address.ident))
+        key = GraphKey(address.namespace, str(address.ident))
         replace = all(channel in WRITES_IDX_MAP for channel, _ in writes)
         rows = [
             Write(
@@ -224,10 +226,10 @@ class GitcpSaver(AsyncMethods):
             )
             for number, (channel, value) in enumerate(writes)
         ]
-        thread = self._engine.thread(address.thread_id)
-        follower = self._engine.follower
+        thread = self._threads.thread(address.thread_id)
+        follower = self._threads.follower
         thread.put_writes(key, rows, follower.base() if follower is not None else None)
-        self._engine.janitor.written(thread)
+        self._threads.drainer.note(thread)
 
     # --- reading ------------------------------------------------------------------
 
@@ -237,7 +239,7 @@ class GitcpSaver(AsyncMethods):
         Raises:
             CorruptError: what is stored is damaged.
         """
-        return named_tuple(self._engine, config, self.serde.loads_typed)
+        return named_tuple(self._threads, config, self.serde.loads_typed)
 
     def list(
         self,
@@ -253,7 +255,7 @@ class GitcpSaver(AsyncMethods):
             CorruptError: what is stored is damaged.
         """
         return list_tuples(
-            self._engine,
+            self._threads,
             config,
             self.serde.loads_typed,
             fields=filter,
@@ -269,7 +271,7 @@ class GitcpSaver(AsyncMethods):
         Raises:
             BusyError, StorageError, GitFailedError: it may be there in part.
         """
-        self._engine.thread(str(thread_id)).delete()
+        self._threads.thread(str(thread_id)).delete()
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Removes the checkpoints that some runs have made, in all threads.
@@ -278,7 +280,9 @@ class GitcpSaver(AsyncMethods):
             DeltaChainError: a checkpoint that stays is rebuilt from one of them.
             BusyError, StorageError: some threads may have been done.
         """
-        remove_runs(self._engine, {str(run) for run in run_ids}, self.serde.loads_typed)
+        remove_runs(
+            self._threads, {str(run) for run in run_ids}, self.serde.loads_typed
+        )
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Makes a thread that begins as a copy of another; nothing is stored twice.
@@ -287,8 +291,8 @@ class GitcpSaver(AsyncMethods):
             UsageError: the target exists.
             BusyError, StorageError: some branches may have been copied.
         """
-        source = self._engine.thread(str(source_thread_id))
-        source.copy(self._engine.thread(str(target_thread_id)))
+        source = self._threads.thread(str(source_thread_id))
+        source.copy(self._threads.thread(str(target_thread_id)))
 
     def prune(
         self, thread_ids: Sequence[str], *, strategy: str = "keep_latest"
@@ -308,7 +312,7 @@ class GitcpSaver(AsyncMethods):
             for thread_id in thread_ids:
                 self.delete_thread(thread_id)
         else:
-            keep_latest(self._engine, thread_ids, self.serde.loads_typed)
+            keep_latest(self._threads, thread_ids, self.serde.loads_typed)
 
     # --- from elsewhere -----------------------------------------------------------
 
@@ -322,7 +326,7 @@ class GitcpSaver(AsyncMethods):
             NotFoundError, UsageError: the file is not such a database.
             BusyError, StorageError: a part may have been stored.
         """
-        return take_over(self._engine, path)
+        return take_over(self._threads, path)
 
     # --- the store ----------------------------------------------------------------
 
@@ -332,7 +336,7 @@ class GitcpSaver(AsyncMethods):
         Raises:
             BusyError, StorageError: some of it stays in the redo log, durable.
         """
-        self._engine.janitor.flush()
+        self._threads.drainer.flush()
 
     def close(self) -> None:
         """Flushes and stops working in the background; a later call starts it again.
@@ -340,7 +344,7 @@ class GitcpSaver(AsyncMethods):
         Raises:
             BusyError, StorageError: as `flush`.
         """
-        self._engine.janitor.close()
+        self._threads.drainer.close()
 
     def compact(self) -> None:
         """Flushes and merges gitcp's packs into one: the smallest form on disk.
@@ -348,8 +352,8 @@ class GitcpSaver(AsyncMethods):
         Raises:
             BusyError, StorageError: as `flush`.
         """
-        self._engine.janitor.flush()
-        consolidate(self._engine.repository, force=True, new_deltas=True)
+        self._threads.drainer.flush()
+        consolidate(self._threads.repository, force=True, new_deltas=True)
 
     def checkpoint(self, config: RunnableConfig) -> Checkpoint:
         """Returns gitcp's own checkpoint behind a config: files, branch, number.
@@ -360,17 +364,17 @@ class GitcpSaver(AsyncMethods):
             NotFoundError: the config names no checkpoint.
         """
         address = Address.of(config)
-        thread = self._engine.thread(address.thread_id)
-        self._engine.janitor.settle(thread)
+        thread = self._threads.thread(address.thread_id)
+        self._threads.drainer.drain(thread)
         with thread.current() as index:
             named = address.node(index)
-            found = self._engine.checkpoint(named[1].oid) if named else None
-        if found is None:
+            checkpoint = self._threads.checkpoint(named[1].oid) if named else None
+        if checkpoint is None:
             raise NotFoundError(
                 f"thread {thread.thread_id!r} has no checkpoint {address.ident or ''}",
                 hint="get_state_history of the graph lists them",
             )
-        return found
+        return checkpoint
 
     def get_next_version(
         self,
@@ -384,7 +388,7 @@ class GitcpSaver(AsyncMethods):
         Raises:
             UsageError: the thread has versions of another kind, and files are wanted.
         """
-        follower = self._engine.follower
+        follower = self._threads.follower
         if isinstance(current, int | float):
             if follower is None:
                 # A thread of a saver that counts: LangGraph compares them all.
@@ -401,10 +405,10 @@ class GitcpSaver(AsyncMethods):
         return version
 
 
-def _close_quietly(engine: Engine) -> None:
+def _close_quietly(threads: Threads) -> None:
     # At the end of the process: what is not settled stays in the log, durable.
     with suppress(GitcpError):
-        engine.janitor.close()
+        threads.drainer.close()
 
 
 def _order(version: object) -> tuple[float, str]:

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import ormsgpack
 
 from gitcp.adapters.langgraph import events
-from gitcp.adapters.langgraph.engine import Engine
+from gitcp.adapters.langgraph.engine import Threads
 from gitcp.adapters.langgraph.events import Typed, Write
 from gitcp.adapters.langgraph.thread import Put, Thread, note_of
 from gitcp.errors import NotFoundError, UsageError
-from gitcp.format.graph import PUT, Key, Said
+from gitcp.format.graph import PUT, EventHeader, GraphKey
 from gitcp.wal.background import BYTES
 
 _OPTIONS = (
@@ -35,7 +35,7 @@ class Row(NamedTuple):
     """One checkpoint of a database; `channels` are serialized."""
 
     thread_id: str
-    key: Key
+    key: GraphKey
     parent: str | None
     checkpoint: dict[str, Any]
     channels: dict[str, Typed]
@@ -77,7 +77,7 @@ class Database:
         self._name = str(where)
         self._connection = sqlite3.connect(f"{where.as_uri()}?mode=ro", uri=True)
         try:
-            found = self._connection.execute("PRAGMA table_info(writes)").fetchall()
+            columns = self._connection.execute("PRAGMA table_info(writes)").fetchall()
             self._connection.execute("SELECT checkpoint FROM checkpoints LIMIT 1")
         except sqlite3.Error as exc:
             self.close()
@@ -86,7 +86,7 @@ class Database:
                 hint="it has the tables `checkpoints` and `writes`",
             ) from exc
         # Databases from before 2026 have no paths of tasks.
-        self._path = "task_path" if "task_path" in {row[1] for row in found} else "''"
+        self._path = "task_path" if "task_path" in {row[1] for row in columns} else "''"
 
     def close(self) -> None:
         """Closes it."""
@@ -103,14 +103,14 @@ class Database:
             " type, checkpoint, metadata FROM checkpoints"
             " ORDER BY thread_id, checkpoint_id, checkpoint_ns"
         )
-        with closing(self._connection.execute(query)) as found:
-            for thread, namespace, ident, parent, kind, raw, metadata in found:
+        with closing(self._connection.execute(query)) as rows:
+            for thread, namespace, ident, parent, kind, raw, metadata in rows:
                 checkpoint = self._load(kind, raw, ident)
                 values = checkpoint.pop("channel_values", {})
                 dump = _dump_json if kind == "json" else dump_raw
                 yield Row(
                     thread,
-                    Key(namespace, ident),
+                    GraphKey(namespace, ident),
                     parent or None,
                     checkpoint,
                     {name: dump(value) for name, value in values.items()},
@@ -132,29 +132,29 @@ class Database:
         )
         return loaded
 
-    def writes(self) -> Iterator[tuple[str, Key, list[Write]]]:
+    def writes(self) -> Iterator[tuple[str, GraphKey, list[Write]]]:
         """Yields the pending writes of each task."""
         query = (
             "SELECT thread_id, checkpoint_ns, checkpoint_id, task_id,"  # noqa: S608
             f" {self._path}, idx, channel, type, value FROM writes"
             " ORDER BY thread_id, checkpoint_id, checkpoint_ns, task_id, idx"
         )
-        last: tuple[str, Key, str] | None = None
+        last: tuple[str, GraphKey, str] | None = None
         held: list[Write] = []
-        with closing(self._connection.execute(query)) as found:
-            for thread, space, ident, task, path, number, channel, kind, raw in found:
-                place = (thread, Key(space, ident), task)
-                if last is not None and place != last:
+        with closing(self._connection.execute(query)) as rows:
+            for thread, space, ident, task, path, number, channel, kind, raw in rows:
+                task_key = (thread, GraphKey(space, ident), task)
+                if last is not None and task_key != last:
                     yield last[0], last[1], held
                     held = []
-                last = place
+                last = task_key
                 value = (kind or "null", raw or b"")
                 held.append(Write(task, path, number, channel, value, replace=False))
         if last is not None:
             yield last[0], last[1], held
 
 
-def take_over(engine: Engine, path: str | os.PathLike[str]) -> int:
+def take_over(threads: Threads, path: str | os.PathLike[str]) -> int:
     """Stores every checkpoint and write of a database; returns how many checkpoints.
 
     What is there already stays. It is durable on return, not before.
@@ -170,20 +170,20 @@ def take_over(engine: Engine, path: str | os.PathLike[str]) -> int:
         if thread is not None and thread.thread_id == thread_id:
             return thread
         if thread is not None:
-            engine.janitor.settle(thread)
-        return engine.thread(thread_id)
+            threads.drainer.drain(thread)
+        return threads.thread(thread_id)
 
     with closing(Database(path)) as database:
         for row in database.rows():
             thread = switched(row.thread_id)
             count += _take(thread, row)
-            if thread.unsettled > BYTES:
-                engine.janitor.settle(thread)
+            if thread.undrained > BYTES:
+                threads.drainer.drain(thread)
         for thread_id, key, writes in database.writes():
             thread = switched(thread_id)
             thread.put_writes(key, writes, None, sync=False)
     if thread is not None:
-        engine.janitor.settle(thread)
+        threads.drainer.drain(thread)
     return count
 
 
@@ -192,9 +192,11 @@ def _take(thread: Thread, row: Row) -> bool:
         if row.key in index.nodes:
             return False
     run = row.metadata.get("run_id")
-    said = Said(PUT, row.key, row.parent, str(run) if run is not None else None)
-    wanted = Put(
-        said,
+    header = EventHeader(
+        PUT, row.key, row.parent, str(run) if run is not None else None
+    )
+    new = Put(
+        header,
         events.pack(row.checkpoint, dump_raw),
         events.pack(row.metadata, dump_raw),
         list(row.channels),
@@ -203,5 +205,5 @@ def _take(thread: Thread, row: Row) -> bool:
         note_of(row.metadata),
         root=(row.metadata.get("parents") or {}).get(""),
     )
-    thread.put(wanted, None, lambda: None, sync=False)
+    thread.put(new, None, lambda: None, sync=False)
     return True

@@ -11,14 +11,14 @@ from gitcp.adapters.langgraph.builder import Builder, Pending, Step
 from gitcp.adapters.langgraph.current_index import CurrentIndex
 from gitcp.adapters.langgraph.events import Typed, Write
 from gitcp.adapters.langgraph.index import Index
-from gitcp.adapters.langgraph.reader import Reader, State
+from gitcp.adapters.langgraph.reader import StoredCheckpoint, ThreadReader
 from gitcp.adapters.langgraph.relink import Relink, copy_lines, delete_refs
 from gitcp.adapters.langgraph.values import Value, encode_value
 from gitcp.errors import CorruptError, UsageError
 from gitcp.format import layout
 from gitcp.format.checkpoint import Base
 from gitcp.format.commit import parse_commit
-from gitcp.format.graph import WRITES, Key, Said
+from gitcp.format.graph import WRITES, EventHeader, GraphKey
 from gitcp.format.tree import DIRECTORY, FILE, Entry
 from gitcp.git.drop_unreachable import store_locked
 from gitcp.git.objects import BLOB
@@ -27,7 +27,7 @@ from gitcp.store.aside import keep_aside
 from gitcp.store.draft import FilesState
 from gitcp.store.store import Store
 from gitcp.wal.client import LogClient
-from gitcp.wal.log_file import Move
+from gitcp.wal.log_file import RefMove
 
 MAIN = "main"
 
@@ -39,7 +39,7 @@ class Put(NamedTuple):
     in the parent. `root` is the root checkpoint that one of a subgraph belongs to.
     """
 
-    said: Said
+    header: EventHeader
     checkpoint: dict[str, Any]
     metadata: dict[str, Any]
     order: Sequence[str]
@@ -60,7 +60,7 @@ class Thread:
         self.session = session
         self.log = LogClient(repository, encode(session), keep_aside)
         self.mutex = self.log.mutex
-        self.reader = Reader(self.log)
+        self.reader = ThreadReader(self.log)
         self._current = CurrentIndex(repository, session, self.log)
         self._builder = Builder(store, self.reader, session, thread_id)
 
@@ -88,7 +88,7 @@ class Thread:
 
     # --- reading --------------------------------------------------------------------
 
-    def known(self, key: Key) -> State | None:
+    def known(self, key: GraphKey) -> StoredCheckpoint | None:
         """Returns a checkpoint as it is stored; None if there is none."""
         node = self.index.nodes.get(key)
         if node is None:
@@ -96,23 +96,23 @@ class Thread:
                 node = self.index.nodes.get(key)
         return self.reader.state(key, node) if node is not None else None
 
-    def writes(self, key: Key) -> list[Write]:
+    def writes(self, key: GraphKey) -> list[Write]:
         """Returns the pending writes of a checkpoint, in the order they take effect."""
-        found: dict[tuple[str, int], Write] = {}
+        writes: dict[tuple[str, int], Write] = {}
         for oid in self.index.writes.get(key, ()):
             for write in self.reader.writes(oid):
-                place = (write.task, write.number)
-                if write.replace or place not in found:
-                    found[place] = write
+                slot = (write.task, write.number)
+                if write.replace or slot not in writes:
+                    writes[slot] = write
         return sorted(
-            found.values(), key=lambda write: (write.path, write.task, write.number)
+            writes.values(), key=lambda write: (write.path, write.task, write.number)
         )
 
     # --- appending ------------------------------------------------------------------
 
     def put(
         self,
-        wanted: Put,
+        new: Put,
         base: Base | None,
         anchor: Callable[[], str | None],
         *,
@@ -125,69 +125,71 @@ class Thread:
         Raises:
             BusyError, StorageError: it is not stored.
         """
-        said = wanted.said
+        header = new.header
         with self.current(write=True) as index:
             pending = Pending(self.reader.overlay)
-            before = self._parent(said)
-            if before is None and wanted.same:
+            before = self._parent(header)
+            if before is None and new.same:
                 raise CorruptError(
-                    f"the parent {said.parent} of {said.key.ident} has gone meanwhile",
+                    f"the parent {header.parent} of {header.key.ident} has gone meanwhile",
                     hint="run the step again",
                 )
-            values = self._values(wanted, before, pending)
+            values = self._values(new, before, pending)
             event = events.encode_put(
-                self.thread_id, said, wanted.checkpoint, wanted.metadata, values
+                self.thread_id, header, new.checkpoint, new.metadata, values
             )
             channels = {
                 encode(name).encode(): Entry(DIRECTORY, value.tree)
                 for name, value in values.items()
                 if value.tree is not None
             }
-            line, start = index.line_of_put(said, wanted.root)
-            branch, seq, parent = self._place(said, line, start)
+            line, start = index.line_of_put(header, new.root)
+            branch, seq, parent = self._place(header, line, start)
             held = None
             if parent is not None:
                 held = self.reader.manifest(parent).files.tree
             step = Step(
-                said,
-                wanted.note,
+                header,
+                new.note,
                 branch,
                 seq,
                 parent,
                 {layout.EVENT: Entry(FILE, pending.add_object(BLOB, event))},
                 channels,
-                wanted.files,
+                new.files,
                 base,
             )
             oid = self._append(pending, step, anchor, sync=sync)
-            state = State(events.decode_event(event, said.key.ident), values)
-            self.reader.keep(said.key, oid, state)
-        new = wanted.files.tree if wanted.files is not None else None
-        return new is not None and new.hex() != held
+            state = StoredCheckpoint(
+                events.decode_event(event, header.key.ident), values
+            )
+            self.reader.keep(header.key, oid, state)
+        tree = new.files.tree if new.files is not None else None
+        return tree is not None and tree.hex() != held
 
-    def _parent(self, said: Said) -> State | None:
-        if said.parent is None:
+    def _parent(self, header: EventHeader) -> StoredCheckpoint | None:
+        if header.parent is None:
             return None
-        key = Key(said.key.namespace, said.parent)
+        key = GraphKey(header.key.namespace, header.parent)
         node = self.index.nodes.get(key)
         return self.reader.state(key, node) if node is not None else None
 
     def _values(
-        self, wanted: Put, before: State | None, pending: Pending
+        self, new: Put, before: StoredCheckpoint | None, pending: Pending
     ) -> dict[str, Value]:
-        found = {}
+        values = {}
         old = before.values if before is not None else {}
-        for name in wanted.order:
-            if name in wanted.same:
-                found[name] = old[name]
+        for name in new.order:
+            if name in new.same:
+                values[name] = old[name]
             else:
-                kind, data = wanted.values[name]
-                found[name] = encode_value(name, kind, data, old.get(name), pending)
-        return found
+                kind, data = new.values[name]
+                values[name] = encode_value(name, kind, data, old.get(name), pending)
+        return values
 
     def put_writes(
         self,
-        key: Key,
+        key: GraphKey,
         writes: Sequence[Write],
         base: Base | None,
         *,
@@ -207,21 +209,21 @@ class Thread:
             ]
             if not fresh:
                 return
-            said = Said(WRITES, key, None, None)
+            header = EventHeader(WRITES, key, None, None)
             pending = Pending(self.reader.overlay)
-            event, data = events.encode_writes(self.thread_id, said, fresh)
+            event, data = events.encode_writes(self.thread_id, header, fresh)
             graph = {layout.EVENT: Entry(FILE, pending.add_object(BLOB, event))}
             if data:
                 graph[layout.WRITES] = Entry(FILE, pending.add_object(BLOB, data))
             names = ", ".join(dict.fromkeys(write.channel for write in fresh))
-            branch, seq, parent = self._place(said, index.line_of_writes(key), None)
+            branch, seq, parent = self._place(header, index.line_of_writes(key), None)
             step = Step(
-                said, f"writes: {names}", branch, seq, parent, graph, None, None, base
+                header, f"writes: {names}", branch, seq, parent, graph, None, None, base
             )
             self._append(pending, step, lambda: None, sync=sync)
 
     def _place(
-        self, said: Said, component: str | None, start: bytes | None
+        self, header: EventHeader, component: str | None, start: bytes | None
     ) -> tuple[str, int, bytes | None]:
         """Returns branch, number and parent of the next commit on a line, or a new one."""
         if component is not None:
@@ -230,11 +232,11 @@ class Thread:
             return name, line.seq + 1, line.tip
         if not self.index.lines:
             return MAIN, 1, None
-        name = wanted = f"fork-{said.key.ident[:13].lower()}"
+        name = base = f"fork-{header.key.ident[:13].lower()}"
         number = 1
         while encode(name) in self.index.lines:
             number += 1
-            name = f"{wanted}-{number}"
+            name = f"{base}-{number}"
         return name, 1, start
 
     def _append(
@@ -247,14 +249,14 @@ class Thread:
     ) -> bytes:
         oid, raw = self._builder.commit(pending, step, anchor)
         expect = step.parent.hex() if step.parent is not None and step.seq > 1 else None
-        move = Move(layout.branch_ref(self.session, step.branch), expect, oid.hex())
+        move = RefMove(layout.branch_ref(self.session, step.branch), expect, oid.hex())
         self.log.append(move, pending.objects(), sync=sync)
         self.index.apply(oid, parse_commit(raw), encode(step.branch))
         return oid
 
     # --- housekeeping ---------------------------------------------------------------
 
-    def remove(self, chosen: Callable[[Index], set[Key]]) -> None:
+    def remove(self, chosen: Callable[[Index], set[GraphKey]]) -> None:
         """Takes checkpoints and their writes out of history, for good.
 
         The rest is made again, with the same trees: commit ids change. What was
@@ -294,7 +296,7 @@ class Thread:
             BusyError, StorageError: it may be there in part.
         """
         # In one order, so that two copies in opposite directions do not wait for ever.
-        first, second = sorted((self, target), key=lambda one: one.session)
+        first, second = sorted((self, target), key=lambda thread: thread.session)
         with first.current(write=True), second.current(write=True):
             if target.index.lines:
                 raise UsageError(
@@ -312,11 +314,11 @@ class Thread:
         return f"the thread {self.thread_id!r}"
 
     @property
-    def unsettled(self) -> int:
+    def undrained(self) -> int:
         """The number of bytes that this process knows of and git does not have yet."""
         return self.log.size
 
-    def settle(self) -> None:
+    def drain(self) -> None:
         """Puts the write-ahead log into git.
 
         Raises:

@@ -8,11 +8,11 @@ from langgraph.checkpoint.base import Checkpoint as GraphCheckpoint
 from langgraph.checkpoint.base import CheckpointTuple
 
 from gitcp.adapters.langgraph import events
-from gitcp.adapters.langgraph.engine import Engine
+from gitcp.adapters.langgraph.engine import Threads
 from gitcp.adapters.langgraph.events import Load
-from gitcp.adapters.langgraph.index import ROOT, Index, Node
+from gitcp.adapters.langgraph.index import ROOT, Index, IndexedCheckpoint
 from gitcp.adapters.langgraph.thread import Thread
-from gitcp.format.graph import Key
+from gitcp.format.graph import GraphKey
 
 
 class Address(NamedTuple):
@@ -32,10 +32,10 @@ class Address(NamedTuple):
             names.get("checkpoint_id"),
         )
 
-    def node(self, index: Index) -> tuple[Key, Node] | None:
+    def node(self, index: Index) -> tuple[GraphKey, IndexedCheckpoint] | None:
         """Returns the checkpoint that is named, or the newest of the namespace."""
         key = (
-            Key(self.namespace, self.ident)
+            GraphKey(self.namespace, self.ident)
             if self.ident
             else index.latest(self.namespace)
         )
@@ -43,7 +43,7 @@ class Address(NamedTuple):
         return (key, node) if key is not None and node is not None else None
 
 
-def config_of(thread_id: str, key: Key) -> RunnableConfig:
+def config_of(thread_id: str, key: GraphKey) -> RunnableConfig:
     """Returns the config that names a checkpoint."""
     return {
         "configurable": {
@@ -58,17 +58,17 @@ class _Listed(NamedTuple):
     """A checkpoint in a listing."""
 
     thread: Thread
-    key: Key
-    node: Node
+    key: GraphKey
+    node: IndexedCheckpoint
     parent: str | None
 
 
 def named_tuple(
-    engine: Engine, config: RunnableConfig, load: Load
+    threads: Threads, config: RunnableConfig, load: Load
 ) -> CheckpointTuple | None:
     """Returns the checkpoint that a config names, or the newest; None if there is none."""
     address = Address.of(config)
-    thread = engine.thread(address.thread_id)
+    thread = threads.thread(address.thread_id)
     with thread.current() as index:
         named = address.node(index)
         if named is None:
@@ -88,7 +88,7 @@ def _tuple(listed: _Listed, load: Load) -> CheckpointTuple:
         config_of(thread.thread_id, key),
         cast("GraphCheckpoint", checkpoint),
         events.unpack(event["metadata"], load),
-        config_of(thread.thread_id, Key(key.namespace, parent))
+        config_of(thread.thread_id, GraphKey(key.namespace, parent))
         if parent is not None
         else None,
         [(write.task, write.channel, load(write.value)) for write in writes],
@@ -96,7 +96,7 @@ def _tuple(listed: _Listed, load: Load) -> CheckpointTuple:
 
 
 def list_tuples(
-    engine: Engine,
+    threads: Threads,
     config: RunnableConfig | None,
     load: Load,
     *,
@@ -111,9 +111,9 @@ def list_tuples(
     names = config["configurable"] if config is not None else {}
     namespace, ident = names.get("checkpoint_ns"), names.get("checkpoint_id")
     end = before["configurable"].get("checkpoint_id") if before is not None else None
-    ids = [str(names["thread_id"])] if "thread_id" in names else engine.thread_ids()
+    ids = [str(names["thread_id"])] if "thread_id" in names else threads.thread_ids()
     listing: list[_Listed] = []
-    for thread in map(engine.thread, list(ids)):
+    for thread in map(threads.thread, list(ids)):
         with thread.current() as index:
             listing += [
                 _Listed(thread, key, index.nodes[key], index.parent_of(key))

@@ -89,14 +89,14 @@ def load_value(
     entry = tree.lookup(log_tree, source.path, read)
     digest = log.EMPTY_DIGEST
     pieces: list[bytes] = []
-    found: list[Segment] = []
+    segments: list[Segment] = []
     for oid in _oids(entry.oid, read) if entry is not None else ():
         piece = blob(oid)
         digest = log.chain(digest, piece)
         pieces.append(piece)
-        found.append(Segment(oid, len(piece), digest))
+        segments.append(Segment(oid, len(piece), digest))
     held = entry.oid if entry is not None else None
-    return Value(kind, head, b"".join(pieces), tuple(found), held)
+    return Value(kind, head, b"".join(pieces), tuple(segments), held)
 
 
 def load_data(
@@ -113,11 +113,11 @@ def load_data(
 
 
 def _oids(source: bytes, read: tree.ReadTree) -> list[bytes]:
-    found: list[bytes] = []
+    oids: list[bytes] = []
     for high, entry in sorted(read(source).items()):
         if high != layout.META and entry.mode == DIRECTORY:
-            found += [low.oid for _, low in sorted(read(entry.oid).items())]
-    return found
+            oids += [low.oid for _, low in sorted(read(entry.oid).items())]
+    return oids
 
 
 def _nameable(name: str) -> bool:
@@ -179,16 +179,16 @@ def _moved(
         start += segment.size
         if segment.size < _WORTH:
             continue
-        found = body.find(old, at)
-        if found < 0:
+        offset = body.find(old, at)
+        if offset < 0:
             misses += 1
             if misses == _MISSES:
                 break
             continue
-        if found > at:
-            pieces.append(body[at:found])
+        if offset > at:
+            pieces.append(body[at:offset])
         pieces.append(segment)
-        at = found + segment.size
+        at = offset + segment.size
     if at < len(body):
         pieces.append(body[at:])
     return pieces

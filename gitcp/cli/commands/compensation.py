@@ -66,8 +66,8 @@ def undo_effects(
 def _document(engine: Engine, steps: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "schema": "gitcp.undo-effects/1",
-        "session": engine.place.session,
-        "branch": engine.place.branch,
+        "session": engine.current.session,
+        "branch": engine.current.branch,
         "steps": steps,
         "undone": [],
         "kept": [],

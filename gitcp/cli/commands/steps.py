@@ -35,8 +35,8 @@ def state_of(engine: Engine, call: Call) -> str:
     if call.state == OPEN:
         running = lease.is_running(
             engine.workspace.repository,
-            engine.place.session,
-            engine.place.branch,
+            engine.current.session,
+            engine.current.branch,
             call.slot,
         )
         return "running" if running else "unknown"
@@ -156,7 +156,7 @@ def steps_command(
     if verb == "show":
         _show(out, engine, call)
     elif verb == "answer":
-        one = answers.choose(workspace, engine.place, found)
+        one = answers.choose(workspace, engine.current, found)
         _answer(out, engine, one, names[1], result)
     else:
         return _repair(out, engine, call, trust=trust, yes=yes, only=verb == "affected")
@@ -172,7 +172,7 @@ def _find(engine: Engine, name: str, which: str | None) -> list[Call]:
     ]
     if not found:
         raise NotFoundError(
-            f"there is no step {name!a} in {engine.place.session}/{engine.place.branch}",
+            f"there is no step {name!a} in {engine.current.session}/{engine.current.branch}",
             hint="`gitcp steps` lists them",
         )
     return found
@@ -186,8 +186,8 @@ def _list(out: Output, engine: Engine) -> None:
         out.document(
             {
                 "schema": "gitcp.steps/1",
-                "session": engine.place.session,
-                "branch": engine.place.branch,
+                "session": engine.current.session,
+                "branch": engine.current.branch,
                 "steps": [document(engine, one) for one in calls],
             }
         )
@@ -201,11 +201,11 @@ def _list(out: Output, engine: Engine) -> None:
 
 def _refuse_unknown(engine: Engine) -> None:
     """A name with a typo must not read as nothing having been done."""
-    session, branch = place = engine.place.session, engine.place.branch
+    session, branch = place = engine.current.session, engine.current.branch
     known = any(one.branch == branch for one in engine.ledger.records())
     if known or engine.workspace.store.tip(*place) is not None:
         return
-    if engine.place != engine.workspace.current():
+    if engine.current != engine.workspace.current():
         raise NotFoundError(
             f"there is no {session}/{branch}, and no step was run in it",
             hint="`gitcp sessions` lists what there is",
@@ -309,7 +309,7 @@ def _repair(
     done = repair.repair(engine, found, trust=trust)
     runnable = [one for one in done if commands.is_command(engine.workspace, one)]
     ran = commands.again(
-        Engine(engine.workspace, engine.place),
+        Engine(engine.workspace, engine.current),
         runnable,
         lambda one: options(
             one.name,
