@@ -34,7 +34,7 @@ from gitcp.ledger import state
 from gitcp.ledger.state import DONE, OPEN, RUN_AGAIN, STUCK, Call, StepSlot, show_call
 from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import answers, lease, observed, remains, results
-from gitcp.steps.begun import Attempt
+from gitcp.steps.attempt import Attempt
 from gitcp.steps.functions import importable
 from gitcp.steps.history import History
 from gitcp.steps.model import AGAIN, ASK, REPLAY, RETRY, Options, leaves_open
@@ -194,7 +194,7 @@ class Engine:
             f"the step {show_call(call)!a} began at {call.intent.at}{where} and {ended}:"
             " whether it took effect is not known",
             hint="find out what became of it, then answer:"
-            f" `{answers.command(self.workspace, self.place, call)}`",
+            f" `{answers.command(self.workspace, self.current, call)}`",
         )
 
     def answer(self, call: Call, answer: str, value: Any = None) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 from gitcp import at_fork
 from gitcp.errors import StepTimeoutError, UsageError
 from gitcp.ledger.state import StepSlot
-from gitcp.steps.begun import Attempt
+from gitcp.steps.attempt import Attempt
 from gitcp.steps.engine import Engine
 from gitcp.steps.functions import (
     Function,
@@ -258,7 +258,7 @@ class Declared:
         self.result: Any = None
 
     def __repr__(self) -> str:
-        return f"<step {self._wanted.name!a}>"
+        return f"<step {self._options.name!a}>"
 
     def __call__(self, function: Function) -> Function:
         """Returns a function each call of which is a step."""
@@ -292,7 +292,7 @@ class Declared:
     def _now(self) -> Attempt:
         if self._begun is None:
             raise UsageError(
-                f"the step {self._wanted.name!a} has not begun",
+                f"the step {self._options.name!a} has not begun",
                 hint="use it as `with session.step(...) as step:`",
             )
         return self._begun

@@ -8,7 +8,7 @@ from gitcp.format import log, tree
 from gitcp.format.layout import FORMAT, META, LogName, segment_path
 from gitcp.format.log import Meta
 from gitcp.format.tree import DIRECTORY, FILE, Entry, ReadTree
-from gitcp.git.objects import Objects
+from gitcp.git.objects import BLOB, Objects, object_id
 from gitcp.git.transaction import Transaction
 
 
@@ -22,6 +22,11 @@ def segments(root: bytes | None, name: LogName, read: ReadTree) -> list[bytes]:
         if high != META and entry.mode == DIRECTORY:
             oids += [low.oid for _, low in sorted(read(entry.oid).items())]
     return oids
+
+
+def segment_oid(data: bytes) -> bytes:
+    """Returns the oid of a segment with this content."""
+    return object_id(BLOB, data)
 
 
 def meta(root: bytes | None, name: LogName, objects: Objects) -> Meta | None:

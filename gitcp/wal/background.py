@@ -126,6 +126,15 @@ class BackgroundDrainer:
         for what in waiting:
             self.drain(what)
 
+    def compact(self) -> None:
+        """Drains everything and merges gitcp's packs into one.
+
+        Raises:
+            BusyError, StorageError: as `flush`.
+        """
+        self.flush()
+        consolidate(self._repository, force=True, new_deltas=self._new_deltas)
+
     def close(self) -> None:
         """Settles everything and ends the thread; the next write starts it again.
 

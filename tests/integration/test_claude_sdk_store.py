@@ -24,8 +24,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gitcp.adapters.claude_sdk import GitcpSessionStore, keys
-from gitcp.adapters.place import store_at
 from gitcp.errors import GitcpError, NotARepositoryError, NotFoundError, UsageError
+from gitcp.project.adapter_store import store_at
 from gitcp.project.workspace import open_workspace
 from gitcp.store.store import Store
 from tests.support.gitrepo import (

@@ -20,9 +20,9 @@ from langgraph.types import Send
 
 import gitcp
 from gitcp.adapters.langgraph import DeltaChainError
-from gitcp.adapters.place import store_at
 from gitcp.errors import RestoreInterruptedError, UsageError
 from gitcp.maintenance.verify import verify
+from gitcp.project.adapter_store import store_at
 from tests.support.gitrepo import git_line, run_gitcp
 from tests.support.graphs import (
     END,

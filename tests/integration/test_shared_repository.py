@@ -16,9 +16,9 @@ import msgspec
 import pytest
 
 import gitcp
-from gitcp.adapters.place import store_at
 from gitcp.errors import UnsupportedRepositoryError
 from gitcp.git.access import Access, parse
+from gitcp.project.adapter_store import store_at
 from tests.fault.harness import fsck, needs_root
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import invoke

@@ -13,7 +13,7 @@ pytest.importorskip("langgraph.checkpoint.base", reason="gitcp[langgraph] is mis
 import ormsgpack
 
 from gitcp.adapters.langgraph import values
-from gitcp.adapters.langgraph.items import head_length, split
+from gitcp.adapters.langgraph.msgpack_split import head_length, split
 from gitcp.adapters.langgraph.values import Value, encode_value, load_value
 from gitcp.format import tree
 from gitcp.format.graph import EventHeader, GraphKey, encode_header

@@ -12,7 +12,6 @@ import msgspec
 from gitcp.errors import AgentRecordError, CorruptError, UsageError
 from gitcp.format import log
 from gitcp.format.layout import LogName
-from gitcp.git.objects import BLOB, object_id
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 
@@ -132,7 +131,7 @@ class Seen:
         known = self._known.get((session, source))
         if known is not None:
             data = b"".join(line.data for line in lines)
-            known.add(object_id(BLOB, data), log.chain(known.digest, data), lines)
+            known.add(logs.segment_oid(data), log.chain(known.digest, data), lines)
 
     def _at(self, session: str, source: str, tip: Checkpoint | None) -> _Known:
         """Returns what a source holds in a checkpoint."""

@@ -13,14 +13,12 @@ from claude_agent_sdk import fold_session_summary, project_key_for_directory
 from gitcp import at_fork
 from gitcp.adapters.claude_sdk import keys, records
 from gitcp.adapters.claude_sdk.keys import MAIN, Key
-from gitcp.adapters.place import store_at
 from gitcp.errors import BusyError, GitFailedError, NotFoundError, StorageError
 from gitcp.format import jsontext, layout, log
 from gitcp.format.layout import LogName
 from gitcp.format.log import Meta
-from gitcp.git.consolidate import consolidate
-from gitcp.git.transaction import transaction
 from gitcp.names import encode
+from gitcp.project.adapter_store import merge_packs, store_at, write
 from gitcp.project.settings import Following
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
@@ -177,17 +175,16 @@ class GitcpSessionStore:
                 metadata=self._folded(where, tip, added) if source == MAIN else None,
             )
 
-        repository = self._store.repository
         # Of one session: its threads need not race for the ref.
         with self._locks[hash(where.name) % _LOCKS]:
-            with transaction(repository) as opened:
+            with write(self._store) as opened:
                 saved = self._store.grow(opened, where.name, MAIN, draft)
             if saved is None:
                 return 0
             self._seen.added(where.name, source, fresh)
         # The records are stored: housekeeping that fails must not deny that.
         with suppress(StorageError):
-            consolidate(repository)
+            merge_packs(self._store)
         return len(fresh)
 
     def _folded(
@@ -278,7 +275,7 @@ class GitcpSessionStore:
             )
             return Draft(TRIGGER, records=(nothing,))
 
-        with transaction(self._store.repository) as opened:
+        with write(self._store) as opened:
             self._store.grow(opened, name, MAIN, draft)
 
     def _remove(self, ref: str) -> None:

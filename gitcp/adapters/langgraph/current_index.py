@@ -6,8 +6,8 @@ from gitcp import durable
 from gitcp.adapters.langgraph.index import Index
 from gitcp.format import layout
 from gitcp.format.commit import Commit, trailers_of
-from gitcp.git.repository import Repository
 from gitcp.names import encode
+from gitcp.store.store import Store
 from gitcp.wal.client import LogClient
 from gitcp.wal.log_file import LogRecord
 
@@ -21,9 +21,9 @@ class CurrentIndex:
     The file is derived: losing it costs time.
     """
 
-    def __init__(self, repository: Repository, session: str, log: LogClient) -> None:
+    def __init__(self, store: Store, session: str, log: LogClient) -> None:
         self.index = Index()
-        self._repository = repository
+        repository = self._repository = store.repository
         self._prefix = layout.session_prefix(session)
         self._log = log
         self._file = repository.store_dir / "graph" / f"{encode(session)}.index"

@@ -30,14 +30,14 @@ class StoredCheckpoint(NamedTuple):
 
 
 class ThreadReader:
-    """Reads objects and what they mean; `overlay` holds those git does not have yet.
+    """Reads objects and what they mean; `logged` are those git does not have yet.
 
     The caller holds the thread's mutex.
     """
 
     def __init__(self, log: LogClient) -> None:
         self._log = log
-        self.overlay = log.objects
+        self.logged = log.objects
         self._states: OrderedDict[GraphKey, tuple[bytes, StoredCheckpoint]] = (
             OrderedDict()
         )

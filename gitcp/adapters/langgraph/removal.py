@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 
 from gitcp.adapters.langgraph import events
-from gitcp.adapters.langgraph.engine import Threads
 from gitcp.adapters.langgraph.events import Load
 from gitcp.adapters.langgraph.index import Index
 from gitcp.adapters.langgraph.thread import Thread
+from gitcp.adapters.langgraph.threads import Threads
 from gitcp.errors import UsageError
 from gitcp.format.graph import GraphKey
 

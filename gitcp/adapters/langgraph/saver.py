@@ -21,25 +21,24 @@ from langgraph.checkpoint.base import Checkpoint as GraphCheckpoint
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from gitcp.adapters.langgraph import events
-from gitcp.adapters.langgraph.aio import AsyncMethods
+from gitcp.adapters.langgraph.async_saver import AsyncMethods
 from gitcp.adapters.langgraph.classes import default_serializer
-from gitcp.adapters.langgraph.engine import Threads
 from gitcp.adapters.langgraph.events import Write
-from gitcp.adapters.langgraph.files import snapshots_of
 from gitcp.adapters.langgraph.index import ROOT
 from gitcp.adapters.langgraph.removal import keep_latest, remove_runs
+from gitcp.adapters.langgraph.snapshots import snapshots_of
 from gitcp.adapters.langgraph.sqlite import take_over
 from gitcp.adapters.langgraph.thread import Put, Thread, note_of
+from gitcp.adapters.langgraph.threads import Threads
 from gitcp.adapters.langgraph.tuples import (
     Address,
     config_of,
     list_tuples,
     named_tuple,
 )
-from gitcp.adapters.place import store_at
 from gitcp.errors import GitcpError, NotFoundError, UsageError
 from gitcp.format.graph import PUT, EventHeader, GraphKey
-from gitcp.git.consolidate import consolidate
+from gitcp.project.adapter_store import store_at
 from gitcp.store.checkpoint import Checkpoint
 
 
@@ -75,9 +74,7 @@ class GitcpSaver(AsyncMethods):
     ) -> None:
         super().__init__(serde=serde or default_serializer())
         store = store_at(path)
-        follower = (
-            snapshots_of(workspace, store.repository) if workspace is not None else None
-        )
+        follower = snapshots_of(workspace, store) if workspace is not None else None
         self._threads = Threads(store, follower)
         # Clones share the engine, which starts again if one of them goes on.
         self._finalizer = weakref.finalize(self, _close_quietly, self._threads)
@@ -352,8 +349,7 @@ class GitcpSaver(AsyncMethods):
         Raises:
             BusyError, StorageError: as `flush`.
         """
-        self._threads.drainer.flush()
-        consolidate(self._threads.repository, force=True, new_deltas=True)
+        self._threads.drainer.compact()
 
     def checkpoint(self, config: RunnableConfig) -> Checkpoint:
         """Returns gitcp's own checkpoint behind a config: files, branch, number.

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import ormsgpack
 
 from gitcp.adapters.langgraph import events
-from gitcp.adapters.langgraph.engine import Threads
 from gitcp.adapters.langgraph.events import Typed, Write
 from gitcp.adapters.langgraph.thread import Put, Thread, note_of
+from gitcp.adapters.langgraph.threads import Threads
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.format.graph import PUT, EventHeader, GraphKey
 from gitcp.wal.background import BYTES

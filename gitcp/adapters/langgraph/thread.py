@@ -7,27 +7,34 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gitcp.adapters.langgraph import events
-from gitcp.adapters.langgraph.builder import Builder, Pending, Step
+from gitcp.adapters.langgraph.builder import EventCommit, EventCommitBuilder
 from gitcp.adapters.langgraph.current_index import CurrentIndex
 from gitcp.adapters.langgraph.events import Typed, Write
 from gitcp.adapters.langgraph.index import Index
 from gitcp.adapters.langgraph.reader import StoredCheckpoint, ThreadReader
-from gitcp.adapters.langgraph.relink import Relink, copy_lines, delete_refs
 from gitcp.adapters.langgraph.values import Value, encode_value
 from gitcp.errors import CorruptError, UsageError
 from gitcp.format import layout
 from gitcp.format.checkpoint import Base
 from gitcp.format.commit import parse_commit
-from gitcp.format.graph import WRITES, EventHeader, GraphKey
+from gitcp.format.graph import (
+    WRITES,
+    EventHeader,
+    GraphKey,
+    decode_header,
+    encode_header,
+)
 from gitcp.format.tree import DIRECTORY, FILE, Entry
-from gitcp.git.drop_unreachable import store_locked
-from gitcp.git.objects import BLOB
 from gitcp.names import decode, encode
 from gitcp.store.aside import keep_aside
-from gitcp.store.draft import FilesState
+from gitcp.store.builder import Extra
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import FORK, FilesState
+from gitcp.store.relink import Relink, copy_branches, delete_branches
 from gitcp.store.store import Store
 from gitcp.wal.client import LogClient
 from gitcp.wal.log_file import RefMove
+from gitcp.wal.record_sink import RecordSink
 
 MAIN = "main"
 
@@ -54,15 +61,14 @@ class Thread:
     """One thread: reads and appends. Every public method may be called by any thread."""
 
     def __init__(self, store: Store, thread_id: str, session: str) -> None:
-        repository = store.repository
-        self.repository = repository
+        self._store = store
         self.thread_id = thread_id
         self.session = session
-        self.log = LogClient(repository, encode(session), keep_aside)
+        self.log = LogClient(store.repository, encode(session), keep_aside)
         self.mutex = self.log.mutex
         self.reader = ThreadReader(self.log)
-        self._current = CurrentIndex(repository, session, self.log)
-        self._builder = Builder(store, self.reader, session, thread_id)
+        self._current = CurrentIndex(store, session, self.log)
+        self._builder = EventCommitBuilder(store, self.reader, session, thread_id)
 
     @property
     def index(self) -> Index:
@@ -127,14 +133,14 @@ class Thread:
         """
         header = new.header
         with self.current(write=True) as index:
-            pending = Pending(self.reader.overlay)
+            sink = RecordSink(self.log.objects)
             before = self._parent(header)
             if before is None and new.same:
                 raise CorruptError(
                     f"the parent {header.parent} of {header.key.ident} has gone meanwhile",
                     hint="run the step again",
                 )
-            values = self._values(new, before, pending)
+            values = self._values(new, before, sink)
             event = events.encode_put(
                 self.thread_id, header, new.checkpoint, new.metadata, values
             )
@@ -148,18 +154,18 @@ class Thread:
             held = None
             if parent is not None:
                 held = self.reader.manifest(parent).files.tree
-            step = Step(
+            commit = EventCommit(
                 header,
                 new.note,
                 branch,
                 seq,
                 parent,
-                {layout.EVENT: Entry(FILE, pending.add_object(BLOB, event))},
+                {layout.EVENT: Entry(FILE, sink.add_blob(event))},
                 channels,
                 new.files,
                 base,
             )
-            oid = self._append(pending, step, anchor, sync=sync)
+            oid = self._append(sink, commit, anchor, sync=sync)
             state = StoredCheckpoint(
                 events.decode_event(event, header.key.ident), values
             )
@@ -175,7 +181,7 @@ class Thread:
         return self.reader.state(key, node) if node is not None else None
 
     def _values(
-        self, new: Put, before: StoredCheckpoint | None, pending: Pending
+        self, new: Put, before: StoredCheckpoint | None, sink: RecordSink
     ) -> dict[str, Value]:
         values = {}
         old = before.values if before is not None else {}
@@ -184,7 +190,7 @@ class Thread:
                 values[name] = old[name]
             else:
                 kind, data = new.values[name]
-                values[name] = encode_value(name, kind, data, old.get(name), pending)
+                values[name] = encode_value(name, kind, data, old.get(name), sink)
         return values
 
     def put_writes(
@@ -210,17 +216,17 @@ class Thread:
             if not fresh:
                 return
             header = EventHeader(WRITES, key, None, None)
-            pending = Pending(self.reader.overlay)
+            sink = RecordSink(self.log.objects)
             event, data = events.encode_writes(self.thread_id, header, fresh)
-            graph = {layout.EVENT: Entry(FILE, pending.add_object(BLOB, event))}
+            graph = {layout.EVENT: Entry(FILE, sink.add_blob(event))}
             if data:
-                graph[layout.WRITES] = Entry(FILE, pending.add_object(BLOB, data))
+                graph[layout.WRITES] = Entry(FILE, sink.add_blob(data))
             names = ", ".join(dict.fromkeys(write.channel for write in fresh))
             branch, seq, parent = self._place(header, index.line_of_writes(key), None)
-            step = Step(
+            commit = EventCommit(
                 header, f"writes: {names}", branch, seq, parent, graph, None, None, base
             )
-            self._append(pending, step, lambda: None, sync=sync)
+            self._append(sink, commit, lambda: None, sync=sync)
 
     def _place(
         self, header: EventHeader, component: str | None, start: bytes | None
@@ -241,17 +247,23 @@ class Thread:
 
     def _append(
         self,
-        pending: Pending,
-        step: Step,
+        sink: RecordSink,
+        commit: EventCommit,
         anchor: Callable[[], str | None],
         *,
         sync: bool,
     ) -> bytes:
-        oid, raw = self._builder.commit(pending, step, anchor)
-        expect = step.parent.hex() if step.parent is not None and step.seq > 1 else None
-        move = RefMove(layout.branch_ref(self.session, step.branch), expect, oid.hex())
-        self.log.append(move, pending.objects(), sync=sync)
-        self.index.apply(oid, parse_commit(raw), encode(step.branch))
+        oid, raw = self._builder.commit(sink, commit, anchor)
+        expect = (
+            commit.parent.hex()
+            if commit.parent is not None and commit.seq > 1
+            else None
+        )
+        move = RefMove(
+            layout.branch_ref(self.session, commit.branch), expect, oid.hex()
+        )
+        self.log.append(move, sink.objects, sync=sync)
+        self.index.apply(oid, parse_commit(raw), encode(commit.branch))
         return oid
 
     # --- housekeeping ---------------------------------------------------------------
@@ -271,9 +283,13 @@ class Thread:
         with self.current(write=True) as index:
             gone = chosen(index)
             self.log.drain()
-            timeout = self.repository.refs.lock_timeout
-            with store_locked(self.repository, timeout=timeout):
-                Relink(self.repository, self.session, gone).run()
+
+            def is_gone(checkpoint: Checkpoint) -> bool:
+                header = decode_header(checkpoint.raw)
+                # A fork without an event holds a copy of what may be going.
+                return header.key in gone if header else checkpoint.trigger == FORK
+
+            Relink(self._store, self.session, is_gone, _header).run()
             self._forget()
 
     def delete(self) -> None:
@@ -282,10 +298,9 @@ class Thread:
         Raises:
             BusyError, StorageError, GitFailedError: it may be there in part.
         """
-        prefix = layout.session_prefix(self.session)
         with self.current(write=True):
             self.log.drain()
-            delete_refs(self.repository, list(self.repository.refs.list(prefix)))
+            delete_branches(self._store, self.session)
             self._forget()
 
     def copy(self, target: "Thread") -> None:
@@ -305,7 +320,7 @@ class Thread:
                 )
             self.log.drain()
             about = msgspec.Raw(msgspec.json.encode({"thread_id": target.thread_id}))
-            copy_lines(self.repository, self.session, target.session, about)
+            copy_branches(self._store, self.session, target.session, about)
             target.log.drain()
 
     @property
@@ -329,9 +344,16 @@ class Thread:
             self._current.store()
 
 
+def _header(checkpoint: Checkpoint) -> Extra:
+    header = decode_header(checkpoint.raw)
+    return (encode_header(header),) if header is not None else ()
+
+
 def note_of(metadata: Mapping[str, Any]) -> str:
-    """Returns what `gitcp log` shows of a checkpoint: its source and step."""
+    """Returns what `gitcp log` shows of a checkpoint: its source and commit."""
     words = [
-        metadata[name] for name in ("source", "step") if metadata.get(name) is not None
+        metadata[name]
+        for name in ("source", "commit")
+        if metadata.get(name) is not None
     ]
     return " ".join(map(str, words)) or "checkpoint"

@@ -8,10 +8,10 @@ from langgraph.checkpoint.base import Checkpoint as GraphCheckpoint
 from langgraph.checkpoint.base import CheckpointTuple
 
 from gitcp.adapters.langgraph import events
-from gitcp.adapters.langgraph.engine import Threads
 from gitcp.adapters.langgraph.events import Load
 from gitcp.adapters.langgraph.index import ROOT, Index, IndexedCheckpoint
 from gitcp.adapters.langgraph.thread import Thread
+from gitcp.adapters.langgraph.threads import Threads
 from gitcp.format.graph import GraphKey
 
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from gitcp.adapters.langgraph.items import head_length, split
+from gitcp.adapters.langgraph.msgpack_split import head_length, split
 from gitcp.errors import UsageError
 from gitcp.format import layout, log, tree
 from gitcp.format.layout import FORMAT, LogName
 from gitcp.format.tree import DIRECTORY, FILE, Entry
-from gitcp.git.objects import BLOB, TREE
 from gitcp.names import encode
+from gitcp.store import logs
+from gitcp.wal.record_sink import RecordSink
 
 # Below this a value stands in the event itself.
 INLINE = 1024
@@ -27,13 +28,6 @@ _WORTH = 256
 _MISSES = 4
 
 ReadBlob = Callable[[bytes], bytes]
-
-
-class Sink(Protocol):
-    """Takes objects."""
-
-    def add_object(self, kind: str, data: bytes) -> bytes:
-        """Adds an object and returns its oid."""
 
 
 class Segment(NamedTuple):
@@ -61,7 +55,7 @@ class Value:
 
 
 def encode_value(
-    name: str, kind: str, data: bytes, before: Value | None, sink: Sink
+    name: str, kind: str, data: bytes, before: Value | None, sink: RecordSink
 ) -> Value:
     """Returns a value as it is to be stored, adding what `before` does not have."""
     if len(data) < INLINE or not _nameable(name):
@@ -90,7 +84,7 @@ def load_value(
     digest = log.EMPTY_DIGEST
     pieces: list[bytes] = []
     segments: list[Segment] = []
-    for oid in _oids(entry.oid, read) if entry is not None else ():
+    for oid in logs.segments(log_tree, source, read):
         piece = blob(oid)
         digest = log.chain(digest, piece)
         pieces.append(piece)
@@ -107,17 +101,8 @@ def load_data(
     blob: ReadBlob,
 ) -> bytes:
     """Reads only the bytes of a value: what is needed to show it."""
-    entry = tree.lookup(log_tree, LogName(layout.GRAPH, name).path, read)
-    oids = _oids(entry.oid, read) if entry is not None else []
+    oids = logs.segments(log_tree, LogName(layout.GRAPH, name), read)
     return head + b"".join(map(blob, oids))
-
-
-def _oids(source: bytes, read: tree.ReadTree) -> list[bytes]:
-    oids: list[bytes] = []
-    for high, entry in sorted(read(source).items()):
-        if high != layout.META and entry.mode == DIRECTORY:
-            oids += [low.oid for _, low in sorted(read(entry.oid).items())]
-    return oids
 
 
 def _nameable(name: str) -> bool:
@@ -129,7 +114,7 @@ def _nameable(name: str) -> bool:
 
 
 def _segments(
-    body: bytes, before: Value | None, sink: Sink, *, items: bool
+    body: bytes, before: Value | None, sink: RecordSink, *, items: bool
 ) -> tuple[Segment, ...]:
     kept: list[Segment] = []
     at = 0
@@ -159,7 +144,7 @@ def _segments(
         size = piece.size if isinstance(piece, Segment) else len(piece)
         data = body[at : at + size]
         digest = log.chain(digest, data)
-        oid = piece.oid if isinstance(piece, Segment) else sink.add_object(BLOB, data)
+        oid = piece.oid if isinstance(piece, Segment) else sink.add_blob(data)
         kept.append(Segment(oid, size, digest))
         at += size
     return tuple(kept)
@@ -213,11 +198,11 @@ def _merged(
 
 
 def _tree(
-    name: str, kind: str, body: bytes, segments: tuple[Segment, ...], sink: Sink
+    name: str, kind: str, body: bytes, segments: tuple[Segment, ...], sink: RecordSink
 ) -> bytes:
     digest = segments[-1].digest if segments else log.EMPTY_DIGEST
     meta = log.Meta(FORMAT, name, kind, 0, len(body), len(segments), digest)
-    entries = {layout.META: Entry(FILE, sink.add_object(BLOB, log.encode_meta(meta)))}
+    entries = {layout.META: Entry(FILE, sink.add_blob(log.encode_meta(meta)))}
     step = layout.SEGMENTS_PER_DIRECTORY
     for start in range(0, len(segments), step):
         inner = {
@@ -227,6 +212,6 @@ def _tree(
             for number, segment in enumerate(segments[start : start + step])
         }
         high = layout.segment_path(start).partition(b"/")[0]
-        held = sink.add_object(TREE, tree.encode(inner))
+        held = sink.add_tree(inner)
         entries[high] = Entry(DIRECTORY, held)
-    return sink.add_object(TREE, tree.encode(entries))
+    return sink.add_tree(entries)

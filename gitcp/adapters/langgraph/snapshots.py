@@ -16,10 +16,10 @@ from gitcp import at_fork
 from gitcp.checkpoints.save import captured
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import Base
-from gitcp.git.repository import Repository
-from gitcp.git.transaction import Transaction, transaction
+from gitcp.project.adapter_store import write
 from gitcp.project.workspace import Workspace, files_of, open_workspace
 from gitcp.store.draft import FilesState
+from gitcp.store.store import Store
 from gitcp.worktree import journal
 from gitcp.worktree.capture import Snapshot
 
@@ -61,11 +61,21 @@ class WorktreeSnapshots:
         with self._mutex, workspace.locked(), ExitStack() as stack:
             self._asked = True
             journal.refuse_if_open(workspace.directory)
-            opened = stack.enter_context(transaction(workspace.repository))
+            txn = stack.enter_context(write(workspace.store))
+
+            def store(snapshot: Snapshot) -> FilesState:
+                files = files_of(snapshot)
+                if files.tree is not None and files != self._last:
+                    head, _ = workspace.repository.head()
+                    known = [self._published]
+                    if head is not None:
+                        known.append(txn.objects.commit(bytes.fromhex(head)).tree)
+                    txn.complete(files.tree, tuple(known))
+                    txn.store()
+                return files
+
             with workspace.capturing() as capture:
-                files = captured(
-                    capture, opened, lambda snapshot: self._store(opened, snapshot)
-                )
+                files = captured(capture, txn, store)
             if files == self._last:
                 self._held[version] = _KeptSnapshot(files, ExitStack())
             else:
@@ -74,17 +84,6 @@ class WorktreeSnapshots:
             while len(self._held) > _KEPT:
                 _, old = self._held.popitem(last=False)
                 old.stack.close()
-
-    def _store(self, opened: Transaction, snapshot: Snapshot) -> FilesState:
-        files = files_of(snapshot)
-        if files.tree is not None and files != self._last:
-            head, _ = self.workspace.repository.head()
-            known = [self._published]
-            if head is not None:
-                known.append(opened.objects.commit(bytes.fromhex(head)).tree)
-            opened.complete(files.tree, tuple(known))
-            opened.store()
-        return files
 
     def of(self, version: object) -> FilesState | None:
         """Returns the files that belong to a version; None where it is not known."""
@@ -129,9 +128,7 @@ class WorktreeSnapshots:
         return self.workspace.repository.anchor()
 
 
-def snapshots_of(
-    directory: str | os.PathLike[str], store: Repository
-) -> WorktreeSnapshots:
+def snapshots_of(directory: str | os.PathLike[str], store: Store) -> WorktreeSnapshots:
     """Returns a follower of the work tree around a directory.
 
     Raises:
@@ -141,9 +138,9 @@ def snapshots_of(
     """
     workspace = open_workspace(directory, lasting=True)
     mine = os.path.realpath(workspace.repository.common_dir)
-    if mine != os.path.realpath(store.common_dir):
+    if mine != os.path.realpath(store.repository.common_dir):
         raise UsageError(
-            f"{workspace.top} is a work tree of {mine}, not of {store.common_dir}",
+            f"{workspace.top} is a work tree of {mine}, not of {store.repository.common_dir}",
             hint="files and graph go into one commit: give the same repository for both",
         )
     return WorktreeSnapshots(workspace)

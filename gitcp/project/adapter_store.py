@@ -1,15 +1,17 @@
-"""The repository of an adapter's store; creates a bare one on first use."""
+"""Opens the repository of an adapter's store, creates a bare one, and writes to it."""
 
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from gitcp import durable
 from gitcp.errors import GitFailedError, NotARepositoryError
 from gitcp.git import process
+from gitcp.git.consolidate import consolidate
 from gitcp.git.repository import Repository, discover
+from gitcp.git.transaction import Transaction, transaction
 from gitcp.ledger.ledgers import Ledgers
 from gitcp.project.settings import Settings
 from gitcp.store.store import Store
@@ -41,6 +43,20 @@ def store_at(path: str | os.PathLike[str]) -> Store:
     repository = _open(where)
     repository.refs.lock_timeout = Settings.of(repository).lock_timeout
     return Store(repository, ledger_position=Ledgers(repository).position)
+
+
+def write(store: Store) -> AbstractContextManager[Transaction]:
+    """Opens a transaction: new objects, and the refs that need them."""
+    return transaction(store.repository)
+
+
+def merge_packs(store: Store) -> None:
+    """Merges packs where there are too many.
+
+    Raises:
+        StorageError: the disk refused; nothing is lost.
+    """
+    consolidate(store.repository)
 
 
 def _open(where: Path) -> Repository:

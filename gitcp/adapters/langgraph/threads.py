@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from gitcp import at_fork
-from gitcp.adapters.langgraph.files import WorktreeSnapshots
+from gitcp.adapters.langgraph.snapshots import WorktreeSnapshots
 from gitcp.adapters.langgraph.thread import Thread
 from gitcp.errors import UsageError
 from gitcp.format import layout
