@@ -2,18 +2,24 @@
 
 import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from gitcp import at_fork
 from gitcp.errors import StepTimeoutError, UsageError
 from gitcp.git.command import Watched, tee
-from gitcp.ledger.state import Call, show_call
+from gitcp.ledger.state import Call, StepsBySlot, show_call
 from gitcp.project.workspace import Workspace
 from gitcp.steps import runner
 from gitcp.steps.engine import Engine
-from gitcp.steps.model import Options, OutcomeUnknownError, current_step
+from gitcp.steps.model import (
+    Effect,
+    Options,
+    OutcomeUnknownError,
+    current_step,
+    options,
+)
 
 _KEPT = 4 * 1024
 # The exit status of a program that a signal ended, as shells give it on.
@@ -42,7 +48,7 @@ class CommandRun(NamedTuple):
 
 def run(
     engine: Engine,
-    options: Options,
+    declared: Options,
     words: Sequence[str],
     *,
     directory: Path,
@@ -68,13 +74,13 @@ def run(
             keep=_KEPT,
             out=out,
             env={"GITCP_STEP": step.name, "GITCP_STEP_KEY": step.key},
-            timeout=options.timeout,
+            timeout=declared.timeout,
             # It may outlive us, and the step is running as long as it does.
             keep_open=at_fork.kept.get(),
         )
         if done.timed_out:
             raise StepTimeoutError(
-                f"{options.name} took longer than {options.timeout} s and was stopped",
+                f"{declared.name} took longer than {declared.timeout} s and was stopped",
                 hint="`gitcp steps` shows how it stands",
             )
         if done.status in _SIGNALLED:
@@ -83,9 +89,9 @@ def run(
             raise CommandFailedError(done.status, _end(done))
         return {"exit": 0, "output": _end(done)}
 
-    slot = engine.history.next_slot(options)
+    slot = engine.history.next_slot(declared)
     # The command itself is stopped where it takes too long, not a thread around it.
-    untimed = options._replace(timeout=None)
+    untimed = declared._replace(timeout=None)
     try:
         runner.run(
             engine, untimed, work, words, slot=slot, command=words, directory=inside
@@ -102,23 +108,37 @@ def _end(done: Watched) -> str:
 
 
 def again(
-    engine: Engine,
-    steps: Sequence[Call],
-    option: Callable[[Call], Options],
-    *,
-    out: int = 1,
+    engine: Engine, steps: Sequence[Call], known: StepsBySlot, *, out: int = 1
 ) -> list[CommandRun]:
-    """Runs the commands of repaired steps again, in order; stops at one that fails."""
+    """Runs the commands of repaired steps again, in order; stops at one that fails.
+
+    `known` are the branch's steps before the repair.
+    """
     results = []
     for call in steps:
         where = engine.workspace.top / call.intent.directory
-        result = run(
-            engine, option(call), call.intent.command, directory=where, out=out
-        )
+        declared = _declared(call, known)
+        result = run(engine, declared, call.intent.command, directory=where, out=out)
         results.append(result)
         if result.status:
             break
     return results
+
+
+def _declared(call: Call, known: StepsBySlot) -> Options:
+    """Returns the options that a recorded step was declared with."""
+    intent = call.intent
+    return options(
+        call.name,
+        effect=cast("Effect", intent.effect),
+        undo=intent.undo.command if intent.undo else None,
+        key=intent.key if call.slot.call.startswith("key:") else None,
+        scope=call.slot.scope,
+        unknown=intent.policy,
+        reads=intent.reads,
+        writes=intent.writes,
+        after=[other.name for other in known.values() if other.id in intent.after],
+    )
 
 
 def refuse_foreign(engine: Engine, steps: Sequence[Call]) -> None:

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 
 from gitcp.errors import UsageError
 from gitcp.format.ledger import EFFECTS, IRREVERSIBLE, LOCAL, NONE, REVERSIBLE
@@ -113,85 +113,86 @@ class Options(NamedTuple):
         return self.effect in {REVERSIBLE, IRREVERSIBLE}
 
 
-def options(
-    name: str,
-    *,
-    effect: str | None,
-    undo: Callable[..., Any] | Sequence[str] | None,
-    retry: Retry | int | None,
-    timeout: float | None,
-    key: str | None,
-    scope: str,
-    unknown: str | None,
-    reads: Sequence[str],
-    writes: Sequence[str],
-    after: Sequence[str],
-    codec: Codec | None,
-    changed: str,
-    loops: int | None,
-) -> Options:
+class StepOptions(TypedDict, total=False):
+    """The keyword arguments that declare a step; see `Session.step`."""
+
+    effect: Effect | None
+    undo: Callable[..., Any] | Sequence[str] | None
+    retry: Retry | int | None
+    timeout: float | None
+    key: str | None
+    scope: str
+    unknown: str | None
+    reads: Sequence[str]
+    writes: Sequence[str]
+    after: Sequence[str]
+    codec: Codec | None
+    changed: str
+    loops: int | None
+
+
+def options(name: str, **given: Unpack[StepOptions]) -> Options:
     """Returns checked options; defaults are the safest.
 
     Raises:
         UsageError: the options contradict each other.
     """
-    given: Any = name
+    _check_types(name, given)
+    fields: dict[str, Any] = {**given}
+    for paths in ("reads", "writes", "after"):
+        fields[paths] = tuple(fields.get(paths, ()))
+    if given.get("effect") is None:
+        fields["effect"] = IRREVERSIBLE if given.get("undo") is None else REVERSIBLE
+    if given.get("unknown") is None:
+        fields["unknown"] = RETRY if fields["effect"] in {NONE, LOCAL} else ASK
+    retry = given.get("retry")
+    if not isinstance(retry, Retry):
+        fields["retry"] = Retry(1 if retry is None else retry)
+    step = Options(name, **fields)
+    _check_meaning(step)
+    return step
+
+
+def _check_types(name: Any, given: StepOptions) -> None:
     # As in `session.step(fetch)`.
-    if not given or not isinstance(given, str):
+    if not name or not isinstance(name, str):
         raise UsageError("a step needs a name", hint='session.step("fetch", fetch)')
-    for number in (timeout, None if isinstance(retry, Retry) else retry):
+    retry = given.get("retry")
+    for number in (given.get("timeout"), None if isinstance(retry, Retry) else retry):
         if number is not None and not isinstance(number, int | float):
             raise UsageError(
                 f"{number!a} is not a number",
                 hint="retry=3, retry=gitcp.Retry(…), timeout=30",
             )
+
+
+def _check_meaning(step: Options) -> None:
+    name, effect = step.name, step.effect
     check_text(name, "the step's name")
-    for text in (key or "", scope, *reads, *writes, *after):
+    for text in (step.key or "", step.scope, *step.reads, *step.writes, *step.after):
         check_text(text, "a text of the step")
-    if effect is None:
-        effect = IRREVERSIBLE if undo is None else REVERSIBLE
     _one_of(effect, EFFECTS, "effect")
-    if undo is not None and effect != REVERSIBLE:
+    if step.undo is not None and effect != REVERSIBLE:
         raise UsageError(
             f"the step {name!a} has an undo but the effect {effect!a}",
             hint="leave the effect out, or say effect='reversible'",
         )
-    if undo is None and effect == REVERSIBLE:
+    if step.undo is None and effect == REVERSIBLE:
         raise UsageError(
             f"the step {name!a} is reversible, but has no undo",
             hint="give it an undo, or say effect='irreversible'",
         )
-    if unknown is None:
-        unknown = RETRY if effect in {NONE, LOCAL} else ASK
-    _one_of(unknown, _POLICIES, "unknown")
-    _one_of(changed, _CHANGES, "changed")
-    if changed == AGAIN and effect not in {NONE, LOCAL}:
+    _one_of(step.unknown, _POLICIES, "unknown")
+    _one_of(step.changed, _CHANGES, "changed")
+    if step.changed == AGAIN and effect not in {NONE, LOCAL}:
         raise UsageError(
             f"the step {name!a} reaches outside: it is not run again for new arguments",
             hint="give each thing that is to be done once a key of its own",
         )
-    if timeout is not None and timeout <= 0:
+    if step.timeout is not None and step.timeout <= 0:
         raise UsageError("a timeout must be more than 0 seconds", hint="timeout=30")
-    if isinstance(retry, int):
-        retry = Retry(retry)
-    if retry is not None and retry.attempts < 1:
+    if step.retry.attempts < 1:
         raise UsageError("a step is tried at least once", hint="retry=3")
-    return Options(
-        name,
-        effect,
-        undo,
-        retry or Retry(1),
-        timeout,
-        key,
-        scope,
-        unknown,
-        tuple(reads),
-        tuple(writes),
-        tuple(after),
-        codec,
-        changed,
-        loops,
-    )
 
 
 def _one_of(given: str, allowed: Sequence[str], what: str) -> None:

@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from gitcp.at_fork import computed
 from gitcp.checkpoints import session as base
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.ledger.state import Call
 from gitcp.project.workspace import Current, open_workspace
-from gitcp.steps.model import Codec, Effect, Retry, options
+from gitcp.steps.model import StepOptions, options
 from gitcp.store.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
@@ -75,19 +75,7 @@ class Session(base.Session):
         function: Callable[..., Any] | None = None,
         /,
         *arguments: Any,
-        effect: Effect | None = None,
-        undo: Callable[..., Any] | Sequence[str] | None = None,
-        retry: Retry | int | None = None,
-        timeout: float | None = None,
-        key: str | None = None,
-        scope: str = "",
-        unknown: str | None = None,
-        reads: Sequence[str] = (),
-        writes: Sequence[str] = (),
-        after: Sequence[str] = (),
-        codec: Codec | None = None,
-        changed: str = "refuse",
-        loops: int | None = 100,
+        **given: Unpack[StepOptions],
     ) -> Any:
         """Runs a function once and remembers its result, across restarts.
 
@@ -131,22 +119,7 @@ class Session(base.Session):
         from gitcp.steps.functions import refuse_generator  # noqa: PLC0415  on use
         from gitcp.steps.runner import Declared, start  # noqa: PLC0415  on use
 
-        declared = options(
-            name,
-            effect=effect,
-            undo=undo,
-            retry=retry,
-            timeout=timeout,
-            key=key,
-            scope=scope,
-            unknown=unknown,
-            reads=reads,
-            writes=writes,
-            after=after,
-            codec=codec,
-            changed=changed,
-            loops=loops,
-        )
+        declared = options(name, **given)
         if function is None:
             return Declared(self._engine, declared)
         refuse_generator(name, function)

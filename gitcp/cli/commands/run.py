@@ -132,14 +132,10 @@ def _run_step(
         if given["timeout"]
         else None,
         key=given["key"],
-        scope="",
         unknown=given["unknown"],
         reads=[_inside(out, workspace, path) for path in given["reads"]],
         writes=[_inside(out, workspace, path) for path in given["writes"]],
         after=given["after"],
-        codec=None,
-        changed="refuse",
-        loops=100,
     )
     engine = Engine(workspace, place, ask=ask_at_terminal(out))
     ran = ops.run(

@@ -280,7 +280,6 @@ def _repair(
 ) -> int:
     from gitcp.steps import command as commands
     from gitcp.steps import repair
-    from gitcp.steps.model import options
 
     found = repair.affected(engine, call)
     width = _width(found.steps)
@@ -311,24 +310,7 @@ def _repair(
     ran = commands.again(
         Engine(engine.workspace, engine.current),
         runnable,
-        lambda one: options(
-            one.name,
-            effect=one.intent.effect,
-            undo=one.intent.undo.command if one.intent.undo else None,
-            retry=None,
-            timeout=None,
-            key=one.intent.key if one.slot.call.startswith("key:") else None,
-            scope=one.slot.scope,
-            unknown=one.intent.policy,
-            reads=one.intent.reads,
-            writes=one.intent.writes,
-            after=[
-                other.name for other in known.values() if other.id in one.intent.after
-            ],
-            codec=None,
-            changed="refuse",
-            loops=100,
-        ),
+        known,
         out=sys.stderr.fileno() if out.json else sys.stdout.fileno(),
     )
     status = ran[-1].status if ran else 0
