@@ -112,8 +112,11 @@ def _describe(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]
         what.append(f"{count(len(plan.steps.steps), 'change')} to files")
     if plan.conversation:
         stored = plan.target.manifest.conversation
-        messages = count(stored.messages if stored else 0, "message")
-        what.append(f"conversation of {messages}")
+        what.append(
+            f"conversation of {count(stored.messages, 'message')}"
+            if stored
+            else "no conversation"
+        )
     lines.append(f"  {', '.join(what)}")
     lines += [step_line(out, step) for step in plan.steps.steps]
     stays, absent = _stays(workspace, plan.target, plan.steps)

@@ -54,6 +54,37 @@ def was_purged(store: Store, old: str, line: str) -> bool:
     )
 
 
+def was_pruned(store: Store, seen: str, line: str) -> bool:
+    """Whether the tip that a remote had when it was last seen was pruned from a line.
+
+    A branch that is gone there has a gap in its place, of which the next checkpoint says
+    that one was pruned. That alone would fit a branch that grew apart: what was pulled of
+    such a one stands on a branch of its own.
+    """
+    if seen == line or not store.repository.objects.exists(bytes.fromhex(seen)):
+        return False
+    gone, start = store.checkpoint(seen), store.checkpoint(line)
+    if gone is None or start is None:
+        return False
+    after = None
+    for one in store.line(start):
+        if one.seq <= gone.seq:
+            if one.seq == gone.seq:
+                return False
+            break
+        after = one
+    return (
+        after is not None
+        and after.trailers.pruned is not None
+        and not any(
+            one == gone
+            for (session, _), tip in store.tips()
+            if session == gone.trailers.session
+            for one in store.line(tip)
+        )
+    )
+
+
 def _found(wanted: Checkpoint, line: Iterator[Checkpoint]) -> bool:
     """Looks for the same checkpoint further down a line."""
     return any(_same(one, wanted) for one in line if one.id == wanted.id)

@@ -28,7 +28,7 @@ from gitcp.sync.adopt import (
     remember,
 )
 from gitcp.sync.decrypting import Receiving
-from gitcp.sync.history import goes_back, is_pruned_form, was_purged
+from gitcp.sync.history import goes_back, is_pruned_form, was_pruned, was_purged
 from gitcp.sync.import_objects import judge, our_tips, refusal
 from gitcp.sync.offered import offered
 from gitcp.sync.validate import Fault, Key
@@ -317,7 +317,9 @@ def _pruned(
     if was_purged(store, oid, ours):
         why = "purged here and not there; `gitcp push --pruned` does it there"
         return Adopted(session, branch, UP_TO_DATE, branch, ours, why)
-    if is_pruned_form(store, of=oid, line=ours):
+    if is_pruned_form(store, of=oid, line=ours) or (
+        seen == oid and was_pruned(store, oid, ours)
+    ):
         why = "pruned here and not there; `gitcp push --pruned` does it there"
         return Adopted(session, branch, UP_TO_DATE, branch, ours, why)
     if (

@@ -19,7 +19,7 @@ from gitcp.sync.adopt import (
     UP_TO_DATE,
 )
 from gitcp.sync.encrypting import PLAIN_THERE, Sending
-from gitcp.sync.history import goes_back, is_pruned_form, was_purged
+from gitcp.sync.history import goes_back, is_pruned_form, was_pruned, was_purged
 from gitcp.sync.validate import Key
 
 _MORE = "there is more there: pull"
@@ -139,8 +139,10 @@ class Decider:
             return Update(ref, old, oid)
         if self._follows(oid, old) or is_pruned_form(self._store, of=oid, line=old):
             return Pushed(session, branch, UP_TO_DATE, branch, old, _MORE)
-        if is_pruned_form(self._store, of=old, line=oid) or was_purged(
-            self._store, old, oid
+        if (
+            is_pruned_form(self._store, of=old, line=oid)
+            or was_purged(self._store, old, oid)
+            or (self._seen.get(ref) == old and was_pruned(self._store, old, oid))
         ):
             if self._pruned:
                 return Update(ref, old, oid)

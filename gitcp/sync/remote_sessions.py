@@ -9,7 +9,7 @@ from gitcp.project.workspace import Workspace
 from gitcp.sync import ledgers
 from gitcp.sync.adopt import holds
 from gitcp.sync.encrypted_refs import Forms
-from gitcp.sync.history import goes_back, is_pruned_form, was_purged
+from gitcp.sync.history import goes_back, is_pruned_form, was_pruned, was_purged
 from gitcp.sync.offered import offered
 
 
@@ -104,7 +104,11 @@ def _here(workspace: Workspace, ours: str | None, theirs: str, seen: str | None)
         return "new"
     if ours == theirs:
         return "same"
-    if was_purged(store, theirs, ours) or is_pruned_form(store, of=theirs, line=ours):
+    if (
+        was_purged(store, theirs, ours)
+        or is_pruned_form(store, of=theirs, line=ours)
+        or (seen == theirs and was_pruned(store, theirs, ours))
+    ):
         return "pruned"
     if not exists or is_pruned_form(store, of=ours, line=theirs):
         return "behind"

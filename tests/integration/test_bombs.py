@@ -243,13 +243,13 @@ def test_long_logs_are_compared_in_little_memory(forge, bob):
     ok(bob, "save", "-s", "main", "--append", "-", input=SAID % b"mine")
     piece = SAID % (b"x" * 40_000_000) + SAID % b"the end"
     forge.into(bob / ".git", {REF: long_log(forge, piece, 10)})
-    for args, said, also in (
+    for args, first, also in (
         (("evil:1", "evil:1", "--json"), b'"common":20', b'"added_records":[]'),
         (("main:last", "evil:1"), b"0 records in common, 1 only in", b"mine"),
     ):
         ran = measured(bob, "diff", "--conversation", *args, limit=None)
         assert ran.status == 0, ran.err
-        assert said in ran.out
+        assert first in ran.out
         assert also in ran.out
         assert ran.peak < LIMIT
 
@@ -267,8 +267,8 @@ def test_a_message_in_a_long_log_is_found_in_little_memory(forge, bob):
 
 def test_a_long_conversation_is_not_handed_to_its_client(forge, bob, sealed):
     """Its files are restored all the same."""
-    said = b'{"type":"user","uuid":"u","message":{"role":"user","content":"%s"}}\n'
-    tip = long_log(forge, said % (b"x" * 30_000_000), 10, kind="claude-code")
+    record = b'{"type":"user","uuid":"u","message":{"role":"user","content":"%s"}}\n'
+    tip = long_log(forge, record % (b"x" * 30_000_000), 10, kind="claude-code")
     forge.into(bob / ".git", {REF: tip})
     ran = measured(bob, "restore", "evil:1", "--yes", "--trust", limit=None)
     assert ran.status == 3, ran.err

@@ -65,6 +65,41 @@ def test_a_pruned_session_is_pushed_when_asked_to_and_taken_over(ann, hub, bob):
     assert seqs(ann) == [8, 7, 6, 5, 4]
 
 
+def test_the_newest_of_the_remote_may_be_pruned_here(ann, hub, bob):
+    """Much was saved here since: all that the remote has is gone."""
+    history(ann, 3)
+    ok(ann, "push")
+    history(ann, 4)
+    prune(ann)
+    assert seqs(ann) == [7, 6]
+    assert here(ann) == "pruned"
+    refused = fails(ann, 12, "push")
+    assert "pruned or purged here, but not there" in refused
+    assert "--pruned" in refused
+    assert results(ann, "pull")["main/main"] == ("up-to-date", "main")
+    assert results(ann, "push", "--pruned")["main/main"] == ("pruned", "main")
+    assert ok(bob, "pull")["branches"][0]["result"] == "created"
+    assert seqs(bob, "-s", "main") == [7, 6]
+
+
+def test_what_grew_apart_there_is_not_replaced_by_what_was_pruned(ann, hub, bob):
+    """Bob's newest has the number of one that Ann pruned."""
+    history(ann, 3)
+    ok(ann, "push")
+    ok(bob, "pull")
+    theirs = save(bob, a_py=b"bob's")
+    ok(bob, "push")
+    history(ann, 4)
+    prune(ann)
+    there = git_line(hub, "rev-parse", REF)
+    assert "diverged" in fails(ann, 12, "push", "--pruned")
+    ok(ann, "pull")
+    # Once it was pulled it is known here, and has a branch of its own, which is sent.
+    assert "diverged" in fails(ann, 3, "push", "--pruned")
+    assert git_line(hub, "rev-parse", REF) == there
+    assert theirs["id"] in str(ok(ann, "log", "-s", "main/main~origin", "--full"))
+
+
 def test_who_has_something_of_ones_own_keeps_it(ann, hub, bob):
     history(ann)
     ok(ann, "push")

@@ -67,8 +67,8 @@ def test_any_value_in_what_opencode_says_of_a_session_is_rebuilt_or_left_out():
 
 def spoken(*texts: str) -> bytes:
     """Returns a chat of Gemini's, its messages in one record."""
-    said = [{"id": "m", "type": "user", "content": text} for text in texts]
-    return packed({"$set": {"messages": said}}) + b"\n"
+    messages = [{"id": "m", "type": "user", "content": text} for text in texts]
+    return packed({"$set": {"messages": messages}}) + b"\n"
 
 
 def test_a_record_that_stands_for_many_is_refused(monkeypatch):
@@ -96,7 +96,7 @@ def test_a_record_of_many_values_is_refused_and_a_long_text_is_not(monkeypatch):
 def rollout(ident: str, after: str | None, *texts: str, end: int = 9) -> bytes:
     """Returns a rollout of Codex, which goes on where another one was left."""
     meta = {"id": ident, "forked_from_id": after, "forked_from_ordinal_exclusive": end}
-    said = [
+    items = [
         {
             "type": "response_item",
             "ordinal": at,
@@ -109,7 +109,7 @@ def rollout(ident: str, after: str | None, *texts: str, end: int = 9) -> bytes:
         for at, text in enumerate(texts, 1)
     ]
     return lines(
-        [packed({"type": "session_meta", "payload": meta}), *map(packed, said)]
+        [packed({"type": "session_meta", "payload": meta}), *map(packed, items)]
     )
 
 
