@@ -1,6 +1,5 @@
 """Captures the work tree as a tree object; reads only what changed."""
 
-import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import NamedTuple, TypeVar
@@ -11,8 +10,9 @@ from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Skipped
 from gitcp.format.tree import GITLINK, Entry
 from gitcp.git.process import Process, finish
-from gitcp.git.repository import Repository, nested_head
+from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
+from gitcp.worktree import nested
 from gitcp.worktree import state as states
 from gitcp.worktree.clock import Clock
 from gitcp.worktree.files import Root
@@ -22,7 +22,6 @@ from gitcp.worktree.private import PrivateGit
 from gitcp.worktree.read import DELETED, Content, Reader, Trouble
 from gitcp.worktree.scan import Rules, Scan, empty_directories
 from gitcp.worktree.state import ScanState
-from gitcp.worktree.tracked import is_leaf
 
 T = TypeVar("T")
 
@@ -261,10 +260,15 @@ class _Builder:
             if progress is not None:
                 progress(done, len(found.look))
             self._enter(path, reader.read(path), before(path), state, changes)
-        self._enter_nested(state, changes, before, head)
-        tree = trees.edit(
-            state.tree, changes, self._transaction.tree, self._transaction.add_tree
-        )
+        sparse = {
+            path: Entry(*entry)
+            for path, entry in state.sparse.items()
+            if path not in found.excluded
+        }
+        nested.enter(self._top, state, sparse, changes, before)
+        tree = self._edit(state.tree, changes)
+        more = nested.not_checked_out(state, self.lookup(tree), head)
+        tree = self._edit(tree, more) if more else tree
         state.tree = tree
         state.root = b"" if tree is None else trees.encode(self._transaction.tree(tree))
         after = self.lookup(tree)
@@ -340,57 +344,9 @@ class _Builder:
         if not content.settled:
             state.skipped[path] = "changed-while-reading"
 
-    def _enter_nested(
-        self,
-        state: ScanState,
-        changes: dict[bytes, Entry | None],
-        previous: Callable[[bytes], Entry | None],
-        head: Callable[[bytes], Entry | None],
-    ) -> None:
-        """Records HEADs of nested repositories, and what a sparse checkout omits."""
-        occupied = self._occupied(state, changes, previous)
-        for path in state.nested:
-            if path in occupied:
-                continue
-            oid = nested_head(self._top / os.fsdecode(path))
-            state.nested[path] = oid
-            wanted = Entry(GITLINK, oid) if oid is not None else None
-            if previous(path) != wanted or path in changes:
-                changes[path] = wanted
-        for path in empty_directories(state):
-            # A submodule that was never checked out is an empty directory.
-            entry = head(path)
-            if entry is not None and entry.mode == GITLINK:
-                if previous(path) != entry or path in changes:
-                    changes[path] = entry
-                state.nested[path] = entry.oid
-        dropped = {path for path, entry in changes.items() if entry is None}
-        for path, (mode, oid) in state.sparse.items():
-            if mode == GITLINK and not state.nested.keys().isdisjoint(parents(path)):
-                continue
-            if (
-                previous(path) != Entry(mode, oid)
-                or path in dropped
-                or not dropped.isdisjoint(parents(path))
-            ):
-                changes[path] = Entry(mode, oid)
-
-    @staticmethod
-    def _occupied(
-        state: ScanState,
-        changes: dict[bytes, Entry | None],
-        previous: Callable[[bytes], Entry | None],
-    ) -> set[bytes]:
-        """Returns the nested repositories in which this one has files of its own.
-
-        They are directories in the tree, and no gitlinks.
-        """
-        found: set[bytes] = set()
-        for path in {*state.forced, *state.sparse} if state.nested else ():
-            above = state.nested.keys() & set(parents(path))
-            if not above or above <= found:
-                continue
-            entry = changes[path] if path in changes else previous(path)
-            if is_leaf(Entry(*state.sparse[path]) if path in state.sparse else entry):
-                found |= above
-        return found
+    def _edit(
+        self, tree: bytes | None, changes: dict[bytes, Entry | None]
+    ) -> bytes | None:
+        return trees.edit(
+            tree, changes, self._transaction.tree, self._transaction.add_tree
+        )

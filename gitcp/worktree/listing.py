@@ -65,11 +65,13 @@ class Found(msgspec.Struct):
     """The result of a scan.
 
     `look` are the paths to read; `gone` those to take out, with all below them;
+    `excluded` those that a sparse checkout leaves out, and `gitcp.exclude` names;
     `wanted`, after a whole scan, everything that belongs to the snapshot.
     """
 
     look: set[bytes] = msgspec.field(default_factory=set)
     gone: set[bytes] = msgspec.field(default_factory=set)
+    excluded: set[bytes] = msgspec.field(default_factory=set)
     wanted: set[bytes] | None = None
 
 

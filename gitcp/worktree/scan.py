@@ -130,6 +130,8 @@ class Scan:
                 found.wanted |= included
         if self._rules.exclude:
             excluded = set(self._private.list_matching(self._rules.exclude))
+            found.excluded = self._tracked.omitted(self._rules.exclude)
+            excluded |= found.excluded
             for path in excluded:
                 self._listing.note_ignore_file(path)
             found.look -= excluded

@@ -73,6 +73,14 @@ class Tracked:
                 ):
                     state.sparse[path] = int(mode, 8), bytes.fromhex(oid.decode())
 
+    def omitted(self, globs: Iterable[str]) -> set[bytes]:
+        """Returns what a sparse checkout leaves out, and ignore patterns name."""
+        if not self._state.sparse:
+            return set()
+        patterns = [word for glob in globs for word in ("-x", glob)]
+        listed = self._git("ls-files", "-z", "--cached", "--ignored", *patterns)
+        return self._state.sparse.keys() & set(listed.split(b"\0"))
+
     def _is_taken(self, directory: bytes, known: dict[bytes, bool]) -> bool:
         """Whether a file or a link is in the place of a directory or of one above."""
         if not directory:
@@ -108,8 +116,9 @@ class Tracked:
             or self._came_above()
         )
         new = state.nested.keys() - self._nested_before
+        away = {*found.gone, *state.hidden}
         if not (whole or came_or_went or new or self._index_changed):
-            self._find_submodules()
+            self._find_submodules(away.intersection(state.forced))
             return
         state.user_index = self._index
         if came_or_went:
@@ -120,7 +129,8 @@ class Tracked:
             del state.nested[path]
             found.gone.add(path)
         state.submodules = submodules
-        self._find_submodules()
+        unchanged = set() if whole else self._forced_before - away
+        self._find_submodules(set(self._present(files)) - unchanged)
         if self._index is not None:
             files += self._inside(sorted(state.nested))
         state.hidden = sorted({*state.hidden, *(state.sparse.keys() & set(files))})
@@ -154,16 +164,23 @@ class Tracked:
             if path and path not in self._state.sparse:
                 yield self._listing.spelling(path)
 
-    def _find_submodules(self) -> None:
-        """Adds the ignored submodules that are checked out to the nested repositories."""
+    def _find_submodules(self, files: Iterable[bytes]) -> None:
+        """Adds the ignored submodules that are checked out to the nested repositories.
+
+        A repository in the place of one of `files`, which are tracked, is one of them:
+        git records its HEAD at the next `git add --update`.
+        """
         nested = self._state.nested
-        for path in self._state.submodules:
+        submodules = set(self._state.submodules)
+        for path in sorted(submodules.union(files)):
             if (
                 path not in nested
                 and nested.keys().isdisjoint(parents(path))
                 and self._place.stat(path + b"/.git") is not None
             ):
                 nested[path] = None
+                submodules.add(path)
+        self._state.submodules = sorted(submodules)
 
     def _inside(self, nested: list[bytes]) -> Iterator[bytes]:
         """Yields what this repository tracks below others."""

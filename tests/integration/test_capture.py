@@ -446,6 +446,35 @@ def test_a_submodule_at_an_ignored_path_is_recorded_while_git_tracks_it(
     assert not recorded()
 
 
+def test_a_repository_in_the_place_of_an_ignored_tracked_file_is_recorded(
+    repo: Path, git: GitRunner
+):
+    write_files(repo, {"a": b"1"})
+    git("add", "a")
+    (repo / ".git/info/exclude").write_text("/a\n")
+
+    def recorded() -> bool:
+        snapshot = check(repo)
+        listed = skipped(snapshot).get(b"a") == "nested-repository"
+        assert (captured(repo, snapshot).get(b"a", (0,))[0] == 0o160000) == listed
+        return listed
+
+    assert not recorded()
+    (repo / "a").unlink()
+    make_repo(repo / "a", {"f": b"1"})
+    assert recorded()
+    git("commit", "-q", "--allow-empty", "-m", "another index")
+    assert recorded()
+    (repo / "a/.git").rename(repo / "a/git")
+    assert not recorded()
+    (repo / "a/git").rename(repo / "a/.git")
+    assert recorded()
+    git("rm", "-q", "--cached", "a")
+    assert not recorded()
+    (repo / ".git/info/exclude").write_text("")
+    assert recorded()
+
+
 def test_a_file_written_where_a_sparse_checkout_omits_an_ignored_one_is_captured(
     repo: Path, git: GitRunner
 ):
@@ -466,6 +495,36 @@ def test_a_file_written_where_a_sparse_checkout_omits_an_ignored_one_is_captured
     check(repo)
     write_files(repo, written)
     assert captured(repo, check(repo)) == found
+
+
+def test_what_a_sparse_checkout_omits_is_not_captured_where_it_is_excluded(
+    repo: Path, git: GitRunner
+):
+    write_files(repo, {"e/a": b"1", "lib/b": b"1"})
+    commit_all(repo)
+    git("sparse-checkout", "set", "--no-cone", "/README.md", "/.gitignore")
+    assert {b"e/a", b"lib/b"} <= captured(repo, check(repo)).keys()
+    without = captured(repo, check(repo, Rules(LARGE, exclude=("/e/",))))
+    assert b"lib/b" in without
+    assert b"e/a" not in without
+    write_files(repo, {"README.md": b"2"})
+    assert b"e/a" not in captured(repo, check(repo, Rules(LARGE, exclude=("/e/",))))
+    assert b"e/a" in captured(repo, check(repo))
+
+
+def test_an_ignored_tracked_file_where_head_has_a_submodule_is_captured(
+    repo: Path, git: GitRunner
+):
+    make_repo(repo / "d", {"f": b"1"})
+    git("add", "d")
+    git("commit", "-qm", "submodule")
+    shutil.rmtree(repo / "d")
+    git("rm", "-q", "--cached", "d")
+    write_files(repo, {"d/a.log": b"1"})
+    git("add", "-f", "d/a.log")
+    snapshot = check(repo)
+    assert b"d/a.log" in captured(repo, snapshot)
+    assert skipped(snapshot) == {}
 
 
 def test_a_submodule_that_a_sparse_checkout_omits_hides_no_nested_repository(
