@@ -36,7 +36,8 @@ def _of_log(kind: str) -> _How:
 class Purger:
     """Decides for one checkpoint after the other what it is to hold.
 
-    Every object is looked at once, however many checkpoints hold it.
+    Every object is looked at once, however many checkpoints hold it. `noted` returns the
+    other commits that a checkpoint has in what remotes had: those of before it was pruned.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Purger:
         seals: Seals,
         eraser: Eraser | None,
         paths: Iterable[bytes],
+        noted: Callable[[Checkpoint], Iterable[str]] = lambda _: (),
     ) -> None:
         self._opened = opened
         self._objects = opened.objects
@@ -52,6 +54,7 @@ class Purger:
         self._builder = CheckpointBuilder(opened, seals)
         self._eraser = eraser
         self._paths = frozenset(paths)
+        self._noted = noted
         self._blobs: dict[tuple[bytes, _How], bytes] = {}
         self._trees: dict[tuple[bytes, bytes], bytes | None] = {}
         self._chains: dict[LogName, list[tuple[bytes, str, int, int]]] = {}
@@ -88,7 +91,7 @@ class Purger:
                 return AS_IT_IS
             # Another parent, and so another commit: a remote may have the old one.
             self._moved.add(found.oid)
-            return NewContent(message=with_purged(message, found.commit))
+            return NewContent(message=self._standing_for(found, message))
         self._moved.add(found.oid)
         self.changed[found.id] = found
         self.gone |= {found.oid, found.raw.tree, inner[layout.CHECKPOINT].oid}
@@ -117,7 +120,13 @@ class Purger:
         # Where nothing that it tells has changed it is the one that it was.
         reserved = self._opened.tree(top)[layout.RESERVED]
         self.gone.discard(self._opened.tree(reserved.oid)[layout.CHECKPOINT].oid)
-        return NewContent(tree=top, message=with_purged(message, found.commit))
+        return NewContent(tree=top, message=self._standing_for(found, message))
+
+    def _standing_for(self, found: Checkpoint, message: bytes) -> bytes:
+        """Returns a message that says which commits the new one stands for."""
+        for commit in (*self._noted(found), found.commit):
+            message = with_purged(message, commit)
+        return message
 
     # --- files ---------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from gitcp.secrets.scanner import Hit, Scanner
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.rewrite import rewrite
 from gitcp.sync import encrypted_refs, ledgers
+from gitcp.sync.history import same
 from gitcp.worktree.files import Root, chunks
 
 _ROUNDS = 5
@@ -86,7 +87,10 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         if eraser is not None:
             steps.run(eraser, dry_run=dry_run)
         with transaction(repository) as opened:
-            purger = Purger(opened, workspace.store.seals, eraser, wanted.paths)
+            noted = _Noted(workspace)
+            purger = Purger(
+                opened, workspace.store.seals, eraser, wanted.paths, noted.of
+            )
             if dry_run:
                 _try(workspace, purger, refs)
                 old: set[str] = {one.commit for one in purger.changed.values()}
@@ -257,6 +261,29 @@ def _rewrite(
 
 
 # --- where else it is ---------------------------------------------------------------
+
+
+class _Noted:
+    """What remotes had when they were last seen: a line may have been pruned here since."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._by_id: dict[str, list[Checkpoint]] = {}
+        seen: set[bytes] = set()
+        for tip in workspace.repository.refs.list(layout.REMOTES).values():
+            start = workspace.store.checkpoint(tip)
+            for found in workspace.store.line(start) if start is not None else ():
+                if found.oid in seen:
+                    break
+                seen.add(found.oid)
+                self._by_id.setdefault(found.id, []).append(found)
+
+    def of(self, wanted: Checkpoint) -> list[str]:
+        """Returns other commits of a checkpoint that hold the same as its own."""
+        return sorted(
+            one.commit
+            for one in self._by_id.get(wanted.id, ())
+            if one.commit != wanted.commit and same(one, wanted)
+        )
 
 
 def _stood_for(workspace: Workspace) -> set[str]:

@@ -22,7 +22,7 @@ def is_pruned_form(store: Store, *, of: str, line: str) -> bool:
         return False
     mine = store.line(new)
     start = next((one for one in mine if one.id == old.id), None)
-    if start is None or start == old or not _same(start, old):
+    if start is None or start == old or not same(start, old):
         return False
     return all(_found(one, theirs) for theirs in [store.line(old)] for one in mine)
 
@@ -87,10 +87,11 @@ def was_pruned(store: Store, seen: str, line: str) -> bool:
 
 def _found(wanted: Checkpoint, line: Iterator[Checkpoint]) -> bool:
     """Looks for the same checkpoint further down a line."""
-    return any(_same(one, wanted) for one in line if one.id == wanted.id)
+    return any(same(one, wanted) for one in line if one.id == wanted.id)
 
 
-def _same(one: Checkpoint, other: Checkpoint) -> bool:
+def same(one: Checkpoint, other: Checkpoint) -> bool:
+    """Whether two commits are one checkpoint, but for what was pruned before them."""
     return one == other or (
         one.raw.tree == other.raw.tree
         and one.raw.committer == other.raw.committer

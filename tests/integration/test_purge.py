@@ -282,6 +282,26 @@ def test_what_was_purged_here_is_replaced_there_and_does_not_come_back(repo, tmp
     sound(repo)
 
 
+def test_what_was_pruned_before_it_was_purged_is_replaced_there_too(repo, tmp_path):
+    value, line = secrets31()["github"]
+    run_git(tmp_path, "init", "--quiet", "--bare", "r.git")
+    run_git(repo, "remote", "add", "origin", str(tmp_path / "r.git"))
+    ok(repo, "save", "-m", "old")
+    write_files(repo, {"conf.ini": line.encode()})
+    ok(repo, "save")
+    assert invoke(repo, "push", env={"GITCP_SECRETS": "off"}).returncode == 0
+    ok(repo, "prune", "--keep-last", "1", "--yes")
+    ok(repo, "purge", "--value-from-stdin", "--yes", input=value.encode())
+    assert value.encode() not in everything(repo)
+    (branch,) = ok(repo, "pull")["branches"]
+    assert (branch["result"], "purged" in branch["reason"]) == ("up-to-date", True)
+    assert value.encode() not in everything(repo)
+    (sent,) = ok(repo, "push", "--pruned")["branches"]
+    there = tmp_path / "r.git"
+    assert git_line(there, "rev-parse", "refs/gitcp/s/main/main") == sent["commit"]
+    sound(repo)
+
+
 def test_a_stranger_who_says_that_it_was_purged_replaces_nothing(repo, tmp_path):
     value, line = secrets31()["github"]
     run_git(tmp_path, "init", "--quiet", "--bare", "r.git")
