@@ -238,6 +238,8 @@ def make_steps(
             f"checkpoint {request.target.id} must not be restored: {exc}",
             hint="nothing was changed; `gitcp verify` lists what is wrong with it",
         ) from exc
+    # No step names the ignore files that differ outside of the named paths.
+    forced = forced or bool(request.paths)
     return keep_uncaptured(
         workspace, steps, request.target, txn.tree, forced=forced, brought=undone
     )

@@ -42,6 +42,18 @@ def test_what_was_ignored_and_is_tracked_now_stays(repo):
     assert not (repo / "a").exists()
 
 
+def test_what_was_ignored_stays_when_a_directory_alone_is_restored(repo):
+    save(repo, **{".gitignore": b"*.log\n", "d/x.log": b"1", "d/a": b"1"})
+    save(repo, **{".gitignore": b"", "d/a": b"2", "d/b": b"2"})
+    done = ok(repo, "restore", "-y", "1", "d")
+    assert [(item["path"], item["reason"]) for item in done["left"]] == [
+        ("d/x.log", "ignored in the checkpoint")
+    ]
+    assert (repo / "d/x.log").read_bytes() == b"1"
+    assert (repo / "d/a").read_bytes() == b"1"
+    assert not (repo / "d/b").exists()
+
+
 def test_what_was_ignored_stays_when_a_sparse_checkout_omits_the_rules(repo):
     first = git(repo, "rev-parse", "HEAD").decode().strip()
     save(repo, **{".gitignore": b"conf\n", "conf": b"1", "a": b"1"})
