@@ -42,9 +42,8 @@ class Facts:
 
     `nested` maps the directories that are repositories of their own to their HEAD.
     `ignored` and `excluded` name paths of the listing, without what the index tracks;
-    `included` those that `gitcp.include` names. `folds`: `core.ignorecase`. `murky`:
-    submodules by the index that are not repositories on disk; no document says what is
-    captured there. `vague`: empty directories that the rules exclude and in which the
+    `included` those that `gitcp.include` names. `folds`: `core.ignorecase`. `links`: the
+    submodules of HEAD's commit. `vague`: empty directories that the rules exclude and in which the
     index has files. `ruled_out`: nested repositories that the rules exclude, tracked or
     not.
     """
@@ -56,7 +55,7 @@ class Facts:
     excluded: frozenset[bytes] = frozenset()
     limit: int = 100 << 20
     folds: bool = False
-    murky: frozenset[bytes] = frozenset()
+    links: Mapping[bytes, str] = field(default_factory=dict)
     vague: frozenset[bytes] = frozenset()
     ruled_out: frozenset[bytes] = frozenset()
 
@@ -77,7 +76,8 @@ class Captured:
     """What a checkpoint holds of a work tree, or must hold.
 
     `empty` must be listed as empty; `bare` may be as well: directories whose whole
-    content is not captured. `virtual` are files that a sparse checkout leaves out.
+    content is not captured. `virtual` are files that a sparse checkout leaves out,
+    `absent` submodules that are empty directories.
     """
 
     files: Mapping[bytes, tuple[str, str]]
@@ -87,6 +87,7 @@ class Captured:
     bare: frozenset[bytes] = frozenset()
     virtual: frozenset[bytes] = frozenset()
     murky: frozenset[bytes] = frozenset()
+    absent: frozenset[bytes] = frozenset()
 
     def lists(self, path: bytes) -> bool:
         """Whether a path is, or lies in, one that is listed as not captured."""
@@ -130,10 +131,8 @@ def capture(listing: Listing, facts: Facts) -> Captured:
     gitlinks: dict[bytes, str] = {}
     skipped: dict[bytes, str] = {}
     tracked = {facts.folded(name) for name in facts.index}
-    murky = set(facts.murky)
+    murky: set[bytes] = set()
     for path, node in listing.items():
-        if under(path, facts.murky):
-            continue
         known = facts.folded(path) in tracked
         inside = facts.enclosing(path)
         left_out = path in facts.ignored and path not in facts.included and not known
@@ -162,15 +161,20 @@ def capture(listing: Listing, facts: Facts) -> Captured:
             skipped[path] = "too-large"
         elif node.kind != "dir":
             files[path] = node.mode, node.oid
+    virtual = _virtual(listing, facts)
+    files.update({p: entry for p, entry in virtual.items() if entry[0] != GITLINK})
+    gitlinks |= {p: oid for p, (mode, oid) in virtual.items() if mode == GITLINK}
+    absent = _absent(listing, facts, files.keys() | gitlinks.keys())
+    gitlinks |= {path: facts.links[path] for path in absent}
+    skipped |= dict.fromkeys(absent, "submodule")
     # A tree holds files at a path, or the HEAD of a repository.
     full = closure(files)
     gitlinks = {path: head for path, head in gitlinks.items() if path not in full}
-    virtual = _virtual(listing, facts)
-    files.update(virtual)
     empty, bare = _empty(listing, facts, files.keys() | gitlinks.keys())
     unsure = frozenset(murky)
-    empty, bare = empty - unsure, bare | unsure
-    return Captured(files, gitlinks, empty, skipped, bare, frozenset(virtual), unsure)
+    empty, bare = empty - unsure - absent, bare | unsure
+    omitted = frozenset(virtual.keys() & files.keys())
+    return Captured(files, gitlinks, empty, skipped, bare, omitted, unsure, absent)
 
 
 def _virtual(listing: Listing, facts: Facts) -> dict[bytes, tuple[str, str]]:
@@ -180,13 +184,38 @@ def _virtual(listing: Listing, facts: Facts) -> dict[bytes, tuple[str, str]]:
         way = [listing.get(above, Node("dir")).kind for above in ancestors(path)]
         if (
             entry.sparse
-            and entry.mode != GITLINK
+            and not (entry.mode == GITLINK and facts.enclosing(path))
             and path not in listing
             and all(kind == "dir" for kind in way)
             and path not in facts.excluded
         ):
             found[path] = entry.mode, entry.oid
     return found
+
+
+def _absent(
+    listing: Listing, facts: Facts, held: Collection[bytes]
+) -> frozenset[bytes]:
+    """Submodules of HEAD's commit that are directories with nothing captured in them.
+
+    A child that is not captured for another reason than the ignore rules is one, too.
+    """
+    full = closure(held)
+    hidden = facts.ignored | facts.vague
+    children = {
+        path.rpartition(b"/")[0]: True for path in listing if not under(path, hidden)
+    }
+    return frozenset(
+        path
+        for path in facts.links
+        if path in listing
+        and listing[path].kind == "dir"
+        and path not in full
+        and path not in children
+        and not under(path, hidden)
+        and path not in facts.excluded
+        and facts.enclosing(path) is None
+    )
 
 
 def _empty(

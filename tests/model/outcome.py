@@ -75,7 +75,9 @@ def restored(
     }  # fmt: skip
     going = here.files.keys() - wanted.keys()
     doubt = {path for path in going if path in created and target.lists(path)}
-    outcome = Outcome({}, open=doubt | here.murky)
+    outcome = Outcome({}, open=doubt | here.murky | here.absent)
+    outcome.doubtful |= closure(wanted) & here.absent
+    outcome.doubtful |= wanted.keys() & here.absent
     _place(outcome, wanted, listing, facts, here, loose)
     for path in kept:
         if path in listing:

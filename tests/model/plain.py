@@ -195,27 +195,27 @@ def facts(
         if path.endswith(b"/.git") and _is_repository(root, path):
             nested[path[:-5]] = _head(root, path[:-5])
     outer = [p for p in nested if not any(p.startswith(q + b"/") for q in nested)]
-    murky = {
-        path
-        for path, entry in index.items()
-        if entry.mode == GITLINK and path not in nested
-    }
-    closed = {*outer, *murky, RESERVED}
+    closed = {*outer, RESERVED}
     asked = [p for p in found if not any(above in closed for above in ancestors(p))]
-    ignored = ask(
-        "check-ignore", "-z", "--stdin",
-        data=b"".join(path + b"\0" for path in asked), status=1,
-    ) if asked else b""  # fmt: skip
+    # In a submodule that is a plain directory git only judges without its index.
+    plain = {p for p, entry in index.items() if entry.mode == GITLINK} - set(outer)
+    inside = [p for p in asked if any(above in plain for above in ancestors(p))]
+
+    def matched(paths: Sequence[bytes], *more: str) -> frozenset[bytes]:
+        data = b"".join(path + b"\0" for path in paths)
+        if not paths:
+            return frozenset()
+        rows = ask("check-ignore", *more, "-z", "--stdin", data=data, status=1)
+        return frozenset(rows.split(b"\0")[:-1])
+
+    ignored = matched([p for p in asked if p not in set(inside)])
+    ignored |= matched(inside, "--no-index")
     # git calls nothing ignored in which its index has files, even where it is a file.
     above = {fold(p, folds=folds) for p in closure(index)}
     upper = [p for p in found if fold(p, folds=folds) in above] + outer
     upper += [p for p in index if p in found and found[p].kind == "dir"]
-    hidden = ask(
-        "check-ignore", "--no-index", "-z", "--stdin",
-        data=b"".join(path + b"\0" for path in upper), status=1,
-    ) if upper else b""  # fmt: skip
-    vague = frozenset(hidden.split(b"\0")[:-1])
-    unseen = frozenset(ignored.split(b"\0")[:-1])
+    vague = matched(upper, "--no-index")
+    unseen = ignored
     unseen -= {p for p in upper if found[p].kind == "dir" and p not in nested}
     include = [*setting(config, "gitcp.include"), *more]
     exclude = setting(config, "gitcp.exclude")
@@ -228,11 +228,22 @@ def facts(
         rules.matching(exclude, [*found, *index], folds=folds),
         int(sizes[-1]) if sizes else limit,
         folds,
-        frozenset(murky),
+        _links(ask("ls-tree", "-r", "-z", "HEAD", status=128)),
         vague,
         # With its index git also knows the rules that a sparse checkout leaves out.
         (vague | unseen) & set(outer),
     )
+
+
+def _links(rows: bytes) -> dict[bytes, str]:
+    """The submodules in the output of `git ls-tree`."""
+    found = {}
+    for row in rows.split(b"\0")[:-1]:
+        head, _, path = row.partition(b"\t")
+        mode, _type, oid = head.decode().split(" ")
+        if mode == GITLINK:
+            found[path] = oid
+    return found
 
 
 def _is_repository(root: Path, git_dir: bytes) -> bool:

@@ -172,7 +172,7 @@ class World:
         marks = [
             word for word, true in (
                 ("tracked", path in facts.index), ("ignored", path in facts.ignored),
-                ("excluded", path in facts.excluded), ("murky", path in facts.murky),
+                ("excluded", path in facts.excluded), ("submodule", path in facts.links),
                 ("included", path in facts.included), ("nested", path in facts.nested),
                 (f"in {facts.enclosing(path)!r}", facts.enclosing(path) is not None),
             ) if true
