@@ -5,6 +5,7 @@ from pathlib import Path
 from gitcp import durable
 from gitcp.errors import GitFailedError
 from gitcp.git import grace
+from gitcp.git.ended import sweep
 from gitcp.git.registry import Registry
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
@@ -33,6 +34,8 @@ def consolidate(
         if lock is None:
             return 0
         try:
+            # A pack that lacks its index may be on its way out.
+            sweep(repository)
             names = registry.names()
             there = standing(directory, names)
             merge = _to_merge(there, everything=force)

@@ -26,18 +26,20 @@ from gitcp.errors import BusyError, GitFailedError
 from gitcp.format.commit import WHO
 from gitcp.git import grace
 from gitcp.git.consolidate import discard, standing
+from gitcp.git.ended import (
+    LEAVING,
+    LEAVING_INDEX,
+    OWNER,
+    TRANSACTIONS,
+    put_back,
+    sweep,
+)
 from gitcp.git.objects import COMMIT
 from gitcp.git.read_lock import Readers
 from gitcp.git.registry import KEPT, PACKS, Registry
 from gitcp.git.repository import Repository
 from gitcp.git.stock import OID, Stock
-from gitcp.git.transaction import (
-    LEAVING,
-    OWNER,
-    TRANSACTIONS,
-    Transaction,
-    transaction,
-)
+from gitcp.git.transaction import Transaction, transaction
 
 _LOOK = 0.002
 _INCOMPLETE = ["--missing=allow-any", "--ignore-missing"]
@@ -95,6 +97,8 @@ def drop_unreachable(
     """
     with durable.storage("giving space back"):
         _wait_for_all(repository, timeout)
+        # A pack that lacks its index may have it there.
+        sweep(repository)
         directory = repository.common_dir / "objects" / "pack"
         registry, aside = Registry(repository), Registry(repository, KEPT)
         own = sorted(standing(directory, registry.names()))
@@ -365,20 +369,25 @@ def _let_go(opened: Transaction, names: list[str], times: dict[str, int]) -> Non
     """Removes packs, unless git has begun to rely on one meanwhile.
 
     Once one is moved away no git can touch its time, and writes objects itself; so what
-    was touched by then is all there is. Killed here, the next transaction puts it back.
+    was touched by then is all there is. Its index goes before it: `git gc` removes an index
+    whose pack is missing. Killed here, the next transaction puts both back.
     """
     directory = opened.repository.common_dir / "objects" / "pack"
     for name in names:
         pack = directory / f"{name}.pack"
         aside = opened.scratch / f"{name}{LEAVING}"
+        index = opened.scratch / f"{name}{LEAVING_INDEX}"
         # The user's own gc may have been here.
         with suppress(FileNotFoundError):
+            pack.with_suffix(".idx").rename(index)
             pack.rename(aside)
             if aside.stat().st_mtime_ns != times[name]:
-                aside.rename(pack)
+                put_back(directory, opened.scratch, name)
                 raise BusyError(
                     "git has used a pack of gitcp's meanwhile",
                     hint="run `gitcp gc` again; nothing was lost",
                 )
+            # Without it the pack is not put back any more.
+            index.unlink()
             discard(directory, name)
             aside.unlink()

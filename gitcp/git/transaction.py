@@ -11,17 +11,12 @@ from gitcp import durable
 from gitcp.errors import CorruptError, UsageError
 from gitcp.format import tree as trees
 from gitcp.git import grace
+from gitcp.git.ended import OWNER, STAGED_REF, TRANSACTIONS, let_go, settle_refs, sweep
 from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects, object_id
 from gitcp.git.pack import PackWriter
-from gitcp.git.refs import DECIDED, settle
+from gitcp.git.refs import DECIDED
 from gitcp.git.registry import PACKS, Registry
 from gitcp.git.repository import Repository
-
-OWNER = "owner"
-STAGED_REF = "ref"
-# A pack to be removed, until it is known that no process has begun to use it.
-LEAVING = ".leaving"
-TRANSACTIONS = "tmp"
 
 
 class Transaction:
@@ -191,7 +186,7 @@ class Transaction:
                 if held:
                     # The commit point: from here on the next process finishes it.
                     durable.replace(decided, b"")
-                    _settle(self.repository, self._directory)
+                    settle_refs(self.repository, self._directory)
                     decided.unlink()
                     for staged, _ in held.values():
                         staged.unlink()
@@ -271,7 +266,7 @@ class Transaction:
             self._pack.abandon()
         with suppress(OSError):
             owner = (self._directory / OWNER).stat().st_ino
-            _let_go(self.repository, self._directory, owner, self._keeps)
+            let_go(self.repository, self._directory, owner, self._keeps)
 
 
 @contextmanager
@@ -304,93 +299,3 @@ def transaction(repository: Repository) -> Iterator[Transaction]:
         if process == os.getpid():
             opened.end()
         durable.unlock(owner, process=process)
-
-
-def sweep(repository: Repository) -> int:
-    """Removes what transactions of dead processes left; returns how many."""
-    root = repository.store_dir / TRANSACTIONS
-    swept = 0
-    for directory in root.iterdir() if root.is_dir() else ():
-        try:
-            owner = durable.try_lock(directory / OWNER, create=False)
-        except FileNotFoundError:
-            # Killed before it was locked. If it is only about to be, its maker goes on
-            # with another.
-            with suppress(OSError):
-                directory.rmdir()
-            continue
-        except NotADirectoryError:
-            continue
-        if owner is None:
-            continue
-        try:
-            _bury(repository, directory, os.fstat(owner).st_ino)
-            swept += 1
-        finally:
-            durable.unlock(owner)
-    return swept
-
-
-def _bury(repository: Repository, directory: Path, owner: int) -> None:
-    packs = repository.common_dir / "objects" / "pack"
-    with suppress(OSError):
-        _let_go(repository, directory, owner, packs.glob("*.keep"))
-
-
-def _let_go(
-    repository: Repository, directory: Path, owner: int, keeps: Iterable[Path]
-) -> None:
-    """Ends a transaction, of this process or of a dead one, wherever it stopped.
-
-    `owner` is the inode of its owner file, by which its own among the `keeps` are known.
-    """
-    _settle(repository, directory)
-    packs = repository.common_dir / "objects" / "pack"
-    for keep in keeps:
-        with suppress(FileNotFoundError):
-            if keep.stat().st_ino == owner:
-                _release(keep)
-    for leaving in directory.glob(f"*{LEAVING}"):
-        pack = packs / leaving.with_suffix(".pack").name
-        # It was not yet known whether git uses it.
-        if pack.with_suffix(".idx").exists():
-            leaving.rename(pack)
-    _remove(directory)
-
-
-def _settle(repository: Repository, directory: Path) -> None:
-    """Ends the locks of a transaction: their refs move if that was decided, or stay."""
-    inodes = set()
-    for staged in directory.glob(f"{STAGED_REF}*"):
-        with suppress(FileNotFoundError):
-            status = staged.stat()
-            if status.st_nlink > 1:
-                inodes.add(status.st_ino)
-    if not inodes:
-        return
-    decided = (directory / DECIDED).exists()
-    for lock in repository.refs.locks():
-        with suppress(FileNotFoundError):
-            if lock.stat().st_ino in inodes:
-                settle(lock, decided=decided)
-
-
-def _remove(directory: Path) -> None:
-    """Removes a transaction's directory, `owner` last: without it, it is empty."""
-    for path in directory.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            # The repository that an import fetches into, and nearly always absent.
-            import shutil  # noqa: PLC0415
-
-            shutil.rmtree(path)
-        elif path.name != OWNER:
-            path.unlink(missing_ok=True)
-    (directory / OWNER).unlink(missing_ok=True)
-    directory.rmdir()
-
-
-def _release(keep: Path) -> None:
-    """Removes a `.keep`; before it a pack without an index, which git would never."""
-    if not keep.with_suffix(".idx").exists():
-        keep.with_suffix(".pack").unlink(missing_ok=True)
-    keep.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ from gitcp import durable
 from gitcp.errors import GitcpError
 from gitcp.git.consolidate import AT_MOST
 from gitcp.git.drop_unreachable import packed_objects
-from gitcp.git.transaction import sweep
+from gitcp.git.ended import sweep
 from gitcp.git.versions import OLDEST_GIT, git_version, libgit2_version
 from gitcp.maintenance.disk_usage import pack_sizes
 from gitcp.maintenance.doubts import doubts

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gitcp.git.drop_unreachable import drop_unreachable, git_directories, store_locked
+from gitcp.git.ended import sweep
 from gitcp.git.pack_refs import pack_refs
 from gitcp.git.repository import Repository
-from gitcp.git.transaction import sweep
 from gitcp.maintenance.disk_usage import pack_sizes
 from gitcp.maintenance.lost_refs import Lost, kept
 from gitcp.project.workspace import Workspace

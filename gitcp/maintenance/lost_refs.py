@@ -12,7 +12,8 @@ from gitcp.errors import CorruptError, FormatTooNewError, GitFailedError
 from gitcp.format import layout
 from gitcp.format.commit import purged
 from gitcp.format.ledger import ledger_trailers
-from gitcp.git.transaction import STAGED_REF, transaction
+from gitcp.git.ended import STAGED_REF
+from gitcp.git.transaction import transaction
 from gitcp.ledger.commits import ledgers
 from gitcp.names import decode
 from gitcp.project.workspace import Workspace

@@ -14,8 +14,9 @@ from gitcp.errors import (
 )
 from gitcp.format import layout
 from gitcp.git import process
+from gitcp.git.ended import STAGED_REF
 from gitcp.git.repository import Repository
-from gitcp.git.transaction import STAGED_REF, Transaction
+from gitcp.git.transaction import Transaction
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import fork_draft
 from gitcp.store.store import Store

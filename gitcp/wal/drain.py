@@ -14,9 +14,10 @@ from gitcp import durable
 from gitcp.errors import BusyError, CorruptError
 from gitcp.format import layout
 from gitcp.format.commit import parse_commit
+from gitcp.git.ended import STAGED_REF
 from gitcp.git.objects import COMMIT
 from gitcp.git.repository import Repository
-from gitcp.git.transaction import STAGED_REF, Transaction, transaction
+from gitcp.git.transaction import Transaction, transaction
 from gitcp.wal import log_file
 from gitcp.wal.log_file import DamagedLogError, LogFile, LogRecord, RefMove
 

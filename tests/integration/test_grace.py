@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.errors import BusyError
 from gitcp.git import consolidate, grace
+from gitcp.git.drop_unreachable import drop_unreachable, store_locked
 from gitcp.git.registry import KEPT, Registry
 from gitcp.git.repository import discover
+from gitcp.git.transaction import Transaction
 from tests.support.gitrepo import git, git_line, make_repo
 from tests.support.inprocess import invoke, ok
 
@@ -127,6 +130,64 @@ def test_what_is_used_again_while_it_waits_is_kept_for_good(project):
     git(project, "add", "big")
     git(project, "commit", "--quiet", "-m", "big")
     age(project, 30)
+    ok(project, "gc")
+    assert is_there(project, oid)
+    git(project, "fsck", "--full")
+
+
+class KilledError(BaseException):
+    """Ends a command without its ends, as a kill does."""
+
+
+def between(
+    project: Path, monkeypatch: pytest.MonkeyPatch, oid: str, *, killed: bool
+) -> None:
+    """Lets git use an object's pack just before it is moved away, and collect just after."""
+    rename = Path.rename
+    packs = (project / ".git/objects/pack").glob("*.idx")
+    (name,) = [path.stem for path in packs if bytes.fromhex(oid) in path.read_bytes()]
+
+    def watched(path: Path, target: Path) -> Path:
+        leaving = path.name == f"{name}.pack"
+        if leaving:
+            # As git does with an object that it wants to write and finds.
+            os.utime(path)
+        done = rename(path, target)
+        if leaving:
+            git(project, "gc", "--quiet")
+            if killed:
+                raise KilledError
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", watched)
+        if killed:
+            patch.setattr(Transaction, "end", lambda _: None)
+            with pytest.raises(KilledError):
+                drop(project)
+        else:
+            with pytest.raises(BusyError, match="has used a pack"):
+                drop(project)
+
+
+def drop(project: Path) -> None:
+    repository = discover(project)
+    with store_locked(repository, timeout=1):
+        drop_unreachable(repository)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_git_uses_while_its_pack_is_aside_outlives_gits_own_gc(
+    project, monkeypatch, killed
+):
+    oid = blob(project)
+    pruned(project)
+    between(project, monkeypatch, oid, killed=killed)
+    if not killed:
+        assert is_there(project, oid)
+    # The one after that would take for garbage what has no index.
+    ok(project, "gc")
+    assert is_there(project, oid)
     ok(project, "gc")
     assert is_there(project, oid)
     git(project, "fsck", "--full")
