@@ -28,9 +28,9 @@ class RecordSink:
         """Adds a blob and returns its oid."""
         return self._add(BLOB, data)
 
-    def add_tree(self, tree: trees.Tree) -> bytes:
+    def add_tree(self, entries: trees.Tree) -> bytes:
         """Adds a tree and returns its oid."""
-        return self._add(TREE, trees.encode(tree))
+        return self._add(TREE, trees.encode(entries))
 
     def add_commit(self, raw: bytes) -> bytes:
         """Adds a commit and returns its oid."""

@@ -19,24 +19,30 @@ from gitcp.format import tree
 from gitcp.format.graph import EventHeader, GraphKey, encode_header
 from gitcp.format.layout import GRAPH
 from gitcp.format.tree import DIRECTORY, Entry
-from gitcp.git.objects import object_id
+from gitcp.wal.record_sink import RecordSink
 
 # Making the values takes longer than the test; a busy machine must not fail it.
 few = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
-class Memory:
+class Memory(RecordSink):
     """Objects in a dict; counts what was added."""
 
     def __init__(self) -> None:
+        super().__init__({})
         self.held: dict[bytes, bytes] = {}
         self.added = 0
 
-    def add_object(self, kind: str, data: bytes) -> bytes:
-        oid = object_id(kind, data)
-        if oid not in self.held and kind == "blob":
+    def add_blob(self, data: bytes) -> bytes:
+        oid = super().add_blob(data)
+        if oid not in self.held:
             self.added += len(data)
         self.held[oid] = data
+        return oid
+
+    def add_tree(self, entries: tree.Tree) -> bytes:
+        oid = super().add_tree(entries)
+        self.held[oid] = tree.encode(entries)
         return oid
 
     def tree(self, oid: bytes) -> tree.Tree:
@@ -47,12 +53,8 @@ def loaded(memory: Memory, name: str, value: Value) -> Value:
     """The value as another process reads it."""
     if value.tree is None:
         return value
-    source = memory.add_object(
-        "tree", tree.encode({name.encode(): Entry(DIRECTORY, value.tree)})
-    )
-    log = memory.add_object(
-        "tree", tree.encode({GRAPH.encode(): Entry(DIRECTORY, source)})
-    )
+    source = memory.add_tree({name.encode(): Entry(DIRECTORY, value.tree)})
+    log = memory.add_tree({GRAPH.encode(): Entry(DIRECTORY, source)})
     return load_value(
         name, value.kind, value.head, log, memory.tree, memory.held.__getitem__
     )
