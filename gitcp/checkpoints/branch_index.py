@@ -12,6 +12,7 @@ import msgspec
 from gitcp import durable
 from gitcp.checkpoints import fork
 from gitcp.errors import StorageError
+from gitcp.format.layout import BranchKey
 from gitcp.store.store import Store
 
 # From here on the list is kept.
@@ -67,7 +68,7 @@ def _read(
     for ref, oid in refs.items():
         session, _, branch = ref.partition("/")
         for name, info in fork.branches(
-            store, {(session, branch): oid}, unreadable=unreadable
+            store, {BranchKey(session, branch): oid}, unreadable=unreadable
         ):
             tip = info.tip
             note = (tip.note or "").strip().partition("\n")[0][:_LONGEST]

@@ -15,6 +15,7 @@ from gitcp.errors import (
     UsageError,
     WouldOverwriteError,
 )
+from gitcp.format.layout import BranchKey
 from gitcp.git.transaction import transaction
 from gitcp.names import decode
 from gitcp.project.workspace import Workspace, open_workspace
@@ -65,7 +66,7 @@ def sessions(
 
 def branches(
     store: Store,
-    refs: Mapping[tuple[str, str], str],
+    refs: Mapping[BranchKey, str],
     *,
     unreadable: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[str, BranchInfo]]:

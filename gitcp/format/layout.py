@@ -32,8 +32,68 @@ _COMPONENT = re.compile(r"[a-z0-9_%][a-z0-9_%-]{0,199}")
 _OID = re.compile(r"[0-9a-f]{40}")
 _TWO = 2
 
-# The encoded session and branch of a ref.
-Key = tuple[str, str]
+
+class LedgerKey(NamedTuple):
+    """Which ledger, by the encoded name of its session. Sorts before its branches."""
+
+    session: str
+
+    @classmethod
+    def of(cls, session: str) -> "LedgerKey":
+        """Returns the key of the ledger of a session, by the session's name."""
+        return cls(encode(session))
+
+    @property
+    def ledger(self) -> "LedgerKey":
+        """The ledger itself: a branch has one, too."""
+        return self
+
+    @property
+    def ref(self) -> str:
+        """The ref of the ledger."""
+        return f"{EFFECTS}{self.session}"
+
+    def tracking_ref(self, remote: str) -> str:
+        """Returns the ref that keeps what a remote had of it when it was last seen."""
+        return f"{REMOTE_EFFECTS}{encode(remote)}/{self.session}"
+
+    def encrypted_ref(self, remote: str) -> str:
+        """Returns the ref of the encrypted commit that stands for it on a remote."""
+        return f"{ENCRYPTED_EFFECTS}{encode(remote)}/{self.session}"
+
+
+class BranchKey(NamedTuple):
+    """Which branch, by the encoded names of its session and itself."""
+
+    session: str
+    branch: str
+
+    @classmethod
+    def of(cls, session: str, branch: str) -> "BranchKey":
+        """Returns the key of a branch, by its names."""
+        return cls(encode(session), encode(branch))
+
+    @property
+    def ledger(self) -> LedgerKey:
+        """The ledger of its session."""
+        return LedgerKey(self.session)
+
+    @property
+    def ref(self) -> str:
+        """The ref of the branch."""
+        return f"{SESSIONS}{self.session}/{self.branch}"
+
+    def tracking_ref(self, remote: str) -> str:
+        """Returns the ref that keeps what a remote had of it when it was last seen."""
+        return f"{REMOTES}{encode(remote)}/{self.session}/{self.branch}"
+
+    def encrypted_ref(self, remote: str) -> str:
+        """Returns the ref of the encrypted commit that stands for it on a remote."""
+        return f"{ENCRYPTED}{encode(remote)}/{self.session}/{self.branch}"
+
+
+# What a push or pull carries: a branch, or the ledger of a session's steps.
+RefKey = BranchKey | LedgerKey
 
 
 class LogName(NamedTuple):
@@ -55,7 +115,7 @@ REWRITES = LogName("rewrites")
 
 def branch_ref(session: str, branch: str) -> str:
     """Returns the ref of a branch."""
-    return f"{SESSIONS}{encode(session)}/{encode(branch)}"
+    return BranchKey.of(session, branch).ref
 
 
 def session_prefix(session: str) -> str:
@@ -65,28 +125,33 @@ def session_prefix(session: str) -> str:
 
 def ledger_ref(session: str) -> str:
     """Returns the ref of a session's effects ledger."""
-    return f"{EFFECTS}{encode(session)}"
+    return LedgerKey.of(session).ref
 
 
-def branch_key(ref: str) -> Key | None:
-    """Returns the encoded session and branch of a ref, or None if it is not a branch's."""
+def branch_key(ref: str) -> BranchKey | None:
+    """Returns the key of a branch's ref, or None if it is not a branch's."""
     parts = ref.removeprefix(SESSIONS).split("/")
     if len(parts) != _TWO or not all(map(_COMPONENT.fullmatch, parts)):
         return None
-    return parts[0], parts[1]
+    return BranchKey(*parts)
 
 
-def ledger_key(ref: str) -> str | None:
-    """Returns the encoded session of a ledger's ref, or None if it is not a ledger's."""
+def ledger_key(ref: str) -> LedgerKey | None:
+    """Returns the key of a ledger's ref, or None if it is not a ledger's."""
     component = ref.removeprefix(EFFECTS)
     same = component == ref or not _COMPONENT.fullmatch(component)
-    return None if same else component
+    return None if same else LedgerKey(component)
+
+
+def ref_key(ref: str) -> RefKey | None:
+    """Returns the key of a branch's or a ledger's ref, or None for any other ref."""
+    branch = branch_key(ref) if ref.startswith(SESSIONS) else None
+    return branch or ledger_key(ref)
 
 
 def is_own(ref: str) -> bool:
     """Whether a ref is a branch's or a ledger's of this repository."""
-    branch = ref.startswith(SESSIONS) and branch_key(ref) is not None
-    return branch or ledger_key(ref) is not None
+    return ref_key(ref) is not None
 
 
 def is_oid(text: str | None) -> bool:

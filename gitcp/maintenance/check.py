@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gitcp.errors import CorruptError, GitcpError
 from gitcp.format import layout, log, safety, tree
 from gitcp.format.checkpoint import LogTotals
-from gitcp.format.layout import LogName
+from gitcp.format.layout import BranchKey, LedgerKey, LogName
 from gitcp.format.tree import DIRECTORY, GITLINK, Entry
 from gitcp.git.objects import BLOB, COMMIT, TREE, Objects, object_id
 from gitcp.maintenance.ledgers import faults
@@ -113,9 +113,9 @@ class Check:
 
     # --- branches ---------------------------------------------------------------
 
-    def branch(self, key: tuple[str, str], tip: str) -> None:
+    def branch(self, key: BranchKey, tip: str) -> None:
         """Checks a branch, oldest checkpoint first."""
-        ref = f"{layout.SESSIONS}{key[0]}/{key[1]}".encode()
+        ref = key.ref.encode()
         line: list[Checkpoint] = []
         self._id = None
         oid: bytes | None = bytes.fromhex(tip)
@@ -151,13 +151,13 @@ class Check:
             self._parents.note(found)
             self._checkpoint(found)
 
-    def _below(self, key: tuple[str, str], line: list[Checkpoint]) -> bytes | None:
+    def _below(self, key: BranchKey, line: list[Checkpoint]) -> bytes | None:
         """Returns where a line goes on below a commit that cannot be read."""
         if self._new is not None:
             return None
         if line:
             said = line[-1].trailers
-            key = said.session, said.branch
+            key = BranchKey(said.session, said.branch)
         below = line[-1].seq if line else None
         found = self._store.salvage.newest(key, below=below)
         return found.oid if found else None
@@ -177,7 +177,7 @@ class Check:
     def ledger(self, component: str, tip: str) -> None:
         """Checks the effects ledger of a session."""
         self._id = None
-        where = f"{layout.EFFECTS}{component}".encode()
+        where = LedgerKey(component).ref.encode()
         for fault in faults(self._store.repository, component, tip):
             self._wrong(where, fault.problem, fault.kind, fault.oid)
 

@@ -4,8 +4,9 @@ from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from gitcp.errors import GitcpError, UsageError
-from gitcp.format import jsontext, layout
+from gitcp.format import jsontext
 from gitcp.format.commit import Commit, purged
+from gitcp.format.layout import LedgerKey
 from gitcp.format.ledger import (
     ABOUT_STEPS,
     BACK,
@@ -56,7 +57,7 @@ class _Check:
         self._objects = objects
         self._component = component
         self._new = new
-        self._ref = f"{layout.EFFECTS}{component}"
+        self._ref = LedgerKey(component).ref
         self._commits: dict[bytes, Commit] = {}
         # The number of the last record of each commit, None where it cannot be known.
         self._last: dict[bytes, int | None] = {}

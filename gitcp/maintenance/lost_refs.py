@@ -22,8 +22,7 @@ from gitcp.store.retention import is_event
 from gitcp.store.salvage import every_commit
 from gitcp.sync.adopt import fork, move
 
-# Encoded session and branch.
-Key = tuple[str, str]
+Key = layout.BranchKey
 
 _SUFFIX = "lost"
 # How long a save may have tried again, in seconds.
@@ -79,7 +78,7 @@ def lost_ledgers(workspace: Workspace) -> list[LostLedger]:
         whole = (one for one in reversed(ends) if _is_whole(workspace, one[1]))
         for last, oid in [*whole][:1]:
             name = decode(component) or component
-            tips.append(LostLedger(name, f"{layout.EFFECTS}{component}", oid, last))
+            tips.append(LostLedger(name, layout.LedgerKey(component).ref, oid, last))
     unreached = _unreached(workspace, [one.commit for one in tips])
     return [one for one in tips if one.commit in unreached]
 
@@ -112,7 +111,7 @@ def lost(workspace: Workspace) -> list[Lost]:
         Lost(
             decode(key[0]) or key[0],
             decode(key[1]) or key[1],
-            f"{layout.SESSIONS}{key[0]}/{key[1]}",
+            key.ref,
             tip,
             key in refs,
         )
@@ -122,7 +121,7 @@ def lost(workspace: Workspace) -> list[Lost]:
 
 
 def _key(one: Checkpoint) -> Key:
-    return one.trailers.session, one.trailers.branch
+    return Key(one.trailers.session, one.trailers.branch)
 
 
 def _by_place(found: tuple[Key, Checkpoint]) -> tuple[Key, int]:

@@ -218,7 +218,7 @@ def keep_to_limit(workspace: Workspace, tip: Checkpoint) -> None:
     step = max(1, limit // _PART)
     if limit == 0 or tip.seq % step:
         return
-    key = tip.trailers.session, tip.trailers.branch
+    key = Key(tip.trailers.session, tip.trailers.branch)
     kept = limit - step + 1
     beyond = 0
     for one in workspace.store.line(tip):

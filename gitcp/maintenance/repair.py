@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from gitcp import durable, notices
 from gitcp.errors import CorruptError, GitFailedError
-from gitcp.format import layout, safety
+from gitcp.format import safety
 from gitcp.git.objects import BLOB, IN_MEMORY, object_id
 from gitcp.git.repository import discover
 from gitcp.git.transaction import Transaction, transaction
@@ -83,7 +83,7 @@ def _move(store: Store, workspace: Workspace) -> list[Moved]:
     """
     moved = []
     for key, oid in store.refs().items():
-        ref = f"{layout.SESSIONS}{key[0]}/{key[1]}"
+        ref = key.ref
         try:
             standing = store.standing(key)
             damage, sound = standing.damage, standing.checkpoint

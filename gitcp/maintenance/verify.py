@@ -4,6 +4,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 from gitcp.errors import CorruptError, NotFoundError
+from gitcp.format.layout import BranchKey
 from gitcp.git.repository import Repository
 from gitcp.ledger.commits import ledgers
 from gitcp.maintenance.check import HEAD, Check, LogRoom, Problem
@@ -106,7 +107,7 @@ def head_damage(repository: Repository) -> str | None:
 
 def verify_new(
     store: Store,
-    keys: Sequence[tuple[str, str]],
+    keys: Sequence[BranchKey],
     new: Container[bytes],
     room: LogRoom,
 ) -> list[Problem]:

@@ -9,7 +9,7 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
 # Encoded session and branch.
-Key = tuple[str, str]
+Key = layout.BranchKey
 
 
 class RetentionRules(NamedTuple):
@@ -48,10 +48,7 @@ class RetentionGraph:
         self._store = store
         tips = store.refs() if session is None else store.refs_of(session)
         self._known: dict[bytes, Checkpoint | None] = {}
-        self.tips = {
-            f"{layout.SESSIONS}{session}/{branch}": ((session, branch), oid)
-            for (session, branch), oid in tips.items()
-        }
+        self.tips = {key.ref: (key, oid) for key, oid in tips.items()}
         self.lines = self._lines()
         # Sessions that are threads of LangGraph, by component (docs/format.md, 15). What
         # may go of them only LangGraph's own index can tell.
@@ -77,7 +74,8 @@ class RetentionGraph:
         for own in (True, False):
             for ref, (key, tip) in self.tips.items():
                 for checkpoint in self._line(tip):
-                    own_key = checkpoint.trailers.session, checkpoint.trailers.branch
+                    trailers = checkpoint.trailers
+                    own_key = Key(trailers.session, trailers.branch)
                     if own and own_key != key:
                         break
                     if checkpoint.oid not in taken:

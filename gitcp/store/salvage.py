@@ -22,7 +22,7 @@ from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 
 # Encoded session and branch.
-Key = tuple[str, str]
+Key = layout.BranchKey
 Read = Callable[[bytes], Checkpoint | None]
 
 
@@ -74,10 +74,8 @@ class Salvage:
                 continue
             if checkpoint is not None:
                 replaced |= set(purged(checkpoint.raw))
-                trailers = checkpoint.trailers
-                by_branch.setdefault((trailers.session, trailers.branch), []).append(
-                    checkpoint
-                )
+                key = Key(checkpoint.trailers.session, checkpoint.trailers.branch)
+                by_branch.setdefault(key, []).append(checkpoint)
         for key, ones in by_branch.items():
             left = [
                 checkpoint for checkpoint in ones if checkpoint.commit not in replaced
@@ -187,8 +185,3 @@ def _places(objects: Path) -> Iterator[Path]:
     for line in lines.splitlines():
         if line and not line.startswith("#"):
             yield objects / line
-
-
-def ref_of(key: Key) -> str:
-    """Returns the ref of a branch."""
-    return f"{layout.SESSIONS}{key[0]}/{key[1]}"

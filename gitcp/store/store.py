@@ -17,9 +17,10 @@ from gitcp.errors import (
 from gitcp.format import layout
 from gitcp.format.checkpoint import Manifest, timestamp
 from gitcp.format.commit import Commit, parse_commit, trailers_of
+from gitcp.format.layout import BranchKey
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
-from gitcp.names import decode, encode
+from gitcp.names import decode
 from gitcp.store.allowance import Allowance
 from gitcp.store.builder import Built
 from gitcp.store.checkpoint import Checkpoint
@@ -113,9 +114,9 @@ class Store:
         Raises:
             CorruptError: the ref does not point to a checkpoint, or none is sound.
         """
-        return self.standing((encode(session), encode(branch))).checkpoint
+        return self.standing(BranchKey.of(session, branch)).checkpoint
 
-    def standing(self, key: tuple[str, str], *, thorough: bool = False) -> Standing:
+    def standing(self, key: BranchKey, *, thorough: bool = False) -> Standing:
         """Returns where a branch is, by encoded session and branch.
 
         With `thorough` all that its tip holds is looked at, contents of files apart.
@@ -123,7 +124,7 @@ class Store:
         Raises:
             CorruptError: as `tip` does.
         """
-        ref = f"{layout.SESSIONS}{key[0]}/{key[1]}"
+        ref = key.ref
         while True:
             oid = self.repository.refs.read(ref)
             if oid is None:
@@ -150,7 +151,7 @@ class Store:
                 f" `git update-ref -d {ref}` removes the branch",
             )
 
-    def tips(self) -> Iterator[tuple[tuple[str, str], Checkpoint]]:
+    def tips(self) -> Iterator[tuple[BranchKey, Checkpoint]]:
         """Yields the newest checkpoint of each branch, by encoded session and branch.
 
         Of a damaged branch it is the newest sound one; one without any is left out.
@@ -161,7 +162,7 @@ class Store:
                 if checkpoint is not None:
                     yield key, checkpoint
 
-    def sound(self, key: tuple[str, str], oid: str) -> Checkpoint | None:
+    def sound(self, key: BranchKey, oid: str) -> Checkpoint | None:
         """Returns the checkpoint that a branch's ref names, or the newest sound one.
 
         None where the ref names another commit.
@@ -212,7 +213,7 @@ class Store:
             return next((left for left in now if _is_before(left, checkpoint)), None)
         trailers = checkpoint.trailers
         below = self.salvage.newest(
-            (trailers.session, trailers.branch), below=checkpoint.seq
+            BranchKey(trailers.session, trailers.branch), below=checkpoint.seq
         )
         if below is None:
             raise missing
@@ -226,7 +227,7 @@ class Store:
     def _line_now(self, checkpoint: Checkpoint) -> Iterator[Checkpoint]:
         trailers = checkpoint.trailers
         tip = self.repository.refs.read(
-            f"{layout.SESSIONS}{trailers.session}/{trailers.branch}"
+            BranchKey(trailers.session, trailers.branch).ref
         )
         current = self.checkpoint(tip) if tip is not None else None
         while current is not None:
@@ -234,23 +235,23 @@ class Store:
             parents = current.raw.parents
             current = self.checkpoint(parents[0]) if parents else None
 
-    def refs(self) -> dict[tuple[str, str], str]:
+    def refs(self) -> dict[BranchKey, str]:
         """Returns the tip of each branch by its encoded session and branch."""
         return self._below(layout.SESSIONS)
 
-    def refs_of(self, session: str) -> dict[tuple[str, str], str]:
+    def refs_of(self, session: str) -> dict[BranchKey, str]:
         """Returns what `refs` does, of one session."""
         return self._below(layout.session_prefix(session))
 
-    def _below(self, prefix: str) -> dict[tuple[str, str], str]:
+    def _below(self, prefix: str) -> dict[BranchKey, str]:
         refs = {}
         for ref, oid in self.repository.refs.list(prefix).items():
             parts = ref.removeprefix(layout.SESSIONS).split("/")
             if len(parts) == 2:  # noqa: PLR2004  session and branch
-                refs[parts[0], parts[1]] = oid
+                refs[BranchKey(*parts)] = oid
         return refs
 
-    def names(self, component: tuple[str, str], oid: str) -> tuple[str, str]:
+    def names(self, component: BranchKey, oid: str) -> tuple[str, str]:
         """Returns the whole names behind a branch's ref; cut ones are in its tip."""
         session, branch = map(decode, component)
         if session is None or branch is None:
@@ -292,8 +293,7 @@ class Store:
         Raises:
             BranchMovedError, BusyError, StorageError: as `append` does.
         """
-        ref = layout.branch_ref(session, branch)
-        key = encode(session), encode(branch)
+        key = BranchKey.of(session, branch)
         thorough = False
         # One id for all attempts: what a failed one leaves is known by it.
         ident = ""
@@ -324,7 +324,7 @@ class Store:
                 assert tip is not None
                 return Saved(tip, created=False)
             try:
-                self._publish(transaction, ref, standing.ref, built.oid)
+                self._publish(transaction, key.ref, standing.ref, built.oid)
             except BranchMovedError:
                 continue
             commit = parse_commit(built.raw)

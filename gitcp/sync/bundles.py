@@ -177,7 +177,7 @@ def _tips(
         if ref.startswith(layout.SESSIONS) and key is not None:
             tips[key] = oid
         elif component is not None:
-            steps[component] = oid
+            steps[component.session] = oid
     if not tips:
         raise TransferError(
             f"{path} holds no session",

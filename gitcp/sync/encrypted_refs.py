@@ -69,7 +69,7 @@ class Forms:
         self.tips = {}
         for ref, oid in self._refs.list(self._branches).items():
             session, _, branch = ref.removeprefix(self._branches).partition("/")
-            self.tips[session, branch] = oid
+            self.tips[Key(session, branch)] = oid
         for ref, oid in self._refs.list(self._ledgers).items():
             self.tips[key_of(ref.removeprefix(self._ledgers))] = oid
 

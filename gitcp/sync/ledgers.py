@@ -21,7 +21,7 @@ NO_BRANCH = ""
 
 def key_of(component: str) -> Key:
     """Returns what names the ledger of a session among its branches."""
-    return component, NO_BRANCH
+    return Key(component, NO_BRANCH)
 
 
 def ref_of(key: Key) -> str:

@@ -51,7 +51,7 @@ def offered(
         elif key is not None:
             found[key] = oid
         elif component is not None:
-            steps[component] = oid
+            steps[component.session] = oid
     if not sessions:
         return Offered(found, steps, tuple(ignored))
     chosen: dict[Key, str] = {}

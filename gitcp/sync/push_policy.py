@@ -201,7 +201,7 @@ class Decider:
             }
             for ref, tip in tips.items():
                 if self._follows(one.commit, tip):
-                    component = key[0], ref.removeprefix(prefix)
+                    component = Key(key[0], ref.removeprefix(prefix))
                     name = self._store.names(component, tip)[1]
                     done[key] = one._replace(result=FORKED, name=name, reason=None)
                     break

@@ -44,7 +44,7 @@ class Fault(NamedTuple):
     hint: str | None = None
 
 
-Key = layout.Key
+Key = layout.BranchKey
 # What is new here: the kind and size of each object, by its oid.
 Incoming = Mapping[bytes, tuple[str, int]]
 

@@ -220,11 +220,13 @@ class GitcpSessionStore:
         """Yields the sessions that hold a main transcript; None for all projects."""
         prefix = keys.PREFIX if project is None else keys.project_prefix(project)
         start = "".join(map(_component, prefix))
-        for (session, branch), oid in self._store.refs().items():
-            head = session.partition("%%")[0]
-            if branch != MAIN or not (head.startswith(start) or start.startswith(head)):
+        for branch, oid in self._store.refs().items():
+            head = branch.session.partition("%%")[0]
+            if branch.branch != MAIN or not (
+                head.startswith(start) or start.startswith(head)
+            ):
                 continue
-            key = keys.parse(self._store.names((session, branch), oid)[0])
+            key = keys.parse(self._store.names(branch, oid)[0])
             if key is None or (project is not None and key.project != project):
                 continue
             tip = self._store.checkpoint(oid)
