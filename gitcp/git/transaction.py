@@ -139,8 +139,18 @@ class Transaction:
         """
         with durable.storage("writing the checkpoint"):
             self._move_in()
+        self.move_ref(ref, expect=expect, new=new.hex())
+
+    def move_ref(self, ref: str, *, expect: str | None, new: str | None) -> None:
+        """Moves a ref to objects that are in the repository already; see `Refs`.
+
+        Raises:
+            BranchMovedError: the ref is not at `expect`.
+            BusyError: another process holds the ref's lock.
+            StorageError: the disk refused.
+        """
         self.repository.refs.compare_and_swap(
-            ref, expect=expect, new=new.hex(), staged=self._directory / STAGED_REF
+            ref, expect=expect, new=new, staged=self._directory / STAGED_REF
         )
 
     def publish_together(

@@ -18,9 +18,9 @@ from gitcp.ledger.commits import ledgers
 from gitcp.names import decode
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.fork_beside import keep_beside
 from gitcp.store.retention import is_event
 from gitcp.store.salvage import every_commit
-from gitcp.sync.adopt import fork, move
 
 Key = layout.BranchKey
 
@@ -207,18 +207,19 @@ def put_back(
         StorageError: the disk refused.
     """
     names: dict[str, str] = {}
-    with transaction(workspace.repository) as opened:
+    with transaction(workspace.repository) as txn:
         refs = workspace.repository.refs
-        for one in found:
-            refs.drop_damaged(one.ref, opened.scratch / STAGED_REF)
-            if isinstance(one, LostLedger):
-                move(workspace.repository, opened, one.ref, None, one.commit)
-            elif refs.read(one.ref) is None:
-                move(workspace.repository, opened, one.ref, None, one.tip.commit)
-                names[one.tip.id] = one.branch
+        for lost_ref in found:
+            ref = lost_ref.ref
+            refs.drop_damaged(ref, txn.scratch / STAGED_REF)
+            if isinstance(lost_ref, LostLedger):
+                txn.move_ref(ref, expect=None, new=lost_ref.commit)
+            elif refs.read(ref) is None:
+                txn.move_ref(ref, expect=None, new=lost_ref.tip.commit)
+                names[lost_ref.tip.id] = lost_ref.branch
             else:
-                made = fork(workspace.store, opened, one.tip, _SUFFIX)
-                names[one.tip.id] = made.name
+                kept = keep_beside(workspace.store, txn, lost_ref.tip, _SUFFIX)
+                names[lost_ref.tip.id] = kept.branch
     return names
 
 

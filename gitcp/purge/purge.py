@@ -10,6 +10,7 @@ from gitcp.errors import NotFoundError, UsageError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
 from gitcp.format.commit import purged
+from gitcp.format.layout import LedgerKey
 from gitcp.git.drop_unreachable import drop_unreachable, store_locked
 from gitcp.git.objects import BLOB, Objects
 from gitcp.git.transaction import Transaction, transaction
@@ -154,22 +155,22 @@ class _Steps:
         """Rewrites each ledger that holds one of the values."""
         tips = self._workspace.store.refs()
         for key in ledgers.here(self._workspace):
-            session = ledgers.name_of(self._workspace, key[0], tips)
-            self._one(session, ledgers.ref_of(key), key[0], eraser, dry_run=dry_run)
+            session = ledgers.name_of(self._workspace, key, tips)
+            self._one(session, key, eraser, dry_run=dry_run)
 
     def _one(
-        self, session: str, ref: str, component: str, eraser: Eraser, *, dry_run: bool
+        self, session: str, key: LedgerKey, eraser: Eraser, *, dry_run: bool
     ) -> None:
         ledger = self._workspace.ledgers.of(session)
-        with ledger.drained(), transaction(self._repository) as opened:
-            tip = self._repository.refs.read(ref)
+        with ledger.drained(), transaction(self._repository) as txn:
+            tip = self._repository.refs.read(key.ref)
             if tip is None:
                 return
-            pages = ledgers.pages_of(self._repository, component, tip)
-            done = clean(opened, ledger.signet, component, pages, eraser)
+            pages = ledgers.pages_of(self._repository, key, tip)
+            done = clean(txn, ledger.signet, key.session, pages, eraser)
             if done.pages and not dry_run:
                 new = bytes.fromhex(done.pages[tip])
-                opened.publish(ref, expect=tip, new=new)
+                txn.publish(key.ref, expect=tip, new=new)
         if done.records:
             self.changed.append(session)
         self.gone |= {bytes.fromhex(oid) for oid in done.pages}
@@ -297,8 +298,8 @@ def _stood_for(workspace: Workspace) -> set[str]:
                 break
             seen.add(found.oid)
             old |= purged(found.raw)
-    for (component, _), tip in ledgers.here(workspace).items():
-        old |= ledgers.commits_of(workspace, component, tip)[1]
+    for key, tip in ledgers.here(workspace).items():
+        old |= ledgers.commits_of(workspace, key, tip)[1]
     return old
 
 

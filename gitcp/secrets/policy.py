@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gitcp.errors import SecretsFoundError, UsageError
 from gitcp.project.workspace import Workspace
@@ -11,9 +11,6 @@ from gitcp.secrets.cache import Clean
 from gitcp.secrets.findings import Finding, Progress, Report, look
 from gitcp.secrets.outgoing import Piece
 from gitcp.secrets.scanner import Scanner
-
-if TYPE_CHECKING:
-    from gitcp.sync.push import Outgoing
 
 BLOCK, WARN, OFF = "block", "warn", "off"
 _FINGERPRINT = 12
@@ -89,19 +86,6 @@ class Gate:
         self._progress = progress
         self.findings: list[Finding] = []
         self.allowed: list[Finding] = []
-
-    def __call__(self, workspace: Workspace, leaving: "Outgoing") -> None:
-        """Looks through what a push is going to send.
-
-        Raises:
-            SecretsFoundError: there are secrets in it, and the setting is `block`.
-        """
-        self.look(
-            workspace,
-            [update.new for update in leaving.updates],
-            f"the push to {leaving.remote}",
-            known=leaving.known,
-        )
 
     def look(
         self,

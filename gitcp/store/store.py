@@ -192,6 +192,13 @@ class Store:
             yield current
             current = self._before(current)
 
+    def holds(self, tip: str, wanted: Checkpoint) -> bool:
+        """Whether the line below a commit has a checkpoint."""
+        start = self.checkpoint(tip)
+        return start is not None and any(
+            checkpoint == wanted for checkpoint in self.line(start)
+        )
+
     def _before(self, checkpoint: Checkpoint) -> Checkpoint | None:
         parents = checkpoint.raw.parents
         if not parents:

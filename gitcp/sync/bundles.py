@@ -17,6 +17,7 @@ from gitcp.errors import (
     WouldOverwriteError,
 )
 from gitcp.format import layout
+from gitcp.format.layout import BranchKey, RefKey
 from gitcp.git import remote as remotes
 from gitcp.git.transaction import transaction
 from gitcp.git.transport import Limits
@@ -25,9 +26,15 @@ from gitcp.secrets.outgoing import ANY
 from gitcp.secrets.policy import Gate
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.sync import ledgers
-from gitcp.sync.adopt import Adopted, adopt, copy
-from gitcp.sync.import_objects import bounds_of, judge, limits_of, our_tips, refusal
-from gitcp.sync.validate import Key
+from gitcp.sync.adopt import adopt, copy
+from gitcp.sync.import_objects import (
+    bounds_of,
+    limits_of,
+    our_tips,
+    refusal,
+    validate,
+)
+from gitcp.sync.outcome import Outcome
 
 _SUFFIX = "import"
 
@@ -96,13 +103,13 @@ def export(
     return Exported(path, size, tuple(sorted(names)))
 
 
-def _bundle(workspace: Workspace, path: Path, tips: Mapping[Key, str]) -> None:
+def _bundle(workspace: Workspace, path: Path, tips: Mapping[RefKey, str]) -> None:
     """Bundles these very commits: git itself would read the refs again, and move on."""
-    refs = {ledgers.ref_of(key): oid for key, oid in tips.items()}
+    refs = {key.ref: oid for key, oid in tips.items()}
     repository = workspace.repository
-    with transaction(repository) as opened:
+    with transaction(repository) as txn:
         beside = Quarantine(
-            opened, "export", bounds_of(workspace.settings.sharing)
+            txn, "export", bounds_of(workspace.settings.sharing)
         ).repository(refs)
         shallow = repository.common_dir / "shallow"
         if shallow.exists():
@@ -110,7 +117,7 @@ def _bundle(workspace: Workspace, path: Path, tips: Mapping[Key, str]) -> None:
         beside.git("bundle", "create", "-q", str(path), *refs)
 
 
-def take_in(workspace: Workspace, path: Path) -> list[Adopted]:
+def take_in(workspace: Workspace, path: Path) -> list[Outcome]:
     """Adopts the branches in a file that `export` wrote.
 
     Everything in it is checked first, in a repository beside ours; if anything is
@@ -128,36 +135,33 @@ def take_in(workspace: Workspace, path: Path) -> list[Adopted]:
             f"{path} is not a file", hint="name a file that `gitcp export` wrote"
         )
     source = str(path.absolute())
-    tips, steps = _tips(workspace, path, source)
+    tips = _tips(workspace, path, source)
 
     def fetch(quarantine: Quarantine, limits: Limits) -> None:
         remotes.fetch_into(
             workspace.repository,
             quarantine.objects,
             source,
-            sorted({*tips.values(), *steps.values()}),
+            sorted(set(tips.values())),
             near=(),
             limits=limits,
             look=quarantine.growth,
         )
 
-    with transaction(workspace.repository) as opened:
-        ours = our_tips(workspace, tips, steps)
-        judged = judge(workspace, opened, tips, ours, fetch, ledgers=steps)
-        unfit = {ledgers.key_of(name): why for name, why in judged.unfit.items()}
-        if judged.bad or unfit:
-            raise refusal(str(path), judged.bad | unfit)
-        fit = [*tips.values(), *steps.values()]
-        copy(opened, judged.theirs.repository, fit, ours)
-        return ledgers.take_over(workspace, steps, tips) + [
-            adopt(workspace.store, opened, key, oid, suffix=_SUFFIX)
-            for key, oid in sorted(tips.items())
+    with transaction(workspace.repository) as txn:
+        ours = our_tips(workspace, tips)
+        validated = validate(workspace, txn, tips, ours, fetch)
+        if validated.bad:
+            raise refusal(str(path), validated.bad)
+        copy(txn, validated.theirs.repository, tips.values(), ours)
+        branches = {key: oid for key, oid in tips.items() if isinstance(key, BranchKey)}
+        return ledgers.take_over(workspace, ledgers.among(tips), branches) + [
+            adopt(workspace.store, txn, key, oid, suffix=_SUFFIX)
+            for key, oid in sorted(branches.items())
         ]
 
 
-def _tips(
-    workspace: Workspace, path: Path, source: str
-) -> tuple[dict[Key, str], dict[str, str]]:
+def _tips(workspace: Workspace, path: Path, source: str) -> dict[RefKey, str]:
     """Returns the branches and the ledgers that a bundle says it has."""
     try:
         listed = remotes.bundled(
@@ -168,19 +172,15 @@ def _tips(
             f"{path} cannot be imported: {exc.message}",
             hint="nothing was adopted; export it again, and compare checksums",
         ) from exc
-    tips = {}
-    steps = {}
+    tips: dict[RefKey, str] = {}
     for line in listed.decode("utf-8", "surrogateescape").splitlines():
         oid, _, ref = line.partition(" ")
-        key = layout.branch_key(ref)
-        component = layout.ledger_key(ref)
-        if ref.startswith(layout.SESSIONS) and key is not None:
+        key = layout.ref_key(ref)
+        if key is not None:
             tips[key] = oid
-        elif component is not None:
-            steps[component.session] = oid
-    if not tips:
+    if not any(isinstance(key, BranchKey) for key in tips):
         raise TransferError(
             f"{path} holds no session",
             hint="`gitcp export SEL -o FILE` writes a file that does",
         )
-    return tips, steps
+    return tips

@@ -15,13 +15,15 @@ from gitcp.errors import (
     StorageError,
     TransferError,
 )
+from gitcp.format.layout import LedgerKey, RefKey
 from gitcp.git.objects import COMMIT, Objects
 from gitcp.git.repository import Repository
+from gitcp.git.transaction import Transaction
 from gitcp.project.workspace import Workspace
-from gitcp.sync.encrypted_refs import Forms, said_by
+from gitcp.sync.adopt import remember
+from gitcp.sync.encrypted_refs import EncryptedRefs, encrypted_header
 from gitcp.sync.encrypting import recipients_of
-from gitcp.sync.ledgers import NO_BRANCH
-from gitcp.sync.validate import Fault, Judge, Key
+from gitcp.sync.validate import ObjectValidator, Rejection
 
 # These are about the pull, not about one branch of it.
 _ABOUT_ALL = (TransferError, StorageError)
@@ -29,74 +31,76 @@ _ABOUT_ALL = (TransferError, StorageError)
 _LARGEST = 4 * 1024 * 1024
 
 
-class Receiving:
+class PullDecryption:
     """Decrypts what a pull fetched."""
 
     def __init__(self, workspace: Workspace, remote: str) -> None:
         self._workspace = workspace
-        self._forms = Forms(workspace, remote)
+        self._remote = remote
+        self._encrypted = EncryptedRefs(workspace, remote)
         self._due = bool(recipients_of(workspace))
-        self._there: dict[Key, str] = {}
+        self._advertised: dict[RefKey, str] = {}
 
-    def seen(self, there: Mapping[Key, str]) -> dict[Key, str]:
+    def stand_for(self, there: Mapping[RefKey, str]) -> dict[RefKey, str]:
         """Takes what a remote has; returns what that stands for, where that is known."""
-        self._there |= there
-        return self._forms.stand_for(there)
+        self._advertised |= there
+        return self._encrypted.stand_for(there)
 
     def tips(self, sessions: set[str]) -> frozenset[str]:
         """Returns the forms that are here of some sessions."""
         return frozenset(
-            oid for key, oid in self._forms.tips.items() if key[0] in sessions
+            oid for key, oid in self._encrypted.tips.items() if key.session in sessions
         )
 
     def open(
         self,
         quarantine: Repository,
-        tips: Mapping[Key, str],
-        court: Judge,
+        tips: Mapping[RefKey, str],
+        validator: ObjectValidator,
         bounds: Bounds,
-    ) -> tuple[dict[Key, str], dict[Key, Fault]]:
+    ) -> tuple[dict[RefKey, str], dict[RefKey, Rejection]]:
         """Returns the commits that tips stand for, and what is wrong with the others.
 
-        Ledgers go by their keys. A tip that is not encrypted stands for itself, unless it
+        A tip that is not encrypted stands for itself, unless it
         should be.
 
         Raises:
             TransferError: the plaintext exceeds a limit.
         """
-        plain: dict[Key, str] = {}
-        bad: dict[Key, Fault] = {}
+        plain: dict[RefKey, str] = {}
+        bad: dict[RefKey, Rejection] = {}
         for key, oid in tips.items():
-            _, fault = court.line(oid) if key[1] != NO_BRANCH else ([], None)
-            if fault is not None:
-                bad[key] = fault
+            if isinstance(key, LedgerKey):
+                continue
+            _, rejection = validator.line(oid)
+            if rejection is not None:
+                bad[key] = rejection
         left = {key: oid for key, oid in tips.items() if key not in bad}
         objects = quarantine.objects
         locked = {key for key, oid in left.items() if _is_form(objects, oid)}
         # If any part of a session is encrypted, all of it must be.
-        due = {key[0] for key in (*self._forms.tips, *locked)}
-        opener = _Opener(self._workspace, self._forms, quarantine, locked, bounds)
+        due = {key.session for key in (*self._encrypted.tips, *locked)}
+        opener = _Opener(self._workspace, self._encrypted, quarantine, locked, bounds)
         with closing(opener):
             for key, oid in left.items():
-                found: str | Fault = oid
+                result: str | Rejection = oid
                 if key in locked:
-                    found = opener.open(key, oid)
-                elif self._due or key[0] in due:
-                    found = _unencrypted(key)
-                if isinstance(found, Fault):
-                    bad[key] = found
+                    result = opener.open(key, oid)
+                elif self._due or key.session in due:
+                    result = _unencrypted(key)
+                if isinstance(result, Rejection):
+                    bad[key] = result
                 else:
-                    plain[key] = found
+                    plain[key] = result
             opener.flush()
         return plain, bad
 
-    def note(
-        self, key: Key, plain: str, remember: Callable[[str, str | None, str], None]
-    ) -> None:
-        """Notes, by `remember`, the form that a branch has there now."""
-        form = self._there[key]
-        if form != plain and self._forms.plain(key, form) is None:
-            remember(self._forms.ref(key), self._forms.tips.get(key), form)
+    def note(self, txn: Transaction, key: RefKey, plain: str) -> None:
+        """Notes the form that a branch or ledger has there now."""
+        form = self._advertised[key]
+        if form != plain and self._encrypted.plain(key, form) is None:
+            ref = key.encrypted_ref(self._remote)
+            remember(txn, ref, self._encrypted.tips.get(key), form)
 
 
 class _Opener:
@@ -105,21 +109,21 @@ class _Opener:
     def __init__(
         self,
         workspace: Workspace,
-        forms: Forms,
+        encrypted: EncryptedRefs,
         quarantine: Repository,
-        locked: Iterable[Key],
+        locked: Iterable[RefKey],
         bounds: Bounds,
     ) -> None:
         self._workspace = workspace
-        self._forms = forms
+        self._encrypted = encrypted
         self._quarantine = quarantine
-        self._sessions = {key[0] for key in locked}
+        self._sessions = {key.session for key in locked}
         self._bounds = bounds
         self._opening: Opening | None = None
         self._branches: Decryptor | None = None
         self._pages: PageDecryptor | None = None
 
-    def open(self, key: Key, form: str) -> str | Fault:
+    def open(self, key: RefKey, form: str) -> str | Rejection:
         """Returns the commit that a form stands for, or what is wrong with it.
 
         Raises:
@@ -128,21 +132,25 @@ class _Opener:
         at = ""
         try:
             opening = self._opened()
-            if key[1] == NO_BRANCH:
+            if isinstance(key, LedgerKey):
                 at = "the ledger of its steps: "
                 if self._pages is None:
-                    self._pages = PageDecryptor(opening, self._known(Forms.of_ledger))
-                return self._pages.open(key[0], form)
+                    self._pages = PageDecryptor(
+                        opening, self._known(EncryptedRefs.of_ledger)
+                    )
+                return self._pages.open(key.session, form)
             if self._branches is None:
-                self._branches = Decryptor(opening, self._known(Forms.of_session))
+                self._branches = Decryptor(
+                    opening, self._known(EncryptedRefs.of_session)
+                )
             return self._branches.open(form)
         except _ABOUT_ALL:
             raise
         except GitcpError as exc:
-            if key[1] != NO_BRANCH and self._branches is not None and self._branches.at:
+            if not at and self._branches is not None and self._branches.at:
                 at = f"{self._branches.at}: "
             error = type(exc) if isinstance(exc, EncryptionError) else None
-            return Fault(f"{at}{exc.message}", error=error, hint=exc.hint)
+            return Rejection(f"{at}{exc.message}", error=error, hint=exc.hint)
 
     def _opened(self) -> Opening:
         if self._opening is None:
@@ -151,10 +159,12 @@ class _Opener:
             self._opening = Opening(self._quarantine, identities, self._bounds)
         return self._opening
 
-    def _known(self, of: Callable[[Forms, str], dict[str, str]]) -> dict[str, str]:
+    def _known(
+        self, of: Callable[[EncryptedRefs, str], dict[str, str]]
+    ) -> dict[str, str]:
         known: dict[str, str] = {}
         for session in self._sessions:
-            known |= of(self._forms, session)
+            known |= of(self._encrypted, session)
         return known
 
     def flush(self) -> None:
@@ -172,13 +182,15 @@ def _is_form(objects: Objects, oid: str) -> bool:
     raw = bytes.fromhex(oid)
     kind, size = objects.header(raw)
     return (
-        kind == COMMIT and size <= _LARGEST and said_by(objects.commit(raw)) is not None
+        kind == COMMIT
+        and size <= _LARGEST
+        and encrypted_header(objects.commit(raw)) is not None
     )
 
 
-def _unencrypted(key: Key) -> Fault:
-    what = "the ledger of its steps" if key[1] == NO_BRANCH else "it"
-    return Fault(
+def _unencrypted(key: RefKey) -> Rejection:
+    what = "the ledger of its steps" if isinstance(key, LedgerKey) else "it"
+    return Rejection(
         f"{what} came unencrypted, where it has to be encrypted",
         error=PlaintextError,
         hint="do not use it; ask its author: it was replaced, or pushed without"

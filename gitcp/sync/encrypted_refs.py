@@ -15,15 +15,14 @@ from gitcp.format.encrypted_ledger import (
     encode_page_commit,
     encrypted_page_of,
 )
+from gitcp.format.layout import BranchKey, LedgerKey, RefKey
 from gitcp.git.objects import COMMIT, TREE, Objects
 from gitcp.git.transaction import Transaction, transaction
-from gitcp.names import encode
 from gitcp.project.workspace import Workspace
-from gitcp.sync.ledgers import NO_BRANCH, key_of
-from gitcp.sync.validate import Key
+from gitcp.sync import tracking
 
 
-def said_by(commit: Commit) -> Encrypted | EncryptedPage | None:
+def encrypted_header(commit: Commit) -> Encrypted | EncryptedPage | None:
     """Returns what a form says it stands for, or None for any other commit."""
     return encrypted_of(commit) or encrypted_page_of(commit)
 
@@ -31,7 +30,7 @@ def said_by(commit: Commit) -> Encrypted | EncryptedPage | None:
 class _Form(NamedTuple):
     oid: str
     commit: Commit
-    said: Encrypted | EncryptedPage
+    header: Encrypted | EncryptedPage
 
 
 def _below(objects: Objects, tip: str) -> Iterator[_Form]:
@@ -44,62 +43,47 @@ def _below(objects: Objects, tip: str) -> Iterator[_Form]:
             continue
         met.add(oid)
         commit = objects.commit(bytes.fromhex(oid))
-        said = said_by(commit)
-        if said is not None:
-            yield _Form(oid, commit, said)
+        header = encrypted_header(commit)
+        if header is not None:
+            yield _Form(oid, commit, header)
             ahead += [parent.hex() for parent in reversed(commit.parents)]
 
 
-class Forms:
-    """The encrypted forms that one remote has, or is to have, as far as known here.
-
-    Those of a ledger go by its key (`ledgers.key_of`).
-    """
+class EncryptedRefs:
+    """The encrypted commits that one remote has, or is to have, as far as known here."""
 
     def __init__(self, workspace: Workspace, remote: str) -> None:
         self._objects = workspace.repository.objects
         self._refs = workspace.repository.refs
-        self._branches = f"{layout.ENCRYPTED}{encode(remote)}/"
-        self._ledgers = f"{layout.ENCRYPTED_EFFECTS}{encode(remote)}/"
-        self.tips: dict[Key, str] = {}
+        self._remote = remote
+        self.tips: dict[RefKey, str] = {}
         self.read()
 
     def read(self) -> None:
         """Reads the refs."""
-        self.tips = {}
-        for ref, oid in self._refs.list(self._branches).items():
-            session, _, branch = ref.removeprefix(self._branches).partition("/")
-            self.tips[Key(session, branch)] = oid
-        for ref, oid in self._refs.list(self._ledgers).items():
-            self.tips[key_of(ref.removeprefix(self._ledgers))] = oid
+        self.tips = tracking.encrypted(self._refs, self._remote)
 
-    def ref(self, key: Key) -> str:
-        """Returns the ref of the form of a branch or ledger."""
-        if key[1] == NO_BRANCH:
-            return f"{self._ledgers}{key[0]}"
-        return f"{self._branches}{key[0]}/{key[1]}"
-
-    def line(self, key: Key) -> Iterator[tuple[str, str]]:
+    def line(self, key: RefKey) -> Iterator[tuple[str, str]]:
         """Yields each form of a branch or ledger and what it stands for, the tip first."""
         tip = self.tips.get(key)
-        for one in _below(self._objects, tip) if tip is not None else ():
-            yield one.said.form or one.oid, one.said.plain
+        for form in _below(self._objects, tip) if tip is not None else ():
+            yield form.header.form or form.oid, form.header.plain
 
-    def plain(self, key: Key, form: str) -> str | None:
+    def plain(self, key: RefKey, form: str) -> str | None:
         """Returns the commit that a form of a branch stands for, if it is known here."""
         newest = next(self.line(key), None)
         if newest is None or newest[0] == form:
             return newest[1] if newest is not None else None
         # One that was never here is in no line; of notes only the line can tell.
-        if not self.noted(key) and not self._objects.exists(bytes.fromhex(form)):
+        if not self.is_tombstone(key) and not self._objects.exists(bytes.fromhex(form)):
             return None
         return next((plain for oid, plain in self.line(key) if oid == form), None)
 
-    def stand_for(self, there: Mapping[Key, str]) -> dict[Key, str]:
+    def stand_for(self, there: Mapping[RefKey, str]) -> dict[RefKey, str]:
         """Returns what a remote's tips stand for; themselves where that is not known."""
         return {key: self.plain(key, oid) or oid for key, oid in there.items()}
 
-    def noted(self, key: Key) -> bool:
+    def is_tombstone(self, key: RefKey) -> bool:
         """Whether the forms of a branch are not here, but notes of them."""
         newest = next(self.line(key), None)
         return newest is not None and newest[0] != self.tips[key]
@@ -108,7 +92,11 @@ class Forms:
         """Returns all forms of a session's branches that are here; what they stand for."""
         found: dict[str, str] = {}
         for key in self.tips:
-            if key[0] == session and key[1] != NO_BRANCH and not self.noted(key):
+            if (
+                isinstance(key, BranchKey)
+                and key.session == session
+                and not self.is_tombstone(key)
+            ):
                 for form, plain in self.line(key):
                     if form in found:
                         break
@@ -117,8 +105,8 @@ class Forms:
 
     def of_ledger(self, session: str) -> dict[str, str]:
         """Returns all forms of a session's ledger that are here; what they stand for."""
-        key = key_of(session)
-        return {} if self.noted(key) else dict(self.line(key))
+        key = LedgerKey(session)
+        return {} if self.is_tombstone(key) else dict(self.line(key))
 
 
 def forget(workspace: Workspace, old: Collection[str]) -> None:
@@ -133,35 +121,35 @@ def forget(workspace: Workspace, old: Collection[str]) -> None:
     repository = workspace.repository
     refs = repository.refs.list(layout.ENCRYPTED)
     refs |= repository.refs.list(layout.ENCRYPTED_EFFECTS)
-    with transaction(repository) as opened:
-        empty = opened.add_object(TREE, b"")
+    with transaction(repository) as txn:
+        empty = txn.add_object(TREE, b"")
         for ref, tip in refs.items():
-            forms = {one.oid: one for one in _below(repository.objects, tip)}
-            if any(one.said.plain in old for one in forms.values()):
-                opened.publish(ref, expect=tip, new=_notes(opened, empty, tip, forms))
+            forms = {form.oid: form for form in _below(repository.objects, tip)}
+            if any(form.header.plain in old for form in forms.values()):
+                txn.publish(ref, expect=tip, new=_tombstone(txn, empty, tip, forms))
 
 
-def _notes(
-    opened: Transaction, empty: bytes, tip: str, forms: Mapping[str, _Form]
+def _tombstone(
+    txn: Transaction, empty: bytes, tip: str, forms: Mapping[str, _Form]
 ) -> bytes:
     """Returns the note of a form; before it come those of all that it reaches."""
     notes: dict[str, bytes] = {}
     ahead = [tip]
     while ahead:
-        oid, commit, said = forms[ahead[-1]]
-        below = [one.hex() for one in commit.parents if one.hex() in forms]
-        missing = [one for one in below if one not in notes]
+        oid, commit, header = forms[ahead[-1]]
+        below = [parent.hex() for parent in commit.parents if parent.hex() in forms]
+        missing = [parent for parent in below if parent not in notes]
         ahead += missing
         if missing:
             continue
-        parents = [notes[one] for one in below]
-        if isinstance(said, EncryptedPage):
-            page = said._replace(form=said.form or oid)
+        parents = [notes[parent] for parent in below]
+        if isinstance(header, EncryptedPage):
+            page = header._replace(form=header.form or oid)
             raw = encode_page_commit(empty, parents, commit.epoch, page)
         else:
-            noted = said._replace(form=said.form or oid)
+            tombstone = header._replace(form=header.form or oid)
             before = parents[0] if parents else None
-            raw = encode_commit(empty, before, commit.epoch, noted)
-        notes[oid] = opened.add_object(COMMIT, raw)
+            raw = encode_commit(empty, before, commit.epoch, tombstone)
+        notes[oid] = txn.add_object(COMMIT, raw)
         ahead.pop()
     return notes[tip]

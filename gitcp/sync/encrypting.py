@@ -4,23 +4,38 @@ Here checkpoints and ledgers stay as they are. A remote has their encrypted form
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
 from gitcp.encryption.age import Recipients
 from gitcp.encryption.encrypt import Encryptor
 from gitcp.encryption.encrypt_ledger import PageEncryptor
 from gitcp.errors import BranchMovedError, EncryptionError, PlaintextError
+from gitcp.format.layout import BranchKey, LedgerKey, RefKey
 from gitcp.git.remote import Update
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.project.workspace import Workspace
-from gitcp.sync.encrypted_refs import Forms, said_by
-from gitcp.sync.ledgers import NO_BRANCH
-from gitcp.sync.validate import Key
+from gitcp.sync.encrypted_refs import EncryptedRefs, encrypted_header
 
 OFF = "off"
 PLAIN_THERE = "it is there unencrypted"
 _TRIES = 20
+
+
+class Outgoing(NamedTuple):
+    """An update as it is sent; `replaces` says that it takes the place of what is there."""
+
+    update: Update
+    replaces: bool = False
+
+
+class _Encryptors(NamedTuple):
+    """What encrypts, within one transaction."""
+
+    txn: Transaction
+    checkpoints: Encryptor
+    pages: PageEncryptor
 
 
 def recipients_of(workspace: Workspace) -> tuple[str, ...]:
@@ -29,70 +44,77 @@ def recipients_of(workspace: Workspace) -> tuple[str, ...]:
     return () if given == (OFF,) else given
 
 
-class Sending:
-    """What a push encrypts; nothing if there are no recipients."""
+@contextmanager
+def encryption_for(
+    workspace: Workspace, remote: str, *, reencrypt: bool
+) -> "Iterator[PushEncryption]":
+    """Opens what encrypts a push to a remote; what is encrypted is held until it ends.
 
-    def __init__(self, workspace: Workspace, remote: str, *, reencrypt: bool) -> None:
-        """Refuses what could not be encrypted.
-
-        Raises:
-            EncryptionError: a key is invalid, or the library is missing; or there are
-                no recipients to `reencrypt` to.
-        """
-        self._workspace = workspace
-        self._remote = remote
-        self._forms = Forms(workspace, remote)
-        given = recipients_of(workspace)
-        self.on = bool(given)
-        self.reencrypt = reencrypt
-        if reencrypt and not given:
+    Raises:
+        EncryptionError: a key is invalid, or the library is missing; or there are no
+            recipients to `reencrypt` to.
+    """
+    encrypted = EncryptedRefs(workspace, remote)
+    given = recipients_of(workspace)
+    if not given:
+        if reencrypt:
             raise EncryptionError(
                 "gitcp.encryptTo names no recipients",
                 hint="`git config --add gitcp.encryptTo KEY`",
             )
-        self._recipients = Recipients(given, top=workspace.top) if given else None
-        self._opened: Transaction | None = None
-        self._encryptor: Encryptor | None = None
-        self._pages: PageEncryptor | None = None
-        self._there: dict[Key, str] = {}
-        self._replacing: dict[Key, str] = {}
+        yield PushEncryption(workspace, remote, encrypted, None, reencrypt=False)
+        return
+    recipients = Recipients(given, top=workspace.top)
+    with transaction(workspace.repository) as txn:
+        encryptors = _Encryptors(
+            txn,
+            Encryptor(workspace.store, txn, recipients),
+            PageEncryptor(txn, recipients),
+        )
+        yield PushEncryption(
+            workspace, remote, encrypted, encryptors, reencrypt=reencrypt
+        )
+
+
+class PushEncryption:
+    """What a push to one remote encrypts; nothing if there are no recipients."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        remote: str,
+        encrypted: EncryptedRefs,
+        encryptors: _Encryptors | None,
+        *,
+        reencrypt: bool,
+    ) -> None:
+        """Use `encryption_for`."""
+        self._workspace = workspace
+        self._objects = workspace.repository.objects
+        self._remote = remote
+        self._encrypted = encrypted
+        self._encryptors = encryptors
+        self.reencrypt = reencrypt
         # What was encrypted again: all addresses of a remote get the same.
-        self._again: dict[tuple[Key, str], str] = {}
+        self._again: dict[tuple[RefKey, str], str] = {}
 
-    @contextmanager
-    def ready(self) -> Iterator[None]:
-        """Holds what is encrypted until it is sent."""
-        if self._recipients is None:
-            yield
-            return
-        with transaction(self._workspace.repository) as opened:
-            self._opened = opened
-            self._encryptor = Encryptor(self._workspace.store, opened, self._recipients)
-            self._pages = PageEncryptor(opened, self._recipients)
-            yield
+    def stand_for(self, advertised: Mapping[RefKey, str]) -> dict[RefKey, str]:
+        """Returns what a remote's tips stand for, where that is known."""
+        self._encrypted.read()
+        return self._encrypted.stand_for(advertised)
 
-    def seen(self, there: Mapping[Key, str]) -> dict[Key, str]:
-        """Takes what a remote has of the sessions that are pushed.
-
-        Returns what that stands for, where that is known.
-        """
-        self._there = dict(there)
-        self._forms.read()
-        return self._forms.stand_for(there)
-
-    def refuse_plaintext(self, keys: Mapping[Key, str]) -> None:
+    def refuse_plaintext(self, keys: Iterable[RefKey]) -> None:
         """Raises if plaintext would be sent where encryption is required.
 
         Raises:
             PlaintextError: plaintext would be sent.
         """
-        tips = self._forms.tips
-        if self.on or not tips:
+        tips = self._encrypted.tips
+        if self._encryptors is not None or not tips:
             return
         off = self._workspace.settings.sharing.encrypt_to == (OFF,)
-        sessions = {key[0] for key in tips}
-        due = sorted({key[0] for key in keys if not off or key[0] in sessions})
-        if due:
+        sessions = {key.session for key in tips}
+        if any(not off or key.session in sessions for key in keys):
             raise PlaintextError(
                 f"{self._remote} has encrypted sessions, and gitcp.encryptTo names no"
                 " recipients: nothing was sent",
@@ -101,17 +123,20 @@ class Sending:
                 " encrypted there as they are",
             )
 
-    def stands_plain(self, key: Key) -> bool:
-        """Whether a remote has something unencrypted that is to be encrypted."""
-        oid = self._there.get(key)
-        if not self.on or oid is None:
+    def is_plaintext(self, advertised: str | None) -> bool:
+        """Whether a tip of the remote is unencrypted, and is to be encrypted."""
+        if self._encryptors is None or advertised is None:
             return False
-        objects = self._workspace.repository.objects
-        raw = bytes.fromhex(oid)
-        return objects.exists(raw) and said_by(objects.commit(raw)) is None
+        oid = bytes.fromhex(advertised)
+        return (
+            self._objects.exists(oid)
+            and encrypted_header(self._objects.commit(oid)) is None
+        )
 
-    def forms(self, updates: Mapping[Key, Update]) -> dict[Key, Update]:
-        """Returns what to send in place of updates.
+    def encrypt(
+        self, updates: Mapping[RefKey, Update], advertised: Mapping[RefKey, str]
+    ) -> dict[RefKey, Outgoing]:
+        """Returns what to send in place of updates; `advertised` is what is there.
 
         A form is made once, and noted before it is sent: a push that was interrupted, or
         comes again, sends the same. One that replaces what is there is noted by `sent`.
@@ -119,127 +144,129 @@ class Sending:
         Raises:
             EncryptionError: something cannot be encrypted.
         """
-        if self._opened is None:
-            return dict(updates)
-        sent: dict[Key, Update] = {}
+        encryptors = self._encryptors
+        if encryptors is None:
+            return {key: Outgoing(update) for key, update in updates.items()}
+        outgoing: dict[RefKey, Outgoing] = {}
         for key, update in updates.items():
-            form = self._form(self._opened, key, update)
-            sent[key] = Update(update.ref, self._there.get(key), form)
-        return sent
+            form, replaces = self._form(encryptors, key, update)
+            sent = Update(update.ref, advertised.get(key), form)
+            outgoing[key] = Outgoing(sent, replaces)
+        return outgoing
 
-    def _made(self, key: Key, update: Update) -> str:
-        if self.reencrypt and (made := self._again.get((key, update.new))):
-            return made
-        made = self._again[key, update.new] = self._make(key, update)
-        return made
+    def sent(self, key: RefKey, outgoing: Outgoing) -> None:
+        """Notes that what was to be sent of a branch is there."""
+        if self._encryptors is None or not outgoing.replaces:
+            return
+        with suppress(BranchMovedError):
+            self._encryptors.txn.publish(
+                key.encrypted_ref(self._remote),
+                expect=self._encrypted.tips.get(key),
+                new=bytes.fromhex(outgoing.update.new),
+            )
 
-    def _make(self, key: Key, update: Update) -> str:
-        assert self._encryptor is not None
-        assert self._pages is not None
-        if key[1] == NO_BRANCH:
-            known = self._known_pages(key, update)
-            return self._pages.encrypt(key[0], update.new, known)
-        known = self._known(self._encryptor, key, update)
-        return self._encryptor.encrypt(update.new, known)
-
-    def _form(self, opened: Transaction, key: Key, update: Update) -> str:
+    def _form(
+        self, encryptors: _Encryptors, key: RefKey, update: Update
+    ) -> tuple[str, bool]:
+        """Returns the encrypted commit for an update, and whether `sent` has to note it."""
+        ref = key.encrypted_ref(self._remote)
         for _ in range(_TRIES):
-            standing = self._forms.tips.get(key)
-            made = self._made(key, update)
-            if made == standing:
-                return made
-            opened.store()
-            if standing is not None and not self._goes_on(made, standing):
+            standing = self._encrypted.tips.get(key)
+            form = self._made(encryptors, key, update)
+            if form == standing:
+                return form, False
+            encryptors.txn.store()
+            if standing is not None and not self._continues(form, standing):
                 # Keep the old ref until the push succeeds: it records what the remote has.
-                self._replacing[key] = made
-                return made
+                return form, True
             try:
-                opened.publish(
-                    self._forms.ref(key), expect=standing, new=bytes.fromhex(made)
-                )
+                encryptors.txn.publish(ref, expect=standing, new=bytes.fromhex(form))
             except BranchMovedError:
                 # Another push of this repository was faster: what it made is used.
-                self._forms.read()
+                self._encrypted.read()
                 continue
-            self._forms.tips[key] = made
-            return made
-        raise BranchMovedError(
-            f"{self._forms.ref(key)} kept moving", hint="run the command again"
-        )
+            self._encrypted.tips[key] = form
+            return form, False
+        raise BranchMovedError(f"{ref} kept moving", hint="run the command again")
 
-    def _goes_on(self, made: str, standing: str) -> bool:
-        objects = self._workspace.repository.objects
-        met = {made}
+    def _made(self, encryptors: _Encryptors, key: RefKey, update: Update) -> str:
+        if self.reencrypt and (form := self._again.get((key, update.new))):
+            return form
+        if isinstance(key, LedgerKey):
+            known = self._known_pages(key, update)
+            form = encryptors.pages.encrypt(key.session, update.new, known)
+        else:
+            known = self._known(encryptors.checkpoints, key, update)
+            form = encryptors.checkpoints.encrypt(update.new, known)
+        self._again[key, update.new] = form
+        return form
+
+    def _continues(self, form: str, standing: str) -> bool:
+        """Whether an encrypted commit is on one that stands."""
+        met = {form}
         ahead = deque(met)
         while ahead:
             oid = ahead.popleft()
             if oid == standing:
                 return True
-            commit = objects.commit(bytes.fromhex(oid))
-            if said_by(commit) is not None:
-                new = [one.hex() for one in commit.parents if one.hex() not in met]
+            commit = self._objects.commit(bytes.fromhex(oid))
+            if encrypted_header(commit) is not None:
+                parents = map(bytes.hex, commit.parents)
+                new = [parent for parent in parents if parent not in met]
                 met.update(new)
                 ahead += new
         return False
 
-    def sent(self, key: Key) -> None:
-        """Notes that what was to be sent of a branch is there."""
-        made = self._replacing.pop(key, None)
-        if made is None or self._opened is None:
-            return
-        with suppress(BranchMovedError):
-            self._opened.publish(
-                self._forms.ref(key),
-                expect=self._forms.tips.get(key),
-                new=bytes.fromhex(made),
-            )
-
-    def _known(self, encryptor: Encryptor, key: Key, update: Update) -> dict[str, str]:
+    def _known(
+        self, encryptor: Encryptor, key: BranchKey, update: Update
+    ) -> dict[str, str]:
         """Returns forms that the new one may stand on, by what they stand for."""
         if self.reencrypt:
             return {}
-        newest = next(self._forms.line(key), None)
-        if self._forms.noted(key):
+        encrypted = self._encrypted
+        newest = next(encrypted.line(key), None)
+        if encrypted.is_tombstone(key):
             newest = None
         if newest is not None and update.old is not None:
             if not self._follows(update.old, update.new):
                 # It takes the place of what is there, and shares most records with it.
-                return encryptor.reuse(reversed(list(self._forms.line(key))))
+                return encryptor.reuse(reversed(list(encrypted.line(key))))
             if newest[1] == update.old:
                 # By far the most frequent: the branch has grown.
                 return {newest[1]: newest[0]}
-        found: dict[str, str] = {}
-        for form, plain in self._forms.of_session(key[0]).items():
-            found.setdefault(plain, form)
+        known: dict[str, str] = {}
+        for form, plain in encrypted.of_session(key.session).items():
+            known.setdefault(plain, form)
         if newest is not None:
             # Above all those of this very branch: the remote's is one of them.
-            found.update({plain: form for form, plain in self._forms.line(key)})
+            known |= {plain: form for form, plain in encrypted.line(key)}
             encryptor.recall(newest[0])
-        return found
+        return known
 
     def _follows(self, old: str, new: str) -> bool:
         """Whether the line that ends in `new` holds `old`."""
         store = self._workspace.store
         tip = store.checkpoint(new)
-        return tip is not None and any(one.commit == old for one in store.line(tip))
+        return tip is not None and any(
+            checkpoint.commit == old for checkpoint in store.line(tip)
+        )
 
-    def _known_pages(self, key: Key, update: Update) -> dict[str, str]:
+    def _known_pages(self, key: LedgerKey, update: Update) -> dict[str, str]:
         """Returns forms of a ledger that the new one may stand on, likewise."""
-        if self.reencrypt or self._forms.noted(key):
+        if self.reencrypt or self._encrypted.is_tombstone(key):
             return {}
-        newest = next(self._forms.line(key), None)
+        newest = next(self._encrypted.line(key), None)
         if newest is None:
             return {}
         if self._grew_alone(update.new, newest[1]):
             return {newest[1]: newest[0]}
-        return {plain: form for form, plain in self._forms.line(key)}
+        return {plain: form for form, plain in self._encrypted.line(key)}
 
     def _grew_alone(self, new: str, old: str) -> bool:
         """Whether no line was joined since a page: then nothing leads around it."""
-        objects = self._workspace.repository.objects
         oid = new
         while oid != old:
-            parents = objects.commit(bytes.fromhex(oid)).parents
+            parents = self._objects.commit(bytes.fromhex(oid)).parents
             if len(parents) != 1:
                 return False
             oid = parents[0].hex()

@@ -5,25 +5,24 @@ from typing import NamedTuple
 
 from gitcp.errors import NotFoundError
 from gitcp.format import layout
+from gitcp.format.layout import LedgerKey, RefKey
 from gitcp.git import remote as remotes
 from gitcp.names import encode
 from gitcp.project.workspace import Workspace
 from gitcp.sync.import_objects import limits_of
-from gitcp.sync.push import parts
-from gitcp.sync.validate import Key
+from gitcp.sync.push import session_and_branch
 
 
 class Offered(NamedTuple):
-    """What a remote has: tips of branches, tips of ledgers, refs that are neither."""
+    """What a remote has: tips of branches and ledgers, and refs that are neither."""
 
-    branches: dict[Key, str]
-    ledgers: dict[str, str]
+    tips: dict[RefKey, str]
     ignored: tuple[str, ...]
 
 
 def offered(
     workspace: Workspace,
-    place: str,
+    remote: str,
     sessions: Sequence[str] = (),
     *,
     interactive: bool = False,
@@ -36,42 +35,39 @@ def offered(
     """
     there = remotes.advertised(
         workspace.repository,
-        place,
+        remote,
         (layout.SESSIONS, layout.EFFECTS),
         limits=limits_of(workspace.settings.sharing),
         interactive=interactive,
     )
-    found: dict[Key, str] = {}
-    steps: dict[str, str] = {}
+    tips: dict[RefKey, str] = {}
     ignored = []
     for ref, oid in there.refs.items():
-        key, component = layout.branch_key(ref), layout.ledger_key(ref)
-        if ref in there.symbolic or (key is None and component is None):
+        key = layout.ref_key(ref)
+        if key is None or ref in there.symbolic:
             ignored.append(ref)
-        elif key is not None:
-            found[key] = oid
-        elif component is not None:
-            steps[component.session] = oid
+        else:
+            tips[key] = oid
     if not sessions:
-        return Offered(found, steps, tuple(ignored))
-    chosen: dict[Key, str] = {}
-    its: dict[str, str] = {}
+        return Offered(tips, tuple(ignored))
+    chosen: dict[RefKey, str] = {}
     for spec in sessions:
-        session, branch = parts(spec)
-        its |= {key: oid for key, oid in steps.items() if key == encode(session)}
-        some = {
+        session, branch = session_and_branch(spec)
+        ledger = LedgerKey.of(session)
+        matching = {
             key: oid
-            for key, oid in found.items()
-            if key[0] == encode(session) and branch in {None, _same(key[1], branch)}
-        }
-        if not some and (branch is not None or encode(session) not in its):
-            raise NotFoundError(
-                f"{place} has no session {spec!a}",
-                hint=f"`gitcp remote-sessions {place}` lists what it has",
+            for key, oid in tips.items()
+            if key.ledger == ledger
+            and (
+                branch is None
+                or isinstance(key, LedgerKey)
+                or key.branch == encode(branch)
             )
-        chosen.update(some)
-    return Offered(chosen, its, ())
-
-
-def _same(component: str, branch: str | None) -> str | None:
-    return branch if branch is not None and encode(branch) == component else ""
+        }
+        if not matching or (branch is not None and matching.keys() == {ledger}):
+            raise NotFoundError(
+                f"{remote} has no session {spec!a}",
+                hint=f"`gitcp remote-sessions {remote}` lists what it has",
+            )
+        chosen |= matching
+    return Offered(chosen, ())

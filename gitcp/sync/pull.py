@@ -1,37 +1,28 @@
 """Pulls sessions: fetch, validate, adopt; never merges, never overwrites."""
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gitcp.encryption.quarantine import Quarantine
 from gitcp.errors import BranchMovedError, PartialError
 from gitcp.format import layout
+from gitcp.format.layout import BranchKey, LedgerKey, RefKey
 from gitcp.git import remote as remotes
 from gitcp.git.drop_unreachable import store_locked
 from gitcp.git.remote import RefusedError
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits, Told
-from gitcp.names import decode, encode
+from gitcp.names import decode
 from gitcp.project.workspace import Workspace
 from gitcp.sync import ledgers
-from gitcp.sync.adopt import (
-    PRUNED,
-    REJECTED,
-    UP_TO_DATE,
-    Adopted,
-    adopt,
-    copy,
-    fork,
-    holds,
-    move,
-    remember,
-)
-from gitcp.sync.decrypting import Receiving
+from gitcp.sync.adopt import adopt, copy, fork, remember
+from gitcp.sync.decrypting import PullDecryption
 from gitcp.sync.history import goes_back, is_pruned_form, was_pruned, was_purged
-from gitcp.sync.import_objects import judge, our_tips, refusal
+from gitcp.sync.import_objects import our_tips, refusal, validate
 from gitcp.sync.offered import offered
-from gitcp.sync.validate import Fault, Key
+from gitcp.sync.outcome import PRUNED, REJECTED, UP_TO_DATE, Outcome, of_ledger
+from gitcp.sync.tracking import tracked
+from gitcp.sync.validate import Rejection
 from gitcp.trust import trusted_remotes
 
 # Commits that a remote is told of, so that it need not send what is here.
@@ -48,13 +39,25 @@ class Pulled(NamedTuple):
     was done.
     """
 
-    branches: list[Adopted]
+    branches: list[Outcome]
     ignored: tuple[str, ...]
-    rewound: tuple[Adopted, ...]
-    refused: Mapping[Key, Fault]
+    rewound: tuple[Outcome, ...]
+    refused: Mapping[RefKey, Rejection]
     gone: tuple[str, ...] = ()
-    ledgers: tuple[Adopted, ...] = ()
+    ledgers: tuple[Outcome, ...] = ()
     short: tuple[str, ...] = ()
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What became of branches and ledgers."""
+        return [*self.branches, *self.ledgers]
+
+
+class _Fetched(NamedTuple):
+    """What was fetched: the commits that may be adopted, decrypted; the reasons of others."""
+
+    good: dict[RefKey, str]
+    bad: dict[RefKey, Rejection]
 
 
 def pull(
@@ -67,7 +70,7 @@ def pull(
 ) -> Pulled:
     """Pulls sessions of a remote; all if none is named.
 
-    Everything is judged before anything is adopted. A branch of ours is made or
+    Everything is validated before anything is adopted. A branch of ours is made or
     fast-forwarded; where both grew, theirs becomes a fork. Files do not change. Ledgers
     of steps come first: killed in between, more is known to be done than is here.
 
@@ -77,282 +80,283 @@ def pull(
         TransferError: it cannot be reached, git refuses what it sent, or it is too much.
     """
     workspace.refresh()
-    place = remotes.find(
+    name = remotes.find(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
-    there = offered(workspace, place, sessions, interactive=interactive)
-    receiving = Receiving(workspace, place)
+    there = offered(workspace, name, sessions, interactive=interactive)
+    decryption = PullDecryption(workspace, name)
     # From here on an encrypted tip is what it stands for, where that is known.
-    found = receiving.seen(there.branches)
-    listed = {ledgers.key_of(name): oid for name, oid in there.ledgers.items()}
-    steps_found = {key[0]: oid for key, oid in receiving.seen(listed).items()}
-    lacking = ledgers.news(workspace, place, steps_found)
-    new_steps = {name: there.ledgers[name] for name in lacking}
-    prefix = f"{layout.REMOTES}{encode(place)}/"
+    theirs = decryption.stand_for(there.tips)
     refs = workspace.repository.refs
-    noted = refs.list(prefix)
-    seen = {key: noted.get(f"{prefix}{key[0]}/{key[1]}") for key in found}
+    seen = tracked(refs, name)
     ours = workspace.store.refs()
-    before_it = {*ours.values(), *refs.list(layout.REMOTES).values()}
-    gone = {key for key, oid in found.items() if _purged_here(workspace, key, oid)}
-    wanted = {
-        key: there.branches[key]
-        for key, oid in found.items()
-        if seen[key] != oid and key not in gone
-    }
-
-    branches: list[Adopted] = []
-    rewound: list[Adopted] = []
-    bad: dict[Key, Fault] = {}
-    with transaction(workspace.repository) as opened:
-        source = _Source(
-            workspace, opened, place, receiving, progress, interactive=interactive
+    before = {*ours.values(), *refs.list(layout.REMOTES).values()}
+    lacking = set(ledgers.news(workspace, name, ledgers.among(theirs)))
+    to_fetch = {
+        key: there.tips[key]
+        for key, oid in theirs.items()
+        if key in lacking
+        or (
+            isinstance(key, BranchKey)
+            and seen.get(key) != oid
+            and not _purged_here(workspace, key, oid)
         )
-        if wanted or new_steps:
-            bad = source.take(wanted, new_steps)
-            found.update(source.opened)
-            steps_found.update(source.ledgers)
-        tips = {key: found[key] for key in wanted if key not in bad}
-        steps = ledgers.take_over(workspace, source.ledgers, tips)
-        fit = {
-            component: oid
-            for component, oid in steps_found.items()
-            if ledgers.key_of(component) not in bad
-        }
-        steps += ledgers.note(workspace, opened, place, fit)
-        note = partial(remember, workspace.repository, opened)
-        for component, oid in source.ledgers.items():
-            receiving.note(ledgers.key_of(component), oid, note)
-        for key, fault in bad.items():
-            if key == ledgers.key_of(key[0]):
-                session = decode(key[0]) or key[0]
-                steps.append(Adopted(session, "", REJECTED, "", None, fault.text))
-        for key, oid in found.items():
-            if key in bad:
-                session, branch = (decode(part) or part for part in key)
-                branches.append(
-                    Adopted(session, branch, REJECTED, branch, None, bad[key].text)
-                )
-                continue
-            if key in wanted:
-                receiving.note(key, oid, note)
-            if seen[key] == oid == ours.get(key):
-                session, branch = workspace.store.names(key, oid)
-                branches.append(Adopted(session, branch, UP_TO_DATE, branch, oid))
-                continue
-            before = seen[key]
-            back = before is not None and goes_back(workspace.store, before, oid)
-            made = _pruned(workspace, opened, key, oid, seen[key])
-            if made is None:
-                made = _take(workspace, opened, key, oid, place, rewound=back)
-            if key in wanted:
-                ref = f"{prefix}{key[0]}/{key[1]}"
-                remember(workspace.repository, opened, ref, seen[key], oid)
-            branches.append(made)
-            if back:
-                rewound.append(made)
-    trusted_remotes.note_pulled(workspace.store, place, tips.values(), before_it)
-    missing = () if sessions else missing_there(noted, prefix, found)
+    }
+    with transaction(workspace.repository) as txn:
+        source = _Source(
+            workspace, txn, name, decryption, progress, interactive=interactive
+        )
+        fetched = source.fetch(to_fetch)
+        theirs |= fetched.good
+        adoption = _Adoption(workspace, txn, name, decryption, fetched)
+        steps = adoption.ledgers(theirs)
+        branches = [
+            adoption.branch(key, oid, ours.get(key), seen.get(key))
+            for key, oid in theirs.items()
+            if isinstance(key, BranchKey)
+        ]
+    tips = _branches(fetched.good)
+    trusted_remotes.note_pulled(workspace.store, name, tips.values(), before)
     return Pulled(
         branches,
         there.ignored,
-        tuple(rewound),
-        bad,
-        missing,
+        tuple(adoption.rewound),
+        fetched.bad,
+        () if sessions else missing_there(seen, theirs),
         tuple(steps),
         _short(workspace, tips),
     )
 
 
+def _branches(tips: Mapping[RefKey, str]) -> dict[BranchKey, str]:
+    return {key: oid for key, oid in tips.items() if isinstance(key, BranchKey)}
+
+
 def missing_there(
-    noted: Mapping[str, str], prefix: str, found: Mapping[Key, str]
+    seen: Iterable[RefKey], theirs: Mapping[RefKey, str]
 ) -> tuple[str, ...]:
     """Returns the branches that a remote had when it was last seen, and has no more."""
-    gone = []
-    for ref in noted:
-        session, _, branch = ref.removeprefix(prefix).partition("/")
-        if (session, branch) not in found:
-            gone.append("/".join(decode(part) or part for part in (session, branch)))
-    return tuple(gone)
+    return tuple(
+        "/".join(decode(part) or part for part in key)
+        for key in seen
+        if isinstance(key, BranchKey) and key not in theirs
+    )
 
 
 class _Source:
-    """A remote that objects are taken from."""
+    """A remote that objects are fetched from."""
 
     def __init__(
         self,
         workspace: Workspace,
-        opened: Transaction,
-        place: str,
-        receiving: Receiving,
+        txn: Transaction,
+        remote: str,
+        decryption: PullDecryption,
         progress: Told | None,
         *,
         interactive: bool,
     ) -> None:
         self._workspace = workspace
-        self._opened = opened
-        self._place = place
-        self._receiving = receiving
-        # The commits that were wanted, or those that they stand for.
-        self.opened: dict[Key, str] = {}
+        self._txn = txn
+        self._remote = remote
+        self._decryption = decryption
         self._progress = progress
         self._interactive = interactive
-        # What came of ledgers and may be adopted.
-        self.ledgers: dict[str, str] = {}
 
-    def take(
-        self, wanted: Mapping[Key, str], steps: Mapping[str, str]
-    ) -> dict[Key, Fault]:
-        """Fetches, judges and copies in; returns what is wrong with the rest.
+    def fetch(self, tips: Mapping[RefKey, str]) -> _Fetched:
+        """Fetches, validates and copies in; returns also what is wrong with the rest.
 
         Raises:
             TransferError: the remote cannot be reached, or sends too much.
         """
+        if not tips:
+            return _Fetched({}, {})
         try:
-            return self._some(wanted, steps, "quarantine")
+            return self._some(tips, "quarantine")
         except RefusedError:
-            sessions = sorted({*(key[0] for key in wanted), *steps})
+            sessions = sorted({key.ledger for key in tips})
             if len(sessions) == 1:
                 raise
         # One bad session must not keep the others away.
-        bad: dict[Key, Fault] = {}
+        fetched = _Fetched({}, {})
         for number, session in enumerate(sessions):
-            part = {key: oid for key, oid in wanted.items() if key[0] == session}
-            its = {key: oid for key, oid in steps.items() if key == session}
+            part = {key: oid for key, oid in tips.items() if key.ledger == session}
             try:
-                bad |= self._some(part, its, f"quarantine-{number}")
+                some = self._some(part, f"quarantine-{number}")
             except RefusedError as exc:
-                keys = [*part, *map(ledgers.key_of, its)]
-                bad |= dict.fromkeys(keys, Fault(exc.message))
-        return bad
+                some = _Fetched({}, dict.fromkeys(part, Rejection(exc.message)))
+            fetched.good.update(some.good)
+            fetched.bad.update(some.bad)
+        return fetched
 
-    def _near(self, wanted: Mapping[Key, str], ours: frozenset[str]) -> list[str]:
+    def _near(self, tips: Mapping[RefKey, str], ours: frozenset[str]) -> list[str]:
         """Returns the commits to tell the remote of; an argument list has an end."""
-        head, _ = self._workspace.repository.head()
-        first = [head] if head is not None else []
-        for key in list(wanted)[:_TOLD]:
-            tip = self._workspace.repository.refs.read(
-                f"{layout.SESSIONS}{key[0]}/{key[1]}"
-            )
-            first += [tip] if tip is not None else []
-        return list(dict.fromkeys([*first, *sorted(ours)]))[:_TOLD]
+        repository = self._workspace.repository
+        head, _ = repository.head()
+        branches = list(_branches(tips))[:_TOLD]
+        first = [head, *(repository.refs.read(key.ref) for key in branches)]
+        known = [oid for oid in first if oid is not None]
+        return list(dict.fromkeys([*known, *sorted(ours)]))[:_TOLD]
 
-    def _some(
-        self, wanted: Mapping[Key, str], steps: Mapping[str, str], name: str
-    ) -> dict[Key, Fault]:
-        ours = our_tips(self._workspace, wanted, steps)
-        ours |= self._receiving.tips({*(key[0] for key in wanted), *steps})
+    def _some(self, tips: Mapping[RefKey, str], name: str) -> _Fetched:
+        ours = our_tips(self._workspace, tips)
+        ours |= self._decryption.tips({key.session for key in tips})
 
         def fetch(quarantine: Quarantine, limits: Limits) -> None:
             remotes.fetch_into(
                 self._workspace.repository,
                 quarantine.objects,
-                self._place,
-                sorted({*wanted.values(), *steps.values()}),
-                near=self._near(wanted, ours),
+                self._remote,
+                sorted(set(tips.values())),
+                near=self._near(tips, ours),
                 limits=limits,
                 progress=self._progress,
                 look=quarantine.growth,
                 interactive=self._interactive,
             )
 
-        judged = judge(
+        validated = validate(
             self._workspace,
-            self._opened,
-            wanted,
+            self._txn,
+            tips,
             ours,
             fetch,
-            ledgers=steps,
             name=name,
-            unlock=self._receiving.open,
+            decrypt=self._decryption.open,
         )
         # What is encrypted is kept beside what it stands for.
-        both = {*judged.good.values(), *(wanted[key] for key in judged.good)}
-        both |= {*judged.ledgers.values(), *(steps[name] for name in judged.ledgers)}
-        fit = list(both)
-        if fit:
-            copy(self._opened, judged.theirs.repository, fit, ours)
-        self.opened |= judged.good
-        self.ledgers |= judged.ledgers
-        unfit = {ledgers.key_of(name): why for name, why in judged.unfit.items()}
-        return judged.bad | unfit
+        both = {*validated.good.values(), *(tips[key] for key in validated.good)}
+        if both:
+            copy(self._txn, validated.theirs.repository, both, ours)
+        return _Fetched(validated.good, validated.bad)
 
 
-def _short(workspace: Workspace, tips: Mapping[Key, str]) -> tuple[str, ...]:
+class _Adoption:
+    """Adopts what was fetched, and notes what the remote has."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        txn: Transaction,
+        remote: str,
+        decryption: PullDecryption,
+        fetched: _Fetched,
+    ) -> None:
+        self._workspace = workspace
+        self._store = workspace.store
+        self._txn = txn
+        self._remote = remote
+        self._decryption = decryption
+        self._fetched = fetched
+        # What became of branches whose tip there was taken back.
+        self.rewound: list[Outcome] = []
+
+    def ledgers(self, theirs: Mapping[RefKey, str]) -> list[Outcome]:
+        """Adopts the ledgers that were fetched; `theirs` are all that the remote has."""
+        good, bad = self._fetched
+        new = ledgers.among(good)
+        outcomes = ledgers.take_over(self._workspace, new, _branches(good))
+        fit = {key: oid for key, oid in ledgers.among(theirs).items() if key not in bad}
+        outcomes += ledgers.note(self._workspace, self._txn, self._remote, fit)
+        for key, oid in new.items():
+            self._decryption.note(self._txn, key, oid)
+        return outcomes + [
+            of_ledger(
+                decode(key.session) or key.session, REJECTED, None, rejection.text
+            )
+            for key, rejection in bad.items()
+            if isinstance(key, LedgerKey)
+        ]
+
+    def branch(
+        self, key: BranchKey, oid: str, ours: str | None, seen: str | None
+    ) -> Outcome:
+        """Adopts a branch; `ours` is its tip here, `seen` the one that was there before."""
+        rejection = self._fetched.bad.get(key)
+        if rejection is not None:
+            session, branch = (decode(part) or part for part in key)
+            return Outcome(session, branch, REJECTED, branch, None, rejection.text)
+        fetched = key in self._fetched.good
+        if fetched:
+            self._decryption.note(self._txn, key, oid)
+        if seen == oid == ours:
+            session, branch = self._store.names(key, oid)
+            return Outcome(session, branch, UP_TO_DATE, branch, oid)
+        rewound = seen is not None and goes_back(self._store, seen, oid)
+        outcome = self._pruned(key, oid, seen)
+        if outcome is None:
+            outcome = self._adopt(key, oid, rewound=rewound)
+        if fetched:
+            remember(self._txn, key.tracking_ref(self._remote), seen, oid)
+        if rewound:
+            self.rewound.append(outcome)
+        return outcome
+
+    def _pruned(self, key: BranchKey, oid: str, seen: str | None) -> Outcome | None:
+        """Deals with a branch that was pruned on one side; None where it was on neither.
+
+        Ours is replaced only if that remote had all of it when it was last seen: no other
+        remote can remove checkpoints that it never had.
+
+        Raises:
+            BusyError: `gc` or a pruning is at work here.
+        """
+        store = self._store
+        ours = store.repository.refs.read(key.ref)
+        tip = None if ours is None else store.checkpoint(ours)
+        if ours is None or tip is None or ours == oid:
+            return None
+        session, branch = tip.session, tip.branch
+        purged = was_purged(store, oid, ours)
+        if (
+            purged
+            or is_pruned_form(store, of=oid, line=ours)
+            or (seen == oid and was_pruned(store, oid, ours))
+        ):
+            what = "purged" if purged else "pruned"
+            why = f"{what} here and not there; `gitcp push --pruned` does it there"
+            return Outcome(session, branch, UP_TO_DATE, branch, ours, why)
+        if (
+            seen is None
+            or not store.holds(seen, tip)
+            or not is_pruned_form(store, of=ours, line=oid)
+        ):
+            return None
+        try:
+            with store_locked(store.repository, timeout=1):
+                self._txn.move_ref(key.ref, expect=ours, new=oid)
+        except BranchMovedError:
+            return None
+        why = "older checkpoints were pruned there"
+        return Outcome(session, branch, PRUNED, branch, oid, why)
+
+    def _adopt(self, key: BranchKey, oid: str, *, rewound: bool) -> Outcome:
+        # The last part of a URL; a name of a remote may hold slashes, too.
+        last = self._remote.rstrip("/").rpartition("/")[2]
+        suffix = last.removesuffix(".git") or "remote"
+        if rewound:
+            theirs = self._store.checkpoint(oid)
+            if theirs is not None:
+                return fork(self._store, self._txn, theirs, suffix)
+        return adopt(self._store, self._txn, key, oid, suffix=suffix)
+
+
+def _short(workspace: Workspace, tips: Mapping[BranchKey, str]) -> tuple[str, ...]:
     """Returns the sessions whose checkpoints say more was done than their ledger has."""
     short = []
     for key, oid in tips.items():
         tip = workspace.store.checkpoint(oid)
         if tip is not None and not ledgers.holds(
-            workspace, key[0], tip.manifest.ledger
+            workspace, key.ledger, tip.manifest.ledger
         ):
             short.append(tip.session)
     return tuple(dict.fromkeys(short))
 
 
-def _purged_here(workspace: Workspace, key: Key, oid: str) -> bool:
+def _purged_here(workspace: Workspace, key: BranchKey, oid: str) -> bool:
     """Whether a remote has what was purged here: it must not come back."""
-    ours = workspace.repository.refs.read(f"{layout.SESSIONS}{key[0]}/{key[1]}")
+    ours = workspace.repository.refs.read(key.ref)
     return ours is not None and ours != oid and was_purged(workspace.store, oid, ours)
-
-
-def _pruned(
-    workspace: Workspace, opened: Transaction, key: Key, oid: str, seen: str | None
-) -> Adopted | None:
-    """Deals with a branch that was pruned on one side; None where it was on neither.
-
-    Ours is replaced only if that remote had all of it when it was last seen: no other
-    remote can remove checkpoints that it never had.
-
-    Raises:
-        BusyError: `gc` or a pruning is at work here.
-    """
-    store = workspace.store
-    ref = f"{layout.SESSIONS}{key[0]}/{key[1]}"
-    ours = store.repository.refs.read(ref)
-    tip = None if ours is None else store.checkpoint(ours)
-    if ours is None or tip is None or ours == oid:
-        return None
-    session, branch = tip.session, tip.branch
-    if was_purged(store, oid, ours):
-        why = "purged here and not there; `gitcp push --pruned` does it there"
-        return Adopted(session, branch, UP_TO_DATE, branch, ours, why)
-    if is_pruned_form(store, of=oid, line=ours) or (
-        seen == oid and was_pruned(store, oid, ours)
-    ):
-        why = "pruned here and not there; `gitcp push --pruned` does it there"
-        return Adopted(session, branch, UP_TO_DATE, branch, ours, why)
-    if (
-        seen is None
-        or not holds(store, seen, tip)
-        or not is_pruned_form(store, of=ours, line=oid)
-    ):
-        return None
-    try:
-        with store_locked(store.repository, timeout=1):
-            move(store.repository, opened, ref, ours, oid)
-    except BranchMovedError:
-        return None
-    why = "older checkpoints were pruned there"
-    return Adopted(session, branch, PRUNED, branch, oid, why)
-
-
-def _take(
-    workspace: Workspace,
-    opened: Transaction,
-    key: Key,
-    oid: str,
-    place: str,
-    *,
-    rewound: bool,
-) -> Adopted:
-    # The last part of a URL; a name of a remote may hold slashes, too.
-    suffix = place.rstrip("/").rpartition("/")[2].removesuffix(".git") or "remote"
-    if rewound:
-        theirs = workspace.store.checkpoint(oid)
-        if theirs is not None:
-            return fork(workspace.store, opened, theirs, suffix)
-    return adopt(workspace.store, opened, key, oid, suffix=suffix)
 
 
 def refuse_rejected(pulled: Pulled, remote: str) -> None:
@@ -364,22 +368,20 @@ def refuse_rejected(pulled: Pulled, remote: str) -> None:
     """
     if not pulled.refused:
         return
-    came = [*pulled.branches, *pulled.ledgers]
-    if all(one.result == REJECTED for one in came):
+    outcomes = pulled.outcomes
+    rejected = [outcome for outcome in outcomes if outcome.result == REJECTED]
+    if len(rejected) == len(outcomes):
         raise refusal(remote, pulled.refused)
     raise PartialError(
-        f"{len(pulled.refused)} of {len(came)} branches and ledgers of {remote}"
+        f"{len(pulled.refused)} of {len(outcomes)} branches and ledgers of {remote}"
         " were refused",
-        left=[
-            f"{one.session}{f'/{one.branch}' if one.branch else ''}: {one.reason}"
-            for one in came
-            if one.result == REJECTED
-        ],
+        left=[f"{outcome.shown}: {outcome.reason}" for outcome in rejected],
         hint="do not use these; ask who pushed them",
     )
 
 
 def news(pulled: Pulled) -> bool:
     """Whether anything changed here."""
-    came = [*pulled.branches, *pulled.ledgers]
-    return any(one.result not in {UP_TO_DATE, REJECTED} for one in came)
+    return any(
+        outcome.result not in {UP_TO_DATE, REJECTED} for outcome in pulled.outcomes
+    )

@@ -1,15 +1,17 @@
 """Decides for each branch and ledger whether a push sends it, and why not."""
 
 from collections.abc import Mapping, Sequence
+from enum import Enum, auto
 from typing import NamedTuple
 
 from gitcp.errors import BranchMovedError, PartialError
-from gitcp.format import layout
+from gitcp.format.layout import BranchKey, LedgerKey, RefKey
 from gitcp.git.remote import REFUSED_THERE, Update
-from gitcp.names import encode
 from gitcp.project.workspace import Workspace
 from gitcp.sync import ledgers
-from gitcp.sync.adopt import (
+from gitcp.sync.encrypting import PLAIN_THERE, PushEncryption
+from gitcp.sync.history import goes_back, is_pruned_form, was_pruned, was_purged
+from gitcp.sync.outcome import (
     CREATED,
     FAST_FORWARD,
     FORKED,
@@ -17,10 +19,10 @@ from gitcp.sync.adopt import (
     RE_ENCRYPTED,
     REJECTED,
     UP_TO_DATE,
+    Outcome,
+    of_ledger,
 )
-from gitcp.sync.encrypting import PLAIN_THERE, Sending
-from gitcp.sync.history import goes_back, is_pruned_form, was_pruned, was_purged
-from gitcp.sync.validate import Key
+from gitcp.sync.tracking import tracked
 
 _MORE = "there is more there: pull"
 _GREW = "it has diverged from the branch there"
@@ -31,55 +33,52 @@ GONE = "the remote had removed it"
 TAKEN_BACK = "the remote had rewound it"
 
 
-class Pushed(NamedTuple):
-    """The result for one branch; `name` is its name on the remote.
+class RemoteTips(NamedTuple):
+    """What a remote has at one moment of the sessions that are pushed.
 
-    Both are empty where it is about the ledger of the session's steps. `address` tells the
-    addresses of one remote apart; it is empty where that has only one.
+    `advertised` are tips as the remote has them; `plain` are those, or what encrypted ones
+    stand for where that is known; `known` are commits that it has for certain.
     """
 
-    session: str
-    branch: str
-    result: str
-    name: str
-    commit: str
-    reason: str | None = None
-    address: str = ""
+    advertised: Mapping[RefKey, str]
+    plain: Mapping[RefKey, str]
+    known: frozenset[str]
+
+    def branches(self, session: str) -> dict[BranchKey, str]:
+        """Returns the tips of the branches of a session, by its encoded name."""
+        return {
+            key: oid
+            for key, oid in self.plain.items()
+            if isinstance(key, BranchKey) and key.session == session
+        }
 
 
-def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
+class _Standing(Enum):
+    """How what is here stands to what a remote has of it."""
+
+    AHEAD = auto()
+    BEHIND = auto()
+    PRUNED = auto()
+    DIVERGED = auto()
+
+
+def refuse_rejected(pushed: Sequence[Outcome], remote: str) -> None:
     """Raises if a branch could not be sent.
 
     Raises:
         BranchMovedError: no branch could be sent.
         PartialError: some branches could not be sent.
     """
-    rejected = [one for one in pushed if one.result == REJECTED]
+    rejected = [outcome for outcome in pushed if outcome.result == REJECTED]
     if not rejected:
         return
     names = [
-        f"{one.session}{f'/{one.branch}' if one.branch else ''}"
-        f"{f' at {one.address}' if one.address else ''}: {one.reason}"
-        for one in rejected
-        if one.reason != BEFORE
+        f"{outcome.shown}{f' at {outcome.address}' if outcome.address else ''}:"
+        f" {outcome.reason}"
+        for outcome in rejected
+        if outcome.reason != BEFORE
     ]
-    reasons = {one.reason for one in rejected}
-    pruned = reasons <= {_PRUNED_HERE, BEFORE}
-    hint = (
-        "make a remote of an address that is ahead (`git remote add NAME URL`), pull from"
-        f" it, and push to {remote} again"
-        if any(one.address and one.reason != BEFORE for one in rejected) and not pruned
-        else f"`gitcp push {remote} --pruned` replaces the branch there"
-        if pruned
-        else f"`gitcp pull {remote}`, then push again"
-        if reasons <= {_RAN, BEFORE}
-        else f"`gitcp push {remote} --re-encrypt` replaces it; existing clones keep it"
-        if reasons <= {PLAIN_THERE, BEFORE}
-        else f"{remote} gave this reason: ask its administrator"
-        if all(one == BEFORE or str(one).startswith(REFUSED_THERE) for one in reasons)
-        else f"`gitcp pull {remote}` keeps their branch as a fork beside yours;"
-        f" `gitcp fork NAME`, then `gitcp push {remote}`, shares yours under a new name"
-    )
+    hint = _hint(rejected, remote)
     if len(rejected) == len(pushed):
         raise BranchMovedError(f"nothing was sent: {'; '.join(names)}", hint=hint)
     raise PartialError(
@@ -89,160 +88,162 @@ def refuse_rejected(pushed: Sequence[Pushed], remote: str) -> None:
     )
 
 
-def is_ledger(key: Key) -> bool:
-    """Whether a key stands for the ledger of a session's steps."""
-    return key[1] == ledgers.NO_BRANCH
+def _hint(rejected: Sequence[Outcome], remote: str) -> str:
+    reasons = {outcome.reason for outcome in rejected} - {BEFORE}
+    if reasons <= {_PRUNED_HERE}:
+        return f"`gitcp push {remote} --pruned` replaces the branch there"
+    if any(outcome.address and outcome.reason != BEFORE for outcome in rejected):
+        return (
+            "make a remote of an address that is ahead (`git remote add NAME URL`), pull"
+            f" from it, and push to {remote} again"
+        )
+    if reasons <= {_RAN}:
+        return f"`gitcp pull {remote}`, then push again"
+    if reasons <= {PLAIN_THERE}:
+        return (
+            f"`gitcp push {remote} --re-encrypt` replaces it; existing clones keep it"
+        )
+    if all(str(reason).startswith(REFUSED_THERE) for reason in reasons):
+        return f"{remote} gave this reason: ask its administrator"
+    return (
+        f"`gitcp pull {remote}` keeps their branch as a fork beside yours;"
+        f" `gitcp fork NAME`, then `gitcp push {remote}`, shares yours under a new name"
+    )
 
 
 class Decider:
     """Decides for one push to one remote."""
 
     def __init__(
-        self, workspace: Workspace, remote: str, sending: Sending, *, pruned: bool
+        self,
+        workspace: Workspace,
+        remote: str,
+        encryption: PushEncryption,
+        *,
+        pruned: bool,
     ) -> None:
         self._workspace = workspace
         self._store = workspace.store
-        self._remote = remote
-        self._sending = sending
+        self._encryption = encryption
         self._pruned = pruned
         # What the remote had when it was last seen, by its own names for branches.
-        prefix = f"{layout.REMOTES}{encode(remote)}/"
-        noted = workspace.repository.refs.list(prefix)
-        self._seen = {
-            layout.SESSIONS + ref.removeprefix(prefix): oid
-            for ref, oid in noted.items()
-        }
+        self._seen = tracked(workspace.repository.refs, remote)
 
-    def decide(self, key: Key, oid: str, there: Mapping[str, str]) -> Pushed | Update:
-        """Returns the update to send, or what becomes of it without one.
+    def decide(self, key: RefKey, oid: str, there: RemoteTips) -> Outcome | Update:
+        """Returns the update to send, or what becomes of it without one."""
+        old = there.plain.get(key)
+        if old is None and isinstance(key, BranchKey):
+            name = self._only_names(key, oid, there)
+            if name is not None:
+                return self._outcome(key, oid, UP_TO_DATE)._replace(name=name)
+        if not self._encryption.reencrypt:
+            plain = self._encryption.is_plaintext(there.advertised.get(key))
+            if old == oid:
+                reason = PLAIN_THERE if plain else None
+                return self._outcome(key, oid, UP_TO_DATE, reason)
+            if plain:
+                return self.rejected(key, oid, PLAIN_THERE)
+        standing = self._standing(key, old, oid)
+        if standing is _Standing.BEHIND:
+            return self._outcome(key, oid, UP_TO_DATE, _MORE)._replace(commit=old)
+        if standing is _Standing.AHEAD or (
+            standing is _Standing.PRUNED and self._pruned
+        ):
+            return Update(key.ref, old, oid)
+        if standing is _Standing.PRUNED:
+            return self.rejected(key, oid, _PRUNED_HERE)
+        return self.rejected(key, oid, _RAN if isinstance(key, LedgerKey) else _GREW)
 
-        `there` are the remote's refs.
-        """
-        ref = ledgers.ref_of(key)
-        old = there.get(ref)
-        if is_ledger(key):
-            return self._decide_steps(key, oid, old)
-        session, branch = self._store.names(key, oid)
-        if old is None:
-            same = self._only_names(oid, there)
-            if same is not None:
-                return Pushed(session, branch, UP_TO_DATE, same, oid)
-            return Update(ref, None, oid)
-        reencrypt = self._sending.reencrypt
-        plain = self._sending.stands_plain(key)
-        if old == oid and not reencrypt:
-            reason = PLAIN_THERE if plain else None
-            return Pushed(session, branch, UP_TO_DATE, branch, oid, reason)
-        if plain and not reencrypt:
-            return self.rejected(key, oid, PLAIN_THERE)
-        if self._follows(old, oid):
-            return Update(ref, old, oid)
+    def _standing(self, key: RefKey, old: str | None, oid: str) -> _Standing:
+        """Returns how our commit stands to the one that the remote has, if any."""
+        if isinstance(key, LedgerKey):
+            known, purged = ledgers.commits_of(self._workspace, key, oid)
+            if old is None or old in known:
+                return _Standing.AHEAD
+            if old in purged:
+                return _Standing.PRUNED
+            # If the remote had all of ours, it still has: a ledger only grows.
+            had_all = self._seen.get(key) == oid
+            return _Standing.BEHIND if had_all else _Standing.DIVERGED
+        if old is None or self._follows(old, oid):
+            return _Standing.AHEAD
         if self._follows(oid, old) or is_pruned_form(self._store, of=oid, line=old):
-            return Pushed(session, branch, UP_TO_DATE, branch, old, _MORE)
+            return _Standing.BEHIND
         if (
             is_pruned_form(self._store, of=old, line=oid)
             or was_purged(self._store, old, oid)
-            or (self._seen.get(ref) == old and was_pruned(self._store, old, oid))
+            or (self._seen.get(key) == old and was_pruned(self._store, old, oid))
         ):
-            if self._pruned:
-                return Update(ref, old, oid)
-            return self.rejected(key, oid, _PRUNED_HERE)
-        return self.rejected(key, oid, _GREW)
-
-    def _decide_steps(self, key: Key, oid: str, old: str | None) -> Pushed | Update:
-        """Decides on the ledger of a session."""
-        session = self._name(key, oid)
-        reencrypt = self._sending.reencrypt
-        plain = self._sending.stands_plain(key)
-        if old == oid and not reencrypt:
-            reason = PLAIN_THERE if plain else None
-            return Pushed(session, "", UP_TO_DATE, "", oid, reason)
-        if plain and not reencrypt:
-            return self.rejected(key, oid, PLAIN_THERE)
-        known, purged = ledgers.commits_of(self._workspace, key[0], oid)
-        if old is None or old in known:
-            return Update(ledgers.ref_of(key), old, oid)
-        if old in purged:
-            if self._pruned:
-                return Update(ledgers.ref_of(key), old, oid)
-            return self.rejected(key, oid, _PRUNED_HERE)
-        noted = ledgers.noted_ref(self._remote, key)
-        if self._workspace.repository.refs.read(noted) == oid:
-            # All of ours is there, and it only grows.
-            return Pushed(session, "", UP_TO_DATE, "", old, _MORE)
-        return self.rejected(key, oid, _RAN)
-
-    def _name(self, key: Key, oid: str) -> str:
-        if is_ledger(key):
-            return ledgers.name_of(self._workspace, key[0], self._store.refs())
-        return self._store.names(key, oid)[0]
+            return _Standing.PRUNED
+        return _Standing.DIVERGED
 
     def _follows(self, old: str, new: str) -> bool:
         """Whether a line that ends in `new` holds `old`."""
         exists = self._store.repository.objects.exists
         if not exists(bytes.fromhex(old)) or not exists(bytes.fromhex(new)):
             return False
-        start = self._store.checkpoint(new)
-        return start is not None and any(
-            one.commit == old for one in self._store.line(start)
+        tip = self._store.checkpoint(new)
+        return tip is not None and any(
+            checkpoint.commit == old for checkpoint in self._store.line(tip)
         )
 
-    def find_kept(self, done: dict[Key, Pushed], there: Mapping[str, str]) -> None:
+    def find_kept(self, outcomes: dict[RefKey, Outcome], there: RemoteTips) -> None:
         """Finds the branch there that holds a line which cannot go by its own name."""
-        for key, one in done.items():
-            if one.reason != _GREW:
+        for key, outcome in outcomes.items():
+            if outcome.reason != _GREW or outcome.commit is None:
                 continue
-            prefix = f"{layout.SESSIONS}{key[0]}/"
-            tips = {ref: oid for ref, oid in there.items() if ref.startswith(prefix)}
+            tips = there.branches(key.session)
             tips |= {
-                f"{prefix}{other[1]}": two.commit
-                for other, two in done.items()
-                if other[0] == key[0] and two.result in {CREATED, FAST_FORWARD}
+                other: sent.commit
+                for other, sent in outcomes.items()
+                if isinstance(other, BranchKey)
+                and other.session == key.session
+                and sent.result in {CREATED, FAST_FORWARD}
+                and sent.commit is not None
             }
-            for ref, tip in tips.items():
-                if self._follows(one.commit, tip):
-                    component = Key(key[0], ref.removeprefix(prefix))
-                    name = self._store.names(component, tip)[1]
-                    done[key] = one._replace(result=FORKED, name=name, reason=None)
+            for other, tip in tips.items():
+                if self._follows(outcome.commit, tip):
+                    name = self._store.names(other, tip)[1]
+                    outcomes[key] = outcome._replace(
+                        result=FORKED, name=name, reason=None
+                    )
                     break
 
-    def _only_names(self, oid: str, there: Mapping[str, str]) -> str | None:
+    def _only_names(self, key: BranchKey, oid: str, there: RemoteTips) -> str | None:
         """Returns the branch there that a fork made by `pull` only gives a name."""
         tip = self._store.checkpoint(oid)
         if tip is None or tip.seq > 1 or tip.trailers.trigger != "fork":
             return None
-        said = tip.manifest
-        if not said.branch.rpartition("~")[0] or said.forked_from is None:
+        manifest = tip.manifest
+        if not manifest.branch.rpartition("~")[0] or manifest.forked_from is None:
             return None
         parent = tip.raw.parents[0].hex()
-        prefix = f"{layout.SESSIONS}{tip.trailers.session}/"
-        for ref, other in there.items():
-            if ref.startswith(prefix) and self._follows(parent, other):
-                found = self._store.checkpoint(other)
-                return found.branch if found is not None else None
+        for theirs in there.branches(key.session).values():
+            if self._follows(parent, theirs):
+                branch = self._store.checkpoint(theirs)
+                return branch.branch if branch is not None else None
         return None
 
-    def result(self, key: Key, update: Update) -> Pushed:
+    def result(self, key: RefKey, update: Update) -> Outcome:
         """Returns what became of an update that was done."""
-        result = CREATED if update.old is None else FAST_FORWARD
-        if is_ledger(key):
-            known, _ = ledgers.commits_of(self._workspace, key[0], update.new)
-            if update.old == update.new:
-                result = RE_ENCRYPTED
-            if update.old is not None and update.old not in known:
-                result = PRUNED
-            return Pushed(self._name(key, update.new), "", result, "", update.new)
-        session, branch = self._store.names(key, update.new)
-        if update.old == update.new:
+        old, new = update.old, update.new
+        if isinstance(key, LedgerKey):
+            known, _ = ledgers.commits_of(self._workspace, key, new)
+            forward = old is None or old in known
+            reason = None
+        else:
+            forward = old is None or self._follows(old, new)
+            reason = self._taken_back(key, update)
+        result = FAST_FORWARD if forward else PRUNED
+        if old is None:
+            result = CREATED
+        elif old == new and forward:
             result = RE_ENCRYPTED
-        if update.old is not None and not self._follows(update.old, update.new):
-            result = PRUNED
-        reason = self._taken_back(update)
-        return Pushed(session, branch, result, branch, update.new, reason)
+        return self._outcome(key, new, result, reason)
 
-    def _taken_back(self, update: Update) -> str | None:
+    def _taken_back(self, key: RefKey, update: Update) -> str | None:
         """Notes if the remote no longer has what it had when it was last seen."""
-        seen = self._seen.get(update.ref)
+        seen = self._seen.get(key)
         if seen is None or seen == update.old:
             return None
         if update.old is None:
@@ -251,9 +252,16 @@ class Decider:
             return TAKEN_BACK
         return None
 
-    def rejected(self, key: Key, oid: str, reason: str) -> Pushed:
-        """Returns what became of what cannot be sent."""
-        if is_ledger(key):
-            return Pushed(self._name(key, oid), "", REJECTED, "", oid, reason)
+    def rejected(self, key: RefKey, oid: str, reason: str) -> Outcome:
+        """Returns the outcome for what cannot be sent."""
+        return self._outcome(key, oid, REJECTED, reason)
+
+    def _outcome(
+        self, key: RefKey, oid: str, result: str, reason: str | None = None
+    ) -> Outcome:
+        if isinstance(key, LedgerKey):
+            tips = self._store.refs()
+            session = ledgers.name_of(self._workspace, key, tips)
+            return of_ledger(session, result, oid, reason)
         session, branch = self._store.names(key, oid)
-        return Pushed(session, branch, REJECTED, branch, oid, reason)
+        return Outcome(session, branch, result, branch, oid, reason)

@@ -2,15 +2,15 @@
 
 from typing import NamedTuple
 
-from gitcp.format import layout
+from gitcp.format.layout import LedgerKey
 from gitcp.git import remote as remotes
-from gitcp.names import decode, encode
+from gitcp.names import decode
 from gitcp.project.workspace import Workspace
 from gitcp.sync import ledgers
-from gitcp.sync.adopt import holds
-from gitcp.sync.encrypted_refs import Forms
+from gitcp.sync.encrypted_refs import EncryptedRefs
 from gitcp.sync.history import goes_back, is_pruned_form, was_pruned, was_purged
 from gitcp.sync.offered import offered
+from gitcp.sync.tracking import tracked
 
 
 class RemoteBranch(NamedTuple):
@@ -55,44 +55,38 @@ def remote_sessions(
         UsageError: there is no such remote.
         TransferError: it cannot be reached.
     """
-    place = remotes.find(
+    name = remotes.find(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
-    there = offered(workspace, place, interactive=interactive)
-    forms = Forms(workspace, place)
-    found = forms.stand_for(there.branches)
-    listed = {ledgers.key_of(name): oid for name, oid in there.ledgers.items()}
-    found_steps = {key[0]: oid for key, oid in forms.stand_for(listed).items()}
+    there = offered(workspace, name, interactive=interactive)
+    theirs = EncryptedRefs(workspace, name).stand_for(there.tips)
     ours = workspace.store.refs()
-    prefix = f"{layout.REMOTES}{encode(place)}/"
-    seen = workspace.repository.refs.list(prefix)
+    seen = tracked(workspace.repository.refs, name)
     branches: dict[str, list[RemoteBranch]] = {}
-    names: dict[str, str] = {}
-    for key, oid in sorted(found.items()):
+    names: dict[LedgerKey, str] = {}
+    for key, oid in sorted(theirs.items()):
+        if isinstance(key, LedgerKey):
+            continue
         if key in ours:
             session, branch = workspace.store.names(key, ours[key])
         else:
             session, branch = (decode(part) or part for part in key)
-        before = seen.get(f"{prefix}{key[0]}/{key[1]}")
-        here = _here(workspace, ours.get(key), oid, before)
+        here = _here(workspace, ours.get(key), oid, seen.get(key))
         branches.setdefault(session, []).append(RemoteBranch(branch, oid, here))
-        names.setdefault(key[0], session)
+        names.setdefault(key.ledger, session)
     # A push that broke off may have left a ledger without a branch.
-    for component in found_steps:
-        name = ledgers.name_of(workspace, component, ours)
-        branches.setdefault(names.setdefault(component, name), [])
+    for key in ledgers.among(theirs):
+        session = names.setdefault(key, ledgers.name_of(workspace, key, ours))
+        branches.setdefault(session, [])
     mine = ledgers.here(workspace)
     steps = {
-        session: _steps(
-            workspace,
-            place,
-            component,
-            mine.get(ledgers.key_of(component)),
-            found_steps.get(component),
-        )
-        for component, session in names.items()
+        session: _steps(workspace, key, mine.get(key), theirs.get(key), seen.get(key))
+        for key, session in names.items()
     }
-    return {name: RemoteSession(branches[name], steps.get(name)) for name in branches}
+    return {
+        session: RemoteSession(listed, steps.get(session))
+        for session, listed in branches.items()
+    }
 
 
 def _here(workspace: Workspace, ours: str | None, theirs: str, seen: str | None) -> str:
@@ -113,36 +107,38 @@ def _here(workspace: Workspace, ours: str | None, theirs: str, seen: str | None)
     if not exists or is_pruned_form(store, of=ours, line=theirs):
         return "behind"
     tip, mine = store.checkpoint(theirs), store.checkpoint(ours)
-    if tip is not None and holds(store, ours, tip):
+    if tip is not None and store.holds(ours, tip):
         return "ahead"
-    return "behind" if mine is not None and holds(store, theirs, mine) else "forked"
+    return "behind" if mine is not None and store.holds(theirs, mine) else "forked"
 
 
 def _steps(
     workspace: Workspace,
-    place: str,
-    component: str,
+    key: LedgerKey,
     ours: str | None,
     theirs: str | None,
+    seen: str | None,
 ) -> RemoteLedger | None:
     if theirs is None:
         return RemoteLedger(None, "not-there") if ours is not None else None
-    return RemoteLedger(theirs, _steps_here(workspace, place, component, ours, theirs))
+    return RemoteLedger(theirs, _steps_here(workspace, key, ours, theirs, seen))
 
 
 def _steps_here(
-    workspace: Workspace, place: str, component: str, ours: str | None, theirs: str
+    workspace: Workspace,
+    key: LedgerKey,
+    ours: str | None,
+    theirs: str,
+    seen: str | None,
 ) -> str:
-    repository = workspace.repository
-    seen = repository.refs.read(ledgers.noted_ref(place, ledgers.key_of(component)))
     there = None
-    if ours != theirs and repository.objects.exists(bytes.fromhex(theirs)):
-        there = ledgers.commits_of(workspace, component, theirs)[0]
+    if ours != theirs and workspace.repository.objects.exists(bytes.fromhex(theirs)):
+        there = ledgers.commits_of(workspace, key, theirs)[0]
         if seen is not None and seen not in there:
             return "taken-back"
     if ours is None or ours == theirs:
         return "new" if ours is None else "same"
-    known, purged = ledgers.commits_of(workspace, component, ours)
+    known, purged = ledgers.commits_of(workspace, key, ours)
     if theirs in known | purged:
         return "ahead" if theirs in known else "pruned"
     # The remote already had our whole ledger, and ledgers are append-only.

@@ -32,7 +32,7 @@ _FIELDS = 3
 _NEVER_LINKS = frozenset({b".gitmodules"})
 
 
-class Fault(NamedTuple):
+class Rejection(NamedTuple):
     """Why something is refused; `unsafe` where it could write where it must not.
 
     `error` is the class to raise where it is neither that nor damage, with its `hint`.
@@ -44,12 +44,11 @@ class Fault(NamedTuple):
     hint: str | None = None
 
 
-Key = layout.BranchKey
 # What is new here: the kind and size of each object, by its oid.
 Incoming = Mapping[bytes, tuple[str, int]]
 
 
-def take_stock(
+def list_incoming(
     quarantine: Repository,
     tips: Iterable[str],
     ours: Iterable[str],
@@ -64,7 +63,7 @@ def take_stock(
     """
     limits = limits._replace(memory=_MEMORY)
     git_dir = f"--git-dir={quarantine.git_dir}"
-    wanted = [*tips, *(f"^{oid}" for oid in ours)]
+    revisions = [*tips, *(f"^{oid}" for oid in ours)]
 
     def ask(*args: str, data: bytes) -> bytes:
         ended = transport.run(
@@ -86,10 +85,10 @@ def take_stock(
         "--objects",
         "--no-object-names",
         "--stdin",
-        data="".join(f"{word}\n" for word in wanted).encode(),
+        data="".join(f"{word}\n" for word in revisions).encode(),
     )
     described = ask("cat-file", "--batch-check", "--buffer", data=listed)
-    found: dict[bytes, tuple[str, int]] = {}
+    incoming: dict[bytes, tuple[str, int]] = {}
     total = commits = 0
     for line in described.splitlines():
         words = line.split()
@@ -99,22 +98,22 @@ def take_stock(
                 hint="nothing was adopted",
             )
         kind, size = words[1].decode(), int(words[2])
-        found[bytes.fromhex(words[0].decode())] = kind, size
+        incoming[bytes.fromhex(words[0].decode())] = kind, size
         total += size
         commits += kind == COMMIT
         if size > bounds.file:
             raise too_much(f"a file of {size:,} bytes", "pullMaxFile")
-    if len(found) > bounds.objects:
-        raise too_much(f"{len(found):,} objects", "pullMaxObjects")
+    if len(incoming) > bounds.objects:
+        raise too_much(f"{len(incoming):,} objects", "pullMaxObjects")
     if commits > bounds.commits:
         raise too_much(f"{commits:,} commits", "pullMaxObjects")
     if total > bounds.size:
         raise too_much(f"{total:,} bytes", "pullMaxSize")
-    return found
+    return incoming
 
 
-class Judge:
-    """Judges commits and the trees they hold; each object once."""
+class ObjectValidator:
+    """Validates commits and the trees they hold; each object once."""
 
     def __init__(
         self,
@@ -129,21 +128,21 @@ class Judge:
         self._limit = limit
         self._base = base
         self._extents = Extents(self._entries_of, self._size_of)
-        self._trees: dict[bytes, _Below | Fault] = {}
-        self._commits: dict[bytes, Fault | None] = {}
+        self._trees: dict[bytes, _Below | Rejection] = {}
+        self._commits: dict[bytes, Rejection | None] = {}
         self._read = 0
 
-    def line(self, tip: str) -> tuple[list[bytes], Fault | None]:
+    def line(self, tip: str) -> tuple[list[bytes], Rejection | None]:
         """Returns the new checkpoints of a branch, newest first, and what is wrong."""
         found: list[bytes] = []
         oid = bytes.fromhex(tip)
         try:
             if self._kind(oid) != COMMIT:
-                return [], Fault(f"{tip} is a {self._kind(oid)}, not a commit")
+                return [], Rejection(f"{tip} is a {self._kind(oid)}, not a commit")
             while oid in self._incoming:
-                fault, parent = self._commit(oid)
-                if fault is not None:
-                    return found, fault
+                rejection, parent = self._commit(oid)
+                if rejection is not None:
+                    return found, rejection
                 if parent is None:
                     break
                 found.append(oid)
@@ -151,9 +150,9 @@ class Judge:
                     break
                 oid = parent
         except CorruptError as exc:
-            return found, Fault(exc.message)
+            return found, Rejection(exc.message)
         except RecursionError:
-            return found, Fault("a directory lies too deep", unsafe=True)
+            return found, Rejection("a directory lies too deep", unsafe=True)
         return found, None
 
     def _kind(self, oid: bytes) -> str:
@@ -164,38 +163,40 @@ class Judge:
         known = self._incoming.get(oid)
         return known[1] if known else self._objects.header(oid)[1]
 
-    def _commit(self, oid: bytes) -> tuple[Fault | None, bytes | None]:
-        """Judges a commit; the parent is empty where there is none, None past the end.
+    def _commit(self, oid: bytes) -> tuple[Rejection | None, bytes | None]:
+        """Validates a commit; the parent is empty where there is none, None past the end.
 
         A line ends at the first commit that is not a checkpoint: the anchor.
         """
         if self._size(oid) > _COMMIT_LIMIT:
-            return Fault(f"the commit {oid.hex()} is too large"), None
+            return Rejection(f"the commit {oid.hex()} is too large"), None
         commit = self._objects.commit(oid)
         if trailers_of(commit) is None and encrypted_of(commit) is None:
             return None, None
         if len(commit.parents) > 1:
-            return Fault(f"the commit {oid.hex()} has more than one parent"), None
+            return Rejection(f"the commit {oid.hex()} has more than one parent"), None
         if oid not in self._commits:
-            judged = self._tree(commit.tree, b"", 0)
-            fault = judged if isinstance(judged, Fault) else self._vast(commit.tree)
-            self._commits[oid] = fault or self._own_too_large(commit.tree)
+            below = self._tree(commit.tree, b"", 0)
+            rejection = (
+                below if isinstance(below, Rejection) else self._vast(commit.tree)
+            )
+            self._commits[oid] = rejection or self._own_too_large(commit.tree)
         parent = commit.parents[0] if commit.parents else b""
         return self._commits[oid], parent
 
-    def _vast(self, root: bytes) -> Fault | None:
+    def _vast(self, root: bytes) -> Rejection | None:
         """Returns what is wrong where a few trees stand for too many paths or bytes."""
         extent = self._extents.beyond(root, self._base)
         if extent.within(self._limit):
             return None
-        return Fault(
+        return Rejection(
             f"it {held(extent, self._limit)}",
             error=TransferError,
             hint="nothing of it was adopted; if you trust it, raise that setting with"
             " `git config`, and pull again",
         )
 
-    def _own_too_large(self, root: bytes) -> Fault | None:
+    def _own_too_large(self, root: bytes) -> Rejection | None:
         """Returns what is wrong where a record or a list is too large to be decoded."""
         entry = trees.lookup(root, layout.RESERVED, self._entries_of)
         found = self._entries_of(entry.oid) if entry is not None else {}
@@ -211,14 +212,14 @@ class Judge:
                 sizes[layout.LOG + b"/" + name] = self._extents.of(one.oid).size
         for name, size in sizes.items():
             if size > _OWN_LIMIT:
-                return Fault(
+                return Rejection(
                     f".gitcp/{show_path(name)} has {size:,} bytes; from elsewhere it may"
                     f" have {_OWN_LIMIT:,}"
                 )
         return None
 
     def _entries_of(self, oid: bytes) -> trees.Tree:
-        # What is new has been judged. What is ours may be missing from a partial clone.
+        # What is new has been validated. What is ours may be missing from a partial clone.
         with suppress(CorruptError):
             return trees.parse(self._objects.read(oid, TREE))
         return {}
@@ -228,12 +229,12 @@ class Judge:
             return self._size(oid)
         return 0
 
-    def _tree(self, oid: bytes, prefix: bytes, depth: int) -> "_Below | Fault":
-        """Judges a tree; one that is ours already was judged when it came."""
+    def _tree(self, oid: bytes, prefix: bytes, depth: int) -> "_Below | Rejection":
+        """Validates a tree; one that is ours already was validated when it came."""
         if oid not in self._incoming:
             return _Below(0, 0)
         if depth > safety.DEPTH_LIMIT:
-            return Fault(f"{_shown(prefix)} lies too deep", unsafe=True)
+            return Rejection(f"{_shown(prefix)} lies too deep", unsafe=True)
         found = self._trees.get(oid)
         if found is None:
             found = self._trees[oid] = self._entries(oid, prefix, depth)
@@ -241,38 +242,42 @@ class Judge:
             len(prefix) + found.longest > safety.PATH_LIMIT
             or depth + found.deepest > safety.DEPTH_LIMIT
         ):
-            return Fault(
+            return Rejection(
                 f"{_shown(prefix)} holds a path that is too long or deep", unsafe=True
             )
         return found
 
-    def _entries(self, oid: bytes, prefix: bytes, depth: int) -> "_Below | Fault":
+    def _entries(self, oid: bytes, prefix: bytes, depth: int) -> "_Below | Rejection":
         size = self._size(oid)
         self._read += size
         if size > _TREE_LIMIT or self._read > _TREES_LIMIT:
-            return Fault(f"the directory {_shown(prefix)} has too many names")
+            return Rejection(f"the directory {_shown(prefix)} has too many names")
         raw = self._objects.read(oid, TREE)
         try:
             entries = trees.parse(raw)
         except ValueError as exc:
-            return Fault(f"the directory {_shown(prefix)} is malformed: {exc}")
+            return Rejection(f"the directory {_shown(prefix)} is malformed: {exc}")
         if trees.encode(entries) != raw:
-            return Fault(f"the directory {_shown(prefix)} is out of order", unsafe=True)
+            return Rejection(
+                f"the directory {_shown(prefix)} is out of order", unsafe=True
+            )
         longest = deepest = 0
         for name, entry in entries.items():
-            fault = self._entry(prefix, name, entry)
-            if fault is not None:
-                return fault
+            rejection = self._entry(prefix, name, entry)
+            if rejection is not None:
+                return rejection
             if entry.mode == DIRECTORY:
                 below = self._tree(entry.oid, prefix + name + b"/", depth + 1)
-                if isinstance(below, Fault):
+                if isinstance(below, Rejection):
                     return below
                 longest = max(longest, len(name) + 1 + below.longest)
                 deepest = max(deepest, 1 + below.deepest)
             longest = max(longest, len(name))
         return _Below(longest, deepest)
 
-    def _entry(self, prefix: bytes, name: bytes, entry: trees.Entry) -> Fault | None:
+    def _entry(
+        self, prefix: bytes, name: bytes, entry: trees.Entry
+    ) -> Rejection | None:
         path = prefix + name
         problem = safety.name_problem(name)
         if problem is None and b".." in name.split(b"\\"):
@@ -280,16 +285,16 @@ class Judge:
         if problem is None and entry.mode == LINK and name.lower() in _NEVER_LINKS:
             problem = "must not be a link"
         if problem is not None:
-            return Fault(f"the name {_shown(path)} {problem}", unsafe=True)
+            return Rejection(f"the name {_shown(path)} {problem}", unsafe=True)
         if entry.mode not in safety.MODES:
-            return Fault(f"{_shown(path)} has the mode {entry.mode:o}", unsafe=True)
+            return Rejection(f"{_shown(path)} has the mode {entry.mode:o}", unsafe=True)
         if entry.mode == GITLINK:
             return None
         kind = self._kind(entry.oid)
         if kind != (TREE if entry.mode == DIRECTORY else BLOB):
-            return Fault(f"{_shown(path)} is a {kind}, against its mode")
+            return Rejection(f"{_shown(path)} is a {kind}, against its mode")
         if entry.mode == LINK and self._size(entry.oid) > safety.PATH_LIMIT:
-            return Fault(f"the link {_shown(path)} is too long", unsafe=True)
+            return Rejection(f"the link {_shown(path)} is too long", unsafe=True)
         return None
 
 
@@ -304,7 +309,7 @@ def _shown(path: bytes) -> str:
     return show_path(path.removesuffix(b"/")) or "the root"
 
 
-def joined(faults: Sequence[str], shown: int = 3) -> str:
-    """Returns the first of several faults in a line, and how many more there are."""
-    more = len(faults) - shown
-    return "; ".join(faults[:shown]) + (f"; and {more} more" if more > 0 else "")
+def joined(reasons: Sequence[str], shown: int = 3) -> str:
+    """Returns the first of several reasons in a line, and how many more there are."""
+    more = len(reasons) - shown
+    return "; ".join(reasons[:shown]) + (f"; and {more} more" if more > 0 else "")

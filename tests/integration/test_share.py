@@ -6,7 +6,7 @@ import pytest
 
 import gitcp
 from gitcp.git import remote
-from gitcp.sync import push
+from gitcp.sync import push_address
 from tests.support.clones import MESSAGES, refs, results, save
 from tests.support.gitrepo import (
     commit_all,
@@ -152,7 +152,7 @@ def test_a_remote_is_asked_for_the_sessions_that_are_pushed(
         return found
 
     monkeypatch.setattr(remote, "advertised", look)
-    monkeypatch.setattr(push, "_NAMED", named)
+    monkeypatch.setattr(push_address, "_NAMED", named)
     assert results(ann, "push", "origin", "vat") == {
         "vat/main": ("fast-forward", "main")
     }

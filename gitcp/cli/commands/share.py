@@ -1,13 +1,17 @@
 """gitcp push, pull, remote-sessions."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
 from gitcp.project.workspace import Workspace, open_workspace
+
+if TYPE_CHECKING:
+    from gitcp.sync.outcome import Outcome
+    from gitcp.sync.pull import Pulled
 
 _WIDTH = 12
 _TAKEN = frozenset({"created", "fast-forward", "forked"})
@@ -37,50 +41,48 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _line(out: Output, one: Any) -> str:
-    place = f"{one.session}/{one.branch}" if one.branch else one.session
-    shown = out.style(safe(place.replace("\n", "\\n")), fg="cyan")
-    if not one.branch:
+def _line(out: Output, outcome: "Outcome") -> str:
+    shown = out.style(safe(outcome.shown.replace("\n", "\\n")), fg="cyan")
+    if not outcome.branch:
         shown += " (steps)"
-    if one.name != one.branch:
-        shown += f" as {out.style(safe(one.name), fg='cyan')}"
-    reason = f"  ({safe(one.reason)})" if one.reason else ""
-    where = "".join(f" at {safe(address)}" for address in _address(one).values())
-    return f"  {one.result:<{_WIDTH}} {shown}{where}{reason}"
+    if outcome.name != outcome.branch:
+        shown += f" as {out.style(safe(outcome.name), fg='cyan')}"
+    reason = f"  ({safe(outcome.reason)})" if outcome.reason else ""
+    where = f" at {safe(outcome.address)}" if outcome.address else ""
+    return f"  {outcome.result:<{_WIDTH}} {shown}{where}{reason}"
 
 
-def _documents(branches: list[Any]) -> list[dict[str, Any]]:
+def _documents(outcomes: "Iterable[Outcome]") -> list[dict[str, Any]]:
     return [
         {
-            "session": one.session,
-            "branch": one.branch,
-            "result": one.result,
-            "as": one.name,
-            "commit": one.commit,
-            "reason": one.reason,
-            **_address(one),
+            "session": outcome.session,
+            "branch": outcome.branch,
+            "result": outcome.result,
+            "as": outcome.name,
+            "commit": outcome.commit,
+            "reason": outcome.reason,
+            **_address(outcome),
         }
-        for one in branches
+        for outcome in outcomes
     ]
 
 
-def _steps_documents(ledgers: Sequence[Any]) -> list[dict[str, Any]]:
+def _steps_documents(outcomes: "Iterable[Outcome]") -> list[dict[str, Any]]:
     return [
         {
-            "session": one.session,
-            "result": one.result,
-            "commit": one.commit,
-            "reason": one.reason,
-            **_address(one),
+            "session": outcome.session,
+            "result": outcome.result,
+            "commit": outcome.commit,
+            "reason": outcome.reason,
+            **_address(outcome),
         }
-        for one in ledgers
+        for outcome in outcomes
     ]
 
 
-def _address(one: Any) -> dict[str, str]:
+def _address(outcome: "Outcome") -> dict[str, str]:
     """Tells the addresses of one remote apart; a remote with one has no such field."""
-    address = getattr(one, "address", "")
-    return {"address": address} if address else {}
+    return {"address": outcome.address} if outcome.address else {}
 
 
 def _remote(workspace: Workspace, given: str | None) -> str:
@@ -142,7 +144,7 @@ def push_command(
         pruned=pruned,
         re_encrypt=re_encrypt,
         dry_run=dry_run,
-        scan=gate,
+        gate=gate,
         progress=transfer_progress(out),
         interactive=can_ask(),
     )
@@ -228,7 +230,7 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
     ops.refuse_rejected(pulled, name)
 
 
-def _tell(out: Output, workspace: Workspace, remote: str, pulled: Any) -> None:
+def _tell(out: Output, workspace: Workspace, remote: str, pulled: "Pulled") -> None:
     """Says how to go on where more is to be done than nothing."""
     for ref in pulled.ignored:
         out.warn(

@@ -12,8 +12,8 @@ from gitcp.cli.options import command, reader
 from gitcp.cli.render import count, size, withheld_lines
 from gitcp.errors import PartialError
 from gitcp.project.workspace import Workspace, open_workspace
-from gitcp.sync.adopt import UP_TO_DATE, Adopted
 from gitcp.sync.bundles import export, take_in
+from gitcp.sync.outcome import UP_TO_DATE, Outcome
 from gitcp.sync.preview import Foretold, of_tips
 
 
@@ -109,7 +109,7 @@ def import_command(out: Output, file: str) -> None:
             out.note(f"  {one.branch} diverged: both sides are kept")
 
 
-def _branch(one: Adopted, told: dict[str, Foretold]) -> dict[str, Any]:
+def _branch(one: Outcome, told: dict[str, Foretold]) -> dict[str, Any]:
     return {
         "session": one.session,
         "branch": one.branch,

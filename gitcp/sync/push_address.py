@@ -1,0 +1,252 @@
+"""Pushes to one address of a remote: tries again where another push was faster."""
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gitcp.format import layout
+from gitcp.format.layout import LedgerKey, RefKey
+from gitcp.git import remote as remotes
+from gitcp.git.remote import Answer, Update
+from gitcp.git.transport import Told
+from gitcp.project.workspace import Workspace
+from gitcp.secrets.policy import Gate
+from gitcp.sync.encrypting import PushEncryption
+from gitcp.sync.import_objects import limits_of
+from gitcp.sync.outcome import REJECTED, Outcome
+from gitcp.sync.push_policy import BEFORE, Decider, RemoteTips
+from gitcp.trust.trusted_remotes import spelled
+
+Outcomes = dict[RefKey, Outcome]
+
+_TRIES = 30
+_LONGEST_PAUSE = 1.0
+_HEADS = "refs/heads/"
+# Up to so many sessions the remote is asked for theirs only.
+_NAMED = 50
+# What a server says when another push was faster, or holds the lock right now.
+_STALE = ("stale info", "fetch first", "non-fast-forward")
+_BUSY = (
+    "failed to update ref",
+    "failed to lock",
+    "cannot lock ref",
+    "reference already exists",
+    "incorrect old value provided",
+    "remote ref changed",
+    "unable to migrate objects",
+)
+
+
+@dataclass(frozen=True)
+class PushTarget:
+    """What the pushes to all addresses of a remote share."""
+
+    workspace: Workspace
+    remote: str
+    gate: Gate
+    encryption: PushEncryption
+    pruned: bool
+    progress: Told | None
+    interactive: bool
+
+
+class AddressPush:
+    """A push to one address."""
+
+    def __init__(self, target: PushTarget, address: str, *, alone: bool) -> None:
+        """Takes the address, and whether the remote has no other (`alone`)."""
+        self._target = target
+        self._address = address
+        self._alone = alone
+        self._limits = limits_of(target.workspace.settings.sharing)
+        self._scanned: set[str] = set()
+        self._decider = Decider(
+            target.workspace, target.remote, target.encryption, pruned=target.pruned
+        )
+
+    @property
+    def shown(self) -> str:
+        """Where it goes, without what is secret in the address."""
+        return spelled(self._target.workspace.repository, self._address)
+
+    def none(self, tips: Mapping[RefKey, str], reason: str) -> Outcomes:
+        """Returns that nothing could be sent, and why."""
+        return {
+            key: self._decider.rejected(key, oid, reason) for key, oid in tips.items()
+        }
+
+    def run(self, tips: Mapping[RefKey, str], *, dry_run: bool) -> Outcomes:
+        """Sends what is not there yet; returns what becomes of each branch."""
+        outcomes: Outcomes = {}
+        waiting = dict(tips)
+        pause = 0.05
+        self._target.encryption.refuse_plaintext(tips)
+        there = self._ask(tips)
+        for attempt in range(_TRIES):
+            updates = self._decide(waiting, there, outcomes)
+            if not updates:
+                break
+            self._look_through(updates, there)
+            if dry_run:
+                for key, update in updates.items():
+                    outcomes[key] = self._decider.result(key, update)
+                break
+            waiting = self._attempt(
+                updates, there, outcomes, last=attempt == _TRIES - 1
+            )
+            if not waiting:
+                break
+            time.sleep(random.uniform(0, pause))  # noqa: S311  no secret
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            there = self._ask(tips)
+        self._decider.find_kept(outcomes, there)
+        return outcomes
+
+    def _decide(
+        self, waiting: Mapping[RefKey, str], there: RemoteTips, outcomes: Outcomes
+    ) -> dict[RefKey, Update]:
+        """Returns the updates to send, and notes the outcome of what is not sent."""
+        updates: dict[RefKey, Update] = {}
+        # A ledger sorts before its branches.
+        for key, oid in sorted(waiting.items()):
+            decision = self._decider.decide(key, oid, there)
+            ledger = outcomes.get(key.ledger)
+            if not isinstance(decision, Update):
+                outcomes[key] = decision
+            elif ledger is not None and ledger.result == REJECTED:
+                outcomes[key] = self._decider.rejected(key, oid, BEFORE)
+            else:
+                updates[key] = decision
+        return updates
+
+    def _look_through(
+        self, updates: Mapping[RefKey, Update], there: RemoteTips
+    ) -> None:
+        """Looks for secrets in what is about to leave; nothing has been sent yet."""
+        leaving = [
+            update.new for update in updates.values() if update.new not in self._scanned
+        ]
+        self._target.gate.look(
+            self._target.workspace,
+            leaving,
+            f"the push to {self._target.remote}",
+            known=sorted(there.known),
+        )
+        self._scanned.update(leaving)
+
+    def _attempt(
+        self,
+        updates: Mapping[RefKey, Update],
+        there: RemoteTips,
+        outcomes: Outcomes,
+        *,
+        last: bool,
+    ) -> dict[RefKey, str]:
+        """Sends once; returns what has to be decided again, as the remote moved."""
+        encryption = self._target.encryption
+        outgoing = encryption.encrypt(updates, there.advertised)
+        answers = self._send({key: each.update for key, each in outgoing.items()})
+        again: set[RefKey] = set()
+        for key, update in updates.items():
+            answer = answers[key]
+            if answer.done:
+                encryption.sent(key, outgoing[key])
+                outcomes[key] = self._decider.result(key, update)
+            elif not last and any(word in answer.reason for word in (*_STALE, *_BUSY)):
+                again.add(key)
+            else:
+                outcomes[key] = self._decider.rejected(key, update.new, answer.reason)
+        # A branch waits for its ledger.
+        waiting = {
+            key: update.new
+            for key, update in updates.items()
+            if key in again or key.ledger in again
+        }
+        for key in waiting:
+            outcomes.pop(key, None)
+        return waiting
+
+    def _send(self, updates: Mapping[RefKey, Update]) -> dict[RefKey, Answer]:
+        """Sends ledgers, then the branches of those sessions whose ledger is there."""
+        answers = self._send_some(
+            {key: each for key, each in updates.items() if isinstance(key, LedgerKey)}
+        )
+        missed = {key for key, answer in answers.items() if not answer.done}
+        held = {
+            key: Answer("!", BEFORE)
+            for key in updates
+            if key not in answers and key.ledger in missed
+        }
+        others = {
+            key: each
+            for key, each in updates.items()
+            if key not in answers and key not in held
+        }
+        return answers | held | self._send_some(others)
+
+    def _send_some(self, updates: Mapping[RefKey, Update]) -> dict[RefKey, Answer]:
+        if not updates:
+            return {}
+        target = self._target
+        answers = remotes.send(
+            target.workspace.repository,
+            # By its name all addresses of a remote would be meant.
+            target.remote if self._alone else self._address,
+            list(updates.values()),
+            limits=self._limits,
+            replaces=target.pruned or target.encryption.reencrypt,
+            progress=target.progress,
+            interactive=target.interactive,
+        )
+        return {
+            key: answers.get(update.ref, Answer("!", "no answer"))
+            for key, update in updates.items()
+        }
+
+    def _ask(self, tips: Mapping[RefKey, str]) -> RemoteTips:
+        """Returns what the remote has of the sessions that are pushed.
+
+        There may be thousands of others, and nothing of this push stands on them.
+        """
+        ledgers = {key.ledger for key in tips}
+        below = [layout.SESSIONS, layout.EFFECTS]
+        if len(ledgers) <= _NAMED:
+            below = [f"{layout.SESSIONS}{key.session}/" for key in sorted(ledgers)]
+            below += [key.ref for key in sorted(ledgers)]
+        refs = remotes.advertised(
+            self._target.workspace.repository,
+            self._target.remote,
+            [*below, _HEADS],
+            address=self._address,
+            limits=self._limits,
+            interactive=self._target.interactive,
+        ).refs
+        advertised = {
+            key: oid
+            for ref, oid in refs.items()
+            if (key := layout.ref_key(ref)) is not None and key.ledger in ledgers
+        }
+        # From here on an encrypted tip is what it stands for, where that is known.
+        plain = self._target.encryption.stand_for(advertised)
+        known = self._history(refs) | frozenset(plain.values())
+        return RemoteTips(advertised, plain, known)
+
+    def _history(self, advertised: Mapping[str, str]) -> frozenset[str]:
+        """Returns commits of the project that a remote has, by the branches it has.
+
+        A remote-tracking branch alone tells nothing: the address may be another since.
+        """
+        repository = self._target.workspace.repository
+        tracked = f"refs/remotes/{self._target.remote}/"
+        seen = repository.refs.list(tracked)
+        commits = set()
+        for ref, oid in advertised.items():
+            if not ref.startswith(_HEADS):
+                continue
+            if repository.objects.exists(bytes.fromhex(oid)):
+                commits.add(oid)
+            elif before := seen.get(tracked + ref.removeprefix(_HEADS)):
+                # It went on there: what was seen of it is below.
+                commits.add(before)
+        return frozenset(commits)
