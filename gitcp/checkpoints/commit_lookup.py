@@ -177,9 +177,9 @@ def _tips(workspace: Workspace) -> Iterator[Checkpoint]:
     current = workspace.current()
     mine = (encode(current.session), encode(current.branch))
     refs = store.refs()
-    for component in sorted(refs, key=lambda one: one != mine):
+    for key in sorted(refs, key=lambda each: each != mine):
         with suppress(CorruptError):
-            tip = store.checkpoint(refs[component])
+            tip = store.checkpoint(refs[key])
             if tip is not None:
                 yield tip
 

@@ -74,14 +74,14 @@ def with_worktree(
             while chunk := file.read(_TEXT_LIMIT):
                 yield chunk
 
-    with workspace.capturing() as capture, transaction(workspace.repository) as opened:
+    with workspace.capturing() as capture, transaction(workspace.repository) as txn:
 
         def compare(snapshot: "Snapshot") -> FilesDiff:
-            changes = tree.diff(old.files_tree, snapshot.tree, opened.tree)
+            changes = tree.diff(old.files_tree, snapshot.tree, txn.tree)
             return _compared(changes, paths, _of(old), on_disk, _Room(old))
 
-        _, found = capture.using(opened, compare)
-        return found
+        _, diff = capture.using(txn, compare)
+        return diff
 
 
 def _of(checkpoint: Checkpoint) -> ReadBlob:
@@ -117,11 +117,11 @@ def _compared(
     room: _Room,
 ) -> FilesDiff:
     chosen = selection(paths)
-    found = [change for change in changes if chosen(change.path)]
+    compared = [change for change in changes if chosen(change.path)]
     with comparison() as aside:
         before: dict[bytes, Entry | None] = {}
         after: dict[bytes, Entry | None] = {}
-        for change in found:
+        for change in compared:
             # git would not read a tree with such a name.
             if path_problem(change.path) is None:
                 before[change.path] = _kept(aside, change.path, change.old, old, room)
@@ -132,7 +132,8 @@ def _compared(
         counts = _counts(aside.run(*sides, "--numstat", "-z"))
     return FilesDiff(
         tuple(
-            FileDiff(change, *counts.get(change.path, (None, None))) for change in found
+            FileDiff(change, *counts.get(change.path, (None, None)))
+            for change in compared
         ),
         patch,
     )
@@ -164,25 +165,28 @@ def _kept(
 
 def _counts(raw: bytes) -> dict[bytes, tuple[int | None, int | None]]:
     """Returns the lines added and deleted by path."""
-    found: dict[bytes, tuple[int | None, int | None]] = {}
+    counts: dict[bytes, tuple[int | None, int | None]] = {}
     words = iter(raw.split(b"\0"))
     for word in words:
         if not word:
             continue
         added, deleted, path = word.split(b"\t", 2)
         if b"-" in {added, deleted}:
-            found[path] = None, None
+            counts[path] = None, None
         else:
-            before = found.get(path, (0, 0))
-            found[path] = (before[0] or 0) + int(added), (before[1] or 0) + int(deleted)
-    return found
+            before = counts.get(path, (0, 0))
+            counts[path] = (
+                (before[0] or 0) + int(added),
+                (before[1] or 0) + int(deleted),
+            )
+    return counts
 
 
-def _common(one: Sequence[T], two: Sequence[T]) -> int:
-    for at, (left, right) in enumerate(zip(one, two, strict=False)):
+def _common(first: Sequence[T], second: Sequence[T]) -> int:
+    for at, (left, right) in enumerate(zip(first, second, strict=False)):
         if left != right:
             return at
-    return min(len(one), len(two))
+    return min(len(first), len(second))
 
 
 class Entries(NamedTuple):
@@ -195,10 +199,10 @@ class Entries(NamedTuple):
 
 def decision_logs(old: Checkpoint | None, new: Checkpoint) -> Entries:
     """Returns how two decision logs differ."""
-    one = old.decisions() if old else []
-    two = new.decisions()
-    common = _common(one, two)
-    return Entries(common, tuple(one[common:]), tuple(two[common:]))
+    before = old.decisions() if old else []
+    after = new.decisions()
+    common = _common(before, after)
+    return Entries(common, tuple(before[common:]), tuple(after[common:]))
 
 
 def new_entries(old: Checkpoint | None, new: Checkpoint) -> tuple[Decision, ...]:

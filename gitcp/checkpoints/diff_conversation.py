@@ -45,17 +45,17 @@ def conversations(old: Checkpoint, new: Checkpoint) -> Conversations:
         TransferError: one came from elsewhere, and holds more than may be walked.
     """
     bounded = old.origin.logs is not None or new.origin.logs is not None
-    one, two = _Side(old, bounded=bounded), _Side(new, bounded=bounded)
+    before, after = _Side(old, bounded=bounded), _Side(new, bounded=bounded)
     common = 0
     same = True
-    for left, right in zip_longest(one.records(), two.records()):
+    for left, right in zip_longest(before.records(), after.records()):
         same = same and left == right
         if same:
             common += 1
         else:
-            one.keep(left)
-            two.keep(right)
-    return Conversations(common, one.only_here(), two.only_here())
+            before.keep(left)
+            after.keep(right)
+    return Conversations(common, before.only_here(), after.only_here())
 
 
 class _Record(NamedTuple):

@@ -58,7 +58,7 @@ def sessions(
     return [
         SessionInfo(
             name,
-            tuple(sorted(lines, key=lambda one: (one.name != "main", one.name))),
+            tuple(sorted(lines, key=lambda each: (each.name != "main", each.name))),
         )
         for name, lines in sorted(by_session.items())
     ]

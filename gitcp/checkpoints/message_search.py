@@ -29,9 +29,9 @@ def before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | No
     if len(ident) < SHORTEST:
         return None
     for start in _ends(store, tip):
-        place = _Place.of(start, ident)
-        if place is not None:
-            return _before(store, start, ident, place)
+        mention = _Place.of(start, ident)
+        if mention is not None:
+            return _before(store, start, ident, mention)
     return None
 
 
@@ -46,24 +46,24 @@ def _ends(store: Store, tip: Checkpoint) -> Iterator[Checkpoint]:
 
 
 def _before(
-    store: Store, start: Checkpoint, ident: str, place: "_Place"
+    store: Store, start: Checkpoint, ident: str, mention: "_Place"
 ) -> Checkpoint | None:
-    found: Checkpoint | None = None
+    nearest: Checkpoint | None = None
     for checkpoint in store.line(start):
-        held = place.held(checkpoint)
+        held = mention.held(checkpoint)
         if held is None:
             # Another conversation, or the same one before its client rewrote it.
             other = _Place.of(checkpoint, ident)
             if other is not None:
-                place = other
-                held = place.held(checkpoint)
-        if held is not None and held > place.at:
+                mention = other
+                held = mention.held(checkpoint)
+        if held is not None and held > mention.at:
             continue
-        if checkpoint.trailers.trigger == TURN_START or place.made_before(checkpoint):
+        if checkpoint.trailers.trigger == TURN_START or mention.made_before(checkpoint):
             return checkpoint
         # Made later, but nearest to it of what there is.
-        found = checkpoint
-    return found
+        nearest = checkpoint
+    return nearest
 
 
 class _Place(NamedTuple):
@@ -79,23 +79,23 @@ class _Place(NamedTuple):
 
     @classmethod
     def of(cls, checkpoint: Checkpoint, ident: str) -> Self | None:
-        said = checkpoint.manifest.conversation
-        if said is None:
+        conversation = checkpoint.manifest.conversation
+        if conversation is None:
             return None
         foreign = checkpoint.origin.logs is not None
         if foreign:
             checkpoint.refuse_if_vast()
-        read = _Read(checkpoint, said.source)
+        read = _Read(checkpoint, conversation.source)
         longest = log_lines.LONGEST_FOREIGN if foreign else None
-        found = _Mentions()
+        mentions = _Mentions()
         for block in log_lines.blocks(read.chunks(), longest):
-            if not foreign or len(found.lines) < _MENTIONED:
-                found.look(block, ident)
-        at = found.position(said.kind, ident)
+            if not foreign or len(mentions.lines) < _MENTIONED:
+                mentions.look(block, ident)
+        at = mentions.position(conversation.kind, ident)
         if at is None:
             return None
-        since = _time_of(found.line(at))
-        return cls(said.source, found.start(at), since, tuple(read.digests))
+        since = _time_of(mentions.line(at))
+        return cls(conversation.source, mentions.start(at), since, tuple(read.digests))
 
     def held(self, checkpoint: Checkpoint) -> int | None:
         """Returns how many bytes of this conversation a checkpoint holds.

@@ -283,12 +283,12 @@ def _said_anywhere(store: Store, ident: str) -> Checkpoint | None:
     """Looks for a message or prompt in the conversations of all branches."""
     if len(ident) < _MESSAGE_ID:
         return None
-    found: dict[str, Checkpoint] = {}
+    by_id: dict[str, Checkpoint] = {}
     for _, tip in store.tips():
         with suppress(CorruptError, FormatTooNewError, TransferError):
-            one = before_message(store, tip, ident)
-            if one is not None:
-                found.setdefault(one.id, one)
-    if len(found) > 1:
-        raise _ambiguous(list(found.values()), ident)
-    return next(iter(found.values()), None)
+            match = before_message(store, tip, ident)
+            if match is not None:
+                by_id.setdefault(match.id, match)
+    if len(by_id) > 1:
+        raise _ambiguous(list(by_id.values()), ident)
+    return next(iter(by_id.values()), None)

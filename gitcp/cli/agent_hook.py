@@ -25,17 +25,17 @@ def run(agent: str, event: str, directory: str = ".") -> None:
         # The limit is a setting of the project, which the event names: until that is
         # known the default holds.
         with limited(_DEFAULT, what):
-            found = turns.read_event(client, event, _stdin(), os.environ)
-            if found is None:
+            received = turns.read_event(client, event, _stdin(), os.environ)
+            if received is None:
                 return None
-            workspace = turns.workspace_of(found)
-        warning = turns.warning(workspace, found)
+            workspace = turns.workspace_of(received)
+        warning = turns.warning(workspace, received)
         if warning is not None:
             notices.tell(warning)
             return client.answer(event, warning)
         left = workspace.settings.hook_timeout - (time.monotonic() - started)
         with limited(left, what), workspace.repository.objects.few_reads():
-            turns.handle(workspace, client, found)
+            turns.handle(workspace, client, received)
         return None
 
     guarded(what, work, directory=where)

@@ -97,10 +97,12 @@ class _Lazy(click.Group):
         for title, names in SECTIONS.items():
             rows = []
             for name in names:
-                found = self.get_command(ctx, name)
-                assert found is not None
-                told = found.get_short_help_str(formatter.width - width - _MARGINS)
-                rows.append((name.ljust(width), told))
+                subcommand = self.get_command(ctx, name)
+                assert subcommand is not None
+                summary = subcommand.get_short_help_str(
+                    formatter.width - width - _MARGINS
+                )
+                rows.append((name.ljust(width), summary))
             with formatter.section(title):
                 formatter.write_dl(rows)
 
@@ -111,8 +113,8 @@ class _Lazy(click.Group):
             return None
         loaded = importlib.import_module(f"gitcp.cli.commands.{module}")
         name = f"{cmd_name.replace('-', '_')}_command"
-        found: click.Command = getattr(loaded, name)
-        return found
+        loaded_command: click.Command = getattr(loaded, name)
+        return loaded_command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -221,11 +223,11 @@ def _limit(exc: Exception) -> StorageError | None:
 def _is_hook(arguments: list[str]) -> bool:
     """Whether a hook was called, perhaps by a line that another version wrote."""
     left = iter(arguments)
-    for one in left:
-        if one in {"-C", "--color"}:
+    for word in left:
+        if word in {"-C", "--color"}:
             next(left, None)
-        elif not one.startswith("-"):
-            return one in {"hook", "git-hook"}
+        elif not word.startswith("-"):
+            return word in {"hook", "git-hook"}
     return False
 
 

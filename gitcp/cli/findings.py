@@ -24,12 +24,12 @@ _WORDS = {
 }
 
 
-def documents(found: Iterable[Finding]) -> list[dict[str, Any]]:
+def documents(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """Returns secrets by rule, fingerprint and places; a value never gets here."""
     return [
         {
-            "fingerprint": one.fingerprint,
-            "rule": one.rule,
+            "fingerprint": finding.fingerprint,
+            "rule": finding.rule,
             "places": [
                 {
                     "kind": place.kind,
@@ -41,21 +41,21 @@ def documents(found: Iterable[Finding]) -> list[dict[str, Any]]:
                     "branch": place.branch,
                     "seq": place.seq,
                 }
-                for place in one.places
+                for place in finding.places
             ],
         }
-        for one in found
+        for finding in findings
     ]
 
 
-def show(out: Output, found: Iterable[Finding]) -> None:
+def show(out: Output, findings: Iterable[Finding]) -> None:
     """Says where secrets lie, to stderr."""
-    for one in found:
-        name = out.style(one.fingerprint, fg="yellow", bold=True)
-        out.tell(f"  {name}  {safe(one.rule)}")
-        for place in one.places[:_SHOWN]:
+    for finding in findings:
+        name = out.style(finding.fingerprint, fg="yellow", bold=True)
+        out.tell(f"  {name}  {safe(finding.rule)}")
+        for place in finding.places[:_SHOWN]:
             out.tell(f"    {safe(_place(place))}")
-        more = len(one.places) - _SHOWN
+        more = len(finding.places) - _SHOWN
         if more > 0:
             out.tell(f"    … and in {more} more places")
 

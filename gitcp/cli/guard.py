@@ -31,24 +31,24 @@ def guarded(
         return
     started = time.monotonic()
     noted: list[str] = []
-    said: bytes | None = None
+    output: bytes | None = None
     with _silenced():
         try:
             with notices.listening(noted.append):
-                said = work(started)
+                output = work(started)
         except GitcpError as exc:
             _log(directory, what, started, f"{exc.code}: {exc.message}")
         except BaseException as exc:  # noqa: BLE001  nothing may reach the caller
             import traceback
 
-            told = "".join(traceback.format_exception(exc))
-            _log(directory, what, started, f"gave up: {told}")
+            trace = "".join(traceback.format_exception(exc))
+            _log(directory, what, started, f"gave up: {trace}")
         for text in noted:
             _log(directory, what, started, f"warning: {text}")
-    if said:
+    if output:
         # Where the client has closed its end there is no one to tell.
         with suppress(OSError):
-            os.write(1, said)
+            os.write(1, output)
 
 
 def _log(directory: str, what: str, started: float, text: str) -> None:

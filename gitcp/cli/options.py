@@ -60,8 +60,8 @@ def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
             return function(click.get_current_context().obj, *arguments, **options)
 
         make: Any = click.command(name, **settings)
-        made: click.Command = make(json_option(quiet_option(with_output)))
-        return made
+        built: click.Command = make(json_option(quiet_option(with_output)))
+        return built
 
     return decorate
 

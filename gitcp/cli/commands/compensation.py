@@ -38,7 +38,7 @@ def undo_effects(
         lines.append(f"  {'leave' if kept else 'undo':<6} {line(out, engine, call)}")
     if dry_run:
         if out.json:
-            out.document(_document(engine, [document(engine, one) for one in calls]))
+            out.document(_document(engine, [document(engine, each) for each in calls]))
         else:
             for text in lines:
                 out.print(text)
@@ -49,11 +49,11 @@ def undo_effects(
     out.confirm("Undo these, from the top down?", yes=yes)
     done = compensate.compensate(engine, calls, keep=keep, trust=trust)
     if out.json:
-        found = _document(engine, [document(engine, one) for one in calls])
-        found["undone"] = [one.id for one in done.undone]
-        found["kept"] = [one.id for one in done.kept]
-        found["left"] = list(done.left)
-        out.document(found)
+        fields = _document(engine, [document(engine, each) for each in calls])
+        fields["undone"] = [each.id for each in done.undone]
+        fields["kept"] = [each.id for each in done.kept]
+        fields["left"] = list(done.left)
+        out.document(fields)
         return
     for call in done.undone:
         out.print(f"undone  {safe(show_call(call))}")

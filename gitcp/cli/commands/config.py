@@ -45,17 +45,17 @@ def config_command(
         _print(out, [config.get(repository, name)], whole=False)
 
 
-def _print(out: Output, found: list[config.Setting], *, whole: bool) -> None:
+def _print(out: Output, shown: list[config.Setting], *, whole: bool) -> None:
     if out.json:
-        settings = [setting._asdict() for setting in found]
+        settings = [setting._asdict() for setting in shown]
         out.document({"schema": "gitcp.config/1", "settings": settings})
         return
     if not whole:
-        for value in found[0].values:
+        for value in shown[0].values:
             out.print(safe(value))
         return
-    width = max(len(setting.name) for setting in found)
-    for setting in found:
+    width = max(len(setting.name) for setting in shown)
+    for setting in shown:
         values = safe(", ".join(setting.values)) or "(none)"
         name = out.style(f"{setting.name:<{width}}", fg="cyan")
         origin = ""

@@ -13,19 +13,19 @@ from gitcp.cli.options import command, reader
 @click.option("--window", type=click.IntRange(min=1), help="Warn above N tokens")
 def context_command(out: Output, selector: str | None, window: int | None) -> None:
     """Print what goes in front of a restored conversation."""
-    found = select(reader(out), selector)
-    text = context(found)
+    checkpoint = select(reader(out), selector)
+    text = context(checkpoint)
     own = tokens(len(text.encode("utf-8", "replace")))
-    said = found.manifest.conversation
-    whole = own + tokens(said.bytes if said else 0)
+    conversation = checkpoint.manifest.conversation
+    whole = own + tokens(conversation.bytes if conversation else 0)
     too_large = window is not None and whole > window
     if out.json:
         out.document(
             {
                 "schema": "gitcp.context/1",
-                "checkpoint": found.id,
+                "checkpoint": checkpoint.id,
                 "context": text,
-                "origin": found.origin.logs,
+                "origin": checkpoint.origin.logs,
                 "tokens": {"context": own, "total": whole, "window": window},
                 "fits": None if window is None else not too_large,
             }

@@ -61,7 +61,7 @@ def decisions_command(
             f"{grep!a} is not a regular expression: {exc}", hint="escape it with \\"
         ) from exc
     workspace = reader(out)
-    found = select(workspace, selector)
+    checkpoint = select(workspace, selector)
 
     # Entries keep paths as they were written; here it may be written in another way.
     names = set()
@@ -71,14 +71,14 @@ def decisions_command(
 
     def about(entry: Decision) -> bool:
         return "." in names or any(
-            one == name or one.startswith(f"{name}/")
-            for one in entry.paths
+            path == name or path.startswith(f"{name}/")
+            for path in entry.paths
             for name in names
         )
 
     entries = [
         entry
-        for entry in found.decisions()
+        for entry in checkpoint.decisions()
         if (kind is None or entry.kind == kind)
         and (path is None or about(entry))
         and (pattern.search(entry.text) or pattern.search(entry.why or ""))
@@ -87,7 +87,7 @@ def decisions_command(
         out.document(
             {
                 "schema": "gitcp.decisions/1",
-                "checkpoint": found.id,
+                "checkpoint": checkpoint.id,
                 "decisions": documents.decisions(entries),
                 "pending": documents.decisions(workspace.pending()),
             }

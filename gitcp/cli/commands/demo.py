@@ -38,7 +38,7 @@ def demo_command(out: Output, keep: bool) -> int:
             {
                 "schema": "gitcp.demo/1",
                 "ok": not failed,
-                "checks": [{"check": one.text, "ok": one.passed} for one in checks],
+                "checks": [{"check": item.text, "ok": item.passed} for item in checks],
                 "kept": str(directory / "shop") if keep else None,
             }
         )

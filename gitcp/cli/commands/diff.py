@@ -70,8 +70,8 @@ def diff_command(
     elif new is not None:
         _files(out, old, new, ops.between(old, new, paths), stat=stat)
     else:
-        found = ops.with_worktree(workspace, old, paths)
-        _files(out, old, None, found, stat=stat)
+        diff = ops.with_worktree(workspace, old, paths)
+        _files(out, old, None, diff, stat=stat)
 
 
 def _second(
@@ -91,11 +91,11 @@ def _second(
                 raise
     paths = [path_inside(out, workspace.top, word) for word in words]
     for word, path in zip(words, paths, strict=True):
-        sides = [one for one in (old, new) if one is not None]
+        sides = [side for side in (old, new) if side is not None]
         there = new is None and os.path.lexists(
             os.path.join(os.fsencode(workspace.top), path)
         )
-        if not there and not any(one.entry(path) for one in sides):
+        if not there and not any(side.entry(path) for side in sides):
             raise NotFoundError(
                 f"{word} is in neither state",
                 hint="`gitcp files SEL` lists the paths",
@@ -112,17 +112,17 @@ def _head(kind: str, old: Checkpoint, new: Checkpoint | None) -> dict[str, Any]:
     }
 
 
-def _file(one: FileDiff) -> dict[str, Any]:
+def _file(file: FileDiff) -> dict[str, Any]:
     def mode(entry: Any) -> str | None:
         return None if entry is None else f"{entry.mode:06o}"
 
     return {
-        **documents.path_fields(one.change.path),
-        "status": one.change.status,
-        "old_mode": mode(one.change.old),
-        "new_mode": mode(one.change.new),
-        "added": one.added,
-        "deleted": one.deleted,
+        **documents.path_fields(file.change.path),
+        "status": file.change.status,
+        "old_mode": mode(file.change.old),
+        "new_mode": mode(file.change.new),
+        "added": file.added,
+        "deleted": file.deleted,
     }
 
 
@@ -130,31 +130,31 @@ def _files(
     out: Output,
     old: Checkpoint,
     new: Checkpoint | None,
-    found: FilesDiff,
+    diff: FilesDiff,
     *,
     stat: bool,
 ) -> None:
     if out.json:
         document = _head("files", old, new)
-        document["changes"] = list(map(_file, found.files))
+        document["changes"] = list(map(_file, diff.files))
         if not stat:
-            document["patch"] = found.patch.decode("utf-8", "backslashreplace")
+            document["patch"] = diff.patch.decode("utf-8", "backslashreplace")
         out.document(document)
         return
     if not stat:
-        for raw in io.BytesIO(found.patch):
+        for raw in io.BytesIO(diff.patch):
             line = raw.removesuffix(b"\n").decode("utf-8", "backslashreplace")
             out.print(_colored(out, safe(line)))
         return
-    names = [safe(show_path(one.change.path)) for one in found.files]
+    names = [safe(show_path(file.change.path)) for file in diff.files]
     width = max(map(len, names), default=0)
-    for name, one in zip(names, found.files, strict=True):
-        if one.added is None:
+    for name, file in zip(names, diff.files, strict=True):
+        if file.added is None:
             counts = "binary"
         else:
-            plus = out.style(f"+{one.added}", fg="green")
-            counts = f"{plus} {out.style(f'-{one.deleted}', fg='red')}"
-        out.print(f"  {one.change.status[0].upper()} {name:<{width}}  {counts}")
+            plus = out.style(f"+{file.added}", fg="green")
+            counts = f"{plus} {out.style(f'-{file.deleted}', fg='red')}"
+        out.print(f"  {file.change.status[0].upper()} {name:<{width}}  {counts}")
     out.note(f"{count(len(names), 'file')} with differences")
 
 
@@ -166,25 +166,25 @@ def _colored(out: Output, line: str) -> str:
 
 
 def _conversation(out: Output, old: Checkpoint, new: Checkpoint, *, stat: bool) -> None:
-    found = conversations(old, new)
+    diff = conversations(old, new)
     if out.json:
         document = _head("conversation", old, new)
-        document |= {"common": found.common}
-        document |= {"removed": found.removed.total, "added": found.added.total}
+        document |= {"common": diff.common}
+        document |= {"removed": diff.removed.total, "added": diff.added.total}
         if not stat:
-            document["removed_records"] = list(map(_record, found.removed.shown))
-            document["added_records"] = list(map(_record, found.added.shown))
+            document["removed_records"] = list(map(_record, diff.removed.shown))
+            document["added_records"] = list(map(_record, diff.added.shown))
         out.document(document)
     else:
         out.print(
-            f"{found.common} records in common, {found.removed.total} only in {old.id},"
-            f" {found.added.total} only in {new.id}"
+            f"{diff.common} records in common, {diff.removed.total} only in {old.id},"
+            f" {diff.added.total} only in {new.id}"
         )
-        for sign, records in (("-", found.removed), ("+", found.added)):
+        for sign, records in (("-", diff.removed), ("+", diff.added)):
             if not stat:
                 for line in as_markdown(b"\n".join(records.shown)).splitlines():
                     out.print(_colored(out, safe(f"{sign} {line}".rstrip())))
-    if not stat and not (found.removed.whole and found.added.whole):
+    if not stat and not (diff.removed.whole and diff.added.whole):
         out.warn(
             "only the first of so many records are shown; `gitcp messages SEL --format"
             " jsonl` gives every byte"
@@ -199,25 +199,25 @@ def _record(line: bytes) -> Any:
 
 
 def _decisions(out: Output, old: Checkpoint, new: Checkpoint, *, stat: bool) -> None:
-    found = ops.decision_logs(old, new)
+    diff = ops.decision_logs(old, new)
     if out.json:
         document = _head("decisions", old, new)
-        document |= {"common": found.common}
+        document |= {"common": diff.common}
         if stat:
-            document |= {"removed": len(found.removed), "added": len(found.added)}
+            document |= {"removed": len(diff.removed), "added": len(diff.added)}
         else:
             document |= {
-                "removed": documents.decisions(found.removed),
-                "added": documents.decisions(found.added),
+                "removed": documents.decisions(diff.removed),
+                "added": documents.decisions(diff.added),
             }
         out.document(document)
         return
     out.print(
-        f"{found.common} entries in common, {len(found.removed)} only in {old.id},"
-        f" {len(found.added)} only in {new.id}"
+        f"{diff.common} entries in common, {len(diff.removed)} only in {old.id},"
+        f" {len(diff.added)} only in {new.id}"
     )
     if stat:
         return
-    for sign, entries in (("-", found.removed), ("+", found.added)):
+    for sign, entries in (("-", diff.removed), ("+", diff.added)):
         for entry in entries:
             out.print(f"{sign}{decision_line(out, entry)[1:]}")

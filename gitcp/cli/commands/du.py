@@ -9,30 +9,30 @@ from gitcp.maintenance.disk_usage import usage
 @command("du")
 def du_command(out: Output) -> None:
     """Show what gitcp takes on disk."""
-    found = usage(reader(out))
+    used = usage(reader(out))
     if out.json:
         out.document(
             {
                 "schema": "gitcp.du/1",
-                "packs": {"bytes": found.packs, "count": found.pack_count},
-                "only": found.only,
-                "scan": found.scan,
+                "packs": {"bytes": used.packs, "count": used.pack_count},
+                "only": used.only,
+                "scan": used.scan,
                 "sessions": [
                     {"name": name, "bytes": count}
-                    for name, count in found.sessions.items()
+                    for name, count in used.sessions.items()
                 ],
             }
         )
         return
-    packs = "1 pack" if found.pack_count == 1 else f"{found.pack_count} packs"
+    packs = "1 pack" if used.pack_count == 1 else f"{used.pack_count} packs"
     rows = [
-        (found.only, "held by checkpoints and by no branch, tag or remote"),
-        (found.packs, f"in {packs} that gitcp wrote"),
-        (found.scan, "scan state, which can be removed at any time"),
+        (used.only, "held by checkpoints and by no branch, tag or remote"),
+        (used.packs, f"in {packs} that gitcp wrote"),
+        (used.scan, "scan state, which can be removed at any time"),
     ]
     for count, what in rows:
         out.print(f"{size(count):>10}  {what}")
-    if found.sessions:
+    if used.sessions:
         out.print(f"\n{'':10}  by session; what two share counts in both")
-    for name, count in found.sessions.items():
+    for name, count in used.sessions.items():
         out.print(f"{size(count):>10}  {out.style(safe(name), fg='cyan')}")

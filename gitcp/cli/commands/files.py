@@ -20,14 +20,14 @@ from gitcp.worktree.plan import selection
 def files_command(out: Output, selector: str | None, paths: tuple[str, ...]) -> None:
     """List the files of a checkpoint."""
     workspace = reader(out)
-    found = select(workspace, selector)
+    checkpoint = select(workspace, selector)
     chosen = selection([path_inside(out, workspace.top, path) for path in paths])
-    listed = [(path, entry) for path, entry in found.files() if chosen(path)]
+    listed = [(path, entry) for path, entry in checkpoint.files() if chosen(path)]
     if out.json:
         out.document(
             {
                 "schema": "gitcp.files/1",
-                "checkpoint": found.id,
+                "checkpoint": checkpoint.id,
                 "files": [
                     {
                         **documents.path_fields(path),
@@ -49,13 +49,13 @@ def files_command(out: Output, selector: str | None, paths: tuple[str, ...]) -> 
 def cat_command(out: Output, selector: str, path: str) -> None:
     """Print the bytes of a file in a checkpoint."""
     workspace = reader(out)
-    found = select(workspace, selector)
+    checkpoint = select(workspace, selector)
     inside = path_inside(out, workspace.top, path)
-    entry = found.entry(inside) or found.entry(os.fsencode(path))
+    entry = checkpoint.entry(inside) or checkpoint.entry(os.fsencode(path))
     if entry is None or entry.mode in {DIRECTORY, GITLINK}:
         raise NotFoundError(
-            f"there is no file {path!a} in checkpoint {found.id}",
-            hint=f"`gitcp files {found.id}` lists them",
+            f"there is no file {path!a} in checkpoint {checkpoint.id}",
+            hint=f"`gitcp files {checkpoint.id}` lists them",
         )
-    for chunk in found.objects.stream(entry.oid):
+    for chunk in checkpoint.objects.stream(entry.oid):
         out.raw(chunk)

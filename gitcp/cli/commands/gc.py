@@ -1,13 +1,14 @@
 """gitcp gc."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command, yes_option
 from gitcp.cli.render import count, place, prompt_plan, size
-from gitcp.maintenance.gc import gc
+from gitcp.maintenance.gc import Cleaned, gc
 from gitcp.maintenance.lost_refs import Lost, kept
 from gitcp.project.workspace import open_workspace
 
@@ -28,35 +29,41 @@ def gc_command(out: Output, drop_lost: bool, yes: bool) -> None:
     """
     workspace = open_workspace(out.directory, bare=out.directory != ".")
     if drop_lost:
-        found = kept(workspace)
-        if found and not yes and not out.json:
-            prompt_plan(out, _lines(out, found))
-        if found:
-            out.confirm(f"Remove {count(len(found), 'lost line')} for good?", yes=yes)
+        lines = kept(workspace)
+        if lines and not yes and not out.json:
+            prompt_plan(out, _lines(out, lines))
+        if lines:
+            out.confirm(f"Remove {count(len(lines), 'lost line')} for good?", yes=yes)
     done = gc(workspace, drop_lost=drop_lost)
     if out.json:
-        out.document(
+        out.document(_document(done, drop_lost=drop_lost))
+    else:
+        _show(out, done, drop_lost=drop_lost)
+
+
+def _document(done: Cleaned, *, drop_lost: bool) -> dict[str, Any]:
+    return {
+        "schema": "gitcp.gc/1",
+        "packs": {"before": done.packs_before, "after": done.packs_after},
+        "bytes": {"before": done.bytes_before, "after": done.bytes_after},
+        "swept": done.swept,
+        "dropped": done.dropped,
+        "waiting": done.waiting,
+        "lost": [
             {
-                "schema": "gitcp.gc/1",
-                "packs": {"before": done.packs_before, "after": done.packs_after},
-                "bytes": {"before": done.bytes_before, "after": done.bytes_after},
-                "swept": done.swept,
-                "dropped": done.dropped,
-                "waiting": done.waiting,
-                "lost": [
-                    {
-                        "session": one.session,
-                        "branch": one.branch,
-                        "checkpoint": one.tip.id,
-                        "commit": one.tip.commit,
-                        "seq": one.tip.seq,
-                        "kept": not drop_lost,
-                    }
-                    for one in done.lost
-                ],
+                "session": lost_line.session,
+                "branch": lost_line.branch,
+                "checkpoint": lost_line.tip.id,
+                "commit": lost_line.tip.commit,
+                "seq": lost_line.tip.seq,
+                "kept": not drop_lost,
             }
-        )
-        return
+            for lost_line in done.lost
+        ],
+    }
+
+
+def _show(out: Output, done: Cleaned, *, drop_lost: bool) -> None:
     if done.dropped or done.packs_after < done.packs_before:
         dropped = f", {count(done.dropped, 'object')} dropped" if done.dropped else ""
         out.print(
@@ -82,8 +89,8 @@ def gc_command(out: Output, drop_lost: bool, yes: bool) -> None:
         )
 
 
-def _lines(out: Output, found: Sequence[Lost]) -> list[str]:
+def _lines(out: Output, lines: Sequence[Lost]) -> list[str]:
     return [
-        f"  {place(out, one.session, one.branch)}  #{one.tip.seq} {one.tip.id}"
-        for one in found
+        f"  {place(out, line.session, line.branch)}  #{line.tip.seq} {line.tip.id}"
+        for line in lines
     ]

@@ -65,8 +65,8 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
                 done = events.post_commit(workspace, rewrite_follows=not framework)
             case "post-rewrite":
                 kind = _given(arguments, 0, "PRE_COMMIT_REWRITE_COMMAND") or "rebase"
-                told = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
-                entries = events.rewritten(workspace, kind, told)
+                given = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
+                entries = events.rewritten(workspace, kind, given)
                 done = events.post_rewrite(workspace, kind, entries)
             case "post-merge":
                 squash = _given(arguments, 0, "PRE_COMMIT_IS_SQUASH_MERGE") == "1"
@@ -110,14 +110,14 @@ def _push(directory: str, remote: str) -> str:
 
     with suppress(OSError):
         os.setsid()
-    with tempfile.TemporaryFile() as said:
-        os.dup2(said.fileno(), 2)
-        os.dup2(said.fileno(), 1)
+    with tempfile.TemporaryFile() as output:
+        os.dup2(output.fileno(), 2)
+        os.dup2(output.fileno(), 1)
         status = run(["-C", directory, "push", "--", remote])
         sys.stderr.flush()
-        said.seek(0)
-        told = said.read().decode("utf-8", "replace").strip()
-    return f"pushed to {remote}: {told or 'done'}" if not status else f"failed: {told}"
+        output.seek(0)
+        text = output.read().decode("utf-8", "replace").strip()
+    return f"pushed to {remote}: {text or 'done'}" if not status else f"failed: {text}"
 
 
 def _given(arguments: list[str], at: int, variable: str) -> str:
@@ -132,5 +132,5 @@ def _is_meant(git_dir: Path) -> bool:
 
     `git --git-dir=… --work-tree=…` runs the hooks of a repository in the files of another.
     """
-    told = os.environ.get("GIT_DIR")
-    return not told or os.path.realpath(told) == os.path.realpath(git_dir)
+    inherited = os.environ.get("GIT_DIR")
+    return not inherited or os.path.realpath(inherited) == os.path.realpath(git_dir)

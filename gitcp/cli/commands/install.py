@@ -46,9 +46,9 @@ def _all(
     """Does one thing after the other; what is done is told, also where one fails."""
     done: list[tuple[str, Done]] = []
     failure: GitcpError | None = None
-    for one in dict.fromkeys(what):
+    for name in dict.fromkeys(what):
         try:
-            done += [(one, each) for each in work(one)]
+            done += [(name, each) for each in work(name)]
         except GitcpError as exc:
             failure = exc
             break
@@ -89,7 +89,7 @@ def install_command(out: Output, what: tuple[str, ...], scope: str | None) -> No
         out,
         what,
         "gitcp.install/1",
-        lambda one: [installers.installer(one).install(one, place, scope)],
+        lambda name: [installers.installer(name).install(name, place, scope)],
     )
 
 
@@ -107,5 +107,5 @@ def uninstall_command(out: Output, what: tuple[str, ...], scope: str | None) -> 
         out,
         what,
         "gitcp.uninstall/1",
-        lambda one: installers.installer(one).uninstall(one, place, scope),
+        lambda name: installers.installer(name).uninstall(name, place, scope),
     )

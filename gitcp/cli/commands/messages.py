@@ -27,17 +27,17 @@ def messages_command(
     out: Output, selector: str | None, file: str | None, form: str | None
 ) -> None:
     """Print the conversation."""
-    found = select(reader(out), selector)
-    if found.origin.logs is not None:
+    checkpoint = select(reader(out), selector)
+    if checkpoint.origin.logs is not None:
         out.note(
-            f"this conversation was pulled from {found.origin.logs}: it is a record of"
+            f"this conversation was pulled from {checkpoint.origin.logs}: it is a record of"
             " what was said there, not yours"
         )
     form = form or ("json" if out.json else "jsonl" if file else "markdown")
     if form == "jsonl":
-        _bytes(out, found, file)
+        _bytes(out, checkpoint, file)
         return
-    raw, whole = found.conversation_to_read()
+    raw, whole = checkpoint.conversation_to_read()
     if not whole:
         out.warn(
             "only the end of this long conversation is laid out; `--format jsonl` gives"
@@ -67,13 +67,13 @@ def messages_command(
         )
 
 
-def _bytes(out: Output, found: Checkpoint, file: str | None) -> None:
+def _bytes(out: Output, checkpoint: Checkpoint, file: str | None) -> None:
     """Gives the stored bytes, piece by piece."""
     if file is None or file == "-":
-        for chunk in found.conversation_stream():
+        for chunk in checkpoint.conversation_stream():
             out.raw(chunk)
         return
     path = Path(out.directory, file)
     with storage(f"writing {file}"):
-        size = replace_from(path, found.conversation_stream())
+        size = replace_from(path, checkpoint.conversation_stream())
     out.note(f"wrote {size:,} bytes to {file}")

@@ -66,19 +66,19 @@ def prune_command(
     if keep_last is None and within is None and limit is None:
         keep_last = DEFAULT_LAST
     workspace = open_workspace(out.directory)
-    wanted = plan_prune(
+    plan = plan_prune(
         workspace,
         RetentionRules(keep_last or 0, within, keep_labelled),
         [_where(text) for text in sessions],
         max_size=limit,
     )
-    done = wanted
-    if not dry_run and wanted.go:
-        question = f"Remove {count(len(wanted.go), 'checkpoint')}?"
+    done = plan
+    if not dry_run and plan.go:
+        question = f"Remove {count(len(plan.go), 'checkpoint')}?"
         if not yes and not out.json:
-            prompt_plan(out, _lines(out, wanted))
+            prompt_plan(out, _lines(out, plan))
         out.confirm(question, yes=yes)
-        done = prune(workspace, wanted)
+        done = prune(workspace, plan)
     if out.json:
         out.document(_document(done, dry_run=dry_run))
     else:
@@ -105,14 +105,14 @@ def _document(done: PrunePlan, *, dry_run: bool) -> dict[str, Any]:
         "dry_run": dry_run,
         "removed": [
             {
-                "id": one.id,
-                "commit": one.commit,
+                "id": checkpoint.id,
+                "commit": checkpoint.commit,
                 "session": branch.session,
                 "branch": branch.branch,
-                "seq": one.seq,
+                "seq": checkpoint.seq,
             }
             for branch in done.branches
-            for one in branch.go
+            for checkpoint in branch.go
         ],
         "branches": [
             {
@@ -134,16 +134,16 @@ def _lines(out: Output, done: PrunePlan) -> list[str]:
     return [
         f"  {place(out, branch.session, branch.branch)}: {len(branch.go):,} of"
         f" {count(branch.stay + len(branch.go), 'checkpoint')}"
-        f" ({_numbers([one.seq for one in branch.go])})"
+        f" ({_numbers([checkpoint.seq for checkpoint in branch.go])})"
         for branch in done.branches
         if branch.go
     ]
 
 
-def _numbers(found: list[int]) -> str:
+def _numbers(numbers: list[int]) -> str:
     """Returns numbers as ranges, `#1-#8, #10`; the first few of them."""
     ranges: list[list[int]] = []
-    for number in sorted(set(found)):
+    for number in sorted(set(numbers)):
         if ranges and number == ranges[-1][1] + 1:
             ranges[-1][1] = number
         else:

@@ -22,24 +22,28 @@ def _branch_document(branch: ListedBranch) -> dict[str, Any]:
     return {"name": branch.branch, "tip": branch.id, "seq": branch.seq}
 
 
-def _by_session(found: list[ListedBranch]) -> dict[str, list[ListedBranch]]:
+def _by_session(branches: list[ListedBranch]) -> dict[str, list[ListedBranch]]:
     sessions: dict[str, list[ListedBranch]] = {}
-    for one in found:
-        sessions.setdefault(one.session, []).append(one)
+    for branch in branches:
+        sessions.setdefault(branch.session, []).append(branch)
     return sessions
 
 
-def _table(out: Output, found: list[ListedBranch], current: Current) -> None:
+def _table(out: Output, branches: list[ListedBranch], current: Current) -> None:
     # There may be ten thousand: printed at once, and nothing is done twice.
-    names = [one_line(f"{one.session}/{one.branch}") for one in found]
+    names = [one_line(f"{branch.session}/{branch.branch}") for branch in branches]
     width = max(map(len, names), default=0)
     lines = []
-    for name, one in zip(names, found, strict=True):
-        here = (one.session, one.branch) == (current.session, current.branch)
+    for name, branch in zip(names, branches, strict=True):
+        is_current = (branch.session, branch.branch) == (
+            current.session,
+            current.branch,
+        )
         shown = out.style(f"{name:<{width}}", fg="cyan") if out.color else name
-        created = one.created[:19].replace("T", " ")
-        note = one_line(one.note, 50) if one.note else ""
-        line = f"{'*' if here else ' '} {shown:<{width}}  {f'#{one.seq}':>6}  {created}  {note}"
+        created = branch.created[:19].replace("T", " ")
+        note = one_line(branch.note, 50) if branch.note else ""
+        mark = "*" if is_current else " "
+        line = f"{mark} {shown:<{width}}  {f'#{branch.seq}':>6}  {created}  {note}"
         lines.append(line.rstrip())
     out.print("\n".join(lines))
 
@@ -49,7 +53,7 @@ def sessions_command(out: Output) -> int:
     """List sessions and their branches."""
     workspace = reader(out)
     unreadable: list[str] = []
-    found = listed(workspace.store, unreadable=unreadable.append)
+    entries = listed(workspace.store, unreadable=unreadable.append)
     current = workspace.current()
     if out.json:
         out.document(
@@ -61,13 +65,13 @@ def sessions_command(out: Output) -> int:
                         "branches": list(map(_branch_document, branches)),
                         "current": name == current.session,
                     }
-                    for name, branches in _by_session(found).items()
+                    for name, branches in _by_session(entries).items()
                 ],
                 "unreadable": unreadable,
             }
         )
-    elif found:
-        _table(out, found, current)
+    elif entries:
+        _table(out, entries, current)
     elif not unreadable:
         out.note("no sessions yet; `gitcp save` makes one")
     return left_out(out, unreadable)
@@ -79,27 +83,27 @@ def branches_command(out: Output, name: str | None) -> int:
     """List the branches of a session."""
     workspace = reader(out)
     current = workspace.current()
-    wanted = name or current.session
+    session = name or current.session
     unreadable: list[str] = []
     everything = listed(workspace.store, unreadable=unreadable.append)
-    found = [one for one in everything if one.session == wanted]
-    if not found:
+    branches = [branch for branch in everything if branch.session == session]
+    if not branches:
         left_out(out, unreadable)
         raise NotFoundError(
-            f"there is no session {wanted!a}", hint="`gitcp sessions` lists them"
+            f"there is no session {session!a}", hint="`gitcp sessions` lists them"
         )
     if out.json:
         out.document(
             {
                 "schema": "gitcp.branches/1",
-                "session": wanted,
-                "branches": list(map(_branch_document, found)),
-                "current": current.branch if wanted == current.session else None,
+                "session": session,
+                "branches": list(map(_branch_document, branches)),
+                "current": current.branch if session == current.session else None,
                 "unreadable": unreadable,
             }
         )
     else:
-        _table(out, found, current)
+        _table(out, branches, current)
     return left_out(out, unreadable)
 
 

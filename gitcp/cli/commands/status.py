@@ -17,48 +17,48 @@ _AGENTS = 5
 def status_command(out: Output) -> None:
     """Show the current session, and what a save would add."""
     workspace = reader(out)
-    found = status(workspace)
+    state = status(workspace)
     installed = all_installed(place(workspace.top))
     # Those that grow a branch now; one that lost it has a say again when it is resumed.
     agents = [
-        one
-        for one in latest_first(workspace)
-        if one.session is not None and one.superseded is None
+        binding
+        for binding in latest_first(workspace)
+        if binding.session is not None and binding.superseded is None
     ][:_AGENTS]
     if out.json:
         out.document(
             {
                 "schema": "gitcp.status/1",
-                "session": found.current.session,
-                "branch": found.current.branch,
-                "checkpoint": documents.checkpoint(found.tip),
-                "changed": len(found.changes),
-                "changes": documents.changes(found.changes),
-                "skipped": found.skipped,
-                "pending": documents.decisions(found.pending),
-                "interrupted": found.interrupted.target if found.interrupted else None,
+                "session": state.current.session,
+                "branch": state.current.branch,
+                "checkpoint": documents.checkpoint(state.tip),
+                "changed": len(state.changes),
+                "changes": documents.changes(state.changes),
+                "skipped": state.skipped,
+                "pending": documents.decisions(state.pending),
+                "interrupted": state.interrupted.target if state.interrupted else None,
                 "installed": [done._asdict() for done in installed],
-                "agents": [_agent(one) for one in agents],
+                "agents": [_agent(binding) for binding in agents],
             }
         )
         return
-    _show(out, found)
+    _show(out, state)
     _show_agents(out, installed, agents)
 
 
-def _agent(one: Binding) -> dict[str, str | None]:
+def _agent(binding: Binding) -> dict[str, str | None]:
     return {
-        "agent": one.agent,
-        "agent_session": one.agent_session,
-        "session": one.session,
-        "branch": one.branch,
+        "agent": binding.agent,
+        "agent_session": binding.agent_session,
+        "session": binding.session,
+        "branch": binding.branch,
     }
 
 
 def _show_agents(out: Output, installed: list[Done], agents: list[Binding]) -> None:
-    for one in agents:
-        place = safe(f"{one.session}/{one.branch}")
-        out.print(f"{one.agent} {safe(one.agent_session)} grows {place}")
+    for binding in agents:
+        branch = safe(f"{binding.session}/{binding.branch}")
+        out.print(f"{binding.agent} {safe(binding.agent_session)} grows {branch}")
     for done in installed:
         scope = f" ({done.scope})" if done.scope else ""
         out.print(f"Installed: {done.what}{scope} in {safe(done.path)}")
@@ -66,28 +66,28 @@ def _show_agents(out: Output, installed: list[Done], agents: list[Binding]) -> N
             out.print(out.style(f"  {safe(note)}", fg="red"))
 
 
-def _show(out: Output, found: Status) -> None:
-    if found.interrupted is not None:
+def _show(out: Output, state: Status) -> None:
+    if state.interrupted is not None:
         out.print(out.style("a restore was interrupted here", fg="red", bold=True))
         out.print("  `gitcp restore --continue` finishes it, `--abort` takes it back")
-    place = safe(f"{found.current.session}/{found.current.branch}")
-    if found.tip is None:
-        out.print(f"On {out.style(place, fg='cyan')}, which has no checkpoint yet")
+    branch = safe(f"{state.current.session}/{state.current.branch}")
+    if state.tip is None:
+        out.print(f"On {out.style(branch, fg='cyan')}, which has no checkpoint yet")
     else:
-        out.print(f"On {headline(out, found.tip)}")
-    if not found.changes:
-        out.print("No file changed since" if found.tip else "There is no file to save")
+        out.print(f"On {headline(out, state.tip)}")
+    if not state.changes:
+        out.print("No file changed since" if state.tip else "There is no file to save")
     else:
-        count = len(found.changes)
+        count = len(state.changes)
         files = "1 file" if count == 1 else f"{count:,} files"
-        out.print(f"{files} changed since:" if found.tip else f"{files} to save:")
-        for line in change_lines(out, found.changes[:_SHOWN]):
+        out.print(f"{files} changed since:" if state.tip else f"{files} to save:")
+        for line in change_lines(out, state.changes[:_SHOWN]):
             out.print(line)
         if count > _SHOWN:
             out.print(f"  … and {count - _SHOWN:,} more")
-    if found.skipped:
-        out.print(f"{found.skipped:,} paths would not be captured")
-    if found.pending:
+    if state.skipped:
+        out.print(f"{state.skipped:,} paths would not be captured")
+    if state.pending:
         out.print("Waiting for the next save:")
-        for entry in found.pending:
+        for entry in state.pending:
             out.print(decision_line(out, entry))

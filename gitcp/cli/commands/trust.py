@@ -21,23 +21,23 @@ def trust_command(out: Output, remote: str | None, remove: bool) -> None:
     from gitcp.trust import trusted_remotes as trust
 
     repository = reader(out).repository
-    changed, told = False, ""
+    changed, message = False, ""
     if remote is None and remove:
         raise UsageError("no remote was named", hint="`gitcp trust` lists them")
     if remote is not None and remove:
         url = trust.take(repository, remote)
         changed = True
-        told = f"{url} is trusted no more"
+        message = f"{url} is trusted no more"
     elif remote is not None:
         url, changed = trust.give(repository, remote)
-        told = f"{url} is trusted{' from now on' if changed else ' already'}"
-    found = trust.trusted(repository)
+        message = f"{url} is trusted{' from now on' if changed else ' already'}"
+    urls = trust.trusted(repository)
     if out.json:
-        out.document({"schema": "gitcp.trust/1", "trusted": found, "changed": changed})
+        out.document({"schema": "gitcp.trust/1", "trusted": urls, "changed": changed})
     elif remote is not None:
-        out.print(safe(told))
+        out.print(safe(message))
     else:
-        for one in found:
-            out.print(f"  {safe(one)}")
-        if not found:
+        for trusted_url in urls:
+            out.print(f"  {safe(trusted_url)}")
+        if not urls:
             out.note("no remote is trusted; `gitcp trust REMOTE` trusts one")

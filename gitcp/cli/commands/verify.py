@@ -67,14 +67,14 @@ def verify_command(
                 "schema": "gitcp.verify/1",
                 "checked": report.checked,
                 "ok": report.ok,
-                "problems": [_document(one) for one in problems],
+                "problems": [_document(problem) for problem in problems],
                 "doubts": {
                     "found": len(doubtful.problems),
                     "complete": doubtful.complete,
                 },
                 "set_aside": [str(path) for path in aside],
-                "repaired": [_document(one) for one in report.repaired],
-                "moved": [one._asdict() for one in report.moved],
+                "repaired": [_document(problem) for problem in report.repaired],
+                "moved": [branch._asdict() for branch in report.moved],
             }
         )
     else:
@@ -88,45 +88,45 @@ def verify_command(
 def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
     from gitcp.maintenance.lost_refs import lost, lost_ledgers, put_back
 
-    found, steps = lost(workspace), lost_ledgers(workspace)
-    names = put_back(workspace, [*found, *steps]) if mend else {}
+    lines, steps = lost(workspace), lost_ledgers(workspace)
+    names = put_back(workspace, [*lines, *steps]) if mend else {}
     if out.json:
         out.document(
             {
                 "schema": "gitcp.verify/1",
-                "ok": mend or not (found or steps),
+                "ok": mend or not (lines or steps),
                 "lost": [
                     {
-                        "session": one.session,
-                        "branch": one.branch,
-                        "checkpoint": one.tip.id,
-                        "commit": one.tip.commit,
-                        "seq": one.tip.seq,
-                        "taken": one.is_taken,
-                        "as": names.get(one.tip.id),
+                        "session": item.session,
+                        "branch": item.branch,
+                        "checkpoint": item.tip.id,
+                        "commit": item.tip.commit,
+                        "seq": item.tip.seq,
+                        "taken": item.is_taken,
+                        "as": names.get(item.tip.id),
                     }
-                    for one in found
+                    for item in lines
                 ],
                 "ledgers": [
-                    {"session": one.session, "commit": one.commit, "last": one.last}
-                    for one in steps
+                    {"session": item.session, "commit": item.commit, "last": item.last}
+                    for item in steps
                 ],
             }
         )
     else:
-        for one in found:
-            name = out.style(safe(f"{one.session}/{one.branch}"), fg="cyan")
-            line = f"  {name}  #{one.tip.seq} {one.tip.id}"
-            back = names.get(one.tip.id, one.branch)
-            if back != one.branch:
-                line += f"  as {safe(f'{one.session}/{back}')}"
-            elif one.is_taken:
+        for item in lines:
+            name = out.style(safe(f"{item.session}/{item.branch}"), fg="cyan")
+            line = f"  {name}  #{item.tip.seq} {item.tip.id}"
+            back = names.get(item.tip.id, item.branch)
+            if back != item.branch:
+                line += f"  as {safe(f'{item.session}/{back}')}"
+            elif item.is_taken:
                 line += "  (the branch has other checkpoints by now)"
             out.print(line)
         for ledger in steps:
             name = out.style(safe(ledger.session), fg="cyan")
             out.print(f"  {name} (steps)  {ledger.last} records")
-        if not (found or steps):
+        if not (lines or steps):
             out.print("no branch has lost its ref, or checkpoints")
         elif mend:
             out.note("put back")
@@ -135,7 +135,7 @@ def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
                 "nothing refers to them: `gitcp verify --lost --repair` puts them back,"
                 " `gitcp gc --drop-lost` removes them for good"
             )
-    return CorruptError.exit_status if (found or steps) and not mend else 0
+    return CorruptError.exit_status if (lines or steps) and not mend else 0
 
 
 def _where(text: str) -> tuple[str, str | None]:
@@ -183,15 +183,15 @@ def _show(out: Output, report: Report, *, mend: bool) -> None:
         out.note(
             "`git fsck` may still name the damaged file; `git repack -a -d` replaces it"
         )
-    for one in report.moved:
-        name = out.style(safe(one.ref.removeprefix(layout.SESSIONS)), fg="cyan")
-        if one.now is None:
+    for moved in report.moved:
+        name = out.style(safe(moved.ref.removeprefix(layout.SESSIONS)), fg="cyan")
+        if moved.now is None:
             out.print(
                 f"  {name}: no sound checkpoint is left of it; its ref is removed"
             )
         else:
-            out.print(f"  {name}: is at its newest sound checkpoint, {one.now[:12]}")
-        out.note(f"  lost: all after it, up to the commit {one.was[:12]}")
+            out.print(f"  {name}: is at its newest sound checkpoint, {moved.now[:12]}")
+        out.note(f"  lost: all after it, up to the commit {moved.was[:12]}")
     if report.ok:
         out.print(f"{checked} checked, {out.style('all sound', fg='green')}")
         return

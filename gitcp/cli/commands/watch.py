@@ -30,13 +30,13 @@ def watch_command(out: Output, minutes: str | None) -> None:
             hint="give --minutes, or `gitcp config intervalMinutes 30`",
         )
     out.note(f"a checkpoint every {seconds / 60:g} minutes; Ctrl-C ends it")
-    for found in watch(workspace, fixed):
-        if isinstance(found, GitcpError):
+    for outcome in watch(workspace, fixed):
+        if isinstance(outcome, GitcpError):
             # The disk may be full for now, or a restore may be under way.
-            out.warn(f"nothing saved this time: {found.message}")
+            out.warn(f"nothing saved this time: {outcome.message}")
         elif out.json:
             out.document(
-                {"schema": "gitcp.watch/1", "checkpoint": documents.checkpoint(found)}
+                {"schema": "gitcp.watch/1", "checkpoint": documents.checkpoint(outcome)}
             )
         else:
-            out.print(f"Saved {headline(out, found)}")
+            out.print(f"Saved {headline(out, outcome)}")
