@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from gitcp.agents import markdown_page
+from gitcp.agents.front_matter import FrontMatterError
 from gitcp.errors import NothingToDoError, StorageError, UsageError
-from gitcp.format import notes
-from gitcp.format.frontmatter import FrontMatterError
 from gitcp.format.layout import LogName
 from gitcp.git.consolidate import consolidate
 from gitcp.git.transaction import Transaction, transaction
@@ -46,7 +46,7 @@ class Imported(NamedTuple):
 class _File(NamedTuple):
     name: str
     data: bytes
-    page: notes.Page | None
+    page: markdown_page.Page | None
     written: float
 
     @property
@@ -61,6 +61,7 @@ def import_session(workspace: Workspace, path: Path) -> Imported:
     Raises:
         NothingToDoError: there is no page in it.
         StorageError: a file cannot be read, or the disk refused.
+        UsageError: a page has front matter, and PyYAML is not installed.
     """
     inner = path / _DIRECTORY
     root = inner if path.name != _DIRECTORY and inner.is_dir() else path
@@ -167,11 +168,11 @@ def _walk(root: Path) -> Iterator[Path]:
         yield from (Path(directory, name) for name in sorted(names))
 
 
-def _page(name: str, data: bytes, left: list[str]) -> notes.Page | None:
+def _page(name: str, data: bytes, left: list[str]) -> markdown_page.Page | None:
     if not name.endswith((".md", ".markdown")):
         return None
     try:
-        page = notes.read(data.decode(), name)
+        page = markdown_page.read(data.decode(), name)
     except (FrontMatterError, UnicodeDecodeError) as exc:
         left.append(f"{name}: kept, but not understood: {exc}")
         return None

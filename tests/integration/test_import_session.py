@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gitcp.format import notes
+from gitcp.agents import markdown_page
 from gitcp.project.workspace import open_workspace
 from gitcp.store.store import require_tip
 from tests.support.gitrepo import git, tree_bytes, write_files
@@ -151,7 +152,7 @@ def test_restoring_one_leaves_the_files_alone(repo, old):
 
 
 def test_what_is_not_understood_is_kept_and_told(repo, old):
-    bad = b"---\nsummary: &anchor x\n---\n"
+    bad = b"---\nsummary: *anchor\n---\n"
     latin = b"---\nsummary: caf\xe9\n---\n"
     write_files(repo, {".session/bad.md": bad, ".session/latin.md": latin})
     os.symlink("/etc/passwd", old / "link.md")
@@ -172,13 +173,19 @@ def test_a_directory_without_pages_is_refused(repo, tmp_path):
     assert "holds no checkpoints" in fails(repo, 1, "import", str(tmp_path / "empty"))
 
 
+def test_without_the_yaml_library_nothing_is_imported(repo, old, monkeypatch):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    assert "gitcp[yaml]" in fails(repo, 2, "import", ".session")
+    assert git(repo, "for-each-ref", "refs/gitcp") == b""
+
+
 def test_a_time_comes_from_the_name_where_the_page_has_none(monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     import time
 
     time.tzset()
     for name in ("checkpoint-20260301-100000.md", "2026-03-01T10-00-00_login.md"):
-        page = notes.read("---\nsummary: x\n---\n", name)
+        page = markdown_page.read("---\nsummary: x\n---\n", name)
         assert page.entries[0].at == "2026-03-01T10:00:00.000Z"
     for said in (
         "1772359200",
@@ -186,7 +193,7 @@ def test_a_time_comes_from_the_name_where_the_page_has_none(monkeypatch):
         "2026-03-01 10:00",
         "2026-03-01T10:00:00",
     ):
-        page = notes.read(f"---\ndate: {said}\nsummary: x\n---\n", "a.md")
+        page = markdown_page.read(f"---\ndate: {said}\nsummary: x\n---\n", "a.md")
         assert page.entries[0].at == "2026-03-01T10:00:00.000Z", said
 
 
@@ -199,7 +206,7 @@ def test_a_time_comes_from_the_name_where_the_page_has_none(monkeypatch):
     ],
 )
 def test_entries_with_reasons_in_many_spellings(text):
-    [found] = notes.read(text, "x.md").entries
+    [found] = markdown_page.read(text, "x.md").entries
     assert (found.kind, found.text, found.why) == ("tried", "HS256", "leaked")
 
 
@@ -234,7 +241,7 @@ The rates are a table now.
 | a | b |
 |---|---|
 """
-    page = notes.read(text, "checkpoints/2026-03-01T10-00-00-HANDOFF.md")
+    page = markdown_page.read(text, "checkpoints/2026-03-01T10-00-00-HANDOFF.md")
     assert page.summary == "The rates are a table now."
     assert [(one.kind, one.text, one.paths) for one in page.entries] == [
         ("note", "The rates are a table now.", ()),

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.agents import front_matter
 from gitcp.cli.app import COMMANDS
 from gitcp.clients import skill
-from gitcp.format import frontmatter
 from tests.support.gitrepo import tree_bytes
 from tests.support.inprocess import fails, invoke, ok
 
@@ -120,7 +120,7 @@ def test_what_has_no_place_is_refused(repo, tmp_path):
     "one", skill.project_files(Path("/p")), ids=lambda one: str(one.path)
 )
 def test_front_matter_is_what_the_clients_read(one):
-    found = frontmatter.split(one.content.decode())
+    found = front_matter.split(one.content.decode())
     assert isinstance(found.fields["description"], str)
     # What the client with the least room shows of it.
     assert len(found.fields["description"]) < 160

@@ -1,8 +1,7 @@
-"""Reads markdown checkpoints of other tools: a page's fields as decision entries.
+"""Reads one markdown checkpoint of another tool: its fields as decision entries.
 
-There is no standard for such pages. What is looked for: front matter, and headings with
-lists below; names of fields in many spellings. What is not understood is left: the caller
-keeps the page itself.
+There is no standard for such pages. This looks for front matter, and for headings with
+lists below them, under many names. It ignores the rest; the caller keeps the page itself.
 """
 
 import datetime
@@ -10,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gitcp.format import frontmatter
-from gitcp.format.frontmatter import Value
+from gitcp.agents import front_matter
+from gitcp.agents.front_matter import Value
 from gitcp.format.log import Decision
 
 # names, without case and separators -> what they stand for
@@ -60,9 +59,10 @@ def read(text: str, name: str) -> Page:
     """Returns what a page says; `name` is its file's, which may tell the time.
 
     Raises:
-        FrontMatterError: the front matter holds more YAML than is read.
+        FrontMatterError: the front matter cannot be read.
+        UsageError: PyYAML is not installed.
     """
-    fields, body = frontmatter.split(text)
+    fields, body = front_matter.split(text)
     at = None
     summary = None
     entries: list[Decision] = []
