@@ -174,7 +174,7 @@ def settings() -> list[tuple[str, str, str]]:
     """Returns name, default and meaning of each setting."""
     return [
         (f"gitcp.{name}", default or "none", meaning)
-        for name, (default, meaning) in KNOWN.items()
+        for name, (default, _, meaning, *_) in KNOWN.items()
     ]
 
 

@@ -8,10 +8,6 @@ from gitcp.errors import GitFailedError, UsageError
 from gitcp.git.repository import Repository
 from gitcp.project.settings import KNOWN, VARIABLES, Settings
 
-_MANY = frozenset(
-    {"include", "exclude", "triggers", "allowSecrets", "encryptTo", "identity"}
-)
-
 
 class Setting(NamedTuple):
     """A setting in force; `origin` is `environment`, `config` or `default`."""
@@ -43,15 +39,15 @@ def known(key: str) -> str:
 
 def get(repository: Repository, name: str) -> Setting:
     """Returns a setting, by its name as `known` returns it."""
-    default, meaning = KNOWN[name]
+    default, _, meaning, many, _ = KNOWN[name]
     variable = VARIABLES[name]
     if variable in os.environ:
         text = os.environ[variable]
-        values = text.split(os.pathsep) if name in _MANY else [text]
+        values = text.split(os.pathsep) if many else [text]
         return Setting(name, tuple(values), default, meaning, "environment")
     configured = repository.config.get(f"gitcp.{name.lower()}")
     if configured:
-        values = configured if name in _MANY else configured[-1:]
+        values = configured if many else configured[-1:]
         return Setting(name, tuple(values), default, meaning, "config")
     return Setting(name, (default,) if default else (), default, meaning, "default")
 
@@ -60,11 +56,11 @@ def put(repository: Repository, name: str, value: str, *, add: bool = False) -> 
     """Writes a setting to the repository's configuration.
 
     Raises:
-        UsageError: the value makes no sense.
+        UsageError: the value is not valid, or a second one where one is taken.
         GitFailedError: git refused.
     """
     Settings.of(repository, {VARIABLES[name]: value})
-    if add and name not in _MANY:
+    if add and not KNOWN[name].many:
         raise UsageError(f"{name} takes a single value", hint="drop --add")
     how = ("--add",) if add else ("--replace-all",)
     repository.git("config", "--local", *how, f"gitcp.{name}", value)
@@ -74,7 +70,7 @@ def unset(repository: Repository, name: str) -> None:
     """Removes a setting from the repository's configuration.
 
     Raises:
-        UsageError: it is not set there.
+        UsageError: the setting is not in the repository's configuration.
     """
     try:
         repository.git("config", "--local", "--unset-all", f"gitcp.{name}")

@@ -3,7 +3,7 @@
 import importlib
 from typing import NamedTuple, Protocol, cast
 
-from gitcp.clients.client import Place
+from gitcp.clients.client import ClientPlaces
 from gitcp.errors import UsageError
 
 # thing -> module; imported on use
@@ -31,13 +31,15 @@ class Done(NamedTuple):
 class Installer(Protocol):
     """The module behind a thing; `what` is its name, as several may share a module."""
 
-    def install(self, what: str, place: Place, scope: str | None) -> Done:
+    def install(self, what: str, place: ClientPlaces, scope: str | None) -> Done:
         """Installs; again, and nothing changes. No scope: the thing's own default."""
 
-    def uninstall(self, what: str, place: Place, scope: str | None) -> list[Done]:
+    def uninstall(
+        self, what: str, place: ClientPlaces, scope: str | None
+    ) -> list[Done]:
         """Takes out what was installed, in one scope or in all of them."""
 
-    def installed(self, what: str, place: Place) -> list[Done]:
+    def installed(self, what: str, place: ClientPlaces) -> list[Done]:
         """Returns where the thing is installed."""
 
 
@@ -55,6 +57,6 @@ def installer(what: str) -> Installer:
     return cast("Installer", importlib.import_module(module))
 
 
-def all_installed(place: Place) -> list[Done]:
+def all_installed(place: ClientPlaces) -> list[Done]:
     """Returns everything that is installed."""
     return [done for what in THINGS for done in installer(what).installed(what, place)]

@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Mapping
-from typing import NamedTuple, Self
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Self
 
 from gitcp.errors import UsageError
 from gitcp.format.extent import Extent
@@ -14,198 +14,23 @@ _SIZE = re.compile(r"(\d+)\s*([kmg]?)i?b?", re.IGNORECASE)
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _PER = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
-# name -> (default, meaning)
-KNOWN = {
-    "maxFileSize": ("100m", "larger files are listed as not captured"),
-    "include": ("", "globs of ignored paths to capture (may be given many times)"),
-    "exclude": ("", "globs of paths never to capture (may be given many times)"),
-    "lockTimeout": (
-        "10s",
-        "how long to wait for another gitcp, and for a lock of git's",
-    ),
-    "autoCheckpoint": ("true", "whether hooks make checkpoints"),
-    "maxCheckpoints": (
-        "0",
-        "checkpoints to keep of a branch, besides labelled ones and forks (0: all)",
-    ),
-    "frequency": (
-        "turn",
-        "how often an agent's hooks make checkpoints: turn, tool (each batch), manual",
-    ),
-    "triggers": (
-        "",
-        "the only triggers an agent's hooks act on (may be given many times)",
-    ),
-    "intervalMinutes": (
-        "30",
-        "minutes of an agent's turn after which hooks make a checkpoint (0: never)",
-    ),
-    "hookTimeout": ("10s", "how long a hook may take before it gives up"),
-    "remote": ("origin", "the remote that push and pull use where none is named"),
-    "autoPush": ("false", "whether the pre-push hook pushes sessions, too"),
-    "secrets": ("block", "what push does about secrets: block, warn, off"),
-    "allowSecrets": (
-        "",
-        "fingerprints of secrets that may be pushed (may be given many times)",
-    ),
-    "secretsLibrary": (
-        "true",
-        "whether the scanner library looks, too, where `gitcp[secrets]` is installed",
-    ),
-    "transferTimeout": ("60s", "how long a remote may be silent"),
-    "transferLimit": ("1h", "how long one transfer may take in all"),
-    "pullMaxSize": (
-        "4g",
-        "a pull that brings more, unpacked, is refused; so are checkpoints from elsewhere",
-    ),
-    "pullMaxFile": ("500m", "a pull that brings a larger file is refused"),
-    "pullMaxObjects": (
-        "500k",
-        "a pull that brings more objects is refused; so are checkpoints from elsewhere",
-    ),
-    "encryptTo": (
-        "",
-        "whom to encrypt to: age or ssh keys, files of them; off (may be given many times)",
-    ),
-    "identity": (
-        "",
-        "files of the age or ssh keys that open what is pulled (may be given many times)",
-    ),
-    "commitTrailer": (
-        "false",
-        "whether git's hooks name the checkpoint in a commit's message",
-    ),
-}
-# name -> the variable of the environment that overrides it
-VARIABLES = {
-    name: "GITCP_" + re.sub(r"([A-Z])", r"_\1", name).upper() for name in KNOWN
-}
-_NAMES = tuple(VARIABLES.values())
-SECRETS = ("block", "warn", "off")
-FREQUENCIES = ("turn", "tool", "manual")
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", ""})
 
 
-class Sharing(NamedTuple):
-    """Settings of push and pull."""
+class Known(NamedTuple):
+    """A setting that exists: its default, its meaning, and how its values are read.
 
-    remote: str
-    auto_push: bool
-    transfer_timeout: float
-    transfer_limit: float
-    pull_max_size: int
-    pull_max_file: int
-    pull_max_objects: int
-    secrets: str
-    allow_secrets: frozenset[str]
-    secrets_library: bool
-    encrypt_to: tuple[str, ...] = ()
-    identity: tuple[str, ...] = ()
+    `parse` gets all values, and the setting's name for an error. `field` is the attribute
+    of `Settings` or `Sharing`, where it is not the name in snake case. Of a setting that
+    takes one value the last one counts; `many` may be given several times.
+    """
 
-    @property
-    def extent(self) -> Extent:
-        """How much a checkpoint from elsewhere may hold that HEAD does not."""
-        return Extent(self.pull_max_objects, self.pull_max_size)
-
-
-class Settings(NamedTuple):
-    """The settings in force. Sizes in bytes, times in seconds."""
-
-    max_file_size: int
-    include: tuple[str, ...]
-    exclude: tuple[str, ...]
-    lock_timeout: float
-    auto_checkpoint: bool
-    hook_timeout: float
-    sharing: Sharing
-    frequency: str
-    triggers: tuple[str, ...]
-    interval: float
-    commit_trailer: bool
-    max_checkpoints: int
-
-    @classmethod
-    def of(
-        cls, repository: Repository, environment: Mapping[str, str] | None = None
-    ) -> Self:
-        """Returns the settings of a repository.
-
-        Raises:
-            UsageError: a value makes no sense.
-        """
-        environment = os.environ if environment is None else environment
-
-        def many(name: str) -> list[str]:
-            variable = VARIABLES[name]
-            if variable in environment:
-                return environment[variable].split(os.pathsep)
-            return repository.config.get(f"gitcp.{name.lower()}", [])
-
-        def one(name: str) -> str:
-            values = many(name)
-            return values[-1] if values else KNOWN[name][0]
-
-        return cls(
-            parse_size(one("maxFileSize"), "gitcp.maxFileSize"),
-            tuple(filter(None, many("include"))),
-            tuple(filter(None, many("exclude"))),
-            parse_seconds(one("lockTimeout"), "gitcp.lockTimeout"),
-            parse_flag(one("autoCheckpoint"), "gitcp.autoCheckpoint"),
-            parse_seconds(one("hookTimeout"), "gitcp.hookTimeout"),
-            Sharing(
-                one("remote"),
-                parse_flag(one("autoPush"), "gitcp.autoPush"),
-                parse_seconds(one("transferTimeout"), "gitcp.transferTimeout"),
-                parse_seconds(one("transferLimit"), "gitcp.transferLimit"),
-                parse_size(one("pullMaxSize"), "gitcp.pullMaxSize"),
-                parse_size(one("pullMaxFile"), "gitcp.pullMaxFile"),
-                parse_size(one("pullMaxObjects"), "gitcp.pullMaxObjects"),
-                parse_word(one("secrets"), "gitcp.secrets", SECRETS),
-                frozenset(
-                    word for given in many("allowSecrets") for word in _words(given)
-                ),
-                parse_flag(one("secretsLibrary"), "gitcp.secretsLibrary"),
-                tuple(filter(None, map(str.strip, many("encryptTo")))),
-                tuple(filter(None, map(str.strip, many("identity")))),
-            ),
-            parse_word(one("frequency"), "gitcp.frequency", FREQUENCIES),
-            tuple(word for given in many("triggers") for word in _words(given)),
-            parse_minutes(one("intervalMinutes"), "gitcp.intervalMinutes"),
-            parse_flag(one("commitTrailer"), "gitcp.commitTrailer"),
-            parse_count(one("maxCheckpoints"), "gitcp.maxCheckpoints"),
-        )
-
-
-class Following:
-    """The settings of a repository that a program keeps open, as they are now."""
-
-    def __init__(self, repository: Repository) -> None:
-        self._repository = repository
-        self._read: tuple[Mapping[str, list[str]], list[str | None], Settings] | None
-        self._read = None
-
-    def now(self) -> Settings:
-        """Returns the settings in force; takes in what was changed since the last call.
-
-        Waits for refs follow `lockTimeout`.
-
-        Raises:
-            UsageError: a value makes no sense.
-            GitFailedError: git cannot read its configuration.
-            UnsupportedRepositoryError: gitcp does not serve the repository any more.
-        """
-        repository = self._repository
-        repository.reread()
-        environ = os.environ
-        # Most are missing, and `get` raises and catches an error for each of those.
-        given = [environ[name] if name in environ else None for name in _NAMES]  # noqa: SIM401
-        read = self._read
-        if read is None or read[0] is not repository.config or read[1] != given:
-            settings = Settings.of(repository)
-            repository.refs.lock_timeout = settings.lock_timeout
-            read = self._read = repository.config, given, settings
-        return read[2]
+    default: str
+    parse: Callable[[list[str], str], Any]
+    meaning: str
+    many: bool = False
+    field: str = ""
 
 
 def parse_size(text: str, what: str) -> int:
@@ -283,10 +108,6 @@ def parse_word(text: str, what: str, words: tuple[str, ...]) -> str:
     return word
 
 
-def _words(text: str) -> list[str]:
-    return text.replace(",", " ").split()
-
-
 def parse_flag(text: str, what: str) -> bool:
     """Returns a yes or no as git spells them.
 
@@ -300,3 +121,226 @@ def parse_flag(text: str, what: str) -> bool:
             hint="write true or false",
         )
     return word in _TRUE
+
+
+def _last(parse: Callable[[str, str], Any]) -> Callable[[list[str], str], Any]:
+    return lambda values, what: parse(values[-1], what)
+
+
+def _one_of(*words: str) -> Callable[[list[str], str], str]:
+    return lambda values, what: parse_word(values[-1], what, words)
+
+
+def _text(text: str, what: str) -> str:
+    del what
+    return text
+
+
+def _globs(values: list[str], what: str) -> tuple[str, ...]:
+    del what
+    return tuple(filter(None, values))
+
+
+def _stripped(values: list[str], what: str) -> tuple[str, ...]:
+    del what
+    return tuple(filter(None, map(str.strip, values)))
+
+
+def _words(values: list[str], what: str) -> tuple[str, ...]:
+    del what
+    return tuple(word for value in values for word in value.replace(",", " ").split())
+
+
+def _set_of_words(values: list[str], what: str) -> frozenset[str]:
+    return frozenset(_words(values, what))
+
+
+def _many(parse: Callable[[list[str], str], Any], meaning: str) -> Known:
+    return Known("", parse, f"{meaning} (may be given many times)", many=True)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"([A-Z])", r"_\1", name).lower()
+
+
+KNOWN = {
+    "maxFileSize": Known(
+        "100m", _last(parse_size), "larger files are listed as not captured"
+    ),
+    "include": _many(_globs, "globs of ignored paths to capture"),
+    "exclude": _many(_globs, "globs of paths never to capture"),
+    "lockTimeout": Known(
+        "10s",
+        _last(parse_seconds),
+        "how long to wait for another gitcp, and for a lock of git's",
+    ),
+    "autoCheckpoint": Known(
+        "true", _last(parse_flag), "whether hooks make checkpoints"
+    ),
+    "maxCheckpoints": Known(
+        "0",
+        _last(parse_count),
+        "checkpoints to keep of a branch, besides labelled ones and forks (0: all)",
+    ),
+    "frequency": Known(
+        "turn",
+        _one_of("turn", "tool", "manual"),
+        "how often an agent's hooks make checkpoints: turn, tool (each batch), manual",
+    ),
+    "triggers": _many(_words, "the only triggers an agent's hooks act on"),
+    "intervalMinutes": Known(
+        "30",
+        _last(parse_minutes),
+        "minutes of an agent's turn after which hooks make a checkpoint (0: never)",
+        field="interval",
+    ),
+    "hookTimeout": Known(
+        "10s", _last(parse_seconds), "how long a hook may take before it gives up"
+    ),
+    "remote": Known(
+        "origin", _last(_text), "the remote that push and pull use where none is named"
+    ),
+    "autoPush": Known(
+        "false", _last(parse_flag), "whether the pre-push hook pushes sessions, too"
+    ),
+    "secrets": Known(
+        "block",
+        _one_of("block", "warn", "off"),
+        "what push does about secrets: block, warn, off",
+    ),
+    "allowSecrets": _many(_set_of_words, "fingerprints of secrets that may be pushed"),
+    "secretsLibrary": Known(
+        "true",
+        _last(parse_flag),
+        "whether the scanner library looks, too, where `gitcp[secrets]` is installed",
+    ),
+    "transferTimeout": Known(
+        "60s", _last(parse_seconds), "how long a remote may be silent"
+    ),
+    "transferLimit": Known(
+        "1h", _last(parse_seconds), "how long one transfer may take in all"
+    ),
+    "pullMaxSize": Known(
+        "4g",
+        _last(parse_size),
+        "a pull that brings more, unpacked, is refused; so are checkpoints from elsewhere",
+    ),
+    "pullMaxFile": Known(
+        "500m", _last(parse_size), "a pull that brings a larger file is refused"
+    ),
+    "pullMaxObjects": Known(
+        "500k",
+        _last(parse_size),
+        "a pull that brings more objects is refused; so are checkpoints from elsewhere",
+    ),
+    "encryptTo": _many(
+        _stripped, "whom to encrypt to: age or ssh keys, files of them; off"
+    ),
+    "identity": _many(
+        _stripped, "files of the age or ssh keys that open what is pulled"
+    ),
+    "commitTrailer": Known(
+        "false",
+        _last(parse_flag),
+        "whether git's hooks name the checkpoint in a commit's message",
+    ),
+}
+# name -> the variable of the environment that overrides it
+VARIABLES = {name: "GITCP_" + _snake(name).upper() for name in KNOWN}
+_NAMES = tuple(VARIABLES.values())
+_FIELDS = {known.field or _snake(name): name for name, known in KNOWN.items()}
+
+
+class Sharing(NamedTuple):
+    """Settings of push and pull."""
+
+    remote: str
+    auto_push: bool
+    transfer_timeout: float
+    transfer_limit: float
+    pull_max_size: int
+    pull_max_file: int
+    pull_max_objects: int
+    secrets: str
+    allow_secrets: frozenset[str]
+    secrets_library: bool
+    encrypt_to: tuple[str, ...] = ()
+    identity: tuple[str, ...] = ()
+
+    @property
+    def extent(self) -> Extent:
+        """How much a checkpoint from elsewhere may hold that HEAD does not."""
+        return Extent(self.pull_max_objects, self.pull_max_size)
+
+
+class Settings(NamedTuple):
+    """The settings in force. Sizes in bytes, times in seconds."""
+
+    max_file_size: int
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    lock_timeout: float
+    auto_checkpoint: bool
+    hook_timeout: float
+    sharing: Sharing
+    frequency: str
+    triggers: tuple[str, ...]
+    interval: float
+    commit_trailer: bool
+    max_checkpoints: int
+
+    @classmethod
+    def of(
+        cls, repository: Repository, environment: Mapping[str, str] | None = None
+    ) -> Self:
+        """Returns the settings of a repository.
+
+        Raises:
+            UsageError: a value makes no sense.
+        """
+        environment = os.environ if environment is None else environment
+
+        def read(field: str) -> Any:
+            name = _FIELDS[field]
+            known = KNOWN[name]
+            variable = VARIABLES[name]
+            if variable in environment:
+                values = environment[variable].split(os.pathsep)
+            else:
+                values = repository.config.get(f"gitcp.{name.lower()}", [])
+            return known.parse(values or [known.default], f"gitcp.{name}")
+
+        sharing = Sharing(**{field: read(field) for field in Sharing._fields})
+        own = {field: read(field) for field in cls._fields if field != "sharing"}
+        return cls(sharing=sharing, **own)
+
+
+class Following:
+    """The settings of a repository that a program keeps open, as they are now."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._read: tuple[Mapping[str, list[str]], list[str | None], Settings] | None
+        self._read = None
+
+    def now(self) -> Settings:
+        """Returns the settings in force; takes in what was changed since the last call.
+
+        Waits for refs follow `lockTimeout`.
+
+        Raises:
+            UsageError: a value makes no sense.
+            GitFailedError: git cannot read its configuration.
+            UnsupportedRepositoryError: gitcp does not serve the repository any more.
+        """
+        repository = self._repository
+        repository.reread()
+        environ = os.environ
+        # Most are missing, and `get` raises and catches an error for each of those.
+        given = [environ[name] if name in environ else None for name in _NAMES]  # noqa: SIM401
+        read = self._read
+        if read is None or read[0] is not repository.config or read[1] != given:
+            settings = Settings.of(repository)
+            repository.refs.lock_timeout = settings.lock_timeout
+            read = self._read = repository.config, given, settings
+        return read[2]
