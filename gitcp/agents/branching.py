@@ -147,7 +147,7 @@ def _nearest(
             if _begins_otherwise(client, tip, other.source, copied):
                 continue
             content = tip.conversation(other.source)
-            first = client.first_not_in(content, copied)
+            first = client.first_new_message(content, copied)
         except GitcpError:
             continue
         if first == "":
@@ -176,9 +176,9 @@ def _begins_otherwise(
     read = tip.objects
     oids = logs.segments(tip.log_tree, name, read.tree)[:_FIRST_SEGMENTS]
     beginning = b"".join(map(read.blob, oids))
-    if not client.speaks(beginning):
+    if not client.has_messages(beginning):
         return False
-    return client.first_not_in(beginning, copied) == ""
+    return client.first_new_message(beginning, copied) == ""
 
 
 def _free(workspace: Workspace, session: str, agent_session: str) -> str:

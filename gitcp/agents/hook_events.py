@@ -102,11 +102,11 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
     settings = workspace.settings
     if not settings.auto_checkpoint or settings.frequency == "manual":
         return None
-    if event.noted is not None and event.transcript is not None:
+    if event.record is not None and event.transcript is not None:
         from gitcp.agents import transcripts  # noqa: PLC0415  most clients need it not
 
-        transcripts.note(event.transcript, event.noted)
-    if event.what == words.SAID:
+        transcripts.note(event.transcript, event.record)
+    if event.what == words.RECORD_ONLY:
         return None
     binding = bindings.find(workspace, client.name, event.session)
     if event.what == words.SESSION_START:
@@ -158,7 +158,7 @@ def _begin(
     workspace: Workspace, client: Client, event: Event, binding: Binding | None
 ) -> None:
     """Notes a session that begins, where what comes later could not tell how it began."""
-    if binding is None and event.origin == "fork":
+    if binding is None and event.start_reason == "fork":
         bindings.keep(workspace, Binding(client.name, event.session, None))
 
 
@@ -196,7 +196,7 @@ def _save(
             workspace.store.tip(*line),
             thorough=trigger in _THOROUGH,
         )
-        quiet = trigger in _QUIET and not gathered.speaks
+        quiet = trigger in _QUIET and not gathered.has_messages
         return draft._replace(records=gathered.records, quiet=quiet)
 
     saved = save(
@@ -212,7 +212,7 @@ def _save(
 
 
 def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
-    asked = brief(event.asked, _NOTE) if event.asked else binding.asked
+    asked = brief(event.prompt_text, _NOTE) if event.prompt_text else binding.asked
     file = str(event.transcript) if event.transcript else binding.transcript
     bindings.keep(
         workspace, msgspec.structs.replace(binding, asked=asked, transcript=file)
@@ -221,7 +221,7 @@ def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
 
 def _note(event: Event, binding: Binding, trigger: str) -> str | None:
     """Returns what tells a checkpoint from others: what the turn was about."""
-    asked = brief(event.asked, _NOTE) if event.asked else binding.asked
+    asked = brief(event.prompt_text, _NOTE) if event.prompt_text else binding.asked
     if trigger == words.TURN_START:
         return f"before: {asked}" if asked else None
     if trigger == words.TOOL and event.tools:

@@ -19,12 +19,12 @@ import msgspec
 
 from gitcp import durable
 from gitcp.clients import registry
-from gitcp.clients.client import SCOPES, Client, Place
+from gitcp.clients.client import SCOPES, Client, ClientPlaces
 from gitcp.errors import UsageError
 from gitcp.project.installers import Done
 
 
-class _Record(msgspec.Struct, frozen=True):
+class _InstallRecord(msgspec.Struct, frozen=True):
     """A settings file before the installation; `after` is the digest of what was written."""
 
     path: str
@@ -33,7 +33,7 @@ class _Record(msgspec.Struct, frozen=True):
     directories: tuple[str, ...] = ()
 
 
-def install(agent: str, place: Place, scope: str | None) -> Done:
+def install(agent: str, place: ClientPlaces, scope: str | None) -> Done:
     """Puts hooks into a client's settings; again, and nothing changes.
 
     Raises:
@@ -62,12 +62,12 @@ def install(agent: str, place: Place, scope: str | None) -> Done:
         durable.clear_temporaries(path.parent, path.name)
         made = directories or _make_directories(path.parent)
         before = None if base is None else base64.b64encode(base).decode()
-        _keep(place, _Record(str(path), before, _digest(wanted), made))
+        _keep(place, _InstallRecord(str(path), before, _digest(wanted), made))
         durable.replace(path, wanted, mode=durable.usual_mode(path))
     return Done(agent, scope or SCOPES[0], str(path), changed=True, notes=notes)
 
 
-def uninstall(agent: str, place: Place, scope: str | None) -> list[Done]:
+def uninstall(agent: str, place: ClientPlaces, scope: str | None) -> list[Done]:
     """Takes hooks out of a client's settings: of one scope, or of every one.
 
     Raises:
@@ -86,7 +86,7 @@ def uninstall(agent: str, place: Place, scope: str | None) -> list[Done]:
     return done
 
 
-def installed(agent: str, place: Place) -> list[Done]:
+def installed(agent: str, place: ClientPlaces) -> list[Done]:
     """Returns where a client's settings have our hooks."""
     client = registry.client(agent)
     found = []
@@ -103,7 +103,9 @@ class _NoScopeError(Exception):
     """A client has no settings of this scope."""
 
 
-def _settings(client: Client, place: Place, scope: str, *, fixed: bool = True) -> Path:
+def _settings(
+    client: Client, place: ClientPlaces, scope: str, *, fixed: bool = True
+) -> Path:
     try:
         path = client.settings(scope, place)
     except UsageError:
@@ -114,7 +116,7 @@ def _settings(client: Client, place: Place, scope: str, *, fixed: bool = True) -
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
-def _take_out(client: Client, place: Place, path: Path) -> bool:
+def _take_out(client: Client, place: ClientPlaces, path: Path) -> bool:
     text = _content(path)
     if text is None or not client.installed(text):
         return False
@@ -214,23 +216,25 @@ def _make_directories(directory: Path) -> tuple[str, ...]:
 # --- what was before ------------------------------------------------------------------
 
 
-def _record_path(place: Place, path: Path) -> Path:
+def _record_path(place: ClientPlaces, path: Path) -> Path:
     own = place.environment.get("XDG_STATE_HOME")
     state = Path(own) if own and os.path.isabs(own) else place.home / ".local" / "state"
     return state / "gitcp" / "installed" / f"{_digest(os.fsencode(path))}.json"
 
 
-def _record(place: Place, path: Path) -> _Record | None:
+def _record(place: ClientPlaces, path: Path) -> _InstallRecord | None:
     with suppress(OSError, msgspec.MsgspecError):
-        return msgspec.json.decode(_record_path(place, path).read_bytes(), type=_Record)
+        return msgspec.json.decode(
+            _record_path(place, path).read_bytes(), type=_InstallRecord
+        )
     return None
 
 
-def _before(record: _Record) -> bytes | None:
+def _before(record: _InstallRecord) -> bytes | None:
     return None if record.before is None else base64.b64decode(record.before)
 
 
-def _keep(place: Place, record: _Record) -> None:
+def _keep(place: ClientPlaces, record: _InstallRecord) -> None:
     path = _record_path(place, Path(record.path))
     durable.make_directories(path.parent, private=True)
     durable.replace(path, msgspec.json.encode(record), mode=0o600)

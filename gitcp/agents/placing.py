@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.clients.client import Grown, WriteBack
+from gitcp.clients.client import GrownList, ResumeFiles
 from gitcp.durable import make_directories, storage, sync_directory
 from gitcp.errors import StorageError
 
@@ -14,7 +14,7 @@ from gitcp.errors import StorageError
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
 
 
-def place(written: WriteBack) -> None:
+def place(written: ResumeFiles) -> None:
     """Writes what a client needs to resume a conversation.
 
     Raises:
@@ -75,7 +75,7 @@ def _create(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _grow(index: Grown) -> None:
+def _grow(index: GrownList) -> None:
     """Adds an entry to a list of the client's, unless the client just changed it.
 
     It is the one file that is replaced: without its entry the client does not find the

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gitcp.agents import bindings, placing
 from gitcp.agents.bindings import Binding
 from gitcp.clients import known, registry
-from gitcp.clients.client import Kept, Place
+from gitcp.clients.client import ClientPlaces, StoredConversation
 from gitcp.errors import UsageError
 from gitcp.format.layout import LogName
 from gitcp.names import decode
@@ -37,9 +37,13 @@ class Resumption(NamedTuple):
         return f"cd {shlex.quote(str(self.directory))} && {command}"
 
 
-def place(top: Path | None, environment: Mapping[str, str] | None = None) -> Place:
+def place(
+    top: Path | None, environment: Mapping[str, str] | None = None
+) -> ClientPlaces:
     """Returns where clients are looked for."""
-    return Place(top, Path.home(), os.environ if environment is None else environment)
+    return ClientPlaces(
+        top, Path.home(), os.environ if environment is None else environment
+    )
 
 
 def check_agent(target: Checkpoint, agent: str | None) -> None:
@@ -98,8 +102,8 @@ def write_back(workspace: Workspace, made: Checkpoint) -> Resumption | None:
         for each in (content, *beside.values()):
             known.refuse_if_dense(each)
     recorded = None if foreign else client.directory(content)
-    written = client.write_back(
-        Kept(
+    written = client.resume_files(
+        StoredConversation(
             None if foreign else held.agent_session,
             content,
             beside,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.clients import skill
-from gitcp.clients.client import SCOPES, Place
+from gitcp.clients.client import SCOPES, ClientPlaces
 from gitcp.clients.skill import Mark, SkillFile
 from gitcp.errors import PartialError, UsageError
 from gitcp.project.installers import Done
@@ -29,7 +29,7 @@ class _Present(NamedTuple):
         return self.mark is not None and self.mark.unchanged
 
 
-def install(what: str, place: Place, scope: str | None) -> Done:
+def install(what: str, place: ClientPlaces, scope: str | None) -> Done:
     """Writes the files of a scope, the user's own by default; again, and nothing changes.
 
     Raises:
@@ -62,7 +62,7 @@ def install(what: str, place: Place, scope: str | None) -> Done:
     return Done(what, scope, _root(place, scope), changed, _notes(files))
 
 
-def uninstall(what: str, place: Place, scope: str | None) -> list[Done]:
+def uninstall(what: str, place: ClientPlaces, scope: str | None) -> list[Done]:
     """Removes the files of one scope, or of both, and the directories made for them.
 
     Raises:
@@ -100,7 +100,7 @@ def uninstall(what: str, place: Place, scope: str | None) -> list[Done]:
     return done
 
 
-def installed(what: str, place: Place) -> list[Done]:
+def installed(what: str, place: ClientPlaces) -> list[Done]:
     """Returns the scopes in which every file is in place."""
     found = []
     for scope in _SCOPES:
@@ -111,7 +111,7 @@ def installed(what: str, place: Place) -> list[Done]:
     return found
 
 
-def _files(place: Place, scope: str) -> list[SkillFile]:
+def _files(place: ClientPlaces, scope: str) -> list[SkillFile]:
     if scope == "user":
         return skill.user_files(place.home, place.environment)
     if scope != "project":
@@ -128,7 +128,7 @@ def _files(place: Place, scope: str) -> list[SkillFile]:
     return skill.project_files(place.top)
 
 
-def _root(place: Place, scope: str) -> str:
+def _root(place: ClientPlaces, scope: str) -> str:
     return str(place.home if scope == "user" or place.top is None else place.top)
 
 

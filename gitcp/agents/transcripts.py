@@ -29,7 +29,7 @@ class Gathered(NamedTuple):
     """Records to store, and whether they hold any messages."""
 
     records: tuple[NewRecords, ...]
-    speaks: bool
+    has_messages: bool
 
 
 def gather(
@@ -46,14 +46,16 @@ def gather(
     """
     settle(client, event, source, tip)
     found: list[NewRecords] = []
-    speaks = False
+    has_messages = False
     for one in client.sources(event):
         name = f"{source}/{one.name}" if one.name else source
         records = _records(client, event, one, name, tip, thorough=thorough)
         if records is not None:
             found.append(records)
-            speaks = speaks or client.speaks(_new_in(records, one, tip))
-    return Gathered(tuple(found), speaks)
+            has_messages = has_messages or client.has_messages(
+                _new_in(records, one, tip)
+            )
+    return Gathered(tuple(found), has_messages)
 
 
 def settle(client: Client, event: Event, source: str, tip: Checkpoint | None) -> None:
@@ -76,7 +78,7 @@ def settle(client: Client, event: Event, source: str, tip: Checkpoint | None) ->
             if not tail and tip is not None and tip.trailers.trigger == event.what:
                 # Another hook for the same event was faster, and has stored it.
                 tail = read(path, max(0, at - _TAIL))
-            if client.settled(event, tail):
+            if client.is_flushed(event, tail):
                 return
         if time.monotonic() > deadline:
             return

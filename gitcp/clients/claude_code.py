@@ -18,12 +18,12 @@ import msgspec
 from gitcp.clients import client as words
 from gitcp.clients import records
 from gitcp.clients.client import (
+    ClientPlaces,
     Event,
     HooksInJson,
-    Kept,
-    Place,
+    ResumeFiles,
     Source,
-    WriteBack,
+    StoredConversation,
     whole_lines,
 )
 
@@ -49,11 +49,11 @@ _FILES: Final = {
 }
 
 
-class _Fork(msgspec.Struct):
+class _ForkOrigin(msgspec.Struct):
     messageUuid: str | None = None  # noqa: N815  the client's spelling
 
 
-class _Record(msgspec.Struct):
+class _TranscriptRecord(msgspec.Struct):
     """The fields of a record that gitcp reads; all others are opaque."""
 
     type: str | None = None
@@ -61,19 +61,18 @@ class _Record(msgspec.Struct):
     uuid: str | None = None
     promptId: str | None = None  # noqa: N815
     isMeta: bool | None = None  # noqa: N815
-    forkedFrom: _Fork | None = None  # noqa: N815
+    forkedFrom: _ForkOrigin | None = None  # noqa: N815
     message: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Message(msgspec.Struct):
+class _SpokenMessage(msgspec.Struct):
     id: str | None = None
     content: str | list[dict[str, Any]] | None = None
 
 
 _SPOKEN = frozenset({"user", "assistant"})
-_RECORD = msgspec.json.Decoder(_Record)
-_MESSAGE = msgspec.json.Decoder(_Message)
-_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+_RECORD = msgspec.json.Decoder(_TranscriptRecord)
+_MESSAGE = msgspec.json.Decoder(_SpokenMessage)
 
 
 class ClaudeCode(HooksInJson):
@@ -81,6 +80,7 @@ class ClaudeCode(HooksInJson):
 
     name = "claude-code"
     title = "Claude Code"
+    meanings: Mapping[str, str] = _HOOKS
 
     # --- hooks ----------------------------------------------------------------------
 
@@ -88,14 +88,13 @@ class ClaudeCode(HooksInJson):
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
         """Returns what a hook call means."""
-        what = _HOOKS.get(hook)
-        session = payload.get("session_id")
-        if what is None or not isinstance(session, str) or not session:
+        event = words.event_in_common_fields(_HOOKS, hook, payload)
+        if event is None:
             return None
         subagent = None
-        if what == words.SUBAGENT_STOP or "agent_id" in payload:
+        if event.what == words.SUBAGENT_STOP or "agent_id" in payload:
             subagent = _subagent(payload)
-            if what == words.SUBAGENT_STOP and subagent is None:
+            if event.what == words.SUBAGENT_STOP and subagent is None:
                 # Compaction is done by a helper that leaves no transcript.
                 return None
         given = payload.get("tool_calls")
@@ -104,34 +103,19 @@ class ClaudeCode(HooksInJson):
             for call in (given if isinstance(given, list) else ())
             if isinstance(call, dict)
         ]
-        return Event(
-            what,
-            session,
-            records.text(payload, "cwd") or "/",
-            transcript=records.path(payload, "transcript_path"),
+        return event._replace(
             prompt=records.text(payload, "prompt_id"),
-            asked=records.text(payload, "prompt"),
-            said=records.text(payload, "last_assistant_message"),
             results=tuple(
                 filter(None, (records.text(call, "tool_use_id") for call in calls))
             ),
             tools=tuple(
                 filter(None, (records.text(call, "tool_name") for call in calls))
             ),
-            origin=records.text(payload, "source")
-            if what == words.SESSION_START
-            else None,
             project=environment.get("CLAUDE_PROJECT_DIR"),
             subagent=subagent,
         )
 
-    def answer(self, hook: str, text: str) -> bytes | None:
-        """Returns what shows a text to the user and to the agent."""
-        return (
-            words.context(hook, text) if _HOOKS.get(hook) in words.BEGINNINGS else None
-        )
-
-    def settled(self, event: Event, tail: bytes) -> bool:
+    def is_flushed(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the transcript holds what the event promised."""
         if event.results:
             return all(f'"{one}"'.encode() in tail for one in event.results) and any(
@@ -139,10 +123,10 @@ class ClaudeCode(HooksInJson):
             )
         if event.what not in {words.TURN_END, words.SUBAGENT_STOP}:
             return True
-        wanted = (event.said or "").strip()
+        wanted = (event.final_text or "").strip()
         return not wanted or _was_said(tail, wanted)
 
-    def speaks(self, tail: bytes) -> bool:
+    def has_messages(self, tail: bytes) -> bool:
         """Whether a person, the model or a compaction said something."""
         if b'"user"' not in tail and b'"assistant"' not in tail:
             return False
@@ -182,10 +166,10 @@ class ClaudeCode(HooksInJson):
                 found.add(ident)
         return frozenset(found)
 
-    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+    def first_new_message(self, content: bytes, copied: frozenset[str]) -> str | None:
         """Returns the first message that was not copied; "" if none was, None if all."""
         messages = ((one.uuid, one.uuid or "") for one in _messages(content))
-        return records.first_not_in(messages, copied)
+        return records.first_new_message(messages, copied)
 
     def position(self, content: bytes, ident: str) -> int | None:
         """Returns where a prompt or message begins.
@@ -202,7 +186,9 @@ class ClaudeCode(HooksInJson):
                 found = start
         return found
 
-    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+    def resume_files(
+        self, kept: StoredConversation, place: ClientPlaces
+    ) -> ResumeFiles | None:
         """Returns the files of a copy under a new id; the records stay as they are.
 
         The client goes by the name of the file. Records keep the id they were written
@@ -210,7 +196,7 @@ class ClaudeCode(HooksInJson):
         A conversation that was made elsewhere is rebuilt, and comes alone.
         """
         content = whole_lines(kept.content)
-        if not self.speaks(content):
+        if not self.has_messages(content):
             return None
         import uuid  # noqa: PLC0415  hooks do without it
 
@@ -222,10 +208,10 @@ class ClaudeCode(HooksInJson):
             from gitcp.clients import claude_code_foreign  # noqa: PLC0415  as above
 
             made = claude_code_foreign.rebuilt(content, new, kept.directory)
-            if not self.speaks(made):
+            if not self.has_messages(made):
                 return None
             alone = ((folder / f"{new}.jsonl", made),)
-            return WriteBack(new, config, alone, command, kept.directory)
+            return ResumeFiles(new, config, alone, command, kept.directory)
         files = [(folder / f"{new}.jsonl", content)]
         files += [
             (folder / new / _SUBAGENTS / name, data)
@@ -237,7 +223,7 @@ class ClaudeCode(HooksInJson):
             # What the client's own rewind keeps of files it has edited.
             history = config / "file-history"
             copies.append((history / kept.session, history / new))
-        return WriteBack(
+        return ResumeFiles(
             new,
             config,
             tuple(files),
@@ -248,7 +234,7 @@ class ClaudeCode(HooksInJson):
 
     # --- settings -------------------------------------------------------------------
 
-    def settings(self, scope: str, place: Place) -> Path:
+    def settings(self, scope: str, place: ClientPlaces) -> Path:
         """Returns the settings file of a scope."""
         files = {"user": _config(place) / "settings.json", **_FILES}
         return words.settings_file(self, place, scope, files)
@@ -301,7 +287,7 @@ def _base36(number: int) -> str:
             return shown
 
 
-def _config(place: Place) -> Path:
+def _config(place: ClientPlaces) -> Path:
     own = place.environment.get("CLAUDE_CONFIG_DIR")
     return Path(unicodedata.normalize("NFC", own)) if own else place.home / ".claude"
 
@@ -322,18 +308,15 @@ def _is_beside(name: str) -> bool:
     return bool(re.fullmatch(r"agent-[\w.-]+\.(jsonl|meta\.json)", name))
 
 
-def _record(line: bytes) -> _Record:
-    try:
-        return records.decode(_RECORD, line)
-    except _UNREADABLE:
-        return _Record()
+def _record(line: bytes) -> _TranscriptRecord:
+    return records.decode_or(_RECORD, line, _TranscriptRecord())
 
 
-def _messages(raw: bytes) -> Iterator[_Record]:
+def _messages(raw: bytes) -> Iterator[_TranscriptRecord]:
     return (one for one in map(_record, records.lines(raw)) if one.type in _SPOKEN)
 
 
-def _asks(record: _Record) -> bool:
+def _asks(record: _TranscriptRecord) -> bool:
     """Whether a record is what a person typed, and not a tool's result."""
     if record.type != "user" or record.isMeta:
         return False
@@ -349,10 +332,7 @@ def _blocks(line: bytes, kind: str) -> tuple[str | None, list[dict[str, Any]]]:
     record = _record(line)
     if record.type != kind:
         return None, []
-    try:
-        message = records.decode(_MESSAGE, record.message)
-    except _UNREADABLE:
-        return None, []
+    message = records.decode_or(_MESSAGE, record.message, _SpokenMessage())
     if isinstance(message.content, str):
         return message.id, [{"type": "text", "text": message.content}]
     return message.id, message.content or []

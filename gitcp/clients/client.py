@@ -1,7 +1,7 @@
 """The interface that each coding agent's module implements.
 
-A client's module knows that client's files and hooks, and nothing of checkpoints. What is
-done with what it tells is in `gitcp.agents`: `hook_events`, `install` and `resume`.
+A client's module knows that client's files and hooks, and nothing of checkpoints. The
+modules `hook_events`, `install` and `resume` of `gitcp.agents` act on it.
 """
 
 import json
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from gitcp.clients import records
 from gitcp.errors import UsageError
 
 SESSION_START = "session-start"
@@ -18,8 +19,8 @@ TOOL = "tool"
 COMPACT = "compact"
 SUBAGENT_STOP = "subagent-stop"
 SESSION_END = "session-end"
-# Words only: no checkpoint is due.
-SAID = "said"
+# A record to keep; no checkpoint is due.
+RECORD_ONLY = "record-only"
 
 # Where what a hook says reaches the user and the agent, once a turn.
 BEGINNINGS = frozenset({SESSION_START, TURN_START})
@@ -31,14 +32,14 @@ SCOPES = ("user", "project", "local")
 class Event(NamedTuple):
     """One hook event, in terms that all clients share.
 
-    `session` is the client's own id of the conversation. `origin` says how a session
+    `session` is the client's own id of the conversation. `start_reason` says how a session
     began, where the client tells: `startup`, `resume`, `fork`, `compact` or `clear`.
-    `prompt` is the client's id of the turn, `asked` the words it began with, `tools` the
-    names of what was used. `said` and `results` are what the transcript must hold before
-    it is read: the last words of the turn, the ids of tool calls. With `subagent` it is
-    that file that must hold them. `cwd` is where the agent works now, `project` where it
-    was started. `carried` is the conversation where the hook hands it over;
-    `noted` a record to add to the `transcript`, where the client keeps none itself.
+    `prompt` is the client's id of the turn, `prompt_text` the words it began with, `tools`
+    the names of the tools used. The transcript, or with `subagent` that file, must hold
+    `final_text` (the last words of the turn) and `results` (ids of tool calls) before it is
+    read. `cwd` is where the agent works now, `project` where it was started. `inline` is
+    the conversation where the hook hands it over; `record` is a line to add to the
+    `transcript`, where the client keeps none itself.
     """
 
     what: str
@@ -46,15 +47,15 @@ class Event(NamedTuple):
     cwd: str
     transcript: Path | None = None
     prompt: str | None = None
-    asked: str | None = None
-    said: str | None = None
+    prompt_text: str | None = None
+    final_text: str | None = None
     results: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
-    origin: str | None = None
+    start_reason: str | None = None
     project: str | None = None
     subagent: Path | None = None
-    carried: "tuple[Source, ...]" = ()
-    noted: bytes | None = None
+    inline: "tuple[Source, ...]" = ()
+    record: bytes | None = None
 
 
 class Source(NamedTuple):
@@ -68,7 +69,7 @@ class Source(NamedTuple):
     content: bytes | None = None
 
 
-class Place(NamedTuple):
+class ClientPlaces(NamedTuple):
     """The places to look for a client: the work tree (None outside one), the home."""
 
     top: Path | None
@@ -76,7 +77,7 @@ class Place(NamedTuple):
     environment: Mapping[str, str]
 
 
-class Kept(NamedTuple):
+class StoredConversation(NamedTuple):
     """A conversation that comes back: the bytes, and the files beside it by name.
 
     `session` is the client's id it had, `directory` where the client is to go on. What
@@ -90,7 +91,7 @@ class Kept(NamedTuple):
     foreign: bool = False
 
 
-class WriteBack(NamedTuple):
+class ResumeFiles(NamedTuple):
     """What resuming a conversation takes: files to write, and the command.
 
     `session` is the new id; `root` is the client's own folder: nothing is written
@@ -106,10 +107,10 @@ class WriteBack(NamedTuple):
     directory: Path
     copies: tuple[tuple[Path, Path], ...] = ()
     first: tuple[str, ...] = ()
-    grown: "Grown | None" = None
+    grown: "GrownList | None" = None
 
 
-class Grown(NamedTuple):
+class GrownList(NamedTuple):
     """A client's list with one more entry: what it was (None: not there), what it is."""
 
     path: Path
@@ -138,10 +139,10 @@ class Client(Protocol):
         None where the client shows nothing that this hook says.
         """
 
-    def settled(self, event: Event, tail: bytes) -> bool:
+    def is_flushed(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the transcript holds what the event promised."""
 
-    def speaks(self, tail: bytes) -> bool:
+    def has_messages(self, tail: bytes) -> bool:
         """Whether it has messages; bookkeeping alone is not a reason to save."""
 
     def sources(self, event: Event) -> list[Source]:
@@ -153,7 +154,7 @@ class Client(Protocol):
     def copied(self, content: bytes) -> frozenset[str]:
         """Returns the ids that messages had where they may have been copied from."""
 
-    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+    def first_new_message(self, content: bytes, copied: frozenset[str]) -> str | None:
         """Returns the first message that is not among the copied ones; None: all are.
 
         An empty text stands for a conversation of which not even the first was copied.
@@ -162,13 +163,15 @@ class Client(Protocol):
     def position(self, content: bytes, ident: str) -> int | None:
         """Returns where the prompt or message with an id begins, or None."""
 
-    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+    def resume_files(
+        self, kept: StoredConversation, place: ClientPlaces
+    ) -> ResumeFiles | None:
         """Returns what makes a conversation resume under a new id.
 
         None where nothing was said yet: then there is nothing to resume.
         """
 
-    def settings(self, scope: str, place: Place) -> Path:
+    def settings(self, scope: str, place: ClientPlaces) -> Path:
         """Returns the file that hooks are put into.
 
         Raises:
@@ -201,11 +204,16 @@ class Client(Protocol):
 class HooksInJson:
     """The part of a client whose hooks stand in a file of JSON (`hook_settings`).
 
-    `head` is what has to stand in the file besides.
+    `meanings` are its hooks, with what each means; `head` is what the file needs besides.
     """
 
     name: str
+    meanings: Mapping[str, str] = {}
     head: Mapping[str, Any] | None = None
+
+    def answer(self, hook: str, text: str) -> bytes | None:
+        """Returns what shows a text to the user and to the agent."""
+        return context(hook, text) if self.meanings.get(hook) in BEGINNINGS else None
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
         """Returns what has to stand there for each of the client's hooks."""
@@ -231,6 +239,31 @@ class HooksInJson:
         return hook_settings.installed(text, self.name)
 
 
+def event_in_common_fields(
+    meanings: Mapping[str, str], hook: str, payload: Mapping[str, Any]
+) -> Event | None:
+    """Returns an event with the fields that Claude Code named and others took over.
+
+    None where the hook means nothing to gitcp, or the payload names no session.
+    """
+    what = meanings.get(hook)
+    session = records.text(payload, "session_id")
+    if what is None or session is None:
+        return None
+    tool = records.text(payload, "tool_name")
+    starts = what == SESSION_START
+    return Event(
+        what,
+        session,
+        records.text(payload, "cwd") or "/",
+        transcript=records.path(payload, "transcript_path"),
+        prompt_text=records.text(payload, "prompt"),
+        final_text=records.text(payload, "last_assistant_message"),
+        tools=(tool,) if tool else (),
+        start_reason=records.text(payload, "source") if starts else None,
+    )
+
+
 def context(hook: str, text: str) -> bytes:
     """Returns an answer in the form that Claude Code began with, and others took over."""
     answer = {
@@ -251,7 +284,7 @@ def whole_lines(raw: bytes) -> bytes:
 
 
 def settings_file(
-    client: Client, place: Place, scope: str, files: Mapping[str, Path]
+    client: Client, place: ClientPlaces, scope: str, files: Mapping[str, Path]
 ) -> Path:
     """Returns the file of a scope; those of a project are named from its top.
 

@@ -22,12 +22,12 @@ import msgspec
 from gitcp.clients import client as words
 from gitcp.clients import records
 from gitcp.clients.client import (
+    ClientPlaces,
     Event,
     HooksInJson,
-    Kept,
-    Place,
+    ResumeFiles,
     Source,
-    WriteBack,
+    StoredConversation,
     whole_lines,
 )
 
@@ -49,7 +49,7 @@ _HOOKS: Final = {
 _FILES: Final = {"project": Path(".codex/hooks.json")}
 
 
-class _Payload(msgspec.Struct):
+class _RolloutPayload(msgspec.Struct):
     type: str | None = None
     id: str | None = None
     forked_from_id: str | None = None
@@ -60,7 +60,7 @@ class _Payload(msgspec.Struct):
     content: Any = None
 
 
-class _Record(msgspec.Struct):
+class _RolloutRecord(msgspec.Struct):
     """The fields of a record that gitcp reads; all others are opaque."""
 
     type: str | None = None
@@ -68,9 +68,8 @@ class _Record(msgspec.Struct):
     payload: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_RECORD = msgspec.json.Decoder(_Record)
-_PAYLOAD = msgspec.json.Decoder(_Payload)
-_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+_RECORD = msgspec.json.Decoder(_RolloutRecord)
+_PAYLOAD = msgspec.json.Decoder(_RolloutPayload)
 _META = b'"session_meta"'
 # A chain of forks longer than this is a loop made by hand.
 _DEEPEST = 50
@@ -84,6 +83,7 @@ class Codex(HooksInJson):
 
     name = "codex"
     title = "Codex"
+    meanings: Mapping[str, str] = _HOOKS
 
     # --- hooks ----------------------------------------------------------------------
 
@@ -92,11 +92,10 @@ class Codex(HooksInJson):
     ) -> Event | None:
         """Returns what a hook call means."""
         del environment
-        what = _HOOKS.get(hook)
-        session = records.text(payload, "session_id")
-        if what is None or session is None:
+        event = words.event_in_common_fields(_HOOKS, hook, payload)
+        if event is None:
             return None
-        transcript = records.path(payload, "transcript_path")
+        what, session, transcript = event.what, event.session, event.transcript
         subagent = None
         if what == words.SUBAGENT_STOP:
             subagent = records.path(payload, "agent_transcript_path")
@@ -109,45 +108,29 @@ class Codex(HooksInJson):
         if subagent is not None:
             # A subagent's hooks name the session it works for, but its own rollout.
             transcript = _parent(subagent, session) or transcript
-        tool = records.text(payload, "tool_name")
-        return Event(
-            what,
-            session,
-            records.text(payload, "cwd") or "/",
+        return event._replace(
             transcript=transcript,
             prompt=records.text(payload, "turn_id"),
-            asked=records.text(payload, "prompt"),
-            said=records.text(payload, "last_assistant_message"),
-            tools=(tool,) if tool else (),
-            origin=records.text(payload, "source")
-            if what == words.SESSION_START
-            else None,
             subagent=subagent,
         )
 
-    def answer(self, hook: str, text: str) -> bytes | None:
-        """Returns what shows a text to the user and to the agent."""
-        return (
-            words.context(hook, text) if _HOOKS.get(hook) in words.BEGINNINGS else None
-        )
-
-    def settled(self, event: Event, tail: bytes) -> bool:
+    def is_flushed(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the rollout holds the last words of the turn."""
         if event.what not in {words.TURN_END, words.SUBAGENT_STOP}:
             return True
-        wanted = (event.said or "").strip()
+        wanted = (event.final_text or "").strip()
         if not wanted:
             return True
         return any(
-            payload.role == "assistant" and _said(payload).strip() == wanted
+            payload.role == "assistant" and _text(payload) == wanted
             for payload in _messages(tail)
         )
 
-    def speaks(self, tail: bytes) -> bool:
+    def has_messages(self, tail: bytes) -> bool:
         """Whether a person or the model said something."""
         return any(
             payload.role == "assistant"
-            or (payload.role == "user" and not _said(payload).lstrip().startswith("<"))
+            or (payload.role == "user" and not _text(payload).startswith("<"))
             for payload in _messages(tail)
         )
 
@@ -179,7 +162,7 @@ class Codex(HooksInJson):
             {meta.forked_from_id, _ordinal(meta.forked_from_ordinal_exclusive)}
         )
 
-    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+    def first_new_message(self, content: bytes, copied: frozenset[str]) -> str | None:
         """Returns the first message from where a thread is not continued any more.
 
         An empty text stands for a thread that is not continued at all.
@@ -203,13 +186,15 @@ class Codex(HooksInJson):
                 return start
         return None
 
-    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+    def resume_files(
+        self, kept: StoredConversation, place: ClientPlaces
+    ) -> ResumeFiles | None:
         """Returns a copy of the rollout that says in its first record that it is another.
 
         Everything else stays byte for byte. One that was made elsewhere is rebuilt.
         """
         content = whole_lines(kept.content)
-        if not self.speaks(content):
+        if not self.has_messages(content):
             return None
         new = _thread_id()
         beside = kept.beside
@@ -218,7 +203,7 @@ class Codex(HooksInJson):
             from gitcp.clients import codex_foreign  # noqa: PLC0415
 
             written = codex_foreign.rebuilt(content, beside, new, kept.directory)
-            if not self.speaks(written):
+            if not self.has_messages(written):
                 return None
             beside = {}
         else:
@@ -235,7 +220,7 @@ class Codex(HooksInJson):
             # One that is there may be in use, and has grown since.
             if thread and _ROLLOUT.fullmatch(other) and not _find(sessions, thread):
                 files.append((folder / other, data))
-        return WriteBack(
+        return ResumeFiles(
             new,
             _home(place),
             tuple(files),
@@ -245,7 +230,7 @@ class Codex(HooksInJson):
 
     # --- settings -------------------------------------------------------------------
 
-    def settings(self, scope: str, place: Place) -> Path:
+    def settings(self, scope: str, place: ClientPlaces) -> Path:
         """Returns the hooks file of a scope."""
         files = {"user": _home(place) / "hooks.json", **_FILES}
         return words.settings_file(self, place, scope, files)
@@ -276,13 +261,13 @@ CLIENT = Codex()
 _ROLLOUT = re.compile(r"rollout-[\w.-]+\.jsonl")
 
 
-def _meta(content: bytes) -> _Payload:
+def _meta(content: bytes) -> _RolloutPayload:
     """Returns what the first record says of the thread."""
     for line in records.lines(content):
         record = _record(line)
         if record.type == "session_meta":
             return _payload(record)
-    return _Payload()
+    return _RolloutPayload()
 
 
 def _ordinal(number: int | None) -> str:
@@ -341,7 +326,7 @@ def _continued(rollout: Path) -> Iterator[Path]:
         yield current
 
 
-def _home(place: Place) -> Path:
+def _home(place: ClientPlaces) -> Path:
     own = place.environment.get("CODEX_HOME")
     return Path(own) if own else place.home / ".codex"
 
@@ -366,35 +351,22 @@ def _renamed(line: bytes, old: str | None, new: str) -> bytes:
     return re.sub(names, rb'\g<1>"' + new.encode() + b'"', line)
 
 
-def _record(line: bytes) -> _Record:
-    try:
-        return records.decode(_RECORD, line)
-    except _UNREADABLE:
-        return _Record()
+def _record(line: bytes) -> _RolloutRecord:
+    return records.decode_or(_RECORD, line, _RolloutRecord())
 
 
-def _payload(record: _Record) -> _Payload:
-    try:
-        return records.decode(_PAYLOAD, record.payload)
-    except _UNREADABLE:
-        return _Payload()
+def _payload(record: _RolloutRecord) -> _RolloutPayload:
+    return records.decode_or(_PAYLOAD, record.payload, _RolloutPayload())
 
 
-def _messages(raw: bytes) -> Iterator[_Payload]:
+def _text(payload: _RolloutPayload) -> str:
+    return records.content_text(payload.content).strip()
+
+
+def _messages(raw: bytes) -> Iterator[_RolloutPayload]:
     for line in records.lines(raw):
         if b'"response_item"' in line:
             record = _record(line)
             payload = _payload(record)
             if record.type == "response_item" and payload.type == "message":
                 yield payload
-
-
-def _said(payload: _Payload) -> str:
-    if isinstance(payload.content, str):
-        return payload.content
-    blocks = payload.content if isinstance(payload.content, list) else ()
-    return "".join(
-        block["text"]
-        for block in blocks
-        if isinstance(block, dict) and isinstance(block.get("text"), str)
-    )

@@ -16,17 +16,24 @@ import msgspec
 
 from gitcp.clients import client as words
 from gitcp.clients import records
-from gitcp.clients.client import Event, HooksInJson, Kept, Place, Source, WriteBack
+from gitcp.clients.client import (
+    ClientPlaces,
+    Event,
+    HooksInJson,
+    ResumeFiles,
+    Source,
+    StoredConversation,
+)
 
 # hook -> what it means
 _HOOKS: Final = {
     "sessionStart": words.SESSION_START,
     "beforeSubmitPrompt": words.TURN_START,
-    "afterAgentResponse": words.SAID,
+    "afterAgentResponse": words.RECORD_ONLY,
     "postToolUse": words.TOOL,
     "postToolUseFailure": words.TOOL,
-    "afterFileEdit": words.SAID,
-    "afterShellExecution": words.SAID,
+    "afterFileEdit": words.RECORD_ONLY,
+    "afterShellExecution": words.RECORD_ONLY,
     "preCompact": words.COMPACT,
     "subagentStop": words.SUBAGENT_STOP,
     "stop": words.TURN_END,
@@ -40,26 +47,25 @@ _LEFT_OUT = frozenset({"user_email"})
 _FILES: Final = {"project": Path(".cursor/hooks.json")}
 
 
-class _Message(msgspec.Struct):
+class _HookMessage(msgspec.Struct):
     role: str
 
 
-class _Seen(msgspec.Struct):
+class _HookPayload(msgspec.Struct):
     conversation_id: str | None = None
     generation_id: str | None = None
     workspace_roots: list[str] = []
 
 
-class _Record(msgspec.Struct):
+class _HookRecord(msgspec.Struct):
     """A line of ours: what a hook said, and as a message where it is one."""
 
     type: str
-    payload: _Seen
-    message: _Message | None = None
+    payload: _HookPayload
+    message: _HookMessage | None = None
 
 
-_RECORD = msgspec.json.Decoder(_Record)
-_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+_RECORD = msgspec.json.Decoder(_HookRecord)
 
 
 class Cursor(HooksInJson):
@@ -89,9 +95,9 @@ class Cursor(HooksInJson):
             cwd or "/",
             transcript=_spool(environment, session),
             prompt=records.text(payload, "generation_id"),
-            asked=records.text(payload, "prompt"),
+            prompt_text=records.text(payload, "prompt"),
             tools=(tool,) if tool else (),
-            noted=_record(hook, payload),
+            record=_record(hook, payload),
         )
 
     def answer(self, hook: str, text: str) -> bytes | None:
@@ -108,12 +114,12 @@ class Cursor(HooksInJson):
             case _:
                 return None
 
-    def settled(self, event: Event, tail: bytes) -> bool:
+    def is_flushed(self, event: Event, tail: bytes) -> bool:
         """Returns True: we have written it ourselves."""
         del event, tail
         return True
 
-    def speaks(self, tail: bytes) -> bool:
+    def has_messages(self, tail: bytes) -> bool:
         """Whether a person or the model said something."""
         return any(record.message is not None for record in _records(tail))
 
@@ -135,7 +141,7 @@ class Cursor(HooksInJson):
         del content
         return frozenset()
 
-    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+    def first_new_message(self, content: bytes, copied: frozenset[str]) -> str | None:
         """Returns "": none of it was copied."""
         del content, copied
         return ""
@@ -147,14 +153,16 @@ class Cursor(HooksInJson):
                 return start
         return None
 
-    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+    def resume_files(
+        self, kept: StoredConversation, place: ClientPlaces
+    ) -> ResumeFiles | None:
         """Returns None: Cursor takes no conversation back."""
         del kept, place
         return None
 
     # --- settings -------------------------------------------------------------------
 
-    def settings(self, scope: str, place: Place) -> Path:
+    def settings(self, scope: str, place: ClientPlaces) -> Path:
         """Returns the hooks file of a scope."""
         files = {"user": place.home / ".cursor" / "hooks.json", **_FILES}
         return words.settings_file(self, place, scope, files)
@@ -193,9 +201,9 @@ def _record(hook: str, payload: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(record) + b"\n"
 
 
-def _records(raw: bytes) -> Iterator[_Record]:
+def _records(raw: bytes) -> Iterator[_HookRecord]:
     for line in raw.split(b"\n"):
         try:
             yield records.decode(_RECORD, line)
-        except _UNREADABLE:
+        except records.UNREADABLE:
             continue

@@ -2,11 +2,13 @@
 
 import msgspec
 
+from gitcp.clients import records
+
 _LOOK_AT = 20
 KINDS = ("claude-code", "codex", "gemini", "messages", "unknown")
 
 
-class _Shape(msgspec.Struct):
+class _FirstRecord(msgspec.Struct):
     type: str | None = None
     sessionId: str | None = None  # noqa: N815  the client's spelling
     payload: msgspec.Raw = msgspec.Raw(b"")
@@ -14,7 +16,7 @@ class _Shape(msgspec.Struct):
     role: str | None = None
 
 
-class _Payload(msgspec.Struct):
+class _ThreadId(msgspec.Struct):
     id: str | None = None
 
 
@@ -32,8 +34,8 @@ def detect(raw: bytes) -> tuple[str, str | None]:
             break
     for line in raw[: end or len(raw)].split(b"\n"):
         try:
-            shape = msgspec.json.decode(line, type=_Shape)
-        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+            shape = msgspec.json.decode(line, type=_FirstRecord)
+        except records.UNREADABLE:
             continue
         if shape.sessionId and shape.projectHash:
             return "gemini", shape.sessionId
@@ -48,6 +50,6 @@ def detect(raw: bytes) -> tuple[str, str | None]:
 
 def _payload_id(payload: msgspec.Raw) -> str | None:
     try:
-        return msgspec.json.decode(payload, type=_Payload).id
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return msgspec.json.decode(payload, type=_ThreadId).id
+    except records.UNREADABLE:
         return None

@@ -21,13 +21,13 @@ import msgspec
 from gitcp.clients import client as words
 from gitcp.clients import records
 from gitcp.clients.client import (
+    ClientPlaces,
     Event,
-    Grown,
+    GrownList,
     HooksInJson,
-    Kept,
-    Place,
+    ResumeFiles,
     Source,
-    WriteBack,
+    StoredConversation,
     whole_lines,
 )
 
@@ -49,7 +49,7 @@ class _Patch(msgspec.Struct):
     messages: list[msgspec.Raw] = []
 
 
-class _Record(msgspec.Struct):
+class _ChatRecord(msgspec.Struct):
     """The fields of a record that gitcp reads; all others are opaque."""
 
     id: str | None = None
@@ -58,7 +58,7 @@ class _Record(msgspec.Struct):
     patch: _Patch | None = msgspec.field(default=None, name="$set")
 
 
-class _Header(msgspec.Struct):
+class _ChatHeader(msgspec.Struct):
     sessionId: str  # noqa: N815  the client's spelling
     projectHash: str  # noqa: N815
 
@@ -67,9 +67,8 @@ class _Projects(msgspec.Struct):
     projects: dict[str, str] = {}
 
 
-_RECORD = msgspec.json.Decoder(_Record)
-_HEADER = msgspec.json.Decoder(_Header)
-_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
+_RECORD = msgspec.json.Decoder(_ChatRecord)
+_HEADER = msgspec.json.Decoder(_ChatHeader)
 _SPOKEN = frozenset({"user", "gemini"})
 _CONTEXT = "<session_context>"
 
@@ -79,6 +78,7 @@ class Gemini(HooksInJson):
 
     name = "gemini"
     title = "Gemini CLI"
+    meanings: Mapping[str, str] = _HOOKS
 
     # --- hooks ----------------------------------------------------------------------
 
@@ -86,43 +86,25 @@ class Gemini(HooksInJson):
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
         """Returns what a hook call means."""
-        what = _HOOKS.get(hook)
-        session = records.text(payload, "session_id")
-        if what is None or session is None:
+        event = words.event_in_common_fields(_HOOKS, hook, payload)
+        if event is None:
             return None
-        path = records.text(payload, "transcript_path")
-        tool = records.text(payload, "tool_name")
-        return Event(
-            what,
-            session,
-            records.text(payload, "cwd") or "/",
-            transcript=Path(path) if path and os.path.isabs(path) else None,
-            asked=records.text(payload, "prompt"),
-            said=records.text(payload, "prompt_response"),
-            tools=(tool,) if tool else (),
-            origin=records.text(payload, "source")
-            if what == words.SESSION_START
-            else None,
+        return event._replace(
+            final_text=records.text(payload, "prompt_response"),
             project=environment.get("GEMINI_PROJECT_DIR"),
         )
 
-    def answer(self, hook: str, text: str) -> bytes | None:
-        """Returns what shows a text to the user and to the agent."""
-        return (
-            words.context(hook, text) if _HOOKS.get(hook) in words.BEGINNINGS else None
-        )
-
-    def settled(self, event: Event, tail: bytes) -> bool:
+    def is_flushed(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the chat holds the last words of the turn."""
-        wanted = (event.said or "").strip()
+        wanted = (event.final_text or "").strip()
         if event.what != words.TURN_END or not wanted:
             return True
         return any(
-            record.type == "gemini" and _said(record).strip() == wanted
+            record.type == "gemini" and _text(record) == wanted
             for record in _messages(tail)
         )
 
-    def speaks(self, tail: bytes) -> bool:
+    def has_messages(self, tail: bytes) -> bool:
         """Whether a person or the model said something."""
         return any(True for _ in _spoken(tail))
 
@@ -141,10 +123,10 @@ class Gemini(HooksInJson):
         """Returns the ids of the messages; they stay when a chat is resumed."""
         return frozenset(one.id for one in _spoken(content) if one.id)
 
-    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+    def first_new_message(self, content: bytes, copied: frozenset[str]) -> str | None:
         """Returns the first message that was not copied; "" if none was, None if all."""
         messages = ((one.id, one.id or "") for one in _spoken(content))
-        return records.first_not_in(messages, copied)
+        return records.first_new_message(messages, copied)
 
     def position(self, content: bytes, ident: str) -> int | None:
         """Returns where a message begins."""
@@ -153,13 +135,15 @@ class Gemini(HooksInJson):
                 return start
         return None
 
-    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+    def resume_files(
+        self, kept: StoredConversation, place: ClientPlaces
+    ) -> ResumeFiles | None:
         """Returns a copy of the chat with another id in its headers.
 
         One that was made elsewhere is rebuilt.
         """
         content = whole_lines(kept.content)
-        if not self.speaks(content):
+        if not self.has_messages(content):
             return None
         new = str(uuid.uuid4())
         root = os.path.realpath(kept.directory)
@@ -168,7 +152,7 @@ class Gemini(HooksInJson):
             from gitcp.clients import gemini_foreign  # noqa: PLC0415
 
             written = gemini_foreign.rebuilt(content, new, root)
-            if not self.speaks(written):
+            if not self.has_messages(written):
                 return None
         else:
             written = b"\n".join(
@@ -182,7 +166,7 @@ class Gemini(HooksInJson):
         mark = home / "tmp" / slug / ".project_root"
         if grown is not None and not mark.exists():
             files.append((mark, os.fsencode(root)))
-        return WriteBack(
+        return ResumeFiles(
             new,
             home,
             tuple(files),
@@ -193,7 +177,7 @@ class Gemini(HooksInJson):
 
     # --- settings -------------------------------------------------------------------
 
-    def settings(self, scope: str, place: Place) -> Path:
+    def settings(self, scope: str, place: ClientPlaces) -> Path:
         """Returns the settings file of a scope."""
         files = {"user": place.home / ".gemini" / "settings.json", **_FILES}
         return words.settings_file(self, place, scope, files)
@@ -212,7 +196,7 @@ class Gemini(HooksInJson):
 CLIENT = Gemini()
 
 
-def _project(registry: Path, root: str) -> tuple[str, Grown | None]:
+def _project(registry: Path, root: str) -> tuple[str, GrownList | None]:
     """Returns the client's name for a project, and its registry if that must grow."""
     try:
         raw: bytes | None = registry.read_bytes()
@@ -223,7 +207,7 @@ def _project(registry: Path, root: str) -> tuple[str, Grown | None]:
     try:
         known: dict[str, Any] = json.loads(raw or b"{}")
         names = msgspec.json.decode(raw or b"{}", type=_Projects).projects
-    except (ValueError, *_UNREADABLE):
+    except (ValueError, *records.UNREADABLE):
         # Not understood, so not rewritten: it may name other projects.
         return _slug(registry, root, ()), None
     if root in names:
@@ -231,7 +215,7 @@ def _project(registry: Path, root: str) -> tuple[str, Grown | None]:
     slug = _slug(registry, root, names.values())
     known["projects"] = {**names, root: slug}
     after = json.dumps(known, indent=2, ensure_ascii=False).encode()
-    return slug, Grown(registry, raw, after)
+    return slug, GrownList(registry, raw, after)
 
 
 def _slug(registry: Path, root: str, used: Collection[str]) -> str:
@@ -251,40 +235,33 @@ def _renamed(line: bytes, old: str | None, new: str) -> bytes:
     try:
         if records.decode(_HEADER, line).sessionId != old:
             return line
-    except _UNREADABLE:
+    except records.UNREADABLE:
         return line
     name = rb'("sessionId"\s*:\s*)"' + re.escape(old.encode()) + b'"'
     return re.sub(name, rb'\g<1>"' + new.encode() + b'"', line, count=1)
 
 
-def _messages(raw: bytes) -> Iterator[_Record]:
+def _text(record: _ChatRecord) -> str:
+    return records.content_text(record.content).strip()
+
+
+def _messages(raw: bytes) -> Iterator[_ChatRecord]:
     for line in raw.split(b"\n"):
         try:
             record = records.decode(_RECORD, line)
             inner = [record]
             if record.patch is not None:
                 inner = [records.decode(_RECORD, one) for one in record.patch.messages]
-        except _UNREADABLE:
+        except records.UNREADABLE:
             continue
         yield from (one for one in inner if one.type in _SPOKEN)
 
 
-def _spoken(raw: bytes) -> Iterator[_Record]:
+def _spoken(raw: bytes) -> Iterator[_ChatRecord]:
     """Yields what a person or the model said, not what the client puts before it.
 
     That has an id made of its text: chats that begin on one day have it in common.
     """
     for one in _messages(raw):
-        if one.type == "gemini" or not _said(one).lstrip().startswith(_CONTEXT):
+        if one.type == "gemini" or not _text(one).startswith(_CONTEXT):
             yield one
-
-
-def _said(record: _Record) -> str:
-    if isinstance(record.content, str):
-        return record.content
-    blocks = record.content if isinstance(record.content, list) else ()
-    return "".join(
-        block["text"]
-        for block in blocks
-        if isinstance(block, dict) and isinstance(block.get("text"), str)
-    )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gitcp.clients import jsonedit
-from gitcp.clients.jsonedit import Node
+from gitcp.clients.jsonedit import JsonNode
 
 
 def merge(
@@ -88,7 +88,7 @@ def is_ours(command: object, agent: str) -> bool:
     )
 
 
-def _checked(text: str) -> Node:
+def _checked(text: str) -> JsonNode:
     root = jsonedit.parse(text)
     hooks = root.get("hooks")
     if root.kind != "{" or (hooks is not None and hooks.kind != "{"):
@@ -99,7 +99,7 @@ def _checked(text: str) -> Node:
     return root
 
 
-def _groups(text: str, root: Node, agent: str) -> Iterator[tuple[str, int, Any]]:
+def _groups(text: str, root: JsonNode, agent: str) -> Iterator[tuple[str, int, Any]]:
     """Yields event, index and value of each group of hooks that is ours alone."""
     hooks = root.get("hooks")
     for event, _, groups in hooks.members if hooks else ():

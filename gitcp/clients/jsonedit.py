@@ -13,7 +13,7 @@ _SCALAR = re.compile(r"[^\s,\]}/\"]+")
 _DEEPEST = 200
 
 
-class Node(NamedTuple):
+class JsonNode(NamedTuple):
     """A value: where its text starts and ends, and what is in it.
 
     `members` are name and value of an object; an array's have the name "".
@@ -22,9 +22,9 @@ class Node(NamedTuple):
     start: int
     end: int
     kind: str
-    members: tuple[tuple[str, int, "Node"], ...] = ()
+    members: tuple[tuple[str, int, "JsonNode"], ...] = ()
 
-    def get(self, name: str) -> "Node | None":
+    def get(self, name: str) -> "JsonNode | None":
         """Returns a member of an object; the last one counts."""
         found = None
         for own, _, node in self.members:
@@ -33,7 +33,7 @@ class Node(NamedTuple):
         return found
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> JsonNode:
     """Returns where everything stands in a JSON text.
 
     Raises:
@@ -45,7 +45,7 @@ def parse(text: str) -> Node:
     return node
 
 
-def value(text: str, node: Node) -> Any:
+def value(text: str, node: JsonNode) -> Any:
     """Returns what a node stands for."""
     if node.kind == "{":
         return {name: value(text, inner) for name, _, inner in node.members}
@@ -54,7 +54,7 @@ def value(text: str, node: Node) -> Any:
     return json.loads(text[node.start : node.end])
 
 
-def add(text: str, node: Node, addition: Any, *, name: str | None = None) -> str:
+def add(text: str, node: JsonNode, addition: Any, *, name: str | None = None) -> str:
     """Returns the text with one more member, last in an object or array.
 
     It is laid out as the members before it are.
@@ -81,7 +81,7 @@ def add(text: str, node: Node, addition: Any, *, name: str | None = None) -> str
     return text[:at] + comma + gap + shown + text[at:]
 
 
-def remove(text: str, node: Node, index: int) -> str:
+def remove(text: str, node: JsonNode, index: int) -> str:
     """Returns the text without one member, and the comma that goes with it."""
     _, start, inner = node.members[index]
     if index > 0:
@@ -96,7 +96,7 @@ def remove(text: str, node: Node, index: int) -> str:
     return text[: node.start + 1] + text[end:]
 
 
-def _indent(text: str, node: Node) -> tuple[str, str]:
+def _indent(text: str, node: JsonNode) -> tuple[str, str]:
     """Returns one step of indentation, and that of the line where a value starts."""
     line = text[text.rfind("\n", 0, node.start) + 1 : node.start]
     outer = line[: len(line) - len(line.lstrip(" \t"))]
@@ -115,7 +115,7 @@ def _past(text: str, at: int) -> int:
     return match.end()
 
 
-def _value(text: str, at: int, depth: int) -> Node:
+def _value(text: str, at: int, depth: int) -> JsonNode:
     if at >= len(text) or depth > _DEEPEST:
         raise ValueError(f"cut short, or too deep, at character {at}")
     if text[at] in "{[":
@@ -125,12 +125,12 @@ def _value(text: str, at: int, depth: int) -> Node:
     if match is None:
         raise ValueError(f"no value at character {at}")
     json.loads(match[0])
-    return Node(at, match.end(), "v")
+    return JsonNode(at, match.end(), "v")
 
 
-def _container(text: str, start: int, depth: int) -> Node:
+def _container(text: str, start: int, depth: int) -> JsonNode:
     kind, closing = text[start], "}" if text[start] == "{" else "]"
-    members: list[tuple[str, int, Node]] = []
+    members: list[tuple[str, int, JsonNode]] = []
     at = _past(text, start + 1)
     while at < len(text) and text[at] != closing:
         begin, name = at, ""
@@ -152,4 +152,4 @@ def _container(text: str, start: int, depth: int) -> Node:
             raise ValueError(f"no comma at character {at}")
     if at >= len(text):
         raise ValueError("cut short")
-    return Node(start, at + 1, kind, tuple(members))
+    return JsonNode(start, at + 1, kind, tuple(members))

@@ -19,7 +19,6 @@ from gitcp.errors import AgentRecordError
 # returns what may stay of a value (None for nothing), or ANYTHING for plain JSON.
 Shape = Any
 ANYTHING = object()
-_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _WORD = re.compile(r"[A-Za-z0-9][\w.:/+@-]{0,127}", re.ASCII)
 # JavaScript cannot tell larger ones apart.
@@ -44,7 +43,7 @@ def one(raw: bytes) -> dict[str, Any] | None:
     """Returns a text that is exactly one JSON object, or None."""
     try:
         return records.decode(_OBJECT, raw)
-    except _UNREADABLE:
+    except records.UNREADABLE:
         return None
 
 

@@ -16,7 +16,14 @@ import msgspec
 
 from gitcp.clients import client as words
 from gitcp.clients import records
-from gitcp.clients.client import Event, Kept, Place, Source, WriteBack, whole_lines
+from gitcp.clients.client import (
+    ClientPlaces,
+    Event,
+    ResumeFiles,
+    Source,
+    StoredConversation,
+    whole_lines,
+)
 
 # what the plugin calls us for -> what it means
 _HOOKS: Final = {
@@ -27,7 +34,6 @@ _HOOKS: Final = {
 _SESSION: Final = "session.json"
 _MARK = b"Made by `gitcp install opencode`"
 _SEAL = b"// as installed: "
-_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 _FILES: Final = {"project": Path(".opencode/plugin/gitcp.js")}
 
@@ -47,7 +53,7 @@ class _Info(msgspec.Struct):
     path: _Path = msgspec.field(default_factory=_Path)
 
 
-class _Record(msgspec.Struct):
+class _MessageRecord(msgspec.Struct):
     """The fields of a message that gitcp reads; all others are opaque."""
 
     info: _Info
@@ -58,7 +64,7 @@ class _Session(msgspec.Struct):
     parentID: str | None = None  # noqa: N815  the client's spelling
 
 
-_RECORD = msgspec.json.Decoder(_Record)
+_RECORD = msgspec.json.Decoder(_MessageRecord)
 
 
 class OpenCode:
@@ -82,45 +88,45 @@ class OpenCode:
         described = records.text(payload, "session")
         parent = _parent(described)
         content = _content(payload, prompt if what == words.TURN_START else None)
-        carried: list[Source] = []
+        inline: list[Source] = []
         if parent is not None:
             if what == words.TURN_START:
                 return None
             if what == words.TURN_END:
                 what = words.SUBAGENT_STOP
-                carried.append(Source(f"{session}.jsonl", content=content))
+                inline.append(Source(f"{session}.jsonl", content=content))
             session = parent
         elif content is not None:
-            carried.append(Source("", content=content))
+            inline.append(Source("", content=content))
             if described is not None:
-                carried.append(Source(_SESSION, content=described.encode()))
+                inline.append(Source(_SESSION, content=described.encode()))
         tool = records.text(payload, "tool")
         return Event(
             what,
             session,
             records.text(payload, "cwd") or "/",
             prompt=prompt,
-            asked=records.text(payload, "prompt"),
+            prompt_text=records.text(payload, "prompt"),
             tools=(tool,) if tool else (),
-            carried=tuple(carried),
+            inline=tuple(inline),
         )
 
     def answer(self, hook: str, text: str) -> bytes | None:
         """Returns what the plugin shows to the user; it has no way to tell the agent."""
         return text.encode() if _HOOKS.get(hook) in words.BEGINNINGS else None
 
-    def settled(self, event: Event, tail: bytes) -> bool:
+    def is_flushed(self, event: Event, tail: bytes) -> bool:
         """Returns True: the plugin hands over what is there."""
         del event, tail
         return True
 
-    def speaks(self, tail: bytes) -> bool:
+    def has_messages(self, tail: bytes) -> bool:
         """Whether there is a message."""
         return any(True for _ in _messages(tail))
 
     def sources(self, event: Event) -> list[Source]:
         """Returns what the plugin handed over."""
-        return list(event.carried)
+        return list(event.inline)
 
     # --- messages -------------------------------------------------------------------
 
@@ -132,10 +138,10 @@ class OpenCode:
         """Returns when and by whom each message was made: a fork has other ids."""
         return frozenset(map(_identity, _messages(content)))
 
-    def first_not_in(self, content: bytes, copied: frozenset[str]) -> str | None:
+    def first_new_message(self, content: bytes, copied: frozenset[str]) -> str | None:
         """Returns the first message that was not copied; "" if none was, None if all."""
         messages = ((one.id, _identity(one)) for one in _messages(content))
-        return records.first_not_in(messages, copied)
+        return records.first_new_message(messages, copied)
 
     def position(self, content: bytes, ident: str) -> int | None:
         """Returns where a message begins."""
@@ -144,11 +150,13 @@ class OpenCode:
                 return start
         return None
 
-    def write_back(self, kept: Kept, place: Place) -> WriteBack | None:
+    def resume_files(
+        self, kept: StoredConversation, place: ClientPlaces
+    ) -> ResumeFiles | None:
         """Returns a document for `opencode import`, with ids of its own."""
         content = whole_lines(kept.content)
         described = kept.beside.get(_SESSION)
-        if described is None or not self.speaks(content):
+        if described is None or not self.has_messages(content):
             return None
         # Only a restore wants it, and every hook would wait for it.
         from gitcp.clients import opencode_document  # noqa: PLC0415
@@ -165,7 +173,7 @@ class OpenCode:
         root = data / "opencode" / "gitcp"
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         path = root / f"{stamp}-{made.session}.json"
-        return WriteBack(
+        return ResumeFiles(
             made.session,
             root,
             ((path, made.content),),
@@ -176,7 +184,7 @@ class OpenCode:
 
     # --- the plugin -----------------------------------------------------------------
 
-    def settings(self, scope: str, place: Place) -> Path:
+    def settings(self, scope: str, place: ClientPlaces) -> Path:
         """Returns the plugin's file for a scope."""
         own = place.environment.get("XDG_CONFIG_HOME")
         config = Path(own) if own else place.home / ".config"
@@ -246,7 +254,7 @@ def _parent(described: str | None) -> str | None:
         return None
     try:
         return msgspec.json.decode(described, type=_Session).parentID
-    except _UNREADABLE:
+    except records.UNREADABLE:
         return None
 
 
@@ -268,7 +276,7 @@ def _messages(raw: bytes) -> Iterator[_Info]:
     for line in raw.split(b"\n"):
         try:
             info = records.decode(_RECORD, line).info
-        except _UNREADABLE:
+        except records.UNREADABLE:
             continue
         if info.role is not None:
             yield info

@@ -73,14 +73,14 @@ class Document(NamedTuple):
     content: bytes
 
 
-class _Message(msgspec.Struct):
+class _ExportedMessage(msgspec.Struct):
     """What each message has to be: an object of these two."""
 
     info: dict[str, Any]
     parts: list[dict[str, Any]]
 
 
-_MESSAGE = msgspec.json.Decoder(_Message)
+_MESSAGE = msgspec.json.Decoder(_ExportedMessage)
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 
@@ -163,7 +163,7 @@ def _assembled(info: dict[str, Any], lines: Iterator[bytes]) -> bytes:
     return head + b',"messages":[\n' + b",\n".join(lines) + b"\n]}\n"
 
 
-def _messages(content: bytes) -> Iterator[tuple[bytes, _Message]]:
+def _messages(content: bytes) -> Iterator[tuple[bytes, _ExportedMessage]]:
     """Yields the lines that are one message each, and nothing besides."""
     for line in records.lines(content):
         try:
@@ -180,7 +180,7 @@ def _title(info: dict[str, Any]) -> str:
 
 
 def _foreign_message(
-    message: _Message, session: str, names: Names, directory: str
+    message: _ExportedMessage, session: str, names: Names, directory: str
 ) -> dict[str, Any] | None:
     info = message.info
     head = {"id": names.new(info.get("id")), "sessionID": session}

@@ -1,4 +1,4 @@
-"""Helpers that all agents' modules share for reading records.
+"""Reads the JSON records that clients write and hooks send, damaged ones included.
 
 Clients write JavaScript's JSON, a line for each record; hooks send an object.
 """
@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 import msgspec
 
 T = TypeVar("T")
+# Raised for bytes that are not the expected record.
+UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 # A backslash that is one, or half of a character: JSON has it, Unicode does not.
 _SURROGATE = re.compile(rb"(\\\\)|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
@@ -32,6 +34,16 @@ def decode(decoder: "msgspec.json.Decoder[T]", raw: bytes | msgspec.Raw) -> T:
         if b"\\u" not in text:
             raise
         return decoder.decode(_SURROGATE.sub(_whole, text))
+
+
+def decode_or(
+    decoder: "msgspec.json.Decoder[T]", raw: bytes | msgspec.Raw, default: T
+) -> T:
+    """Returns a record as `decode` does; the default where it is not such a record."""
+    try:
+        return decode(decoder, raw)
+    except UNREADABLE:
+        return default
 
 
 def _whole(match: "re.Match[bytes]") -> bytes:
@@ -60,7 +72,7 @@ def mentions(raw: bytes, ident: str) -> Iterator[tuple[int, bytes]]:
         yield start, raw[start:at]
 
 
-def first_not_in(
+def first_new_message(
     messages: Iterable[tuple[str | None, str]], copied: frozenset[str]
 ) -> str | None:
     """Returns the id of the first message whose identity is not among the copied ones.
@@ -73,6 +85,18 @@ def first_not_in(
             return ident if shares else ""
         shares = True
     return None if shares else ""
+
+
+def content_text(content: Any) -> str:
+    """Returns the text of a message: its content, or the texts of its blocks."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else ()
+    return "".join(
+        block["text"]
+        for block in blocks
+        if isinstance(block, dict) and isinstance(block.get("text"), str)
+    )
 
 
 def text(payload: Mapping[str, Any], name: str) -> str | None:

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from gitcp.clients.client import Place
+from gitcp.clients.client import ClientPlaces
 from gitcp.errors import GitcpError, NotARepositoryError, UsageError
 from gitcp.git.repository import Repository, discover
 from gitcp.git.versions import git_version
@@ -10,7 +10,7 @@ from gitcp.githooks import events, negotiation, scripts
 from gitcp.project.installers import Done
 
 
-def install(what: str, place: Place, scope: str | None) -> Done:
+def install(what: str, place: ClientPlaces, scope: str | None) -> Done:
     """Joins the hooks of the repository; again, and nothing changes.
 
     Raises:
@@ -39,7 +39,7 @@ def install(what: str, place: Place, scope: str | None) -> Done:
     return Done(what, None, str(report.directory), changed=changed, notes=notes)
 
 
-def uninstall(what: str, place: Place, scope: str | None) -> list[Done]:
+def uninstall(what: str, place: ClientPlaces, scope: str | None) -> list[Done]:
     """Takes gitcp out of the repository's hooks, which are then as they were."""
     repository = _repository(place, scope)
     report = events.uninstall(repository)
@@ -49,7 +49,7 @@ def uninstall(what: str, place: Place, scope: str | None) -> list[Done]:
     return [Done(what, None, str(report.directory), changed=True)]
 
 
-def installed(what: str, place: Place) -> list[Done]:
+def installed(what: str, place: ClientPlaces) -> list[Done]:
     """Returns where the hooks are installed, and what keeps them from working."""
     if place.top is None:
         return []
@@ -62,7 +62,7 @@ def installed(what: str, place: Place) -> list[Done]:
     return []
 
 
-def _repository(place: Place, scope: str | None) -> Repository:
+def _repository(place: ClientPlaces, scope: str | None) -> Repository:
     if scope is not None:
         raise UsageError(
             "git hooks belong to this clone and take no --scope",

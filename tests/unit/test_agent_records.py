@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gitcp.clients.claude_code import CLIENT as CLAUDE
-from gitcp.clients.client import Kept, Place
+from gitcp.clients.client import ClientPlaces, StoredConversation
 from gitcp.clients.codex import CLIENT as CODEX
 from gitcp.clients.gemini import CLIENT as GEMINI
 from gitcp.clients.opencode import CLIENT as OPENCODE
@@ -57,7 +57,7 @@ def test_halves_of_characters_are_read_and_backslashes_stay():
 )
 def test_a_message_with_half_a_character_is_found(client, record):
     line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
-    assert client.speaks(line)
+    assert client.has_messages(line)
     assert client.position(b'{"other":1}\n' + line, "the-id") == 12
 
 
@@ -65,14 +65,14 @@ def test_messages_in_a_patch_of_gemini_are_messages():
     call = {"id": "t", "name": "write_file", "args": {"content": "\ud83d"}}
     message = {"id": "m", "type": "gemini", "content": "", "toolCalls": [call]}
     line = json.dumps({"$set": {"messages": [message]}}).encode() + b"\n"
-    assert GEMINI.speaks(line)
+    assert GEMINI.has_messages(line)
     assert GEMINI.copied(line) == {"m"}
     assert GEMINI.position(line, "m") == 0
 
 
 @pytest.mark.parametrize("client", [CLAUDE, CODEX, GEMINI, OPENCODE])
 def test_a_conversation_in_which_nothing_is_said_is_no_origin(client):
-    assert client.first_not_in(b'{"type":"system"}\n', frozenset({"m"})) == ""
+    assert client.first_new_message(b'{"type":"system"}\n', frozenset({"m"})) == ""
 
 
 def test_what_gemini_puts_before_a_chat_does_not_relate_it_to_another():
@@ -86,11 +86,11 @@ def test_what_gemini_puts_before_a_chat_does_not_relate_it_to_another():
         records = [{"$set": {"messages": [context]}}, *said]
         return b"".join(json.dumps(one).encode() + b"\n" for one in records)
 
-    assert GEMINI.first_not_in(chat("m1"), GEMINI.copied(chat("n1"))) == ""
-    assert GEMINI.first_not_in(chat("m1", "m2"), GEMINI.copied(chat("m1", "n2"))) == (
-        "m2"
-    )
-    assert GEMINI.first_not_in(chat("m1"), GEMINI.copied(chat("m1", "n2"))) is None
+    assert GEMINI.first_new_message(chat("m1"), GEMINI.copied(chat("n1"))) == ""
+    assert GEMINI.first_new_message(
+        chat("m1", "m2"), GEMINI.copied(chat("m1", "n2"))
+    ) == ("m2")
+    assert GEMINI.first_new_message(chat("m1"), GEMINI.copied(chat("m1", "n2"))) is None
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_a_registry_that_is_not_understood_is_not_rewritten(tmp_path, registry):
     chat = (
         b'{"sessionId":"s","projectHash":"h"}\n{"id":"1","type":"user","content":"x"}\n'
     )
-    kept = Kept("s", chat, {}, tmp_path / "shop")
-    written = GEMINI.write_back(kept, Place(None, tmp_path, {}))
+    kept = StoredConversation("s", chat, {}, tmp_path / "shop")
+    written = GEMINI.resume_files(kept, ClientPlaces(None, tmp_path, {}))
     assert written is not None
     assert written.grown is None
     (home / "projects.json").write_bytes(b'{"projects":{"/other":"shop"},"more":1}')
-    written = GEMINI.write_back(kept, Place(None, tmp_path, {}))
+    written = GEMINI.resume_files(kept, ClientPlaces(None, tmp_path, {}))
     assert written is not None
     assert written.grown is not None
     assert written.grown.path == home / "projects.json"
@@ -121,5 +121,5 @@ def test_a_registry_that_is_not_understood_is_not_rewritten(tmp_path, registry):
 def test_a_payload_with_half_a_character_is_no_error():
     payload = {"type": "message", "id": "m", "role": "assistant", "content": 7}
     line = json.dumps({"type": "response_item", "payload": payload}).encode()
-    assert CODEX.speaks(line.replace(b"7", rb'"\ud83d"') + b"\n")
-    assert not CODEX.speaks(b'{"type":"response_item","payload":[1]}\n')
+    assert CODEX.has_messages(line.replace(b"7", rb'"\ud83d"') + b"\n")
+    assert not CODEX.has_messages(b'{"type":"response_item","payload":[1]}\n')

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gitcp.clients.claude_code import CLIENT, slug
-from gitcp.clients.client import Event, Kept, Place
+from gitcp.clients.client import ClientPlaces, Event, StoredConversation
 
 BASE = {"session_id": "s1", "transcript_path": "/t/s1.jsonl", "cwd": "/p"}
 
@@ -33,13 +33,17 @@ def event(hook: str, **more) -> Event | None:
 def test_each_hook_means_something():
     begun = event("SessionStart", source="resume")
     assert begun is not None
-    assert (begun.what, begun.origin) == ("session-start", "resume")
+    assert (begun.what, begun.start_reason) == ("session-start", "resume")
     asked = event("UserPromptSubmit", prompt_id="p1", prompt="do it")
     assert asked is not None
-    assert (asked.what, asked.prompt, asked.asked) == ("turn-start", "p1", "do it")
+    assert (asked.what, asked.prompt, asked.prompt_text) == (
+        "turn-start",
+        "p1",
+        "do it",
+    )
     ended = event("Stop", last_assistant_message="done")
     assert ended is not None
-    assert (ended.what, ended.said) == ("turn-end", "done")
+    assert (ended.what, ended.final_text) == ("turn-end", "done")
     assert ended.transcript == Path("/t/s1.jsonl")
     batch = event(
         "PostToolBatch",
@@ -87,22 +91,22 @@ def test_a_turn_has_ended_when_its_last_words_are_there():
     assert ended is not None
     asks = spoke("user", "u1", "please")
     says = spoke("assistant", "a1", "All done.")
-    assert not CLIENT.settled(ended, b"")
-    assert not CLIENT.settled(ended, asks)
-    assert CLIENT.settled(ended, asks + says)
+    assert not CLIENT.is_flushed(ended, b"")
+    assert not CLIENT.is_flushed(ended, asks)
+    assert CLIENT.is_flushed(ended, asks + says)
     # A line that is still being written does not count, what follows does not matter.
-    assert not CLIENT.settled(ended, asks + says.rstrip(b"\n"))
-    assert CLIENT.settled(ended, asks + says + line("system", subtype="x"))
+    assert not CLIENT.is_flushed(ended, asks + says.rstrip(b"\n"))
+    assert CLIENT.is_flushed(ended, asks + says + line("system", subtype="x"))
     # Not an earlier message of the turn with the same words.
     other = spoke("assistant", "a2", "Still at it.", ident="m2")
-    assert not CLIENT.settled(ended, asks + says + other)
+    assert not CLIENT.is_flushed(ended, asks + says + other)
     # A message of several blocks is several records.
     parts = spoke("assistant", "a3", "All ", ident="m3")
     parts += spoke("assistant", "a4", "done.", ident="m3")
-    assert CLIENT.settled(ended, asks + parts)
+    assert CLIENT.is_flushed(ended, asks + parts)
     silent = event("Stop")
     assert silent is not None
-    assert CLIENT.settled(silent, b"")
+    assert CLIENT.is_flushed(silent, b"")
 
 
 def test_a_batch_is_over_when_all_results_are_there():
@@ -120,17 +124,17 @@ def test_a_batch_is_over_when_all_results_are_there():
     result = {"type": "tool_result", "tool_use_id": "t1"}
     first = spoke("user", "u1", result)
     second = spoke("user", "u2", {**result, "tool_use_id": "t2"})
-    assert not CLIENT.settled(batch, calls)
-    assert not CLIENT.settled(batch, calls + first)
-    assert CLIENT.settled(batch, calls + first + second)
+    assert not CLIENT.is_flushed(batch, calls)
+    assert not CLIENT.is_flushed(batch, calls + first)
+    assert CLIENT.is_flushed(batch, calls + first + second)
 
 
 def test_bookkeeping_is_not_speech():
     quiet = line("last-prompt", lastPrompt='say "user"') + line("cost-state")
     quiet += line("system", subtype="stop_hook_summary") + b"{torn\n\xff\n"
     quiet += line("attachment", note={"type": "user"}) + b"[1]\n" + b"\n"
-    assert not CLIENT.speaks(quiet)
-    assert CLIENT.speaks(quiet + spoke("user", "u1", "hello"))
+    assert not CLIENT.has_messages(quiet)
+    assert CLIENT.has_messages(quiet + spoke("user", "u1", "hello"))
 
 
 def test_a_prompt_is_found_by_its_id_where_it_was_asked():
@@ -166,21 +170,21 @@ def test_a_copy_is_told_from_what_it_was_copied_from():
         + spoke("assistant", "n2", "x", forkedFrom={"messageUuid": "a1"})
     )
     for copied in (kept, renamed):
-        assert CLIENT.first_not_in(parent, copied) is None
-        assert CLIENT.first_not_in(more, copied) == "u2"
-    assert CLIENT.first_not_in(parent, frozenset({"u7"})) == ""
+        assert CLIENT.first_new_message(parent, copied) is None
+        assert CLIENT.first_new_message(more, copied) == "u2"
+    assert CLIENT.first_new_message(parent, frozenset({"u7"})) == ""
 
 
-def kept(content: bytes, **beside: bytes) -> Kept:
-    return Kept("old-id", content, beside, Path("/p q/é"))
+def kept(content: bytes, **beside: bytes) -> StoredConversation:
+    return StoredConversation("old-id", content, beside, Path("/p q/é"))
 
 
-PLACE = Place(Path("/p q"), Path("/home/me"), {})
+PLACE = ClientPlaces(Path("/p q"), Path("/home/me"), {})
 
 
 def test_a_conversation_goes_back_whole_lines_under_a_new_id():
     whole = spoke("user", "u1", "one") + b'{"type":"assistant","mess'
-    made = CLIENT.write_back(
+    made = CLIENT.resume_files(
         kept(whole, **{"agent-a1.jsonl": b"{}\n", "agent-a1.meta.json": b"{}"}), PLACE
     )
     assert made is not None
@@ -193,7 +197,7 @@ def test_a_conversation_goes_back_whole_lines_under_a_new_id():
         folder / "agent-a1.jsonl",
         folder / "agent-a1.meta.json",
     ]
-    again = CLIENT.write_back(kept(whole), PLACE)
+    again = CLIENT.resume_files(kept(whole), PLACE)
     assert again is not None
     assert again.session != made.session
 
@@ -201,17 +205,17 @@ def test_a_conversation_goes_back_whole_lines_under_a_new_id():
 def test_what_is_pulled_from_others_writes_nowhere_else():
     whole = spoke("user", "u1", "one")
     names = {"../../settings.json": b"x", "agent-../x.jsonl": b"x", "run.sh": b"x"}
-    made = CLIENT.write_back(kept(whole, **names), PLACE)
+    made = CLIENT.resume_files(kept(whole, **names), PLACE)
     assert made is not None
     assert len(made.files) == 1
-    evil = CLIENT.write_back(kept(whole)._replace(session="../.."), PLACE)
+    evil = CLIENT.resume_files(kept(whole)._replace(session="../.."), PLACE)
     assert evil is not None
     assert evil.copies == ()
 
 
 def test_a_transcript_without_messages_cannot_be_resumed():
-    assert CLIENT.write_back(kept(b""), PLACE) is None
-    assert CLIENT.write_back(kept(line("mode", mode="normal")), PLACE) is None
+    assert CLIENT.resume_files(kept(b""), PLACE) is None
+    assert CLIENT.resume_files(kept(line("mode", mode="normal")), PLACE) is None
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import click
 from gitcp.agents import resume
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
-from gitcp.clients.client import SCOPES, Place
+from gitcp.clients.client import SCOPES, ClientPlaces
 from gitcp.errors import GitcpError, NotARepositoryError
 from gitcp.git.repository import discover
 from gitcp.project import installers
@@ -30,7 +30,7 @@ _what = click.argument(
 )
 
 
-def _place(out: Output) -> Place:
+def _place(out: Output) -> ClientPlaces:
     top: Path | None = None
     try:
         top = discover(out.directory).top
