@@ -1,7 +1,7 @@
 """gitcp purge."""
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +11,9 @@ from gitcp.cli.options import command, path_inside, yes_option
 from gitcp.cli.render import count, name_of, prompt_plan
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
+
+if TYPE_CHECKING:
+    from gitcp.purge.purge import Purged
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{12}")
 _SHOWN = 40
@@ -64,28 +67,34 @@ def purge_command(
         out.confirm("Rewrite these checkpoints? This cannot be undone.", yes=yes)
     done = ops.purge(workspace, wanted, dry_run=dry_run)
     if out.json:
-        out.document(
+        out.document(_document(done, dry_run=dry_run))
+    else:
+        _print(out, done, dry_run=dry_run)
+
+
+def _document(done: "Purged", *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "schema": "gitcp.purge/1",
+        "dry_run": dry_run,
+        "checkpoints": [
             {
-                "schema": "gitcp.purge/1",
-                "dry_run": dry_run,
-                "checkpoints": [
-                    {
-                        "id": one.id,
-                        "session": one.session,
-                        "branch": one.branch,
-                        "seq": one.seq,
-                        "was": one.commit,
-                    }
-                    for one in done.checkpoints
-                ],
-                "paths": [path_fields(path) for path in done.paths],
-                "fingerprints": list(done.fingerprints),
-                "remotes": list(done.remotes),
-                "ledgers": list(done.ledgers),
-                "left": list(done.left),
+                "id": rewritten.id,
+                "session": rewritten.session,
+                "branch": rewritten.branch,
+                "seq": rewritten.seq,
+                "was": rewritten.commit,
             }
-        )
-        return
+            for rewritten in done.checkpoints
+        ],
+        "paths": [path_fields(path) for path in done.paths],
+        "fingerprints": list(done.fingerprints),
+        "remotes": list(done.remotes),
+        "ledgers": list(done.ledgers),
+        "left": list(done.left),
+    }
+
+
+def _print(out: Output, done: "Purged", *, dry_run: bool) -> None:
     verb = "would be changed" if dry_run else "changed"
     out.print(f"{count(len(done.checkpoints), 'checkpoint')} {verb}:")
     for line in _lines(out, done)[:_SHOWN]:
@@ -99,7 +108,7 @@ def purge_command(
         out.warn(f"it is still in {place}")
 
 
-def _lines(out: Output, done: Any) -> list[str]:
+def _lines(out: Output, done: "Purged") -> list[str]:
     if not (done.checkpoints or done.ledgers):
         return ["  none: this finishes an earlier purge that was interrupted"]
     return [

@@ -3,7 +3,7 @@
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -17,6 +17,9 @@ from gitcp.ledger.state import DONE, OPEN, STUCK, Call, show_call
 from gitcp.project.workspace import open_workspace
 from gitcp.steps import answers, lease
 from gitcp.steps.engine import Engine
+
+if TYPE_CHECKING:
+    from gitcp.steps.repair import Affected
 
 _COLORS = {
     "done": "green",
@@ -286,17 +289,7 @@ def _repair(
     lines = [line(out, engine, one, width) for one in found.steps]
     lines += [f"refused: {safe(reason)}" for reason in found.refused]
     if only:
-        if out.json:
-            out.document(
-                {
-                    "schema": "gitcp.affected/1",
-                    "steps": [document(engine, one) for one in found.steps],
-                    "refused": list(found.refused),
-                }
-            )
-        else:
-            for text in lines:
-                out.print(text)
+        _show_affected(out, engine, found, lines)
         return 0
     if not trust and not found.refused:
         commands.refuse_foreign(engine, found.steps)
@@ -332,3 +325,19 @@ def _repair(
     if len(runnable) < len(done):
         out.note("the others run again when the program that has them calls them")
     return status
+
+
+def _show_affected(
+    out: Output, engine: Engine, found: "Affected", lines: Sequence[str]
+) -> None:
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.affected/1",
+                "steps": [document(engine, one) for one in found.steps],
+                "refused": list(found.refused),
+            }
+        )
+        return
+    for text in lines:
+        out.print(text)

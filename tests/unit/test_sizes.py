@@ -1,0 +1,57 @@
+"""The check of sizes that CI runs (.ci/sizes.py)."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / ".ci" / "sizes.py"
+
+
+@pytest.fixture(scope="module")
+def sizes():
+    spec = importlib.util.spec_from_file_location("sizes", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["sizes"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def too_large(sizes, source: str, listed: str = "") -> list[str]:
+    return sizes.problems(list(sizes.sizes("m.py", source)), sizes.known(listed))
+
+
+def function(lines: int) -> str:
+    return "def f():\n" + "    x = 1\n" * (lines - 1)
+
+
+def class_(methods: int) -> str:
+    return "class C:\n" + "".join(
+        f"    def m{number}(self): ...\n" for number in range(methods)
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        ("x = 1\n" * 400, None),
+        ("x = 1\n" * 401, "module m.py: 401, and at most 400 is allowed"),
+        (function(60), None),
+        (function(61), "function m.py:f: 61, and at most 60 is allowed"),
+        (class_(15) + "    def _private(self): ...\n", None),
+        (class_(16), "class m.py:C: 16, and at most 15 is allowed"),
+    ],
+)
+def test_what_is_above_a_limit_is_reported(sizes, source, problem):
+    assert too_large(sizes, source) == ([problem] if problem else [])
+
+
+def test_a_listed_offender_may_not_grow(sizes):
+    assert too_large(sizes, function(70), "function m.py:f 70\n") == []
+    [problem] = too_large(sizes, function(71), "function m.py:f 70\n")
+    assert problem == "function m.py:f: 71, and at most 70 is allowed"
