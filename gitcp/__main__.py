@@ -1,4 +1,4 @@
-"""`python -m gitcp`."""
+"""Runs the command line as `python -m gitcp`."""
 
 from gitcp.cli import entry
 

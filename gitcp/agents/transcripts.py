@@ -1,4 +1,4 @@
-"""Reads what is new in an agent's transcripts since the last checkpoint.
+"""Reads what agents' transcripts hold since the last checkpoint.
 
 A save costs what was added. That a file still begins as it was stored is told by the
 last segment; only at the borders of a session is all of it compared.

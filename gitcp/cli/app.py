@@ -1,4 +1,4 @@
-"""The root command: global options, lazily imported commands, one error boundary."""
+"""The root command: global options, commands imported on use, and the error boundary."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""The JSON documents that commands print."""
+"""Builds the JSON documents that several commands print."""
 
 import base64
 from collections.abc import Iterable

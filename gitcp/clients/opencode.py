@@ -1,4 +1,4 @@
-"""OpenCode: a plugin that calls us, its messages, and how a session resumes.
+"""OpenCode: its plugin, its messages, and how a session resumes.
 
 OpenCode keeps its sessions in a database of its own. The plugin hands over what OpenCode's
 interface returns: each message with its parts as one JSON text, and what describes the

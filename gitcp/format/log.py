@@ -1,4 +1,4 @@
-"""Segments and their totals (docs/format.md, 6), and decision entries."""
+"""Segments of logs and their totals (docs/format.md, 6), and decision entries."""
 
 import hashlib
 import re

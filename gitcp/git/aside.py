@@ -1,4 +1,4 @@
-"""A bare repository made by hand, beside the user's."""
+"""Makes a bare repository beside the user's, without starting git."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Programs other than git, started because a user asked for it."""
+"""Starts programs other than git, which a user asked for."""
 
 import os
 import select

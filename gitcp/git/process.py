@@ -1,4 +1,4 @@
-"""The one place where a git process starts, with a cleaned environment."""
+"""Starts git with a cleaned environment; `transport` starts it for transfers, with limits."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Installing git's hooks, as one of the things that `gitcp install` knows."""
+"""Installs git's hooks, as one of the things that `gitcp install` knows."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Purges a ledger: rewrites its pages, with numbers and ids as they were."""
+"""Purges a ledger: rewrites its commits, with numbers and ids as they were."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

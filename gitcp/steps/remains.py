@@ -1,4 +1,4 @@
-"""Puts back what an interrupted step on files left half done.
+"""Restores files that an interrupted step left half written.
 
 The run that died cannot be asked. Known are the files before it, and until when it lived:
 its lease says so. What differs and was not touched later is its own (docs/decisions/0015).

@@ -1,4 +1,4 @@
-"""A push to a remote that has several addresses: each is a place of its own."""
+"""Pushes to a remote with several addresses: each address is a remote of its own."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,1 +1,1 @@
-"""What a stranger's checkpoint may bring, and whom the user trusts."""
+"""What a checkpoint made elsewhere may bring, and which remotes the user trusts."""

@@ -1,4 +1,4 @@
-"""Lists directories: a name is what the disk lists.
+"""Lists directories of the work tree, with names as the disk spells them.
 
 A disk that folds case or Unicode forms has one file under many names. Only a listing
 tells which is its own: where a stat succeeds, the name may be another file's.

@@ -1,1 +1,1 @@
-"""One module for each verb: parse, one call, one rendering."""
+"""The commands: one module for each verb, which parses, calls a feature, and prints."""

@@ -1,4 +1,4 @@
-"""gitcp undo --effects."""
+"""`gitcp undo --effects`: undoes what steps did outside the project."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""gitcp completion."""
+"""`gitcp completion`: prints a script that completes commands in a shell."""
 
 import click
 from click.shell_completion import get_completion_class

@@ -1,4 +1,4 @@
-"""gitcp config."""
+"""`gitcp config`: lists, sets and unsets settings."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""gitcp context."""
+"""`gitcp context`: prints what a new conversation has to know."""
 
 import click
 

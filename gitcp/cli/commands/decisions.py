@@ -1,4 +1,4 @@
-"""gitcp decide, decisions."""
+"""`gitcp decide` and `decisions`: adds to the decision log, and prints it."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""gitcp demo."""
+"""`gitcp demo`: shows a save, a wreck and a restore on a throw-away project."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""gitcp diff."""
+"""`gitcp diff`: prints what differs between two checkpoints, or the work tree."""
 
 import io
 import os

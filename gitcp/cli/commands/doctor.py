@@ -1,4 +1,4 @@
-"""gitcp doctor."""
+"""`gitcp doctor`: prints what keeps gitcp from working here."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""gitcp du."""
+"""`gitcp du`: prints the disk usage of sessions."""
 
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader

@@ -1,4 +1,4 @@
-"""gitcp files, cat."""
+"""`gitcp files` and `cat`: lists and prints the files of a checkpoint."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""gitcp fork."""
+"""`gitcp fork`: begins a branch at a checkpoint."""
 
 from pathlib import Path
 

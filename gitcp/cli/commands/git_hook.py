@@ -1,4 +1,4 @@
-"""gitcp git-hook: the command that git's hooks call."""
+"""`gitcp git-hook`: the command that git's hooks call."""
 
 import os
 import sys

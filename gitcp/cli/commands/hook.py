@@ -1,4 +1,4 @@
-"""gitcp hook."""
+"""`gitcp hook`: the command that agents' hooks call."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""gitcp install, uninstall."""
+"""`gitcp install` and `uninstall`: hooks and skills of agents and of git."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""gitcp log."""
+"""`gitcp log`: lists the checkpoints of a branch."""
 
 from collections.abc import Iterator
 from itertools import islice

@@ -1,4 +1,4 @@
-"""gitcp messages."""
+"""`gitcp messages`: prints the conversation of a checkpoint."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""gitcp prune."""
+"""`gitcp prune`: removes old checkpoints."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""gitcp purge."""
+"""`gitcp purge`: removes a secret or files from all checkpoints."""
 
 import re
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""gitcp restore."""
+"""`gitcp restore`: brings back the files and the conversation of a checkpoint."""
 
 import os
 import shlex

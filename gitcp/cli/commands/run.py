@@ -1,4 +1,4 @@
-"""gitcp run."""
+"""`gitcp run`: runs a command between two checkpoints, or as a step."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""gitcp save."""
+"""`gitcp save`: saves a checkpoint."""
 
 import os
 from typing import Any

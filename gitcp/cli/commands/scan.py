@@ -1,4 +1,4 @@
-"""gitcp scan."""
+"""`gitcp scan`: looks for secrets in what a push would send."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""gitcp sessions, branches, switch."""
+"""`gitcp sessions`, `branches` and `switch`: lists them, and changes the current one."""
 
 from typing import Any
 

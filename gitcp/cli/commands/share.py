@@ -1,4 +1,4 @@
-"""gitcp push, pull, remote-sessions."""
+"""`gitcp push`, `pull` and `remote-sessions`: shares sessions by a remote."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""gitcp show."""
+"""`gitcp show`: prints one checkpoint."""
 
 from typing import Any
 

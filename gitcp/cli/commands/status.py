@@ -1,4 +1,4 @@
-"""gitcp status."""
+"""`gitcp status`: prints the state of the work tree and of its branch."""
 
 from gitcp.agents.bindings import Binding, latest_first
 from gitcp.agents.resume import place

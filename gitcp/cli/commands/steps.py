@@ -1,4 +1,4 @@
-"""gitcp steps."""
+"""`gitcp steps`: lists, shows, answers and repairs durable steps."""
 
 import shlex
 import sys

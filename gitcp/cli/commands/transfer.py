@@ -1,4 +1,4 @@
-"""gitcp export and gitcp import."""
+"""`gitcp export` and `import`: moves a session in a file."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""gitcp trust."""
+"""`gitcp trust`: lists and changes the trusted remotes."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""gitcp rollback, undo."""
+"""`gitcp rollback` and `undo`: restore the last checkpoint; take back a restore."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""gitcp verify."""
+"""`gitcp verify`: checks everything that is stored, and repairs it."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""gitcp watch."""
+"""`gitcp watch`: saves a checkpoint at each interval."""
 
 import click
 
