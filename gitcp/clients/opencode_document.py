@@ -135,7 +135,7 @@ def foreign(content: bytes, described: bytes, directory: Path) -> Document | Non
 
 
 def _foreign_line(
-    message: _Message,
+    message: _ExportedMessage,
     session: str,
     names: Names,
     stamps: Iterator[int],
