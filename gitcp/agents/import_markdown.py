@@ -46,7 +46,7 @@ class Imported(NamedTuple):
 class _File(NamedTuple):
     name: str
     data: bytes
-    page: markdown_page.Page | None
+    page: markdown_page.MarkdownPage | None
     written: float
 
     @property
@@ -168,7 +168,7 @@ def _walk(root: Path) -> Iterator[Path]:
         yield from (Path(directory, name) for name in sorted(names))
 
 
-def _page(name: str, data: bytes, left: list[str]) -> markdown_page.Page | None:
+def _page(name: str, data: bytes, left: list[str]) -> markdown_page.MarkdownPage | None:
     if not name.endswith((".md", ".markdown")):
         return None
     try:

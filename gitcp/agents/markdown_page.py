@@ -47,7 +47,7 @@ _STAMP = re.compile(
 _NOTE = 200
 
 
-class Page(NamedTuple):
+class MarkdownPage(NamedTuple):
     """A parsed page: when it was written, its summary line, and its entries."""
 
     at: datetime.datetime | None
@@ -55,7 +55,7 @@ class Page(NamedTuple):
     entries: tuple[Decision, ...]
 
 
-def read(text: str, name: str) -> Page:
+def read(text: str, name: str) -> MarkdownPage:
     """Returns what a page says; `name` is its file's, which may tell the time.
 
     Raises:
@@ -81,7 +81,7 @@ def read(text: str, name: str) -> Page:
     stamp = _written(at) if at is not None else None
     if summary:
         entries.insert(0, Decision(summary, kind="note"))
-    return Page(
+    return MarkdownPage(
         at,
         summary[:_NOTE] if summary else None,
         tuple(

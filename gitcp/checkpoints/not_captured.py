@@ -16,7 +16,7 @@ from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.files import Root
 from gitcp.worktree.ignored import ignored_at
 from gitcp.worktree.names import IGNORE_FILE, parents
-from gitcp.worktree.plan import FilePlan, Left, Step
+from gitcp.worktree.plan import FilePlan, FileStep, Left
 
 IGNORED = "ignored in the checkpoint"
 _NAME = "brought.json"
@@ -88,7 +88,7 @@ def _rules_matter(workspace: Workspace, steps: FilePlan, *, forced: bool) -> boo
     )
 
 
-def _going(steps: FilePlan) -> list[Step]:
+def _going(steps: FilePlan) -> list[FileStep]:
     """Returns the removals that make no room for what the target holds."""
     made_again = {step.path for step in steps.steps if step.after is not None}
     in_the_way = {
@@ -105,7 +105,7 @@ def _going(steps: FilePlan) -> list[Step]:
     ]
 
 
-def _listed(going: Iterable[Step], target: Checkpoint) -> dict[bytes, str]:
+def _listed(going: Iterable[FileStep], target: Checkpoint) -> dict[bytes, str]:
     """Returns what the target lists as not captured, itself or with a directory above."""
     if not target.manifest.skipped:
         return {}

@@ -20,7 +20,7 @@ from gitcp.worktree import plan as plans
 from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.files import Root
 from gitcp.worktree.journal import Journal
-from gitcp.worktree.plan import FilePlan, Left, Step
+from gitcp.worktree.plan import FilePlan, FileStep, Left
 
 _UNLIKE = "is not as the checkpoint has it"
 
@@ -135,7 +135,7 @@ def unlike_target(
         if expected is not None and expected.mode == tree.GITLINK:
             continue
         # What is ignored or too large by now is not captured, but may well be right.
-        if not apply.is_done(root, Step(plans.WRITE, path, None, target)):
+        if not apply.is_done(root, FileStep(plans.WRITE, path, None, target)):
             unlike.append(Left(path, _UNLIKE))
     return unlike
 
@@ -154,7 +154,7 @@ def unlike_before(
         for path, _, before in changes:
             if before is None or before.mode == tree.GITLINK or path in known:
                 continue
-            step = Step(plans.WRITE, path, None, before)
+            step = FileStep(plans.WRITE, path, None, before)
             if selects(path) and not apply.is_done(root, step):
                 unlike.append(Left(path, _UNLIKE))
     return unlike

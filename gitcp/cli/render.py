@@ -8,7 +8,7 @@ from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.worktree.plan import DELETE, MAKE_DIR, REMOVE_DIR, Step
+from gitcp.worktree.plan import DELETE, MAKE_DIR, REMOVE_DIR, FileStep
 
 if TYPE_CHECKING:
     # It brings everything that restoring needs; most commands need none of it.
@@ -108,7 +108,7 @@ def change_lines(out: Output, changes: Iterable[tree.Change]) -> Iterable[str]:
         yield f"  {out.style(sign, fg=color)} {safe(show_path(change.path))}"
 
 
-def step_line(out: Output, step: Step) -> str:
+def step_line(out: Output, step: FileStep) -> str:
     """Returns a line for one step of a restore."""
     if step.action in {DELETE, REMOVE_DIR}:
         color = "red"

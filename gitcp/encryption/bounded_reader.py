@@ -5,7 +5,7 @@ from gitcp.encryption.age import Identities
 from gitcp.encryption.quarantine import Bounds, too_much
 from gitcp.errors import CorruptError
 from gitcp.format import encrypted
-from gitcp.format.encrypted import Record
+from gitcp.format.encrypted import EncryptedContent
 from gitcp.format.tree import FILE, Entry
 from gitcp.git.objects import BLOB, Objects
 from gitcp.git.pack import PackWriter
@@ -58,7 +58,7 @@ class Opening:
             self.flush()
         return self.objects.exists(oid)
 
-    def record(self, entry: Entry, session: str) -> Record:
+    def record(self, entry: Entry, session: str) -> EncryptedContent:
         """Returns what a ciphertext holds.
 
         Raises:

@@ -14,7 +14,7 @@ from gitcp.encryption.pairing import Held, Pair, Trees
 from gitcp.format import commit as commits
 from gitcp.format import encrypted, layout, tree
 from gitcp.format.checkpoint import show_path
-from gitcp.format.encrypted import Encrypted, Record, encrypted_of
+from gitcp.format.encrypted import Encrypted, EncryptedContent, encrypted_of
 from gitcp.format.tree import DIRECTORY, FILE, Entry
 from gitcp.git.objects import BLOB, COMMIT, object_id
 
@@ -115,7 +115,7 @@ class Decryptor:
         return below.oid
 
     def _changes(
-        self, form: _Form, pair: Pair, new: bytes, head: Record
+        self, form: _Form, pair: Pair, new: bytes, head: EncryptedContent
     ) -> dict[bytes, Entry | None]:
         """Returns what is other in `.gitcp` than in that of the checkpoint before."""
         changes: dict[bytes, Entry | None] = {}

@@ -101,7 +101,7 @@ def is_record(path: bytes, size: int) -> bool:
     return size > INLINE or _SEGMENT.fullmatch(path) is not None
 
 
-class Record(NamedTuple):
+class EncryptedContent(NamedTuple):
     """The content of one ciphertext: files of `.gitcp` by path; the head also has the commit."""
 
     session: str
@@ -141,7 +141,7 @@ def encode_record(
     return zlib.compress(body)
 
 
-def decode_record(raw: bytes, limit: int = RECORD_LIMIT) -> Record:
+def decode_record(raw: bytes, limit: int = RECORD_LIMIT) -> EncryptedContent:
     """Returns what was encrypted.
 
     Raises:
@@ -178,7 +178,7 @@ def decode_record(raw: bytes, limit: int = RECORD_LIMIT) -> Record:
         files[path] = take(size)
     if at != len(body):
         raise ValueError("it is longer than its header says")
-    return Record(header.session, files, commit)
+    return EncryptedContent(header.session, files, commit)
 
 
 def _inflate(raw: bytes, limit: int) -> bytes:

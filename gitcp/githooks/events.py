@@ -15,7 +15,7 @@ from gitcp.errors import BusyError, NotFoundError
 from gitcp.format.log import Rewrite
 from gitcp.git.repository import Repository
 from gitcp.githooks import script_text, scripts
-from gitcp.githooks.scripts import Report
+from gitcp.githooks.scripts import HooksReport
 from gitcp.project import pending_rewrites
 from gitcp.project.workspace import Workspace
 from gitcp.store.draft import Draft
@@ -33,7 +33,7 @@ _NAMED = re.compile(rb"^Gitcp-Checkpoint: ([0-9a-f]{12})$", re.MULTILINE)
 # --- being there -------------------------------------------------------------------------
 
 
-def install(repository: Repository) -> Report:
+def install(repository: Repository) -> HooksReport:
     """Joins the repository's hooks.
 
     Raises:
@@ -43,7 +43,7 @@ def install(repository: Repository) -> Report:
     return scripts.install(repository, runner())
 
 
-def uninstall(repository: Repository) -> Report | None:
+def uninstall(repository: Repository) -> HooksReport | None:
     """Takes gitcp out of the repository's hooks; None where it was not in them."""
     return scripts.uninstall(repository)
 

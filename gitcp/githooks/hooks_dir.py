@@ -20,7 +20,7 @@ class Scope(StrEnum):
     SHARED = "shared"
 
 
-class Configured(NamedTuple):
+class ConfiguredHooksPath(NamedTuple):
     """`core.hooksPath` with `~` resolved; None where it is not set.
 
     `local` is the repository's own setting, word for word.
@@ -31,7 +31,7 @@ class Configured(NamedTuple):
     local: str | None = None
 
 
-class Place(NamedTuple):
+class HooksDir(NamedTuple):
     """The directory gitcp's part goes to.
 
     `original` is None where that is git's own choice. Where gitcp must not write there
@@ -43,17 +43,17 @@ class Place(NamedTuple):
     original: str | None = None
 
 
-def configured(repository: Repository) -> Configured:
+def configured(repository: Repository) -> ConfiguredHooksPath:
     """Returns what `core.hooksPath` is, leaving out what gitcp says to its own git."""
     said = repository.git("config", "--show-scope", "-z", "--get-all", "core.hooksPath")
     words = os.fsdecode(said).split("\0")
-    found = Configured(None, Scope.NONE)
+    found = ConfiguredHooksPath(None, Scope.NONE)
     for scope, path in zip(words[::2], words[1::2], strict=False):
         # gitcp's own git commands run with a path of nowhere.
         if scope == "command":
             continue
         known = scope if scope in {"local", "worktree"} else "shared"
-        found = Configured(
+        found = ConfiguredHooksPath(
             os.path.expanduser(path),
             Scope(known),
             path if scope == "local" else found.local,
@@ -72,7 +72,7 @@ def own_directory(repository: Repository) -> Path:
     return repository.store_dir / "hooks"
 
 
-def find(repository: Repository, said: Configured) -> Place:
+def find(repository: Repository, said: ConfiguredHooksPath) -> HooksDir:
     """Returns where gitcp's part has to go.
 
     Raises:
@@ -82,7 +82,7 @@ def find(repository: Repository, said: Configured) -> Place:
     path = said.path
     if not path:
         # An empty value is as good as none to git.
-        return Place(repository.common_dir / "hooks")
+        return HooksDir(repository.common_dir / "hooks")
     if path == _OFF:
         raise UnsupportedRepositoryError(
             "core.hooksPath is /dev/null: hooks are switched off here",
@@ -96,8 +96,8 @@ def find(repository: Repository, said: Configured) -> Place:
         )
     directory = resolved(repository, path)
     if said.scope is Scope.LOCAL and _private(repository, directory):
-        return Place(directory)
-    return Place(own_directory(repository), path)
+        return HooksDir(directory)
+    return HooksDir(own_directory(repository), path)
 
 
 def resolved(repository: Repository, path: str) -> Path:

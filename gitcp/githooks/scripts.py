@@ -15,7 +15,7 @@ from gitcp import durable
 from gitcp.git.repository import Repository
 from gitcp.githooks import hook_file, script_text
 from gitcp.githooks import hooks_dir as places
-from gitcp.githooks.hooks_dir import Place
+from gitcp.githooks.hooks_dir import HooksDir
 
 NAMES = (
     "post-commit",
@@ -58,7 +58,7 @@ _TAIL = 3
 _BEFORE = "gitcp.hooksPathBefore"
 
 
-class State(msgspec.Struct, frozen=True):
+class InstallRecord(msgspec.Struct, frozen=True):
     """The record of an installation: `.git/gitcp/git-hooks.json`.
 
     `original` is the hooks path that `directory` leads on to, or None where gitcp joined
@@ -76,7 +76,7 @@ class State(msgspec.Struct, frozen=True):
     after: str | None = None
 
 
-class Report(NamedTuple):
+class HooksReport(NamedTuple):
     """The hooks that were created, joined, or chained after gitcp's part."""
 
     directory: Path
@@ -85,7 +85,7 @@ class Report(NamedTuple):
     changed: tuple[str, ...]
 
 
-def state(repository: Repository) -> State | None:
+def state(repository: Repository) -> InstallRecord | None:
     """Returns what is installed here, or None.
 
     The directory is that of this repository, also where it is a copy: the one that was
@@ -93,7 +93,7 @@ def state(repository: Repository) -> State | None:
     """
     try:
         raw = (repository.store_dir / _STATE).read_bytes()
-        noted = msgspec.json.decode(raw, type=State)
+        noted = msgspec.json.decode(raw, type=InstallRecord)
     except (OSError, msgspec.MsgspecError):
         return None
     if noted.original is not None:
@@ -105,7 +105,7 @@ def state(repository: Repository) -> State | None:
     return msgspec.structs.replace(noted, directory=str(directory))
 
 
-def found(repository: Repository) -> State | None:
+def found(repository: Repository) -> InstallRecord | None:
     """Returns what is installed here, as the hooks themselves tell it if need be.
 
     `.git/gitcp` may have been deleted by hand: hooks that gitcp is in have its marker
@@ -118,7 +118,7 @@ def found(repository: Repository) -> State | None:
     own = places.own_directory(repository)
     if said.path and Path(said.path) == own:
         local = repository.setting(_BEFORE.lower())
-        return State(str(own), local, local or "", local)
+        return InstallRecord(str(own), local, local or "", local)
     directory = (
         places.resolved(repository, said.path)
         if said.path
@@ -126,11 +126,11 @@ def found(repository: Repository) -> State | None:
     )
     joined = any(hook_file.is_joined(directory / name) for name in (*NAMES, WATCH))
     if joined or (directory / script_text.RUNNER).is_file():
-        return State(str(directory), said.path)
+        return InstallRecord(str(directory), said.path)
     return None
 
 
-def install(repository: Repository, runner: bytes) -> Report:
+def install(repository: Repository, runner: bytes) -> HooksReport:
     """Joins the hooks of a repository; what is joined already is left alone.
 
     Raises:
@@ -146,7 +146,7 @@ def install(repository: Repository, runner: bytes) -> Report:
         before = None
         said = places.configured(repository)
     if before is not None:
-        place = Place(Path(before.directory), before.original)
+        place = HooksDir(Path(before.directory), before.original)
         made = before.made
     else:
         place = places.find(repository, said)
@@ -154,7 +154,7 @@ def install(repository: Repository, runner: bytes) -> Report:
     with durable.storage("joining git's hooks"):
         repository.make_directory(repository.store_dir)
         # First of all, so that whatever follows can be taken back.
-        kept = before or State(
+        kept = before or InstallRecord(
             str(place.directory), said.path, place.original, said.local, made
         )
         _remember(repository, kept)
@@ -172,7 +172,7 @@ def install(repository: Repository, runner: bytes) -> Report:
             )
             _remember(repository, kept)
             changed = ("core.hooksPath", *changed)
-    return Report(place.directory, place.original, NAMES, changed)
+    return HooksReport(place.directory, place.original, NAMES, changed)
 
 
 def mend(repository: Repository, runner: bytes) -> tuple[str, ...]:
@@ -181,11 +181,11 @@ def mend(repository: Repository, runner: bytes) -> tuple[str, ...]:
     if before is None or not _still(before, places.glanced(repository)):
         return ()
     with durable.storage("joining git's hooks"):
-        place = Place(Path(before.directory), before.original)
+        place = HooksDir(Path(before.directory), before.original)
         return _join_all(repository, place, runner)
 
 
-def uninstall(repository: Repository) -> Report | None:
+def uninstall(repository: Repository) -> HooksReport | None:
     """Takes gitcp out of the hooks; None where it was not in them.
 
     Raises:
@@ -213,7 +213,7 @@ def uninstall(repository: Repository) -> Report | None:
                 with suppress(OSError):
                     directory.rmdir()
         durable.remove(repository.store_dir / _STATE)
-    return Report(directory, before.original, NAMES, changed)
+    return HooksReport(directory, before.original, NAMES, changed)
 
 
 def problems(repository: Repository) -> list[str]:
@@ -250,17 +250,19 @@ def _started(runner: bytes) -> str:
     return words[0] if words else ""
 
 
-def _still(before: State, path: str | None) -> bool:
+def _still(before: InstallRecord, path: str | None) -> bool:
     """Whether git looks for hooks where it did when gitcp joined them."""
     expected = before.path if before.original is None else before.directory
     return (path or None) == (expected or None)
 
 
-def _remember(repository: Repository, kept: State) -> None:
+def _remember(repository: Repository, kept: InstallRecord) -> None:
     durable.replace(repository.store_dir / _STATE, msgspec.json.encode(kept))
 
 
-def _join_all(repository: Repository, place: Place, runner: bytes) -> tuple[str, ...]:
+def _join_all(
+    repository: Repository, place: HooksDir, runner: bytes
+) -> tuple[str, ...]:
     directory = place.directory
     directory.mkdir(parents=True, exist_ok=True)
     durable.clear_temporaries(directory)
@@ -325,7 +327,7 @@ def _has_framework(repository: Repository) -> bool:
     return top is not None and any(os.path.lexists(top / name) for name in _FRAMEWORKS)
 
 
-def _leads_here(repository: Repository, before: State) -> bool:
+def _leads_here(repository: Repository, before: InstallRecord) -> bool:
     """Whether git is told to look in a directory that leads on, here or where it was."""
     path = places.configured(repository).path
     if path == before.directory:
@@ -334,7 +336,7 @@ def _leads_here(repository: Repository, before: State) -> bool:
     return path is not None and Path(path).parts[-_TAIL:] == own
 
 
-def _configure_back(repository: Repository, before: State) -> None:
+def _configure_back(repository: Repository, before: InstallRecord) -> None:
     """Makes git look for hooks where it did, if it still looks here."""
     if not _leads_here(repository, before):
         return

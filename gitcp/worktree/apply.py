@@ -26,10 +26,10 @@ from gitcp.worktree.plan import (
     MAKE_DIR,
     REMOVE_DIR,
     FilePlan,
+    FileStep,
     Left,
-    Step,
 )
-from gitcp.worktree.replace import CHANGED, Seen, Stream
+from gitcp.worktree.replace import CHANGED, PreviousContent, Stream
 
 _X = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 _ONE_FILE = "this disk takes it and another name of the checkpoint for one"
@@ -173,12 +173,12 @@ def apply(
     return left
 
 
-def _is_respelled(root: Root, step: Step) -> bool:
+def _is_respelled(root: Root, step: FileStep) -> bool:
     """Whether a path that is to go is found only because a new spelling is there."""
     return step.after is None and not spelling.is_listed(root, step.path)
 
 
-def is_done(root: Root, step: Step) -> bool:
+def is_done(root: Root, step: FileStep) -> bool:
     """Whether a path holds what a step was to bring about, in this very spelling."""
     if _state(root, step) is not _Now.AFTER:
         return step.after is None and not spelling.is_listed(root, step.path)
@@ -196,7 +196,7 @@ def conflicts(root: Root, plan: FilePlan) -> list[Left]:
     ]
 
 
-def _carry_out(root: Root, step: Step, stream: Stream, token: str) -> str | None:
+def _carry_out(root: Root, step: FileStep, stream: Stream, token: str) -> str | None:
     seen = _look(root, step)
     now = _compare(seen, step)
     if now is _Now.AFTER:
@@ -298,21 +298,21 @@ def _remove_directory(root: Root, path: bytes) -> str | None:
     return None
 
 
-def _look(root: Root, step: Step) -> Seen:
+def _look(root: Root, step: FileStep) -> PreviousContent:
     expected = step.before or step.after
     return replace.look(
         root, step.path, link=expected is not None and expected.mode == LINK
     )
 
 
-def _compare(seen: Seen, step: Step) -> _Now:
+def _compare(seen: PreviousContent, step: FileStep) -> _Now:
     """Returns whether what was seen is what a step starts from, or what it makes."""
     if seen.entry == step.after:
         return _Now.AFTER
     return _Now.BEFORE if seen.entry == step.before else _Now.OTHER
 
 
-def _state(root: Root, step: Step) -> _Now:
+def _state(root: Root, step: FileStep) -> _Now:
     return _compare(_look(root, step), step)
 
 

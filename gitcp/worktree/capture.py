@@ -16,10 +16,10 @@ from gitcp.worktree import nested
 from gitcp.worktree import state as states
 from gitcp.worktree.clock import Clock
 from gitcp.worktree.files import Root
-from gitcp.worktree.listing import Found, Place, Previous
+from gitcp.worktree.listing import Found, Previous, ScanPlace
 from gitcp.worktree.names import parents
 from gitcp.worktree.private import PrivateGit
-from gitcp.worktree.read import DELETED, Content, Reader, Trouble
+from gitcp.worktree.read import DELETED, Content, FileReader, Trouble
 from gitcp.worktree.scan import Rules, Scan, empty_directories
 from gitcp.worktree.state import ScanState
 
@@ -158,7 +158,7 @@ class Capture:
             return snapshot, use(snapshot)
 
     def _scan(self, state: ScanState, builder: "_Builder", clock: Clock) -> Found:
-        place = Place(
+        place = ScanPlace(
             self._repository,
             self._top,
             self._root,
@@ -238,7 +238,7 @@ class _Builder:
                     return True
             return entry.oid in self._transaction
 
-        reader = Reader(
+        reader = FileReader(
             self._root,
             self._clock,
             limit=self._rules.limit,

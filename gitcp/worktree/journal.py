@@ -8,7 +8,7 @@ import msgspec
 from gitcp import durable
 from gitcp.errors import CorruptError, RestoreInterruptedError
 from gitcp.format import tree as trees
-from gitcp.worktree.plan import FilePlan, Left, Step
+from gitcp.worktree.plan import FilePlan, FileStep, Left
 
 _NAME = "restore.json"
 
@@ -57,7 +57,7 @@ class Journal(msgspec.Struct, frozen=True):
             return None
         return FilePlan(
             tuple(
-                Step(action, b64decode(path), _entry(before), _entry(after))
+                FileStep(action, b64decode(path), _entry(before), _entry(after))
                 for action, path, before, after in self.steps
             ),
             tuple(Left(b64decode(path), reason) for path, reason in self.left),

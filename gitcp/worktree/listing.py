@@ -34,7 +34,7 @@ class Previous(NamedTuple):
     names: Callable[[bytes], Iterable[bytes]]
 
 
-class Place(NamedTuple):
+class ScanPlace(NamedTuple):
     """The directory of a scan, and the rules that it applies."""
 
     repository: Repository
@@ -84,7 +84,7 @@ class _Child(NamedTuple):
 class Listing:
     """Lists directories of one scan, and brings `state` and `found` up to date."""
 
-    def __init__(self, place: Place, state: ScanState, found: Found) -> None:
+    def __init__(self, place: ScanPlace, state: ScanState, found: Found) -> None:
         self._place = place
         self._root = place.root
         self._state = state

@@ -15,7 +15,7 @@ WRITE, DELETE, CHMOD = "write", "delete", "chmod"
 LINK_TO, MAKE_DIR, REMOVE_DIR = "link", "mkdir", "rmdir"
 
 
-class Step(NamedTuple):
+class FileStep(NamedTuple):
     """One path: what it holds before and is to hold after, None for nothing."""
 
     action: str
@@ -41,7 +41,7 @@ class Side(NamedTuple):
 class FilePlan(NamedTuple):
     """The steps in the order in which they are safe, and what is left alone."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[FileStep, ...]
     left: tuple[Left, ...]
 
     def reversed(self) -> "FilePlan":
@@ -103,7 +103,7 @@ def make(
     def is_own(path: bytes) -> bool:
         return bool(own) and (path in own or not own.isdisjoint(_above(path)))
 
-    steps: list[Step] = []
+    steps: list[FileStep] = []
     left: list[Left] = []
     outside = frozenset(sparse)
     touched: set[bytes] = set()
@@ -148,21 +148,21 @@ def make(
     return FilePlan(tuple(in_order(steps)), tuple(left))
 
 
-def _step(path: bytes, old: Entry | None, new: Entry | None) -> Step:
+def _step(path: bytes, old: Entry | None, new: Entry | None) -> FileStep:
     if old is not None and old.mode == DIRECTORY:
-        return Step(REMOVE_DIR, path, old, None)
+        return FileStep(REMOVE_DIR, path, old, None)
     if new is not None and new.mode == DIRECTORY:
-        return Step(MAKE_DIR, path, None, new)
+        return FileStep(MAKE_DIR, path, None, new)
     if new is None:
-        return Step(DELETE, path, old, None)
+        return FileStep(DELETE, path, old, None)
     if new.mode == LINK:
-        return Step(LINK_TO, path, old, new)
+        return FileStep(LINK_TO, path, old, new)
     if old is not None and old.oid == new.oid and old.mode != LINK:
-        return Step(CHMOD, path, old, new)
-    return Step(WRITE, path, old, new)
+        return FileStep(CHMOD, path, old, new)
+    return FileStep(WRITE, path, old, new)
 
 
-def removal(path: bytes, entry: Entry) -> Step:
+def removal(path: bytes, entry: Entry) -> FileStep:
     """Returns the step that removes what a path holds."""
     return _step(path, entry, None)
 
@@ -178,7 +178,7 @@ def _directory_steps(
     *,
     touched: set[bytes],
     needed: set[bytes],
-) -> list[Step]:
+) -> list[FileStep]:
     """Returns the directories to make and to remove.
 
     Those that only hold files are made by steps of their own too: the way back has to
@@ -227,7 +227,7 @@ def _above(path: bytes) -> Iterable[bytes]:
 _ORDER = {DELETE: 0, REMOVE_DIR: 1, CHMOD: 2, MAKE_DIR: 3, LINK_TO: 4, WRITE: 4}
 
 
-def in_order(steps: Iterable[Step]) -> list[Step]:
+def in_order(steps: Iterable[FileStep]) -> list[FileStep]:
     """Returns steps in a safe order: removals deepest first, then from the top down."""
     down = {DELETE, REMOVE_DIR}
     removing = [step for step in steps if step.action in down]

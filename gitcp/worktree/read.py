@@ -81,7 +81,7 @@ def unsettled(mode: int) -> Stat:
     return _NO_STAT._replace(mode=mode)
 
 
-class Reader:
+class FileReader:
     """Reads paths of a work tree into `store`, skipping what is `known` already."""
 
     def __init__(

@@ -19,7 +19,7 @@ from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import DIRECTORY, LINK, Entry
 from gitcp.worktree import files, renames
 from gitcp.worktree.files import Root
-from gitcp.worktree.plan import Step
+from gitcp.worktree.plan import FileStep
 from gitcp.worktree.read import tree_mode
 from gitcp.worktree.scan import TEMPORARY
 
@@ -39,7 +39,7 @@ _MILLISECOND_NS = 1_000_000
 _DIGEST = 12
 
 
-class Seen(NamedTuple):
+class PreviousContent(NamedTuple):
     """The previous content of a path: the entry, and for a file the stat before the read.
 
     `entry` is None for nothing and OTHER for what no checkpoint can hold; `at` is the
@@ -51,16 +51,16 @@ class Seen(NamedTuple):
     at: int = 0
 
 
-def look(root: Root, path: bytes, *, link: bool = False) -> Seen:
+def look(root: Root, path: bytes, *, link: bool = False) -> PreviousContent:
     """Returns what a path holds; `link` says that a symbolic link is expected."""
     try:
         fd, name = root.parent(path)
     except (FileNotFoundError, NotADirectoryError):
-        return Seen(None)
+        return PreviousContent(None)
     return look_at(fd, name, link=link)
 
 
-def look_at(directory: int, name: bytes, *, link: bool = False) -> Seen:
+def look_at(directory: int, name: bytes, *, link: bool = False) -> PreviousContent:
     """Returns what a name in a directory holds.
 
     Raises:
@@ -68,25 +68,25 @@ def look_at(directory: int, name: bytes, *, link: bool = False) -> Seen:
     """
     if link:
         with suppress(OSError):
-            return Seen(_link(os.readlink(name, dir_fd=directory)))
+            return PreviousContent(_link(os.readlink(name, dir_fd=directory)))
     at = time.monotonic_ns()
     try:
         found = os.stat(name, dir_fd=directory, follow_symlinks=False)
         if files.is_directory(found):
-            return Seen(Entry(DIRECTORY, b""))
+            return PreviousContent(Entry(DIRECTORY, b""))
         if files.is_link(found):
-            return Seen(_link(os.readlink(name, dir_fd=directory)))
+            return PreviousContent(_link(os.readlink(name, dir_fd=directory)))
     except FileNotFoundError:
-        return Seen(None)
+        return PreviousContent(None)
     if not files.is_regular(found):
-        return Seen(OTHER)
+        return PreviousContent(OTHER)
     try:
-        return Seen(_hashed(directory, name, found), found, at)
+        return PreviousContent(_hashed(directory, name, found), found, at)
     except FileNotFoundError:
-        return Seen(None)
+        return PreviousContent(None)
     except OSError as exc:
         if exc.errno in _UNREADABLE:
-            return Seen(OTHER)
+            return PreviousContent(OTHER)
         raise
 
 
@@ -118,7 +118,9 @@ def temporary_name(token: str, name: bytes) -> bytes:
     return TEMPORARY + f"{token}-{digest[:_DIGEST]}".encode()
 
 
-def remove(directory: int, name: bytes, seen: Seen, token: str) -> str | None:
+def remove(
+    directory: int, name: bytes, seen: PreviousContent, token: str
+) -> str | None:
     """Removes a file or link that holds what was seen; else says why it stays."""
     if _is_late(seen) and not _same_stat(directory, name, seen):
         seen = _again(directory, name, seen)
@@ -132,7 +134,7 @@ def remove(directory: int, name: bytes, seen: Seen, token: str) -> str | None:
 
 
 def _finish(
-    directory: int, aside: bytes, seen: Seen, undo: Callable[[], str]
+    directory: int, aside: bytes, seen: PreviousContent, undo: Callable[[], str]
 ) -> str | None:
     """Removes a file that has lost its name, or takes that back and says why."""
     try:
@@ -161,7 +163,7 @@ def place(directory: int, temporary: bytes, name: bytes) -> str | None:
 
 
 def swap(
-    directory: int, temporary: bytes, step: Step, seen: Seen, token: str
+    directory: int, temporary: bytes, step: FileStep, seen: PreviousContent, token: str
 ) -> str | None:
     """Puts a complete file in the place of what was seen; else says why not."""
     name = step.path.rpartition(b"/")[2]
@@ -186,7 +188,7 @@ def swap(
     )
 
 
-def _swap_back(directory: int, temporary: bytes, step: Step, token: str) -> str:
+def _swap_back(directory: int, temporary: bytes, step: FileStep, token: str) -> str:
     """Gives an edited file its name back; the new content may be edited by now, too."""
     name = step.path.rpartition(b"/")[2]
     try:
@@ -200,7 +202,7 @@ def _swap_back(directory: int, temporary: bytes, step: Step, token: str) -> str:
 
 
 def _swap_by_hand(
-    directory: int, temporary: bytes, name: bytes, seen: Seen, token: str
+    directory: int, temporary: bytes, name: bytes, seen: PreviousContent, token: str
 ) -> str | None:
     """Replaces without an exchange: for a moment there is nothing at the name."""
     aside = temporary + OLD
@@ -242,12 +244,12 @@ def beside(directory: int, aside: bytes, name: bytes, token: str) -> str:
     raise AssertionError
 
 
-def _is_late(seen: Seen) -> bool:
+def _is_late(seen: PreviousContent) -> bool:
     """Whether reading took so long that looking again before the rename pays."""
     return seen.stat is not None and seen.stat.st_size > _CHUNK
 
 
-def _same_stat(directory: int, name: bytes, seen: Seen) -> bool:
+def _same_stat(directory: int, name: bytes, seen: PreviousContent) -> bool:
     """Whether a name still has the stat it had; a link has to be read instead."""
     if seen.stat is None:
         return False
@@ -258,11 +260,11 @@ def _same_stat(directory: int, name: bytes, seen: Seen) -> bool:
     return _alike(now, seen.stat) and now.st_ctime_ns == seen.stat.st_ctime_ns
 
 
-def _again(directory: int, name: bytes, seen: Seen) -> Seen:
+def _again(directory: int, name: bytes, seen: PreviousContent) -> PreviousContent:
     """Looks again; without an entry if the name holds something else by now."""
     is_link = seen.entry is not None and seen.entry.mode == LINK
     now = look_at(directory, name, link=is_link)
-    return now if now.entry == seen.entry else Seen(None)
+    return now if now.entry == seen.entry else PreviousContent(None)
 
 
 def _alike(one: os.stat_result, two: os.stat_result) -> bool:
@@ -275,7 +277,7 @@ def _alike(one: os.stat_result, two: os.stat_result) -> bool:
     )
 
 
-def _unchanged(directory: int, aside: bytes, seen: Seen) -> bool:
+def _unchanged(directory: int, aside: bytes, seen: PreviousContent) -> bool:
     """Whether a file that has lost its name still holds what was seen.
 
     The rename stamped it with the file system's own time. If the file had been quiet

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gitcp.worktree import state as states
 from gitcp.worktree.files import is_directory
-from gitcp.worktree.listing import Found, Listing, Place, signature, sparse_rules
+from gitcp.worktree.listing import Found, Listing, ScanPlace, signature, sparse_rules
 from gitcp.worktree.names import IGNORE_FILE, TEMPORARY, parents
 from gitcp.worktree.read import index_stat
 from gitcp.worktree.state import ScanState
@@ -43,7 +43,7 @@ class Rules(NamedTuple):
 class Scan:
     """One scan; it brings `state` up to date as it goes."""
 
-    def __init__(self, place: Place, rules: Rules, state: ScanState) -> None:
+    def __init__(self, place: ScanPlace, rules: Rules, state: ScanState) -> None:
         self._place = place
         self._repository = place.repository
         self._rules = rules

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from gitcp.format import tree as trees
 from gitcp.format.tree import GITLINK
-from gitcp.worktree.listing import UNSETTLED, Found, Listing, Place
+from gitcp.worktree.listing import UNSETTLED, Found, Listing, ScanPlace
 from gitcp.worktree.names import no_place, parents
 from gitcp.worktree.state import ScanState, Signature
 
@@ -23,7 +23,7 @@ class Tracked:
     """Brings `forced`, `submodules`, `sparse` and `hidden` of a state up to date."""
 
     def __init__(
-        self, place: Place, state: ScanState, found: Found, listing: Listing
+        self, place: ScanPlace, state: ScanState, found: Found, listing: Listing
     ) -> None:
         self._place = place
         self._state = state

@@ -21,7 +21,7 @@ from gitcp.worktree import plan as plans
 from gitcp.worktree import renames
 from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.files import Root
-from gitcp.worktree.plan import FilePlan, Step
+from gitcp.worktree.plan import FilePlan, FileStep
 from tests.support.gitrepo import (
     Executable,
     Symlink,
@@ -318,7 +318,7 @@ def test_very_deep_paths(repo: Path):
 def test_what_appears_at_the_last_moment_is_not_overwritten(repo, monkeypatch):
     """A file that comes to be between the last look and the rename stays."""
     entry = Entry(0o100644, object_id("blob", b"theirs"))
-    steps = FilePlan((Step("write", b"late.txt", None, entry),), ())
+    steps = FilePlan((FileStep("write", b"late.txt", None, entry),), ())
     stat = os.stat
 
     def late(path, *args, **kwargs):

@@ -15,7 +15,7 @@ from gitcp.git.objects import object_id
 from gitcp.worktree import apply as applying
 from gitcp.worktree import leftovers, renames, replace
 from gitcp.worktree.files import Root
-from gitcp.worktree.plan import FilePlan, Left, Step
+from gitcp.worktree.plan import FilePlan, FileStep, Left
 
 OLD, NEW, EDIT = b"old content", b"new content", b"edited"
 LARGE = b"x" * (3 << 20)
@@ -30,8 +30,8 @@ def entry(data: bytes, mode: int = FILE) -> Entry:
 
 def step(
     before: bytes | None, after: bytes | None, *, kind: int = FILE, name: bytes = b"f"
-) -> Step:
-    return Step(
+) -> FileStep:
+    return FileStep(
         "delete" if after is None else "write",
         name,
         None if before is None else entry(before, kind),
@@ -43,12 +43,12 @@ def stream(oid: bytes):
     yield BLOBS[oid]
 
 
-def run(top: Path, *steps: Step) -> list[Left]:
+def run(top: Path, *steps: FileStep) -> list[Left]:
     with Root(top) as root:
         return applying.apply(root, FilePlan(steps, ()), stream, token=TOKEN)
 
 
-def settle(top: Path, *steps: Step) -> list[Left]:
+def settle(top: Path, *steps: FileStep) -> list[Left]:
     with Root(top) as root:
         return leftovers.settle(root, FilePlan(steps, ()), stream, TOKEN)
 

@@ -15,7 +15,12 @@ import gitcp
 from gitcp.encryption.age import Identities, Recipients
 from gitcp.errors import CorruptError, EncryptionError
 from gitcp.format import encrypted
-from gitcp.format.encrypted import Record, decode_record, encode_record, record_name
+from gitcp.format.encrypted import (
+    EncryptedContent,
+    decode_record,
+    encode_record,
+    record_name,
+)
 from tests.support.clones import clone, make_hub
 from tests.support.crypt import Key, encrypt_to, holders, reads_with
 from tests.support.gitrepo import git, write_files
@@ -31,7 +36,7 @@ MARKER = "wombat-7731"
 @given(st.text("abc%_-", max_size=9), files, st.none() | st.binary(max_size=99))
 def test_a_record_comes_back_as_it_was(session, held, commit):
     raw = encode_record(session, held.items(), commit)
-    assert decode_record(raw) == Record(session, held, commit)
+    assert decode_record(raw) == EncryptedContent(session, held, commit)
     # The same content gives the same bytes.
     assert encode_record(session, reversed(list(held.items())), commit) == raw
 
@@ -46,7 +51,7 @@ def test_a_record_that_is_not_whole_is_none(held, noise, at):
         except ValueError:
             continue
         # Nothing else has the same meaning.
-        assert broken == raw or found != Record("s", held, b"commit")
+        assert broken == raw or found != EncryptedContent("s", held, b"commit")
 
 
 @pytest.mark.parametrize(

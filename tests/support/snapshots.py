@@ -18,7 +18,7 @@ from gitcp.worktree import apply as applying
 from gitcp.worktree.capture import Capture, Snapshot
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import FilePlan, Left, Side
-from gitcp.worktree.read import Reader
+from gitcp.worktree.read import FileReader
 from gitcp.worktree.scan import Rules
 
 REF = "refs/gitcp/s/test/main"
@@ -129,11 +129,11 @@ def apply(repo: Path, plan: FilePlan) -> list[Left]:
 def reads() -> Iterator[list[bytes]]:
     """Notes the paths that captures read."""
     noted: list[bytes] = []
-    original = Reader.read
+    original = FileReader.read
 
     def read(self, path):
         noted.append(path)
         return original(self, path)
 
-    with mock.patch.object(Reader, "read", read):
+    with mock.patch.object(FileReader, "read", read):
         yield noted

@@ -35,7 +35,7 @@ from gitcp.names import decode, encode
 from gitcp.store import origin
 from gitcp.wal import log_file
 from gitcp.worktree.journal import Journal
-from gitcp.worktree.plan import FilePlan, Left, Step
+from gitcp.worktree.plan import FilePlan, FileStep, Left
 from tests.support.gitrepo import git, make_repo
 
 PAGES = Path(__file__).parents[2] / "docs" / "format"
@@ -642,7 +642,7 @@ def test_the_record_of_the_document_opens_with_its_key(tmp_path):
     header = zlib.decompress(opened).partition(b"\n")[0].decode()
     assert f"begins\n`{header}`" in FORMS
     found = encrypted.decode_record(opened)
-    assert found == encrypted.Record("vat", {PATH: b'{"a":1}\n'})
+    assert found == encrypted.EncryptedContent("vat", {PATH: b'{"a":1}\n'})
     assert encrypted.encode_record("vat", found.files.items()) == opened
     assert f"Its path: `{encrypted.record_name(PATH).decode()}`" in FORMS
 
@@ -766,9 +766,9 @@ def test_the_steps_of_a_journal():
     ).encode()
     plan = FilePlan(
         (
-            Step("delete", b"l", Entry(LINK, object_id("blob", b"a")), None),
-            Step("mkdir", b"d", None, Entry(DIRECTORY, b"")),
-            Step(
+            FileStep("delete", b"l", Entry(LINK, object_id("blob", b"a")), None),
+            FileStep("mkdir", b"d", None, Entry(DIRECTORY, b"")),
+            FileStep(
                 "write",
                 b"a",
                 Entry(FILE, object_id("blob", b"old\n")),
