@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gitcp import Checkpoint
 from gitcp.format import jsontext, tree
 from gitcp.format.checkpoint import Skipped, is_text, show_path
 from gitcp.format.log import Decision
-from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import FilePlan, Left
 
 if TYPE_CHECKING:

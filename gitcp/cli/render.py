@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from gitcp import Checkpoint
 from gitcp.cli.emit import Output, one_line, safe
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
-from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import DELETE, MAKE_DIR, REMOVE_DIR, FileStep
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from gitcp import Checkpoint
 from gitcp.agents import resume
 from gitcp.agents.resume import Resumption
 from gitcp.checkpoints import restore as ops
@@ -29,7 +30,6 @@ from gitcp.errors import GitcpError, PartialError
 from gitcp.format.checkpoint import show_path
 from gitcp.ledger.state import show_call
 from gitcp.project.workspace import Workspace
-from gitcp.store.checkpoint import Checkpoint
 from gitcp.trust.withheld import HELD
 from gitcp.worktree.plan import FilePlan, Left
 

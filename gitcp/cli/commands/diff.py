@@ -7,6 +7,7 @@ from typing import Any
 import click
 import msgspec
 
+from gitcp import Checkpoint
 from gitcp.checkpoints import diff as ops
 from gitcp.checkpoints.conversation import as_markdown
 from gitcp.checkpoints.diff import FileDiff, FilesDiff
@@ -19,7 +20,6 @@ from gitcp.cli.render import count, decision_line
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.format.checkpoint import show_path
 from gitcp.project.workspace import Workspace
-from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import require_tip
 
 _COLORS = {"+": "green", "-": "red", "@": "cyan"}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from gitcp import Checkpoint
 from gitcp.checkpoints import fork as ops
 from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
@@ -22,7 +23,6 @@ from gitcp.cli.restoring import (
 from gitcp.errors import UsageError
 from gitcp.names import check_typed
 from gitcp.project.workspace import open_workspace
-from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import Left
 
 

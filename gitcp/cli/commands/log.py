@@ -5,13 +5,13 @@ from itertools import islice
 
 import click
 
+from gitcp import Checkpoint
 from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe, unstyled
 from gitcp.cli.options import command, left_out, reader
 from gitcp.cli.render import changed, when, width
 from gitcp.errors import CorruptError, FormatTooNewError
-from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store, require_tip
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from gitcp import Checkpoint
 from gitcp.checkpoints.conversation import UNREADABLE, as_markdown, records
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output, safe
@@ -11,7 +12,6 @@ from gitcp.cli.options import command, reader
 from gitcp.durable import replace, replace_from, storage
 from gitcp.errors import PartialError
 from gitcp.format import jsontext
-from gitcp.store.checkpoint import Checkpoint
 
 
 @command("messages")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from gitcp import Checkpoint
 from gitcp.agents import resume
 from gitcp.checkpoints import export_files, finish_restore, restore_plan
 from gitcp.checkpoints.restore_request import request_restore
@@ -32,7 +33,6 @@ from gitcp.cli.restoring import (
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
 from gitcp.project.workspace import Workspace, open_workspace
-from gitcp.store.checkpoint import Checkpoint
 from gitcp.trust.withheld import Bounds
 from gitcp.worktree import journal
 from gitcp.worktree.files import Root

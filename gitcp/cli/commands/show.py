@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from gitcp import Checkpoint
 from gitcp.checkpoints.commit_lookup import (
     CommitStory,
     Part,
@@ -26,7 +27,6 @@ from gitcp.cli.render import (
 )
 from gitcp.format.checkpoint import Conversation, show_path
 from gitcp.project.workspace import Workspace
-from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 from gitcp.sync.preview import Foretold, foretold
 
