@@ -66,18 +66,18 @@ def short(agent_session: str) -> str:
 
 def keep(workspace: Workspace, binding: Binding) -> Binding:
     """Remembers where a session of an agent grows."""
-    made = msgspec.structs.replace(binding, seen=time.time())
+    refreshed = msgspec.structs.replace(binding, seen=time.time())
     path = _path(workspace, binding.agent, binding.agent_session)
     with durable.storage("noting the agent's session"):
         workspace.repository.make_directory(path.parent)
-        durable.replace(path, msgspec.json.encode(made))
-    return made
+        durable.replace(path, msgspec.json.encode(refreshed))
+    return refreshed
 
 
 def latest_first(workspace: Workspace, agent: str | None = None) -> list[Binding]:
     """Returns the known sessions, the one seen last first."""
-    found = list(filter(None, map(_read, _files(workspace, agent))))
-    return sorted(found, key=lambda one: one.seen, reverse=True)
+    bindings = list(filter(None, map(_read, _files(workspace, agent))))
+    return sorted(bindings, key=lambda one: one.seen, reverse=True)
 
 
 def take_over(workspace: Workspace, binding: Binding, before: str) -> Binding:

@@ -68,8 +68,8 @@ def _new(workspace: Workspace, client: Client, event: Event) -> Binding:
 
 def _is_its_own(workspace: Workspace, tip: Checkpoint, agent_session: str) -> bool:
     """Whether a branch is this session's, though nothing remembers it."""
-    said = tip.manifest.conversation
-    if said is None or said.agent_session != agent_session:
+    conversation = tip.manifest.conversation
+    if conversation is None or conversation.agent_session != agent_session:
         return False
     # After a restore the tip still has the old conversation, but another session the branch.
     return not any(
@@ -106,10 +106,10 @@ def _related(
 ) -> Binding | None:
     """Forks the session that this one is a copy of, where it was copied up to."""
     copied = client.copied(content)
-    found = _nearest(workspace, client, event, copied) if copied else None
-    if found is None:
+    origin = _nearest(workspace, client, event, copied) if copied else None
+    if origin is None:
         return None
-    tip, first = found
+    tip, first = origin
     start = tip
     if first is not None:
         start = before_message(workspace.store, tip, first) or tip

@@ -70,12 +70,12 @@ def workspace_of(event: Event) -> Workspace:
     ):
         return open_workspace(event.project or event.cwd)
     with suppress(GitcpError):
-        here = open_workspace(event.cwd)
+        workspace = open_workspace(event.cwd)
         with suppress(GitcpError):
             project = open_workspace(event.project)
-            if project.repository.common_dir != here.repository.common_dir:
+            if project.repository.common_dir != workspace.repository.common_dir:
                 return project
-        return here
+        return workspace
     return open_workspace(event.project)
 
 

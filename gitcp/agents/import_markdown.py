@@ -79,23 +79,23 @@ def import_session(workspace: Workspace, path: Path) -> Imported:
         key=lambda one: (one.when, one.name),
     )
     others = [one for one in new if one.page is None]
-    made = entries = 0
-    with transaction(workspace.repository) as opened:
+    checkpoints = entries = 0
+    with transaction(workspace.repository) as txn:
         for page in pages:
-            tip, added = _add(workspace, opened, tip, [page, *others])
-            made, entries, others = made + 1, entries + added, []
+            tip, added = _add(workspace, txn, tip, [page, *others])
+            checkpoints, entries, others = checkpoints + 1, entries + added, []
         if others:
-            tip, _ = _add(workspace, opened, tip, others)
-            made += 1
+            tip, _ = _add(workspace, txn, tip, others)
+            checkpoints += 1
     # What was taken in is safe: housekeeping that fails must not deny that.
     with suppress(StorageError):
         consolidate(workspace.repository)
-    return Imported(tip, made, entries, len(files) - len(new), tuple(left))
+    return Imported(tip, checkpoints, entries, len(files) - len(new), tuple(left))
 
 
 def _add(
     workspace: Workspace,
-    opened: Transaction,
+    txn: Transaction,
     tip: Checkpoint | None,
     files: list[_File],
 ) -> tuple[Checkpoint, int]:
@@ -110,7 +110,7 @@ def _add(
         ledger_position=workspace.ledgers.position,
     )
     saved = store.append(
-        opened,
+        txn,
         SESSION,
         MAIN,
         Draft(

@@ -33,7 +33,7 @@ class _InstallRecord(msgspec.Struct, frozen=True):
     directories: tuple[str, ...] = ()
 
 
-def install(agent: str, place: ClientPlaces, scope: str | None) -> Done:
+def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
     """Puts hooks into a client's settings; again, and nothing changes.
 
     Raises:
@@ -41,14 +41,14 @@ def install(agent: str, place: ClientPlaces, scope: str | None) -> Done:
         StorageError: they cannot be written.
     """
     client = registry.client(agent)
-    path = _settings(client, place, scope or SCOPES[0])
+    path = _settings(client, places, scope or SCOPES[0])
     text = _content(path)
     command = _command(client, scope or SCOPES[0])
     notes = (*client.notes(scope or SCOPES[0]), *_path_note(scope))
     present = _understood(client, path, lambda: client.merge(text, command))
     if present == text:
         return Done(agent, scope or SCOPES[0], str(path), changed=False, notes=notes)
-    record = _record(place, path)
+    record = _record(places, path)
     base: bytes | None = text
     directories: tuple[str, ...] = ()
     if record is not None and text is not None and record.after == _digest(text):
@@ -56,18 +56,21 @@ def install(agent: str, place: ClientPlaces, scope: str | None) -> Done:
         directories = record.directories
     elif text is not None and client.installed(text):
         base = _understood(client, path, lambda: client.unmerge(text))
-    wanted = _understood(client, path, lambda: client.merge(base, command))
-    assert wanted is not None
+    merged = _understood(client, path, lambda: client.merge(base, command))
+    assert merged is not None
     with durable.storage(f"writing {path}"):
         durable.clear_temporaries(path.parent, path.name)
-        made = directories or _make_directories(path.parent)
+        created_directories = directories or _make_directories(path.parent)
         before = None if base is None else base64.b64encode(base).decode()
-        _keep(place, _InstallRecord(str(path), before, _digest(wanted), made))
-        durable.replace(path, wanted, mode=durable.usual_mode(path))
+        _keep(
+            places,
+            _InstallRecord(str(path), before, _digest(merged), created_directories),
+        )
+        durable.replace(path, merged, mode=durable.usual_mode(path))
     return Done(agent, scope or SCOPES[0], str(path), changed=True, notes=notes)
 
 
-def uninstall(agent: str, place: ClientPlaces, scope: str | None) -> list[Done]:
+def uninstall(agent: str, places: ClientPlaces, scope: str | None) -> list[Done]:
     """Takes hooks out of a client's settings: of one scope, or of every one.
 
     Raises:
@@ -76,27 +79,27 @@ def uninstall(agent: str, place: ClientPlaces, scope: str | None) -> list[Done]:
     client = registry.client(agent)
     done = []
     for one in (scope,) if scope else SCOPES:
-        if scope is None and one != SCOPES[0] and place.top is None:
+        if scope is None and one != SCOPES[0] and places.top is None:
             continue
         with suppress(_NoScopeError):
-            path = _settings(client, place, one, fixed=scope is not None)
+            path = _settings(client, places, one, fixed=scope is not None)
             done.append(
-                Done(agent, one, str(path), changed=_take_out(client, place, path))
+                Done(agent, one, str(path), changed=_take_out(client, places, path))
             )
     return done
 
 
-def installed(agent: str, place: ClientPlaces) -> list[Done]:
+def installed(agent: str, places: ClientPlaces) -> list[Done]:
     """Returns where a client's settings have our hooks."""
     client = registry.client(agent)
-    found = []
+    installations = []
     for scope in SCOPES:
         with suppress(UsageError, OSError):
-            path = client.settings(scope, place)
+            path = client.settings(scope, places)
             text = _content(path)
             if text is not None and client.installed(text):
-                found.append(Done(agent, scope, str(path), changed=False))
-    return found
+                installations.append(Done(agent, scope, str(path), changed=False))
+    return installations
 
 
 class _NoScopeError(Exception):
@@ -104,10 +107,10 @@ class _NoScopeError(Exception):
 
 
 def _settings(
-    client: Client, place: ClientPlaces, scope: str, *, fixed: bool = True
+    client: Client, places: ClientPlaces, scope: str, *, fixed: bool = True
 ) -> Path:
     try:
-        path = client.settings(scope, place)
+        path = client.settings(scope, places)
     except UsageError:
         if fixed:
             raise
@@ -116,11 +119,11 @@ def _settings(
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
-def _take_out(client: Client, place: ClientPlaces, path: Path) -> bool:
+def _take_out(client: Client, places: ClientPlaces, path: Path) -> bool:
     text = _content(path)
     if text is None or not client.installed(text):
         return False
-    record = _record(place, path)
+    record = _record(places, path)
     ours = record is not None and record.after == _digest(text)
     after = (
         _before(record)
@@ -140,7 +143,7 @@ def _take_out(client: Client, place: ClientPlaces, path: Path) -> bool:
         else:
             durable.replace(path, after, mode=durable.usual_mode(path))
         if record is not None:
-            durable.remove(_record_path(place, path))
+            durable.remove(_record_path(places, path))
     return True
 
 
@@ -216,16 +219,18 @@ def _make_directories(directory: Path) -> tuple[str, ...]:
 # --- what was before ------------------------------------------------------------------
 
 
-def _record_path(place: ClientPlaces, path: Path) -> Path:
-    own = place.environment.get("XDG_STATE_HOME")
-    state = Path(own) if own and os.path.isabs(own) else place.home / ".local" / "state"
+def _record_path(places: ClientPlaces, path: Path) -> Path:
+    own = places.environment.get("XDG_STATE_HOME")
+    state = (
+        Path(own) if own and os.path.isabs(own) else places.home / ".local" / "state"
+    )
     return state / "gitcp" / "installed" / f"{_digest(os.fsencode(path))}.json"
 
 
-def _record(place: ClientPlaces, path: Path) -> _InstallRecord | None:
+def _record(places: ClientPlaces, path: Path) -> _InstallRecord | None:
     with suppress(OSError, msgspec.MsgspecError):
         return msgspec.json.decode(
-            _record_path(place, path).read_bytes(), type=_InstallRecord
+            _record_path(places, path).read_bytes(), type=_InstallRecord
         )
     return None
 
@@ -234,8 +239,8 @@ def _before(record: _InstallRecord) -> bytes | None:
     return None if record.before is None else base64.b64decode(record.before)
 
 
-def _keep(place: ClientPlaces, record: _InstallRecord) -> None:
-    path = _record_path(place, Path(record.path))
+def _keep(places: ClientPlaces, record: _InstallRecord) -> None:
+    path = _record_path(places, Path(record.path))
     durable.make_directories(path.parent, private=True)
     durable.replace(path, msgspec.json.encode(record), mode=0o600)
 

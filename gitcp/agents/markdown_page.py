@@ -145,8 +145,8 @@ def _items(text: str) -> list[Value]:
 def _texts(value: Value) -> Iterator[str]:
     if isinstance(value, str):
         many = any(map(_BULLET.fullmatch, value.split("\n")))
-        found = _items(value) if many else [" ".join(value.split())]
-        yield from (one for one in found if isinstance(one, str) and one)
+        texts = _items(value) if many else [" ".join(value.split())]
+        yield from (one for one in texts if isinstance(one, str) and one)
     elif isinstance(value, list):
         for one in value:
             yield from _texts(one)
@@ -162,14 +162,14 @@ def _entries(kind: str, value: Value) -> Iterator[Decision]:
         why = [
             text for name, each in one.items() if _is_why(name) for text in _texts(each)
         ]
-        said = [
+        named_texts = [
             (name, " ".join(_texts(each)))
             for name, each in one.items()
             if not _is_why(name)
         ]
-        if said:
+        if named_texts:
             # `- JWT: because …` says it in the key; else the first value is the thing.
-            (name, text), *rest = said
+            (name, text), *rest = named_texts
             known = _MEANS.get(_plain(name)) or _plain(name) in _NAMES
             parts = [text if known or not text else f"{name}: {text}"]
             parts += [f"{name}: {text}" for name, text in rest if text]
@@ -206,11 +206,11 @@ def _time(value: Value) -> datetime.datetime | None:
 
 def _stamp(text: str) -> datetime.datetime | None:
     """Finds `20260301-100000` or `2026-03-01T10-00-00` in a name."""
-    found = _STAMP.search(text)
-    if found is None:
+    match = _STAMP.search(text)
+    if match is None:
         return None
     try:
-        numbers = [int(part or 0) for part in found.groups()]
+        numbers = [int(part or 0) for part in match.groups()]
         local = datetime.datetime(*numbers)  # type: ignore[arg-type]  # noqa: DTZ001
         return local.astimezone(datetime.UTC)
     except (ValueError, OverflowError):

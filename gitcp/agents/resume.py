@@ -55,8 +55,8 @@ def check_agent(target: Checkpoint, agent: str | None) -> None:
     if agent is None:
         return
     client = registry.client(agent)
-    said = target.manifest.conversation
-    kind = said.kind if said is not None else None
+    conversation = target.manifest.conversation
+    kind = conversation.kind if conversation is not None else None
     if kind != agent:
         raise UsageError(
             f"checkpoint {target.id} holds no conversation of {client.title}"
@@ -65,21 +65,24 @@ def check_agent(target: Checkpoint, agent: str | None) -> None:
         )
 
 
-def is_foreign(made: Checkpoint) -> bool:
+def is_foreign(checkpoint: Checkpoint) -> bool:
     """Whether any of a checkpoint's conversation was made elsewhere."""
-    return made.manifest.conversation is not None and made.origin.logs is not None
+    return (
+        checkpoint.manifest.conversation is not None
+        and checkpoint.origin.logs is not None
+    )
 
 
-def can_resume(made: Checkpoint) -> bool:
+def can_resume(checkpoint: Checkpoint) -> bool:
     """Whether a checkpoint has a conversation of a client that gitcp knows."""
-    held = made.manifest.conversation
+    held = checkpoint.manifest.conversation
     return held is not None and registry.known(held.kind)
 
 
-def write_back(workspace: Workspace, made: Checkpoint) -> Resumption | None:
+def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | None:
     """Writes a checkpoint's conversation as a new one of its client.
 
-    `made` is the newest checkpoint of the branch that goes on: what is said in the new
+    `checkpoint` is the newest checkpoint of the branch that goes on: what is said in the new
     conversation grows it. None where there is nothing that a client could resume.
     The caller has asked whether a conversation that was made elsewhere may go there.
 
@@ -88,16 +91,16 @@ def write_back(workspace: Workspace, made: Checkpoint) -> Resumption | None:
         CorruptError: the conversation is damaged.
         AgentRecordError: it was made elsewhere, and is too large to be rebuilt.
     """
-    held = made.manifest.conversation
+    held = checkpoint.manifest.conversation
     if held is None or not registry.known(held.kind):
         return None
     client = registry.client(held.kind)
-    names = _names_beside(made, held.source)
-    foreign = is_foreign(made)
+    names = _names_beside(checkpoint, held.source)
+    foreign = is_foreign(checkpoint)
     if foreign:
-        _refuse_if_large(made, [held.source, *names.values()])
-    content = made.conversation()
-    beside = {short: made.conversation(name) for short, name in names.items()}
+        _refuse_if_large(checkpoint, [held.source, *names.values()])
+    content = checkpoint.conversation()
+    beside = {short: checkpoint.conversation(name) for short, name in names.items()}
     if foreign:
         for each in (content, *beside.values()):
             known.refuse_if_dense(each)
@@ -120,11 +123,11 @@ def write_back(workspace: Workspace, made: Checkpoint) -> Resumption | None:
         Binding(
             client.name,
             written.session,
-            made.session,
-            made.branch,
+            checkpoint.session,
+            checkpoint.branch,
             source=held.source,
         ),
-        made.manifest.replaced or made.id,
+        checkpoint.manifest.replaced or checkpoint.id,
     )
     return Resumption(
         client.name,
@@ -144,27 +147,31 @@ def _directory(workspace: Workspace, recorded: str | None) -> Path:
     return workspace.top
 
 
-def _names_beside(made: Checkpoint, source: str) -> dict[str, str]:
+def _names_beside(checkpoint: Checkpoint, source: str) -> dict[str, str]:
     """Returns the files stored beside a conversation: their sources, by their own names."""
-    found = {}
-    for component, entry in logs.sources(made.log_tree, "conversation", made.objects):
+    names = {}
+    for component, entry in logs.sources(
+        checkpoint.log_tree, "conversation", checkpoint.objects
+    ):
         name = decode(component)
         if name is None:
-            held = logs.meta_of(entry, made.objects)
+            held = logs.meta_of(entry, checkpoint.objects)
             name = held.name if held else ""
         if name.startswith(f"{source}/"):
-            found[name.removeprefix(f"{source}/")] = name
-    return found
+            names[name.removeprefix(f"{source}/")] = name
+    return names
 
 
-def _refuse_if_large(made: Checkpoint, sources: list[str]) -> None:
+def _refuse_if_large(checkpoint: Checkpoint, sources: list[str]) -> None:
     """Raises if what was made elsewhere is more than gitcp rebuilds; reads none of it."""
-    made.refuse_if_vast()
+    checkpoint.refuse_if_vast()
     size = sum(
-        made.objects.header(oid)[1]
+        checkpoint.objects.header(oid)[1]
         for source in sources
         for oid in logs.segments(
-            made.log_tree, LogName("conversation", source), made.objects.tree
+            checkpoint.log_tree,
+            LogName("conversation", source),
+            checkpoint.objects.tree,
         )
     )
     if size > known.MOST_BYTES:

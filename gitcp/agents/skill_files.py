@@ -29,7 +29,7 @@ class _Present(NamedTuple):
         return self.mark is not None and self.mark.unchanged
 
 
-def install(what: str, place: ClientPlaces, scope: str | None) -> Done:
+def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
     """Writes the files of a scope, the user's own by default; again, and nothing changes.
 
     Raises:
@@ -38,7 +38,7 @@ def install(what: str, place: ClientPlaces, scope: str | None) -> Done:
         StorageError: a file cannot be written.
     """
     scope = scope or _SCOPES[0]
-    files = _files(place, scope)
+    files = _files(places, scope)
     changed = False
     left = []
     for one in files:
@@ -49,9 +49,13 @@ def install(what: str, place: ClientPlaces, scope: str | None) -> Done:
         if present.mark is not None and present.mark.content == one.content:
             continue
         with durable.storage(f"writing {one.path}"):
-            made = present.mark.made if present.mark else _make(one.path.parent)
+            created_directories = (
+                present.mark.made if present.mark else _make(one.path.parent)
+            )
             mode = durable.usual_mode(one.path)
-            durable.replace(one.path, skill.marked(one.content, made), mode=mode)
+            durable.replace(
+                one.path, skill.marked(one.content, created_directories), mode=mode
+            )
         changed = True
     if left:
         raise PartialError(
@@ -59,10 +63,10 @@ def install(what: str, place: ClientPlaces, scope: str | None) -> Done:
             left=left,
             hint="the others are installed; move yours aside to install the rest",
         )
-    return Done(what, scope, _root(place, scope), changed, _notes(files))
+    return Done(what, scope, _root(places, scope), changed, _notes(files))
 
 
-def uninstall(what: str, place: ClientPlaces, scope: str | None) -> list[Done]:
+def uninstall(what: str, places: ClientPlaces, scope: str | None) -> list[Done]:
     """Removes the files of one scope, or of both, and the directories made for them.
 
     Raises:
@@ -71,9 +75,9 @@ def uninstall(what: str, place: ClientPlaces, scope: str | None) -> list[Done]:
     done = []
     left = []
     for one in (scope,) if scope else _SCOPES:
-        if scope is None and one != _SCOPES[0] and place.top is None:
+        if scope is None and one != _SCOPES[0] and places.top is None:
             continue
-        files = _files(place, one)
+        files = _files(places, one)
         ours = [
             (file.path, present.mark.made)
             for file in files
@@ -83,14 +87,14 @@ def uninstall(what: str, place: ClientPlaces, scope: str | None) -> list[Done]:
             with durable.storage(f"removing {path}"):
                 durable.remove(path)
         # The first one has made the directories that those after it lie in.
-        for path, made in reversed(ours):
-            _remove_directories(path, made)
+        for path, created_directories in reversed(ours):
+            _remove_directories(path, created_directories)
         left += [
             _whose(file, present)
             for file in files
             if (present := _look(file.path)).mark is not None
         ]
-        done.append(Done(what, one, _root(place, one), changed=bool(ours)))
+        done.append(Done(what, one, _root(places, one), changed=bool(ours)))
     if left:
         raise PartialError(
             f"{len(left)} files were changed since and were left alone",
@@ -100,36 +104,38 @@ def uninstall(what: str, place: ClientPlaces, scope: str | None) -> list[Done]:
     return done
 
 
-def installed(what: str, place: ClientPlaces) -> list[Done]:
+def installed(what: str, places: ClientPlaces) -> list[Done]:
     """Returns the scopes in which every file is in place."""
-    found = []
+    installations = []
     for scope in _SCOPES:
         with suppress(UsageError, OSError):
-            files = _files(place, scope)
+            files = _files(places, scope)
             if all(_look(one.path).mark is not None for one in files):
-                found.append(Done(what, scope, _root(place, scope), changed=False))
-    return found
+                installations.append(
+                    Done(what, scope, _root(places, scope), changed=False)
+                )
+    return installations
 
 
-def _files(place: ClientPlaces, scope: str) -> list[SkillFile]:
+def _files(places: ClientPlaces, scope: str) -> list[SkillFile]:
     if scope == "user":
-        return skill.user_files(place.home, place.environment)
+        return skill.user_files(places.home, places.environment)
     if scope != "project":
         raise UsageError(
             "agents look for a skill in the project or in your home, not for a private"
             " one in a project",
             hint="use --scope user or --scope project",
         )
-    if place.top is None:
+    if places.top is None:
         raise UsageError(
             "--scope project needs a project, and this is not a git repository",
             hint="go to one, or use --scope user",
         )
-    return skill.project_files(place.top)
+    return skill.project_files(places.top)
 
 
-def _root(place: ClientPlaces, scope: str) -> str:
-    return str(place.home if scope == "user" or place.top is None else place.top)
+def _root(places: ClientPlaces, scope: str) -> str:
+    return str(places.home if scope == "user" or places.top is None else places.top)
 
 
 def _notes(files: list[SkillFile]) -> tuple[str, ...]:
@@ -161,19 +167,19 @@ def _whose(one: SkillFile, present: _Present) -> str:
 
 def _make(directory: Path) -> int:
     """Makes a directory and returns how many were made for it."""
-    made = 0
+    count = 0
     current = directory
     while not os.path.lexists(current):
-        made += 1
+        count += 1
         current = current.parent
     durable.make_directories(directory)
-    return made
+    return count
 
 
-def _remove_directories(path: Path, made: int) -> None:
+def _remove_directories(path: Path, count: int) -> None:
     """Removes what was made for a file, as far as nothing else is in there."""
     directory = path.parent
-    for _ in range(made):
+    for _ in range(count):
         try:
             directory.rmdir()
         except OSError:

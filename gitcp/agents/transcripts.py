@@ -45,17 +45,17 @@ def gather(
     Waits, for three seconds at most, until the client has written what the event speaks of.
     """
     settle(client, event, source, tip)
-    found: list[NewRecords] = []
+    gathered: list[NewRecords] = []
     has_messages = False
     for one in client.sources(event):
         name = f"{source}/{one.name}" if one.name else source
         records = _records(client, event, one, name, tip, thorough=thorough)
         if records is not None:
-            found.append(records)
+            gathered.append(records)
             has_messages = has_messages or client.has_messages(
                 _new_in(records, one, tip)
             )
-    return Gathered(tuple(found), has_messages)
+    return Gathered(tuple(gathered), has_messages)
 
 
 def settle(client: Client, event: Event, source: str, tip: Checkpoint | None) -> None:
@@ -196,13 +196,13 @@ def read(path: Path, start: int = 0, size: int = -1) -> bytes:
         return b""
     try:
         with os.fdopen(fd, "rb") as file:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
                 notices.tell(
                     f"the transcript {path} is not a regular file; it was not read"
                 )
                 return b""
-            left = max(0, found.st_size - start)
+            left = max(0, status.st_size - start)
             if left > _LARGEST:
                 notices.tell(
                     f"the transcript {path} is larger than 1 GiB; it was not read"

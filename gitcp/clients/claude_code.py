@@ -123,8 +123,8 @@ class ClaudeCode(HooksInJson):
             )
         if event.what not in {words.TURN_END, words.SUBAGENT_STOP}:
             return True
-        wanted = (event.final_text or "").strip()
-        return not wanted or _was_said(tail, wanted)
+        expected = (event.final_text or "").strip()
+        return not expected or _was_said(tail, expected)
 
     def has_messages(self, tail: bytes) -> bool:
         """Whether a person, the model or a compaction said something."""
@@ -137,34 +137,34 @@ class ClaudeCode(HooksInJson):
         main = event.transcript
         if main is None:
             return []
-        found = [Source("", main)]
+        sources = [Source("", main)]
         folder = main.with_suffix("") / _SUBAGENTS
         try:
             names = sorted(os.listdir(folder))
         except OSError:
-            return found
-        found += [Source(name, folder / name) for name in names if _is_beside(name)]
-        return found
+            return sources
+        sources += [Source(name, folder / name) for name in names if _is_beside(name)]
+        return sources
 
     # --- transcripts ----------------------------------------------------------------
 
     def directory(self, content: bytes) -> str | None:
         """Returns the directory that the conversation began in."""
         for line in records.lines(content):
-            found = _record(line).cwd
-            if found:
-                return found
+            cwd = _record(line).cwd
+            if cwd:
+                return cwd
         return None
 
     def copied(self, content: bytes) -> frozenset[str]:
         """Returns the ids of the messages, as they were before a copy was made."""
-        found = set()
+        idents = set()
         for record in _messages(content):
             fork = record.forkedFrom
             ident = fork.messageUuid if fork is not None else record.uuid
             if ident:
-                found.add(ident)
-        return frozenset(found)
+                idents.add(ident)
+        return frozenset(idents)
 
     def first_new_message(self, content: bytes, copied: frozenset[str]) -> str | None:
         """Returns the first message that was not copied; "" if none was, None if all."""
@@ -177,17 +177,17 @@ class ClaudeCode(HooksInJson):
         The copy that the client makes for a fork has the id of its first new prompt in
         all older ones as well: the last prompt with an id is the one that has it.
         """
-        found = None
+        newest = None
         for start, line in records.mentions(content, ident):
             record = _record(line)
             if record.uuid == ident:
                 return start
-            if record.promptId == ident and (found is None or _asks(record)):
-                found = start
-        return found
+            if record.promptId == ident and (newest is None or _asks(record)):
+                newest = start
+        return newest
 
     def resume_files(
-        self, kept: StoredConversation, place: ClientPlaces
+        self, kept: StoredConversation, places: ClientPlaces
     ) -> ResumeFiles | None:
         """Returns the files of a copy under a new id; the records stay as they are.
 
@@ -201,16 +201,16 @@ class ClaudeCode(HooksInJson):
         import uuid  # noqa: PLC0415  hooks do without it
 
         new = str(uuid.uuid4())
-        config = _config(place)
+        config = _config(places)
         folder = config / "projects" / slug(str(kept.directory))
         command = ("claude", "--resume", new)
         if kept.foreign:
             from gitcp.clients import claude_code_foreign  # noqa: PLC0415  as above
 
-            made = claude_code_foreign.rebuilt(content, new, kept.directory)
-            if not self.has_messages(made):
+            transcript = claude_code_foreign.rebuilt(content, new, kept.directory)
+            if not self.has_messages(transcript):
                 return None
-            alone = ((folder / f"{new}.jsonl", made),)
+            alone = ((folder / f"{new}.jsonl", transcript),)
             return ResumeFiles(new, config, alone, command, kept.directory)
         files = [(folder / f"{new}.jsonl", content)]
         files += [
@@ -234,10 +234,10 @@ class ClaudeCode(HooksInJson):
 
     # --- settings -------------------------------------------------------------------
 
-    def settings(self, scope: str, place: ClientPlaces) -> Path:
+    def settings(self, scope: str, places: ClientPlaces) -> Path:
         """Returns the settings file of a scope."""
-        files = {"user": _config(place) / "settings.json", **_FILES}
-        return words.settings_file(self, place, scope, files)
+        files = {"user": _config(places) / "settings.json", **_FILES}
+        return words.settings_file(self, places, scope, files)
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
         """Returns what has to stand in the settings for each hook."""
@@ -287,9 +287,9 @@ def _base36(number: int) -> str:
             return shown
 
 
-def _config(place: ClientPlaces) -> Path:
-    own = place.environment.get("CLAUDE_CONFIG_DIR")
-    return Path(unicodedata.normalize("NFC", own)) if own else place.home / ".claude"
+def _config(places: ClientPlaces) -> Path:
+    own = places.environment.get("CLAUDE_CONFIG_DIR")
+    return Path(unicodedata.normalize("NFC", own)) if own else places.home / ".claude"
 
 
 def _subagent(payload: Mapping[str, Any]) -> Path | None:
@@ -343,26 +343,26 @@ def _holds_result(line: bytes, call: str) -> bool:
     return any(block.get("tool_use_id") == call for block in blocks)
 
 
-def _was_said(tail: bytes, wanted: str) -> bool:
+def _was_said(tail: bytes, expected: str) -> bool:
     """Whether the last message of the assistant is there: as one block, or as several."""
     texts: list[str] = []
     last: str | None = None
     for line in _backwards(tail):
         ident, blocks = _blocks(line, "assistant")
-        said = [
+        block_texts = [
             block["text"]
             for block in blocks
             if block.get("type") == "text" and isinstance(block.get("text"), str)
         ]
-        if not said:
+        if not block_texts:
             continue
         if texts and ident != last:
             # An earlier message: the one looked for has not been written yet.
             return False
         last = ident
-        texts = [*said, *texts]
-        if any(one.strip() == wanted for one in said) or any(
-            glue.join(texts).strip() == wanted for glue in ("", "\n", "\n\n")
+        texts = [*block_texts, *texts]
+        if any(one.strip() == expected for one in block_texts) or any(
+            glue.join(texts).strip() == expected for glue in ("", "\n", "\n\n")
         ):
             return True
     return False

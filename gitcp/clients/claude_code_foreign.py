@@ -236,11 +236,11 @@ def _boundary(record: dict[str, Any], names: Names) -> dict[str, Any] | None:
 def _renamed(value: dict[str, Any], names: Names) -> dict[str, Any]:
     """Returns ids, and lists of ids, as those that stand for them."""
     shapes = ("headUuid", "anchorUuid", "tailUuid", "uuids", "allUuids")
-    made: dict[str, Any] = {}
+    renamed: dict[str, Any] = {}
     for name in shapes:
         old = value.get(name)
         if isinstance(old, str):
-            made[name] = names.new(old)
+            renamed[name] = names.new(old)
         elif isinstance(old, list):
-            made[name] = [names.new(one) for one in old if isinstance(one, str)]
-    return made
+            renamed[name] = [names.new(one) for one in old if isinstance(one, str)]
+    return renamed

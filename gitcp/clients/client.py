@@ -164,14 +164,14 @@ class Client(Protocol):
         """Returns where the prompt or message with an id begins, or None."""
 
     def resume_files(
-        self, kept: StoredConversation, place: ClientPlaces
+        self, kept: StoredConversation, places: ClientPlaces
     ) -> ResumeFiles | None:
         """Returns what makes a conversation resume under a new id.
 
         None where nothing was said yet: then there is nothing to resume.
         """
 
-    def settings(self, scope: str, place: ClientPlaces) -> Path:
+    def settings(self, scope: str, places: ClientPlaces) -> Path:
         """Returns the file that hooks are put into.
 
         Raises:
@@ -284,24 +284,24 @@ def whole_lines(raw: bytes) -> bytes:
 
 
 def settings_file(
-    client: Client, place: ClientPlaces, scope: str, files: Mapping[str, Path]
+    client: Client, places: ClientPlaces, scope: str, files: Mapping[str, Path]
 ) -> Path:
     """Returns the file of a scope; those of a project are named from its top.
 
     Raises:
         UsageError: the client has no such scope, or there is no project.
     """
-    found = files.get(scope)
-    if found is None:
+    file = files.get(scope)
+    if file is None:
         raise UsageError(
             f"{client.title} has no settings for --scope {scope}",
             hint="use " + " or ".join(f"--scope {one}" for one in files),
         )
     if scope == "user":
-        return found
-    if place.top is None:
+        return file
+    if places.top is None:
         raise UsageError(
             f"--scope {scope} needs a project, and this is not a git repository",
             hint="go to one, or use --scope user",
         )
-    return place.top / found
+    return places.top / file

@@ -118,11 +118,11 @@ class Codex(HooksInJson):
         """Whether the end of the rollout holds the last words of the turn."""
         if event.what not in {words.TURN_END, words.SUBAGENT_STOP}:
             return True
-        wanted = (event.final_text or "").strip()
-        if not wanted:
+        expected = (event.final_text or "").strip()
+        if not expected:
             return True
         return any(
-            payload.role == "assistant" and _text(payload) == wanted
+            payload.role == "assistant" and _text(payload) == expected
             for payload in _messages(tail)
         )
 
@@ -138,11 +138,11 @@ class Codex(HooksInJson):
         """Returns the rollout, those it continues, and that of a subagent at work."""
         if event.transcript is None:
             return []
-        found = [Source("", event.transcript)]
-        found += [Source(path.name, path) for path in _continued(event.transcript)]
+        sources = [Source("", event.transcript)]
+        sources += [Source(path.name, path) for path in _continued(event.transcript)]
         if event.subagent is not None and event.subagent != event.transcript:
-            found.append(Source(event.subagent.name, event.subagent))
-        return found
+            sources.append(Source(event.subagent.name, event.subagent))
+        return sources
 
     # --- rollouts -------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class Codex(HooksInJson):
         return None
 
     def resume_files(
-        self, kept: StoredConversation, place: ClientPlaces
+        self, kept: StoredConversation, places: ClientPlaces
     ) -> ResumeFiles | None:
         """Returns a copy of the rollout that says in its first record that it is another.
 
@@ -210,7 +210,7 @@ class Codex(HooksInJson):
             written = b"\n".join(
                 _renamed(line, kept.session, new) for line in content.split(b"\n")
             )
-        sessions = _home(place) / "sessions"
+        sessions = _home(places) / "sessions"
         now = time.localtime()
         folder = sessions / time.strftime("%Y/%m/%d", now)
         name = f"rollout-{time.strftime('%Y-%m-%dT%H-%M-%S', now)}-{new}.jsonl"
@@ -222,7 +222,7 @@ class Codex(HooksInJson):
                 files.append((folder / other, data))
         return ResumeFiles(
             new,
-            _home(place),
+            _home(places),
             tuple(files),
             ("codex", "resume", new),
             kept.directory,
@@ -230,10 +230,10 @@ class Codex(HooksInJson):
 
     # --- settings -------------------------------------------------------------------
 
-    def settings(self, scope: str, place: ClientPlaces) -> Path:
+    def settings(self, scope: str, places: ClientPlaces) -> Path:
         """Returns the hooks file of a scope."""
-        files = {"user": _home(place) / "hooks.json", **_FILES}
-        return words.settings_file(self, place, scope, files)
+        files = {"user": _home(places) / "hooks.json", **_FILES}
+        return words.settings_file(self, places, scope, files)
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
         """Returns what has to stand in the settings for each hook."""
@@ -280,8 +280,8 @@ def _find(sessions: Path, thread: str) -> Path | None:
         return None
     name = f"rollout-*-{thread}.jsonl"
     for folder in _days(sessions, thread):
-        for found in folder.glob(name):
-            return found
+        for rollout in folder.glob(name):
+            return rollout
     return next(iter(sorted(sessions.rglob(name))), None)
 
 
@@ -326,9 +326,9 @@ def _continued(rollout: Path) -> Iterator[Path]:
         yield current
 
 
-def _home(place: ClientPlaces) -> Path:
-    own = place.environment.get("CODEX_HOME")
-    return Path(own) if own else place.home / ".codex"
+def _home(places: ClientPlaces) -> Path:
+    own = places.environment.get("CODEX_HOME")
+    return Path(own) if own else places.home / ".codex"
 
 
 def _thread_id() -> str:

@@ -111,8 +111,8 @@ def rebuilt(
     content: bytes, beside: Mapping[str, bytes], thread: str, directory: Path
 ) -> bytes:
     """Returns a rollout as one thread, under a new id."""
-    made = _rebuilt(content, beside, thread, directory)
-    return known.lines({**one, "ordinal": at} for at, one in enumerate(made))
+    rollout = _rebuilt(content, beside, thread, directory)
+    return known.lines({**one, "ordinal": at} for at, one in enumerate(rollout))
 
 
 def _rebuilt(
@@ -187,8 +187,8 @@ def _meta(data: bytes) -> dict[str, Any]:
 
 
 def _payload(record: Mapping[str, Any]) -> dict[str, Any]:
-    found = record.get("payload")
-    return found if isinstance(found, dict) else {}
+    payload = record.get("payload")
+    return payload if isinstance(payload, dict) else {}
 
 
 def _item(payload: Any) -> dict[str, Any] | None:
@@ -201,12 +201,12 @@ def _item(payload: Any) -> dict[str, Any] | None:
 def _compacted(payload: dict[str, Any]) -> dict[str, Any]:
     """Returns what the client continues with instead of all earlier records."""
     message = payload.get("message")
-    made: dict[str, Any] = {"message": message if isinstance(message, str) else ""}
+    compacted: dict[str, Any] = {"message": message if isinstance(message, str) else ""}
     if isinstance(payload.get("replacement_history"), list):
-        made["replacement_history"] = known.pick(
+        compacted["replacement_history"] = known.pick(
             payload["replacement_history"], [_item]
         )
-    return made
+    return compacted
 
 
 def _event(payload: dict[str, Any], thread: str) -> dict[str, Any] | None:

@@ -154,18 +154,18 @@ class Cursor(HooksInJson):
         return None
 
     def resume_files(
-        self, kept: StoredConversation, place: ClientPlaces
+        self, kept: StoredConversation, places: ClientPlaces
     ) -> ResumeFiles | None:
         """Returns None: Cursor takes no conversation back."""
-        del kept, place
+        del kept, places
         return None
 
     # --- settings -------------------------------------------------------------------
 
-    def settings(self, scope: str, place: ClientPlaces) -> Path:
+    def settings(self, scope: str, places: ClientPlaces) -> Path:
         """Returns the hooks file of a scope."""
-        files = {"user": place.home / ".cursor" / "hooks.json", **_FILES}
-        return words.settings_file(self, place, scope, files)
+        files = {"user": places.home / ".cursor" / "hooks.json", **_FILES}
+        return words.settings_file(self, places, scope, files)
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
         """Returns what has to stand in the settings for each hook."""
@@ -195,9 +195,9 @@ def _spool(environment: Mapping[str, str], session: str) -> Path:
 def _record(hook: str, payload: Mapping[str, Any]) -> bytes:
     kept = {name: each for name, each in payload.items() if name not in _LEFT_OUT}
     record: dict[str, Any] = {"type": hook, "payload": kept}
-    said = records.text(payload, "prompt") or records.text(payload, "text")
-    if hook in _ROLES and said is not None:
-        record["message"] = {"role": _ROLES[hook], "content": said}
+    text = records.text(payload, "prompt") or records.text(payload, "text")
+    if hook in _ROLES and text is not None:
+        record["message"] = {"role": _ROLES[hook], "content": text}
     return msgspec.json.encode(record) + b"\n"
 
 

@@ -96,11 +96,11 @@ class Gemini(HooksInJson):
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the chat holds the last words of the turn."""
-        wanted = (event.final_text or "").strip()
-        if event.what != words.TURN_END or not wanted:
+        expected = (event.final_text or "").strip()
+        if event.what != words.TURN_END or not expected:
             return True
         return any(
-            record.type == "gemini" and _text(record) == wanted
+            record.type == "gemini" and _text(record) == expected
             for record in _messages(tail)
         )
 
@@ -136,7 +136,7 @@ class Gemini(HooksInJson):
         return None
 
     def resume_files(
-        self, kept: StoredConversation, place: ClientPlaces
+        self, kept: StoredConversation, places: ClientPlaces
     ) -> ResumeFiles | None:
         """Returns a copy of the chat with another id in its headers.
 
@@ -158,7 +158,7 @@ class Gemini(HooksInJson):
             written = b"\n".join(
                 _renamed(line, kept.session, new) for line in content.split(b"\n")
             )
-        home = place.home / ".gemini"
+        home = places.home / ".gemini"
         slug, grown = _project(home / "projects.json", root)
         stamp = time.strftime("%Y-%m-%dT%H-%M", time.gmtime())
         chats = home / "tmp" / slug / "chats"
@@ -177,10 +177,10 @@ class Gemini(HooksInJson):
 
     # --- settings -------------------------------------------------------------------
 
-    def settings(self, scope: str, place: ClientPlaces) -> Path:
+    def settings(self, scope: str, places: ClientPlaces) -> Path:
         """Returns the settings file of a scope."""
-        files = {"user": place.home / ".gemini" / "settings.json", **_FILES}
-        return words.settings_file(self, place, scope, files)
+        files = {"user": places.home / ".gemini" / "settings.json", **_FILES}
+        return words.settings_file(self, places, scope, files)
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
         """Returns what has to stand in the settings for each hook."""

@@ -77,12 +77,12 @@ def rebuilt(content: bytes, session: str, root: str) -> bytes:
 
 def _messages(content: bytes, names: Names, now: str) -> Iterator[dict[str, Any]]:
     for record in known.objects(content):
-        found = [record]
+        messages = [record]
         patch = record.get("$set")
         if isinstance(patch, dict):
             given = patch.get("messages")
-            found = [] if not isinstance(given, list) else given
-        for one in found:
+            messages = [] if not isinstance(given, list) else given
+        for one in messages:
             picked = known.pick(one, _MESSAGE)
             if not picked or not {"type", "content"} <= picked.keys():
                 continue

@@ -28,8 +28,8 @@ def merge(
     before = (text or b"").decode()
     if not before.strip():
         hooks_only = {event: [dict(group)] for event, group in wanted.items()}
-        made = {**(head or {}), "hooks": hooks_only}
-        return (json.dumps(made, indent=2, ensure_ascii=False) + "\n").encode()
+        settings = {**(head or {}), "hooks": hooks_only}
+        return (json.dumps(settings, indent=2, ensure_ascii=False) + "\n").encode()
     if _ours(before, agent) == {
         event: [dict(group)] for event, group in wanted.items()
     }:
@@ -104,24 +104,24 @@ def _groups(text: str, root: JsonNode, agent: str) -> Iterator[tuple[str, int, A
     hooks = root.get("hooks")
     for event, _, groups in hooks.members if hooks else ():
         for index, (_, _, group) in enumerate(groups.members):
-            found = jsonedit.value(text, group)
-            if any(_is_mine(one, agent) for one in _inner(found)):
-                yield event, index, found
+            value = jsonedit.value(text, group)
+            if any(_is_mine(one, agent) for one in _inner(value)):
+                yield event, index, value
 
 
 def _inner(group: Any) -> list[Any]:
     """Returns the hooks of a group; one that stands alone is a group by itself."""
     if not isinstance(group, dict):
         return []
-    found = group.get("hooks", [group])
-    return found if isinstance(found, list) else []
+    hooks = group.get("hooks", [group])
+    return hooks if isinstance(hooks, list) else []
 
 
 def _ours(text: str, agent: str) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+    ours: dict[str, list[Any]] = {}
     for event, _, group in _groups(text, _checked(text), agent):
-        found.setdefault(event, []).append(group)
-    return found
+        ours.setdefault(event, []).append(group)
+    return ours
 
 
 def _without(text: str, agent: str) -> str:

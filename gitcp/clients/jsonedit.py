@@ -26,11 +26,11 @@ class JsonNode(NamedTuple):
 
     def get(self, name: str) -> "JsonNode | None":
         """Returns a member of an object; the last one counts."""
-        found = None
+        value = None
         for own, _, node in self.members:
             if own == name:
-                found = node
-        return found
+                value = node
+        return value
 
 
 def parse(text: str) -> JsonNode:
@@ -70,8 +70,10 @@ def add(text: str, node: JsonNode, addition: Any, *, name: str | None = None) ->
         # What was between the brackets stays before the closing one.
         rest = text[node.start + 1 : node.end - 1]
         closing = rest if newline in rest or rest.strip() else f"{newline}{outer}{rest}"
-        made = f"{text[node.start]}{newline}{inner}{shown}{closing}{text[node.end - 1]}"
-        return text[: node.start] + made + text[node.end :]
+        replacement = (
+            f"{text[node.start]}{newline}{inner}{shown}{closing}{text[node.end - 1]}"
+        )
+        return text[: node.start] + replacement + text[node.end :]
     last = node.members[-1][2].end
     between = text[last : node.end - 1]
     comma = "" if _GAP.sub("", between).startswith(",") else ","
@@ -105,8 +107,8 @@ def _indent(text: str, node: JsonNode) -> tuple[str, str]:
         lead = text[text.rfind("\n", 0, start) + 1 : start]
         if not lead.strip() and lead.startswith(outer) and len(lead) > len(outer):
             return lead[len(outer) :], outer
-    found = re.search(r"\n([ \t]+)\S", text)
-    return (found[1] if found and len(found[1]) <= 8 else "  "), outer  # noqa: PLR2004
+    match = re.search(r"\n([ \t]+)\S", text)
+    return (match[1] if match and len(match[1]) <= 8 else "  "), outer  # noqa: PLR2004
 
 
 def _past(text: str, at: int) -> int:

@@ -34,9 +34,9 @@ _MOST_VALUES = 500_000
 def objects(raw: bytes) -> Iterator[dict[str, Any]]:
     """Yields the objects of a file of JSON lines; lines that are none are skipped."""
     for line in records.lines(raw):
-        found = one(line)
-        if found is not None:
-            yield found
+        record = one(line)
+        if record is not None:
+            yield record
 
 
 def one(raw: bytes) -> dict[str, Any] | None:
@@ -130,16 +130,18 @@ class Names:
         return self._new.get(old) if isinstance(old, str) else None
 
 
-def lines(found: Iterable[dict[str, Any]]) -> bytes:
+def lines(documents: Iterable[dict[str, Any]]) -> bytes:
     """Returns records as JSON lines.
 
     Raises:
         AgentRecordError: they are more than is rebuilt.
     """
-    return b"".join(bounded(msgspec.json.encode(record) + b"\n" for record in found))
+    return b"".join(
+        bounded(msgspec.json.encode(record) + b"\n" for record in documents)
+    )
 
 
-def bounded(made: Iterable[bytes]) -> Iterator[bytes]:
+def bounded(encoded: Iterable[bytes]) -> Iterator[bytes]:
     """Yields records that were rebuilt, as long as there are not too many of them.
 
     Raises:
@@ -147,7 +149,7 @@ def bounded(made: Iterable[bytes]) -> Iterator[bytes]:
             directories make each of them larger.
     """
     size = 0
-    for number, record in enumerate(made):
+    for number, record in enumerate(encoded):
         size += len(record)
         if number >= _MOST_RECORDS or size > _MOST_MADE:
             raise too_large(

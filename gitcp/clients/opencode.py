@@ -151,7 +151,7 @@ class OpenCode:
         return None
 
     def resume_files(
-        self, kept: StoredConversation, place: ClientPlaces
+        self, kept: StoredConversation, places: ClientPlaces
     ) -> ResumeFiles | None:
         """Returns a document for `opencode import`, with ids of its own."""
         content = whole_lines(kept.content)
@@ -161,35 +161,35 @@ class OpenCode:
         # Only a restore wants it, and every hook would wait for it.
         from gitcp.clients import opencode_document  # noqa: PLC0415
 
-        made = (
+        document = (
             opencode_document.foreign(content, described, kept.directory)
             if kept.foreign
             else opencode_document.own(content, described)
         )
-        if made is None:
+        if document is None:
             return None
-        own = place.environment.get("XDG_DATA_HOME")
-        data = Path(own) if own else place.home / ".local" / "share"
+        own = places.environment.get("XDG_DATA_HOME")
+        data = Path(own) if own else places.home / ".local" / "share"
         root = data / "opencode" / "gitcp"
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-        path = root / f"{stamp}-{made.session}.json"
+        path = root / f"{stamp}-{document.session}.json"
         return ResumeFiles(
-            made.session,
+            document.session,
             root,
-            ((path, made.content),),
-            ("opencode", "--session", made.session),
+            ((path, document.content),),
+            ("opencode", "--session", document.session),
             kept.directory,
             first=("opencode", "import", str(path)),
         )
 
     # --- the plugin -----------------------------------------------------------------
 
-    def settings(self, scope: str, place: ClientPlaces) -> Path:
+    def settings(self, scope: str, places: ClientPlaces) -> Path:
         """Returns the plugin's file for a scope."""
-        own = place.environment.get("XDG_CONFIG_HOME")
-        config = Path(own) if own else place.home / ".config"
+        own = places.environment.get("XDG_CONFIG_HOME")
+        config = Path(own) if own else places.home / ".config"
         files = {"user": config / "opencode" / "plugin" / "gitcp.js", **_FILES}
-        return words.settings_file(self, place, scope, files)
+        return words.settings_file(self, places, scope, files)
 
     def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
         """Returns the plugin.
@@ -201,10 +201,10 @@ class OpenCode:
             _check_ours(text)
         commands = msgspec.json.encode({hook: command(hook) for hook in _HOOKS})
         plugin = resources.files("gitcp.agents").joinpath("opencode_plugin.js")
-        made = plugin.read_bytes().replace(
+        script = plugin.read_bytes().replace(
             b"const COMMANDS = {}", b"const COMMANDS = " + commands
         )
-        return made + _SEAL + _digest(made) + b"\n"
+        return script + _SEAL + _digest(script) + b"\n"
 
     def unmerge(self, text: bytes) -> bytes | None:
         """Returns None: nothing is left of the plugin.
@@ -237,15 +237,15 @@ CLIENT = OpenCode()
 def _check_ours(text: bytes) -> None:
     if _MARK not in text:
         raise ValueError("it is not a plugin of gitcp's")
-    made, seal, digest = text.rpartition(_SEAL)
-    if not seal or digest.strip() != _digest(made):
+    script, seal, digest = text.rpartition(_SEAL)
+    if not seal or digest.strip() != _digest(script):
         raise ValueError(
             "it was changed by hand; remove it yourself if you do not need it"
         )
 
 
-def _digest(made: bytes) -> bytes:
-    return hashlib.sha256(made).hexdigest().encode()
+def _digest(script: bytes) -> bytes:
+    return hashlib.sha256(script).hexdigest().encode()
 
 
 def _parent(described: str | None) -> str | None:

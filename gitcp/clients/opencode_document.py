@@ -142,10 +142,10 @@ def _foreign_line(
     directory: str,
 ) -> bytes | None:
     """Returns a message with its parts under new ids; None where it is not kept."""
-    made = _foreign_message(message, session, names, directory)
-    if made is None:
+    rebuilt = _foreign_message(message, session, names, directory)
+    if rebuilt is None:
         return None
-    ident = made["id"]
+    ident = rebuilt["id"]
     parts = [
         {
             "id": _id("prt", next(stamps)),
@@ -155,7 +155,7 @@ def _foreign_line(
         }
         for part in filter(None, map(_foreign_part, message.parts))
     ]
-    return msgspec.json.encode({"info": made, "parts": parts})
+    return msgspec.json.encode({"info": rebuilt, "parts": parts})
 
 
 def _assembled(info: dict[str, Any], lines: Iterator[bytes]) -> bytes:

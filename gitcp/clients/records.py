@@ -101,11 +101,11 @@ def content_text(content: Any) -> str:
 
 def text(payload: Mapping[str, Any], name: str) -> str | None:
     """Returns a text that a hook sent; None where it sent none."""
-    found = payload.get(name)
-    return found if isinstance(found, str) and found else None
+    value = payload.get(name)
+    return value if isinstance(value, str) and value else None
 
 
 def path(payload: Mapping[str, Any], name: str) -> Path | None:
     """Returns an absolute path that a hook sent."""
-    found = text(payload, name)
-    return Path(found) if found and os.path.isabs(found) else None
+    value = text(payload, name)
+    return Path(value) if value and os.path.isabs(value) else None

@@ -145,7 +145,7 @@ def decode_manifest(raw: bytes, where: str) -> Manifest:
                 f"{where} has format {version}; this gitcp knows up to {FORMAT}",
                 hint="upgrade gitcp",
             )
-        found = msgspec.json.decode(raw, type=Manifest)
+        manifest = msgspec.json.decode(raw, type=Manifest)
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as exc:
         raise CorruptError(
             f"the checkpoint.json of {where} is damaged: {exc}",
@@ -153,7 +153,9 @@ def decode_manifest(raw: bytes, where: str) -> Manifest:
         ) from exc
     # The indent of the file is not part of what was given.
     return msgspec.structs.replace(
-        found, position=_compact(found.position), metadata=_compact(found.metadata)
+        manifest,
+        position=_compact(manifest.position),
+        metadata=_compact(manifest.metadata),
     )
 
 
@@ -212,18 +214,18 @@ def decode_skipped(raw: bytes, where: str) -> Iterator[Skipped]:
     decoder = msgspec.json.Decoder(_SkippedLine)
     for line in raw.splitlines():
         try:
-            found = decoder.decode(line)
+            entry = decoder.decode(line)
             path = (
-                base64.b64decode(found.path_b64, validate=True)
-                if found.path_b64 is not None
-                else found.path.encode()
+                base64.b64decode(entry.path_b64, validate=True)
+                if entry.path_b64 is not None
+                else entry.path.encode()
             )
         except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
             raise CorruptError(
                 f"the skipped.jsonl of {where} is damaged: {exc}",
                 hint="run `gitcp verify`",
             ) from exc
-        yield Skipped(path, found.reason)
+        yield Skipped(path, entry.reason)
 
 
 def encode_empty_dirs(paths: Iterable[bytes]) -> bytes:

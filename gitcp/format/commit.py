@@ -180,23 +180,23 @@ def trailers_of(commit: Commit) -> Trailers | None:
     """Returns the trailers of a checkpoint, or None for any other commit."""
     if not commit.committer.startswith(WHO + b" "):
         return None
-    found = pairs(commit)
-    if "Encrypted" in found:
+    trailers = pairs(commit)
+    if "Encrypted" in trailers:
         # It only stands for one, and cannot be read as one (docs/format.md, 19).
         return None
     try:
-        ident, seq = found["Checkpoint"], int(found["Seq"])
+        ident, seq = trailers["Checkpoint"], int(trailers["Seq"])
         if not _ID.fullmatch(ident) or seq < 1:
             return None
         return Trailers(
             id=ident,
-            session=found["Session"],
-            branch=found["Branch"],
+            session=trailers["Session"],
+            branch=trailers["Branch"],
             seq=seq,
-            trigger=found.get("Trigger", ""),
-            base=found.get("Base"),
-            label=found.get("Label"),
-            pruned=found.get("Pruned"),
+            trigger=trailers.get("Trigger", ""),
+            base=trailers.get("Base"),
+            label=trailers.get("Label"),
+            pruned=trailers.get("Pruned"),
         )
     except (KeyError, ValueError):
         return None

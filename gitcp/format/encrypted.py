@@ -48,40 +48,44 @@ def encrypted_of(commit: Commit) -> Encrypted | None:
     """Returns what an encrypted commit says of itself, or None for any other."""
     if not commit.committer.startswith(WHO + b" "):
         return None
-    said = pairs(commit)
+    trailers = pairs(commit)
     try:
-        found = Encrypted(
-            said["Checkpoint"],
-            said["Session"],
-            said["Branch"],
-            int(said["Seq"]),
-            said["Encrypted"],
-            said.get("Pruned"),
-            said.get("Form"),
+        encrypted = Encrypted(
+            trailers["Checkpoint"],
+            trailers["Session"],
+            trailers["Branch"],
+            int(trailers["Seq"]),
+            trailers["Encrypted"],
+            trailers.get("Pruned"),
+            trailers.get("Form"),
         )
     except (KeyError, ValueError):
         return None
-    if not _ID.fullmatch(found.id) or not _OID.fullmatch(found.plain) or found.seq < 1:
+    if (
+        not _ID.fullmatch(encrypted.id)
+        or not _OID.fullmatch(encrypted.plain)
+        or encrypted.seq < 1
+    ):
         return None
-    return found
+    return encrypted
 
 
 def encode_commit(
-    tree: bytes, parent: bytes | None, epoch: int, said: Encrypted
+    tree: bytes, parent: bytes | None, epoch: int, trailers: Encrypted
 ) -> bytes:
     """Returns the raw commit object."""
     who = b"%b %d +0000" % (WHO, clamp(epoch))
     lines = [
-        f"Gitcp-Checkpoint: {said.id}",
-        f"Gitcp-Session: {said.session}",
-        f"Gitcp-Branch: {said.branch}",
-        f"Gitcp-Seq: {said.seq}",
-        f"Gitcp-Encrypted: {said.plain}",
+        f"Gitcp-Checkpoint: {trailers.id}",
+        f"Gitcp-Session: {trailers.session}",
+        f"Gitcp-Branch: {trailers.branch}",
+        f"Gitcp-Seq: {trailers.seq}",
+        f"Gitcp-Encrypted: {trailers.plain}",
     ]
-    if said.form is not None:
-        lines.append(f"Gitcp-Form: {said.form}")
-    if said.pruned is not None:
-        lines.append(f"Gitcp-Pruned: {said.pruned}")
+    if trailers.form is not None:
+        lines.append(f"Gitcp-Form: {trailers.form}")
+    if trailers.pruned is not None:
+        lines.append(f"Gitcp-Pruned: {trailers.pruned}")
     head = [b"tree " + tree.hex().encode()]
     if parent is not None:
         head.append(b"parent " + parent.hex().encode())

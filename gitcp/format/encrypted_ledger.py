@@ -43,33 +43,36 @@ def encrypted_page_of(commit: Commit) -> EncryptedPage | None:
     """Returns what an encrypted page says of itself, or None for any other commit."""
     if not commit.committer.startswith(WHO + b" "):
         return None
-    said = pairs(commit)
+    trailers = pairs(commit)
     try:
-        if int(said["Version"]) != FORMAT:
+        if int(trailers["Version"]) != FORMAT:
             return None
-        found = EncryptedPage(
-            said["Ledger"], int(said["Last"]), said["Encrypted"], said.get("Form")
+        page = EncryptedPage(
+            trailers["Ledger"],
+            int(trailers["Last"]),
+            trailers["Encrypted"],
+            trailers.get("Form"),
         )
     except (KeyError, ValueError):
         return None
-    if not _OID.fullmatch(found.plain) or found.last < 1:
+    if not _OID.fullmatch(page.plain) or page.last < 1:
         return None
-    return found
+    return page
 
 
 def encode_page_commit(
-    tree: bytes, parents: Sequence[bytes], epoch: int, said: EncryptedPage
+    tree: bytes, parents: Sequence[bytes], epoch: int, page: EncryptedPage
 ) -> bytes:
     """Returns the raw commit object."""
     who = b"%b %d +0000" % (WHO, clamp(epoch))
     lines = [
-        f"Gitcp-Ledger: {said.session}",
-        f"Gitcp-Last: {said.last}",
+        f"Gitcp-Ledger: {page.session}",
+        f"Gitcp-Last: {page.last}",
         f"Gitcp-Version: {FORMAT}",
-        f"Gitcp-Encrypted: {said.plain}",
+        f"Gitcp-Encrypted: {page.plain}",
     ]
-    if said.form is not None:
-        lines.append(f"Gitcp-Form: {said.form}")
+    if page.form is not None:
+        lines.append(f"Gitcp-Form: {page.form}")
     head = [b"tree " + tree.hex().encode()]
     head += [b"parent " + parent.hex().encode() for parent in parents]
     head += [b"author " + who, b"committer " + who]
@@ -79,9 +82,9 @@ def encode_page_commit(
 
 def page_files(oid: str, page: HeldPage) -> list[tuple[bytes, bytes]]:
     """Returns the files of a record that hold a page."""
-    place = f"fx/{oid}".encode()
-    values = [(place + b"/" + name, data) for name, data in page.values.items()]
-    return [(place, page.raw), *values]
+    directory = f"fx/{oid}".encode()
+    values = [(directory + b"/" + name, data) for name, data in page.values.items()]
+    return [(directory, page.raw), *values]
 
 
 def pages_in(files: Mapping[bytes, bytes]) -> dict[str, HeldPage]:
@@ -93,14 +96,14 @@ def pages_in(files: Mapping[bytes, bytes]) -> dict[str, HeldPage]:
     raw: dict[str, bytes] = {}
     values: dict[str, dict[bytes, bytes]] = {}
     for path, data in files.items():
-        found = _PATH.fullmatch(path)
-        if found is None:
+        match = _PATH.fullmatch(path)
+        if match is None:
             raise ValueError("it holds what is not a page")
-        oid = found[1].decode()
-        if found[2] is None:
+        oid = match[1].decode()
+        if match[2] is None:
             raw[oid] = data
         else:
-            values.setdefault(oid, {})[found[2]] = data
+            values.setdefault(oid, {})[match[2]] = data
     if values.keys() - raw.keys():
         raise ValueError("it holds a value without its page")
     return {oid: HeldPage(one, values.get(oid, {})) for oid, one in raw.items()}

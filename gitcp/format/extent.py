@@ -45,13 +45,13 @@ class Extents:
         """
         if root is None:
             return Extent()
-        found = self._known.get(root)
-        if found is None:
-            found = Extent()
+        extent = self._known.get(root)
+        if extent is None:
+            extent = Extent()
             for entry in self._entries(root, depth).values():
-                found = found.plus(self._one(entry, depth))
-            self._known[root] = found
-        return found
+                extent = extent.plus(self._one(entry, depth))
+            self._known[root] = extent
+        return extent
 
     def beyond(self, root: bytes | None, base: bytes | None, depth: int = 0) -> Extent:
         """Returns what a tree holds that another does not hold at the same place.
@@ -66,17 +66,17 @@ class Extents:
         if base is None:
             return self.of(root, depth)
         before = self._read(base)
-        found = Extent()
+        extent = Extent()
         for name, entry in self._entries(root, depth).items():
             old = before.get(name)
             if entry == old:
                 continue
             if entry.mode == DIRECTORY and old is not None and old.mode == DIRECTORY:
                 below = self.beyond(entry.oid, old.oid, depth + 1)
-                found = found.plus(Extent(1)).plus(below)
+                extent = extent.plus(Extent(1)).plus(below)
             else:
-                found = found.plus(self._one(entry, depth))
-        return found
+                extent = extent.plus(self._one(entry, depth))
+        return extent
 
     def _entries(self, oid: bytes, depth: int) -> Tree:
         if depth > safety.DEPTH_LIMIT:

@@ -63,8 +63,8 @@ def elements(raw: bytes) -> list[bytes]:
     """
     text = raw.decode()
     try:
-        found = msgspec.json.decode(raw, type=list[msgspec.Raw])
-        return [bytes(element) for element in found]
+        items = msgspec.json.decode(raw, type=list[msgspec.Raw])
+        return [bytes(element) for element in items]
     except (msgspec.MsgspecError, RecursionError) as exc:
         try:
             return list(_elements(text))
@@ -80,8 +80,8 @@ def members(raw: bytes) -> dict[str, bytes]:
     """
     text = raw.decode()
     try:
-        found = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-        return {name: bytes(value) for name, value in found.items()}
+        fields = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+        return {name: bytes(value) for name, value in fields.items()}
     except (msgspec.MsgspecError, RecursionError) as exc:
         try:
             return dict(_members(text))
@@ -101,9 +101,9 @@ def _value(text: str, at: int) -> tuple[bytes, int]:
     return text[start:end].encode(), _past(text, end)
 
 
-def _expect(text: str, at: int, wanted: str) -> str:
-    if text[at] not in wanted:
-        raise ValueError(f"expected {wanted} at {at}")
+def _expect(text: str, at: int, letter: str) -> str:
+    if text[at] not in letter:
+        raise ValueError(f"expected {letter} at {at}")
     return text[at]
 
 

@@ -121,13 +121,13 @@ def decode_decisions(raw: bytes, where: str) -> Iterator[Decision]:
     decoder = msgspec.json.Decoder(_StoredDecision)
     for line in raw.splitlines():
         try:
-            found = decoder.decode(line)
+            entry = decoder.decode(line)
         except (msgspec.MsgspecError, RecursionError, UnicodeError) as exc:
             raise CorruptError(
                 f"the decision log of {where} is damaged: {exc}",
                 hint="run `gitcp verify`",
             ) from exc
-        yield Decision(found.text, found.why, found.kind, found.at, found.paths)
+        yield Decision(entry.text, entry.why, entry.kind, entry.at, entry.paths)
 
 
 class Rewrite(msgspec.Struct, frozen=True):
@@ -153,8 +153,8 @@ def decode_rewrites(raw: bytes) -> Iterator[Rewrite]:
     decoder = msgspec.json.Decoder(Rewrite)
     for line in raw.splitlines():
         try:
-            found = decoder.decode(line)
+            entry = decoder.decode(line)
         except (msgspec.MsgspecError, RecursionError, UnicodeError):
             continue
-        if _OID.fullmatch(found.old) and _OID.fullmatch(found.new):
-            yield found
+        if _OID.fullmatch(entry.old) and _OID.fullmatch(entry.new):
+            yield entry

@@ -168,16 +168,16 @@ def name_checkpoint(workspace: Workspace, message: Path) -> str:
     return f"named {ident}"
 
 
-def rewritten(workspace: Workspace, kind: str, told: bytes) -> Sequence[Rewrite]:
+def rewritten(workspace: Workspace, kind: str, stdin: bytes) -> Sequence[Rewrite]:
     """Returns what git told post-rewrite; reads git's files if the hook passed on nothing."""
-    if not told.strip():
-        told = _from_files(workspace.repository, kind)
-    found = []
-    for line in told.decode("ascii", "replace").splitlines():
+    if not stdin.strip():
+        stdin = _from_files(workspace.repository, kind)
+    rewrites = []
+    for line in stdin.decode("ascii", "replace").splitlines():
         words = line.split()
         if len(words) >= 2:  # noqa: PLR2004  old and new; git may add more
-            found.append(Rewrite(words[0], words[1]))
-    return found
+            rewrites.append(Rewrite(words[0], words[1]))
+    return rewrites
 
 
 def _from_files(repository: Repository, kind: str) -> bytes:

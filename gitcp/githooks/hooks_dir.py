@@ -45,20 +45,22 @@ class HooksDir(NamedTuple):
 
 def configured(repository: Repository) -> ConfiguredHooksPath:
     """Returns what `core.hooksPath` is, leaving out what gitcp says to its own git."""
-    said = repository.git("config", "--show-scope", "-z", "--get-all", "core.hooksPath")
-    words = os.fsdecode(said).split("\0")
-    found = ConfiguredHooksPath(None, Scope.NONE)
+    output = repository.git(
+        "config", "--show-scope", "-z", "--get-all", "core.hooksPath"
+    )
+    words = os.fsdecode(output).split("\0")
+    result = ConfiguredHooksPath(None, Scope.NONE)
     for scope, path in zip(words[::2], words[1::2], strict=False):
         # gitcp's own git commands run with a path of nowhere.
         if scope == "command":
             continue
         known = scope if scope in {"local", "worktree"} else "shared"
-        found = ConfiguredHooksPath(
+        result = ConfiguredHooksPath(
             os.path.expanduser(path),
             Scope(known),
-            path if scope == "local" else found.local,
+            path if scope == "local" else result.local,
         )
-    return found
+    return result
 
 
 def glanced(repository: Repository) -> str | None:
@@ -72,14 +74,14 @@ def own_directory(repository: Repository) -> Path:
     return repository.store_dir / "hooks"
 
 
-def find(repository: Repository, said: ConfiguredHooksPath) -> HooksDir:
+def find(repository: Repository, setting: ConfiguredHooksPath) -> HooksDir:
     """Returns where gitcp's part has to go.
 
     Raises:
         UnsupportedRepositoryError: the hooks are switched off, or those of this
             worktree lie elsewhere than those of the others.
     """
-    path = said.path
+    path = setting.path
     if not path:
         # An empty value is as good as none to git.
         return HooksDir(repository.common_dir / "hooks")
@@ -88,14 +90,14 @@ def find(repository: Repository, said: ConfiguredHooksPath) -> HooksDir:
             "core.hooksPath is /dev/null: hooks are switched off here",
             hint="git config --show-origin core.hooksPath shows where that is set",
         )
-    if said.scope is Scope.WORKTREE:
+    if setting.scope is Scope.WORKTREE:
         raise UnsupportedRepositoryError(
             f"core.hooksPath is set for this worktree alone ({path})",
             hint="set it for the whole repository, or join by hand: call"
             ' `gitcp git-hook NAME "$@"` from its hooks',
         )
     directory = resolved(repository, path)
-    if said.scope is Scope.LOCAL and _private(repository, directory):
+    if setting.scope is Scope.LOCAL and _private(repository, directory):
         return HooksDir(directory)
     return HooksDir(own_directory(repository), path)
 

@@ -10,14 +10,14 @@ from gitcp.githooks import events, negotiation, scripts
 from gitcp.project.installers import Done
 
 
-def install(what: str, place: ClientPlaces, scope: str | None) -> Done:
+def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
     """Joins the hooks of the repository; again, and nothing changes.
 
     Raises:
         UsageError: a scope was given: hooks belong to one clone.
         UnsupportedRepositoryError: the hooks lie where gitcp must not join them.
     """
-    repository = _repository(place, scope)
+    repository = _repository(places, scope)
     report = events.install(repository)
     notes: tuple[str, ...] = ()
     if report.original is not None:
@@ -39,9 +39,9 @@ def install(what: str, place: ClientPlaces, scope: str | None) -> Done:
     return Done(what, None, str(report.directory), changed=changed, notes=notes)
 
 
-def uninstall(what: str, place: ClientPlaces, scope: str | None) -> list[Done]:
+def uninstall(what: str, places: ClientPlaces, scope: str | None) -> list[Done]:
     """Takes gitcp out of the repository's hooks, which are then as they were."""
-    repository = _repository(place, scope)
+    repository = _repository(places, scope)
     report = events.uninstall(repository)
     released = negotiation.release(repository)
     if report is None:
@@ -49,12 +49,12 @@ def uninstall(what: str, place: ClientPlaces, scope: str | None) -> list[Done]:
     return [Done(what, None, str(report.directory), changed=True)]
 
 
-def installed(what: str, place: ClientPlaces) -> list[Done]:
+def installed(what: str, places: ClientPlaces) -> list[Done]:
     """Returns where the hooks are installed, and what keeps them from working."""
-    if place.top is None:
+    if places.top is None:
         return []
     with suppress(GitcpError):
-        repository = discover(place.top)
+        repository = discover(places.top)
         state = scripts.found(repository)
         if state is not None:
             notes = tuple(scripts.problems(repository))
@@ -62,15 +62,15 @@ def installed(what: str, place: ClientPlaces) -> list[Done]:
     return []
 
 
-def _repository(place: ClientPlaces, scope: str | None) -> Repository:
+def _repository(places: ClientPlaces, scope: str | None) -> Repository:
     if scope is not None:
         raise UsageError(
             "git hooks belong to this clone and take no --scope",
             hint="gitcp install git-hooks",
         )
-    if place.top is None:
+    if places.top is None:
         raise NotARepositoryError(
             "git hooks are installed in a repository, and this is not one",
             hint="run `git init` there first, or go to your project",
         )
-    return discover(place.top)
+    return discover(places.top)

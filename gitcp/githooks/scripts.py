@@ -114,19 +114,19 @@ def found(repository: Repository) -> InstallRecord | None:
     noted = state(repository)
     if noted is not None:
         return noted
-    said = places.configured(repository)
+    configured = places.configured(repository)
     own = places.own_directory(repository)
-    if said.path and Path(said.path) == own:
+    if configured.path and Path(configured.path) == own:
         local = repository.setting(_BEFORE.lower())
         return InstallRecord(str(own), local, local or "", local)
     directory = (
-        places.resolved(repository, said.path)
-        if said.path
+        places.resolved(repository, configured.path)
+        if configured.path
         else repository.common_dir / "hooks"
     )
     joined = any(hook_file.is_joined(directory / name) for name in (*NAMES, WATCH))
     if joined or (directory / script_text.RUNNER).is_file():
-        return InstallRecord(str(directory), said.path)
+        return InstallRecord(str(directory), configured.path)
     return None
 
 
@@ -139,32 +139,38 @@ def install(repository: Repository, runner: bytes) -> HooksReport:
         StorageError: the disk refused.
     """
     before = found(repository)
-    said = places.configured(repository)
-    if before is not None and not _still(before, said.path):
+    configured = places.configured(repository)
+    if before is not None and not _still(before, configured.path):
         # The path was changed since: undo what was done for the old one.
         uninstall(repository)
         before = None
-        said = places.configured(repository)
+        configured = places.configured(repository)
     if before is not None:
-        place = HooksDir(Path(before.directory), before.original)
-        made = before.made
+        hooks_dir = HooksDir(Path(before.directory), before.original)
+        created = before.made
     else:
-        place = places.find(repository, said)
-        made = not place.directory.is_dir()
+        hooks_dir = places.find(repository, configured)
+        created = not hooks_dir.directory.is_dir()
     with durable.storage("joining git's hooks"):
         repository.make_directory(repository.store_dir)
         # First of all, so that whatever follows can be taken back.
         kept = before or InstallRecord(
-            str(place.directory), said.path, place.original, said.local, made
+            str(hooks_dir.directory),
+            configured.path,
+            hooks_dir.original,
+            configured.local,
+            created,
         )
         _remember(repository, kept)
-        changed = _join_all(repository, place, runner)
-        if place.original is not None and before is None:
+        changed = _join_all(repository, hooks_dir, runner)
+        if hooks_dir.original is not None and before is None:
             config = repository.common_dir / "config"
             old = config.read_bytes()
-            if said.local is not None:
-                repository.git("config", "--local", _BEFORE, said.local)
-            repository.git("config", "--local", "core.hooksPath", str(place.directory))
+            if configured.local is not None:
+                repository.git("config", "--local", _BEFORE, configured.local)
+            repository.git(
+                "config", "--local", "core.hooksPath", str(hooks_dir.directory)
+            )
             kept = msgspec.structs.replace(
                 kept,
                 before=b64encode(old).decode(),
@@ -172,7 +178,7 @@ def install(repository: Repository, runner: bytes) -> HooksReport:
             )
             _remember(repository, kept)
             changed = ("core.hooksPath", *changed)
-    return HooksReport(place.directory, place.original, NAMES, changed)
+    return HooksReport(hooks_dir.directory, hooks_dir.original, NAMES, changed)
 
 
 def mend(repository: Repository, runner: bytes) -> tuple[str, ...]:
@@ -181,8 +187,8 @@ def mend(repository: Repository, runner: bytes) -> tuple[str, ...]:
     if before is None or not _still(before, places.glanced(repository)):
         return ()
     with durable.storage("joining git's hooks"):
-        place = HooksDir(Path(before.directory), before.original)
-        return _join_all(repository, place, runner)
+        hooks_dir = HooksDir(Path(before.directory), before.original)
+        return _join_all(repository, hooks_dir, runner)
 
 
 def uninstall(repository: Repository) -> HooksReport | None:
@@ -221,26 +227,28 @@ def problems(repository: Repository) -> list[str]:
     before = state(repository)
     if before is None:
         return []
-    said = places.configured(repository)
-    if not _still(before, said.path):
-        return [f"core.hooksPath is {said.path or 'not set'} now: git looks elsewhere"]
+    configured = places.configured(repository)
+    if not _still(before, configured.path):
+        return [
+            f"core.hooksPath is {configured.path or 'not set'} now: git looks elsewhere"
+        ]
     directory = Path(before.directory)
-    found = []
+    problems_found = []
     runner = hook_file.read(directory / script_text.RUNNER)
     if runner is None:
-        found.append(f"{directory / script_text.RUNNER} is gone")
+        problems_found.append(f"{directory / script_text.RUNNER} is gone")
     elif not (started := _started(runner)) or not os.access(started, os.X_OK):
-        found.append(f"gitcp is not at {started} any more")
+        problems_found.append(f"gitcp is not at {started} any more")
     for name in NAMES:
         path = directory / name
         content = hook_file.read(path)
         if content is None:
-            found.append(f"{name} is gone")
+            problems_found.append(f"{name} is gone")
         elif not script_text.is_joined(content):
-            found.append(f"{name} was written over")
+            problems_found.append(f"{name} was written over")
         elif not os.access(path, os.X_OK):
-            found.append(f"{name} is not executable")
-    return found
+            problems_found.append(f"{name} is not executable")
+    return problems_found
 
 
 def _started(runner: bytes) -> str:
@@ -261,16 +269,16 @@ def _remember(repository: Repository, kept: InstallRecord) -> None:
 
 
 def _join_all(
-    repository: Repository, place: HooksDir, runner: bytes
+    repository: Repository, hooks_dir: HooksDir, runner: bytes
 ) -> tuple[str, ...]:
-    directory = place.directory
+    directory = hooks_dir.directory
     directory.mkdir(parents=True, exist_ok=True)
     durable.clear_temporaries(directory)
     changed = []
     if hook_file.write(directory / script_text.RUNNER, runner):
         changed.append(script_text.RUNNER)
-    if place.original is not None:
-        changed += _lead_on(repository, directory, place.original)
+    if hooks_dir.original is not None:
+        changed += _lead_on(repository, directory, hooks_dir.original)
         return tuple(changed)
     names: tuple[str, ...] = NAMES
     if _has_framework(repository) or hook_file.is_joined(directory / WATCH):

@@ -62,7 +62,7 @@ def look_ahead(
     """
     removed = {step.path for step in plan.steps if step.action in {DELETE, REMOVE_DIR}}
     root.forget()
-    found: dict[bytes, Left] = {}
+    obstacles: dict[bytes, Left] = {}
     already: set[bytes] = set()
     seen: set[bytes] = set()
     twins = spelling.twins(step.path for step in plan.steps)
@@ -71,14 +71,14 @@ def look_ahead(
             continue
         others = twins.get(step.path, set()) - {step.path}
         if others - removed and spelling.folds(root):
-            found[step.path] = Left(step.path, _ONE_FILE)
+            obstacles[step.path] = Left(step.path, _ONE_FILE)
             continue
         try:
             if step.before is not None:
                 continue
             if step.path not in tracked:
                 for left in _on_the_way(root, step.path, removed, seen):
-                    found[left.path] = left
+                    obstacles[left.path] = left
             there = root.lstat(step.path)
             if there is None or (others and not spelling.is_listed(root, step.path)):
                 continue
@@ -86,10 +86,10 @@ def look_ahead(
                 already.add(step.path)
                 continue
             for left in _in_the_way(root, step.path, there, removed):
-                found[left.path] = left
+                obstacles[left.path] = left
         except PermissionError:
-            found[step.path] = Left(step.path, "in a directory that cannot be read")
-    return Ahead(sorted(found.values()), already)
+            obstacles[step.path] = Left(step.path, "in a directory that cannot be read")
+    return Ahead(sorted(obstacles.values()), already)
 
 
 def _on_the_way(
@@ -331,8 +331,8 @@ def _content(root: Root, directory: bytes, removed: set[bytes]) -> Iterator[byte
         return
     for name in names:
         path = directory + b"/" + name
-        found = root.lstat(path)
-        if found is not None and files.is_directory(found):
+        status = root.lstat(path)
+        if status is not None and files.is_directory(status):
             yield from _content(root, path, removed)
         elif path not in removed:
             yield path

@@ -126,14 +126,14 @@ class Capture:
                 self._repository, self._root, self._rules, transaction, clock
             )
             try:
-                found = self._scan(state, builder, clock)
+                result = self._scan(state, builder, clock)
             except GitFailedError:
                 if not state.index:
                     raise
                 # The private index may be damaged; without it nothing depends on it.
                 state = ScanState()
-                found = self._scan(state, builder, clock)
-            return builder.build(state, found, progress)
+                result = self._scan(state, builder, clock)
+            return builder.build(state, result, progress)
 
     def using(
         self,
@@ -158,7 +158,7 @@ class Capture:
             return snapshot, use(snapshot)
 
     def _scan(self, state: ScanState, builder: "_Builder", clock: Clock) -> Found:
-        place = ScanPlace(
+        context = ScanPlace(
             self._repository,
             self._top,
             self._root,
@@ -166,7 +166,7 @@ class Capture:
             self._private,
             builder.previous(state.tree),
         )
-        return Scan(place, self._rules, state).run(self._differing)
+        return Scan(context, self._rules, state).run(self._differing)
 
     def _differing(self) -> list[bytes]:
         process, self._comparison = self._comparison, None

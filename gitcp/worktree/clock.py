@@ -75,57 +75,57 @@ class Clock:
         fd = _open(self._mark)
         try:
             os.pwrite(fd, b"0", 0)
-            found = os.fstat(fd)
+            status = os.fstat(fd)
         finally:
             os.close(fd)
-        self._device = found.st_dev
-        self._modified, self._changed = found.st_mtime_ns, found.st_ctime_ns
+        self._device = status.st_dev
+        self._modified, self._changed = status.st_mtime_ns, status.st_ctime_ns
 
     def _stamps_changes(self) -> bool:
         """Whether the time of the last change is kept, not only that of content."""
         return abs(self._changed - self._modified) <= _LONGEST_STEP
 
-    def shows_changes(self, found: os.stat_result) -> bool:
+    def shows_changes(self, status: os.stat_result) -> bool:
         """Whether a change from now on will show in the time stamps."""
-        if found.st_dev == self._device:
-            return self._stamp(found) < self.now
-        stamp = self._stamp(found)
+        if status.st_dev == self._device:
+            return self._stamp(status) < self.now
+        stamp = self._stamp(status)
         age = time.time_ns() - stamp
-        return age >= 2 * self._step(found) + QUIET_NS
+        return age >= 2 * self._step(status) + QUIET_NS
 
-    def _stamp(self, found: os.stat_result) -> int:
-        if found.st_dev == self._device:
+    def _stamp(self, status: os.stat_result) -> int:
+        if status.st_dev == self._device:
             if self._stamps_changes():
-                return found.st_ctime_ns
-            return found.st_mtime_ns
+                return status.st_ctime_ns
+            return status.st_mtime_ns
         # The later one, unless it was set by hand.
-        if found.st_mtime_ns > time.time_ns():
-            return found.st_ctime_ns
-        return max(found.st_ctime_ns, found.st_mtime_ns)
+        if status.st_mtime_ns > time.time_ns():
+            return status.st_ctime_ns
+        return max(status.st_ctime_ns, status.st_mtime_ns)
 
-    def _step(self, found: os.stat_result) -> int:
-        known = self._steps.get(found.st_dev, 0)
-        step = math.gcd(known, found.st_ctime_ns)
-        self._steps[found.st_dev] = step
+    def _step(self, status: os.stat_result) -> int:
+        known = self._steps.get(status.st_dev, 0)
+        step = math.gcd(known, status.st_ctime_ns)
+        self._steps[status.st_dev] = step
         return min(step, _LONGEST_STEP) or _LONGEST_STEP
 
-    def wait(self, found: os.stat_result) -> bool:
+    def wait(self, status: os.stat_result) -> bool:
         """Waits where stat data will be proof in a moment; False if it would take long.
 
         The stat has to be taken again afterwards.
         """
-        device = found.st_dev
+        device = status.st_dev
         if device in self._slow:
             return False
         if device != self._device:
             time.sleep(QUIET_NS / _BILLION)
-            if self._step(found) > QUIET_NS or self._stamp(found) > time.time_ns():
+            if self._step(status) > QUIET_NS or self._stamp(status) > time.time_ns():
                 self._slow.add(device)
             return True
         self.look()
-        if self.shows_changes(found):
+        if self.shows_changes(status):
             return True
-        if self._stamp(found) > self.now + QUIET_NS:
+        if self._stamp(status) > self.now + QUIET_NS:
             return False
         before = self.now
         time.sleep(QUIET_NS / _BILLION)

@@ -82,8 +82,8 @@ class Root:
         if self._open and self._open[-1][0] == b"/" + path:
             return self._open[-1][1]
         keep = 0
-        for (name, _), wanted in zip(self._open, names, strict=False):
-            if name != wanted:
+        for (name, _), name_wanted in zip(self._open, names, strict=False):
+            if name != name_wanted:
                 break
             keep += 1
         while len(self._open) > keep:
@@ -112,8 +112,8 @@ class Root:
     def _enter(self, fd: int, name: bytes) -> int:
         below = _enter(fd, name)
         if self._closed:
-            found = os.fstat(below)
-            if (found.st_dev, found.st_ino) in self._closed:
+            status = os.fstat(below)
+            if (status.st_dev, status.st_ino) in self._closed:
                 os.close(below)
                 raise NotADirectoryError(errno.ENOTDIR, "not to be entered", name)
         return below
@@ -189,16 +189,16 @@ def chunks(fd: int) -> Iterator[bytes]:
         yield chunk
 
 
-def is_regular(found: os.stat_result) -> bool:
+def is_regular(status: os.stat_result) -> bool:
     """Whether it is a regular file."""
-    return stat.S_ISREG(found.st_mode)
+    return stat.S_ISREG(status.st_mode)
 
 
-def is_link(found: os.stat_result) -> bool:
+def is_link(status: os.stat_result) -> bool:
     """Whether it is a symbolic link."""
-    return stat.S_ISLNK(found.st_mode)
+    return stat.S_ISLNK(status.st_mode)
 
 
-def is_directory(found: os.stat_result) -> bool:
+def is_directory(status: os.stat_result) -> bool:
     """Whether it is a directory."""
-    return stat.S_ISDIR(found.st_mode)
+    return stat.S_ISDIR(status.st_mode)

@@ -35,16 +35,16 @@ def ignored_at(
     above = {b"", *(directory for path in paths for directory in parents(path))}
     with durable.storage("looking at the ignore rules of a checkpoint"):
         private.prepare()
-        with TemporaryDirectory(dir=private.directory, prefix="rules-") as place:
+        with TemporaryDirectory(dir=private.directory, prefix="rules-") as scratch:
             for directory in above:
                 name = directory + b"/" + IGNORE_FILE if directory else IGNORE_FILE
                 entry = trees.lookup(tree, name, read)
                 if entry is None or entry.mode not in {FILE, EXECUTABLE}:
                     continue
-                file = Path(place, os.fsdecode(name))
+                file = Path(scratch, os.fsdecode(name))
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(b"".join(stream(entry.oid)))
-            checker = private.ignore_checker(Path(place))
+            checker = private.ignore_checker(Path(scratch))
             try:
                 return checker.ignored(sorted(paths))
             finally:

@@ -105,14 +105,14 @@ def read(directory: Path) -> Journal | None:
     except FileNotFoundError:
         return None
     try:
-        found = msgspec.json.decode(raw, type=Journal)
-        found.plan()
+        journal = msgspec.json.decode(raw, type=Journal)
+        journal.plan()
     except (msgspec.MsgspecError, ValueError) as exc:
         raise CorruptError(
             f"the restore journal {directory / _NAME} is damaged: {exc}",
             hint="look at `gitcp log` and restore by hand, then remove that file",
         ) from exc
-    return found
+    return journal
 
 
 def remove(directory: Path) -> None:

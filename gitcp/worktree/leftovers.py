@@ -36,8 +36,8 @@ def settle(root: Root, plan: FilePlan, stream: Stream, token: str) -> list[Left]
             with suppress(FileNotFoundError, NotADirectoryError):
                 fd = root.directory(above)
                 names = [os.fsencode(name) for name in os.listdir(fd)]
-                found = [name for name in names if name.startswith(mark)]
-                left += _settle_directory(fd, above, found, known, stream, token)
+                leftover = [name for name in names if name.startswith(mark)]
+                left += _settle_directory(fd, above, leftover, known, stream, token)
         root.forget()
     return left
 
@@ -45,13 +45,13 @@ def settle(root: Root, plan: FilePlan, stream: Stream, token: str) -> list[Left]
 def _settle_directory(
     directory: int,
     above: bytes,
-    found: list[bytes],
+    leftover: list[bytes],
     known: dict[bytes, list[Entry]],
     stream: Stream,
     token: str,
 ) -> Iterator[Left]:
     owners = {replace.temporary_name(token, name): name for name in known}
-    for temporary in found:
+    for temporary in leftover:
         name = owners.get(temporary.removesuffix(replace.OLD))
         if name is None:
             # gitcp 0.1.0 numbered them, and moved nothing of the user's aside.
@@ -106,8 +106,8 @@ def _content(entry: Entry) -> Entry:
 
 def _begins(directory: int, name: bytes, entry: Entry, stream: Stream) -> bool:
     """Whether a file is an unfinished copy of an entry's content."""
-    found = os.stat(name, dir_fd=directory, follow_symlinks=False)
-    if entry.mode in {DIRECTORY, LINK} or not files.is_regular(found):
+    status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    if entry.mode in {DIRECTORY, LINK} or not files.is_regular(status):
         return False
     fd = files.open_file(directory, name)
     try:

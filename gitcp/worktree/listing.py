@@ -53,12 +53,12 @@ class ScanPlace(NamedTuple):
 
     def is_there(self, path: bytes) -> bool:
         """Whether there is something other than a directory."""
-        found = self.stat(path)
-        return found is not None and not is_directory(found)
+        status = self.stat(path)
+        return status is not None and not is_directory(status)
 
-    def settled(self, found: os.stat_result) -> Signature:
+    def settled(self, status: os.stat_result) -> Signature:
         """Returns the signature, or one that nothing has if it may hide a change."""
-        return signature(found) if self.clock.shows_changes(found) else UNSETTLED
+        return signature(status) if self.clock.shows_changes(status) else UNSETTLED
 
 
 class Found(msgspec.Struct):
@@ -84,17 +84,17 @@ class _Child(NamedTuple):
 class Listing:
     """Lists directories of one scan, and brings `state` and `found` up to date."""
 
-    def __init__(self, place: ScanPlace, state: ScanState, found: Found) -> None:
-        self._place = place
-        self._root = place.root
+    def __init__(self, context: ScanPlace, state: ScanState, found: Found) -> None:
+        self._place = context
+        self._root = context.root
         self._state = state
         self._found = found
         self._checker: IgnoreChecker | None = None
         self._names: dict[bytes, frozenset[bytes]] = {}
-        self._git = place.repository.own_paths
-        self._device = os.fstat(place.root.fd).st_dev
+        self._git = context.repository.own_paths
+        self._device = os.fstat(context.root.fd).st_dev
         # Whether names here have no case.
-        self.folds = place.repository.flag("core.ignorecase") or self._top_folds()
+        self.folds = context.repository.flag("core.ignorecase") or self._top_folds()
         # Whether an ignore file that is not captured changed.
         self.unseen_rules = False
         # Whether nothing counts that was learnt before.
@@ -125,13 +125,13 @@ class Listing:
             names = self._names[directory] = frozenset(map(os.fsencode, listed))
         return names
 
-    def _may_fold(self, path: bytes, found: os.stat_result) -> bool:
-        return self.folds or found.st_dev != self._device or not path.isascii()
+    def _may_fold(self, path: bytes, status: os.stat_result) -> bool:
+        return self.folds or status.st_dev != self._device or not path.isascii()
 
-    def is_alias(self, path: bytes, found: os.stat_result) -> bool:
+    def is_alias(self, path: bytes, status: os.stat_result) -> bool:
         """Whether a path that has this stat is listed under another name only."""
         return self._is_unlisted(path) or (
-            self._may_fold(path, found) and not self._is_listed(path)
+            self._may_fold(path, status) and not self._is_listed(path)
         )
 
     def _is_unlisted(self, path: bytes) -> bool:
@@ -156,8 +156,8 @@ class Listing:
 
     def spelling(self, path: bytes) -> bytes:
         """Returns a path as the disk lists it; unchanged where it is not there."""
-        found = self._place.stat(path)
-        if found is None or not self._may_fold(path, found):
+        status = self._place.stat(path)
+        if status is None or not self._may_fold(path, status):
             return path
         above = b""
         for name in path.split(b"/"):
@@ -225,9 +225,9 @@ class Listing:
             return []
         try:
             fd = self._root.directory(directory)
-            found = os.fstat(fd)
+            status = os.fstat(fd)
             # Before the listing: a name may still come within this step of the clock.
-            known_as = self._place.settled(found)
+            known_as = self._place.settled(status)
             listed = [
                 _Child(
                     os.fsencode(child.name),
@@ -251,7 +251,7 @@ class Listing:
             self._found.gone.add(directory)
             self._state.nested[directory] = None
             return []
-        self._drop_unlisted(directory, names, found)
+        self._drop_unlisted(directory, names, status)
         return self._note(directory, listed, known, known_as)
 
     def _note(
@@ -286,7 +286,7 @@ class Listing:
         return judged
 
     def _drop_unlisted(
-        self, directory: bytes, names: frozenset[bytes], found: os.stat_result
+        self, directory: bytes, names: frozenset[bytes], status: os.stat_result
     ) -> None:
         """Takes out what the last tree has, and the disk lists under another name.
 
@@ -295,7 +295,7 @@ class Listing:
         # A name that stands for another one resembles it: both are ASCII or neither is,
         # but where the disk folds case.
         if self.everything or not (
-            self.folds or found.st_dev != self._device or not b"".join(names).isascii()
+            self.folds or status.st_dev != self._device or not b"".join(names).isascii()
         ):
             return
         prefix = directory + b"/" if directory else b""
@@ -303,7 +303,7 @@ class Listing:
             path = prefix + name
             if (
                 name not in names
-                and self._may_fold(path, found)
+                and self._may_fold(path, status)
                 and self._place.stat(path) is not None
             ):
                 self._found.gone.add(path)
@@ -311,8 +311,8 @@ class Listing:
 
     def _refuse_pipe(self, path: bytes) -> None:
         """Raises if an ignore file is a pipe, which git would wait at for ever."""
-        found = self._place.stat(path)
-        if found is not None and stat.S_ISFIFO(found.st_mode):
+        status = self._place.stat(path)
+        if status is not None and stat.S_ISFIFO(status.st_mode):
             raise UnsafePathError(
                 f"{os.fsdecode(path)} is a named pipe, and git would wait at it",
                 hint="remove it, then save again",
@@ -330,9 +330,9 @@ class Listing:
     def note_ignore_file(self, path: bytes) -> None:
         """Watches an ignore file that is not captured: nothing else shows it."""
         if path.rpartition(b"/")[2] == IGNORE_FILE:
-            found = self._place.stat(path)
-            if found is not None:
-                now = self._place.settled(found)
+            status = self._place.stat(path)
+            if status is not None:
+                now = self._place.settled(status)
                 known = self._state.ignore_files.get(path)
                 self.unseen_rules |= known != now or now == UNSETTLED
                 self._state.ignore_files[path] = now
@@ -363,9 +363,9 @@ def sparse_rules(state: ScanState) -> dict[bytes, tuple[int, bytes]]:
     }
 
 
-def signature(found: os.stat_result) -> Signature:
+def signature(status: os.stat_result) -> Signature:
     """Returns what changes when a directory or an ignore file does."""
-    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _digest(names: Iterable[bytes]) -> bytes:

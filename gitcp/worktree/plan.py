@@ -204,7 +204,7 @@ def _directory_steps(
     for path in present.empty - target.empty:
         if selects(path):
             touched |= {path, *_above(path)}
-    made = [
+    steps = [
         _step(path, None, _A_DIRECTORY)
         for path in needed
         if has(target, path) and not has(present, path)
@@ -214,7 +214,7 @@ def _directory_steps(
         for path in touched
         if selects(path) and not has(target, path) and has(present, path)
     ]
-    return made + removed
+    return steps + removed
 
 
 def _above(path: bytes) -> Iterable[bytes]:

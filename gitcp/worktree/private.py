@@ -55,13 +55,13 @@ class PrivateGit:
         """Makes the directory where it is missing; brings its excludes up to date."""
         for name in ("objects", "refs", "info"):
             self._repository.make_directory(self.directory / name)
-        wanted = {
+        files = {
             "HEAD": b"ref: refs/heads/none\n",
             "config": _CONFIG + self._sharing(),
             "info/attributes": _ATTRIBUTES,
             "info/exclude": self.user_excludes(),
         }
-        for name, content in wanted.items():
+        for name, content in files.items():
             if _content(self.directory / name) != content:
                 durable.replace(self.directory / name, content, sync=False)
 
@@ -84,12 +84,12 @@ class PrivateGit:
 
     def _settings(self) -> list[str]:
         # The repository's own setting is not in the private configuration.
-        found: list[str] = []
+        settings: list[str] = []
         for name in ("core.excludesfile", "core.ignorecase"):
             value = self._repository.setting(name)
             if value is not None:
-                found += ["-c", f"{name}={value}"]
-        return found
+                settings += ["-c", f"{name}={value}"]
+        return settings
 
     def start_diff_files(self) -> Process:
         """Starts the comparison of the index with the files; paths end with NUL."""
@@ -194,7 +194,7 @@ class IgnoreChecker:
 
         writer = threading.Thread(target=feed)
         writer.start()
-        found: set[bytes] = set()
+        ignored: set[bytes] = set()
         rest = b""
         left = len(paths) * _FIELDS
         while left:
@@ -207,7 +207,7 @@ class IgnoreChecker:
             for at in range(0, whole, _FIELDS):
                 pattern, path = fields[at + 2], fields[at + 3]
                 if pattern and not pattern.startswith(b"!"):
-                    found.add(path[2:])
+                    ignored.add(path[2:])
             left -= whole
             if whole < len(fields):
                 rest = b"\0".join([*fields[whole:], rest])
@@ -218,7 +218,7 @@ class IgnoreChecker:
                 + self._said().decode("utf-8", "replace").strip(),
                 hint="`git status` may tell more",
             )
-        return found
+        return ignored
 
     def _said(self) -> bytes:
         _, err = self._process.communicate()

@@ -49,26 +49,26 @@ Store = Callable[[bytes], bytes]
 StoreStream = Callable[[int, Iterator[bytes]], bytes | None]
 
 
-def tree_mode(found: os.stat_result) -> int:
+def tree_mode(status: os.stat_result) -> int:
     """Returns the mode a file or link has in a tree."""
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         return LINK
-    return EXECUTABLE if found.st_mode & stat.S_IXUSR else FILE
+    return EXECUTABLE if status.st_mode & stat.S_IXUSR else FILE
 
 
-def index_stat(found: os.stat_result) -> Stat:
+def index_stat(status: os.stat_result) -> Stat:
     """Returns the stat data as the index holds it."""
     return Stat(
-        trim(found.st_ctime_ns // _BILLION),
-        found.st_ctime_ns % _BILLION,
-        trim(found.st_mtime_ns // _BILLION),
-        found.st_mtime_ns % _BILLION,
-        trim(found.st_dev),
-        trim(found.st_ino),
-        tree_mode(found),
-        trim(found.st_uid),
-        trim(found.st_gid),
-        trim(found.st_size),
+        trim(status.st_ctime_ns // _BILLION),
+        status.st_ctime_ns % _BILLION,
+        trim(status.st_mtime_ns // _BILLION),
+        status.st_mtime_ns % _BILLION,
+        trim(status.st_dev),
+        trim(status.st_ino),
+        tree_mode(status),
+        trim(status.st_uid),
+        trim(status.st_gid),
+        trim(status.st_size),
     )
 
 
@@ -108,19 +108,19 @@ class FileReader:
             OSError: the disk failed; a missing or forbidden file is a Trouble.
         """
         try:
-            found = self._root.lstat(path)
-            if found is None:
+            status = self._root.lstat(path)
+            if status is None:
                 return Trouble.GONE
-            if files.is_link(found):
-                sure = self._clock.shows_changes(found)
+            if files.is_link(status):
+                sure = self._clock.shows_changes(status)
                 target = self._root.readlink(path)
                 # A link is never torn; one that is new is only read again next time.
-                return self._keep(path, LINK, target, found, sure=sure)
-            if files.is_directory(found):
+                return self._keep(path, LINK, target, status, sure=sure)
+            if files.is_directory(status):
                 return Trouble.GONE
-            if not files.is_regular(found):
+            if not files.is_regular(status):
                 return Trouble.SPECIAL
-            if found.st_size > self._limit:
+            if status.st_size > self._limit:
                 return Trouble.TOO_LARGE
             fd = self._root.open(path)
         except PermissionError:
@@ -206,7 +206,7 @@ class FileReader:
         path: bytes,
         mode: int,
         data: bytes,
-        found: os.stat_result,
+        status: os.stat_result,
         *,
         sure: bool,
     ) -> Content:
@@ -216,7 +216,7 @@ class FileReader:
         if not self._known(path, entry):
             self._store(data)
         return Content(
-            entry, index_stat(found) if sure else unsettled(mode), settled=True
+            entry, index_stat(status) if sure else unsettled(mode), settled=True
         )
 
 

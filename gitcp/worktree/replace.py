@@ -71,17 +71,17 @@ def look_at(directory: int, name: bytes, *, link: bool = False) -> PreviousConte
             return PreviousContent(_link(os.readlink(name, dir_fd=directory)))
     at = time.monotonic_ns()
     try:
-        found = os.stat(name, dir_fd=directory, follow_symlinks=False)
-        if files.is_directory(found):
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if files.is_directory(status):
             return PreviousContent(Entry(DIRECTORY, b""))
-        if files.is_link(found):
+        if files.is_link(status):
             return PreviousContent(_link(os.readlink(name, dir_fd=directory)))
     except FileNotFoundError:
         return PreviousContent(None)
-    if not files.is_regular(found):
+    if not files.is_regular(status):
         return PreviousContent(OTHER)
     try:
-        return PreviousContent(_hashed(directory, name, found), found, at)
+        return PreviousContent(_hashed(directory, name, status), status, at)
     except FileNotFoundError:
         return PreviousContent(None)
     except OSError as exc:
@@ -95,18 +95,18 @@ def _link(target: bytes) -> Entry:
     return Entry(LINK, hashlib.sha1(head + target, usedforsecurity=False).digest())
 
 
-def _hashed(directory: int, name: bytes, found: os.stat_result) -> Entry:
+def _hashed(directory: int, name: bytes, status: os.stat_result) -> Entry:
     """Reads as many bytes as the stat says; a file that grew has another stat by now."""
-    digest = hashlib.sha1(f"blob {found.st_size}\0".encode(), usedforsecurity=False)
+    digest = hashlib.sha1(f"blob {status.st_size}\0".encode(), usedforsecurity=False)
     fd = files.open_file(directory, name)
     try:
-        left = found.st_size
+        left = status.st_size
         while left and (chunk := os.read(fd, min(left, _CHUNK))):
             digest.update(chunk)
             left -= len(chunk)
     finally:
         os.close(fd)
-    return Entry(tree_mode(found), digest.digest())
+    return Entry(tree_mode(status), digest.digest())
 
 
 def temporary_name(token: str, name: bytes) -> bytes:

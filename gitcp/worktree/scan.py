@@ -43,16 +43,16 @@ class Rules(NamedTuple):
 class Scan:
     """One scan; it brings `state` up to date as it goes."""
 
-    def __init__(self, place: ScanPlace, rules: Rules, state: ScanState) -> None:
-        self._place = place
-        self._repository = place.repository
+    def __init__(self, context: ScanPlace, rules: Rules, state: ScanState) -> None:
+        self._place = context
+        self._repository = context.repository
         self._rules = rules
         self._state = state
-        self._previous = place.previous.entry
-        self._private = place.private
+        self._previous = context.previous.entry
+        self._private = context.private
         self._found = Found()
-        self._listing = Listing(place, state, self._found)
-        self._tracked = Tracked(place, state, self._found, self._listing)
+        self._listing = Listing(context, state, self._found)
+        self._tracked = Tracked(context, state, self._found, self._listing)
         # What was known to have changed when everything was listed again.
         self._changed: set[bytes] = set()
 
@@ -104,9 +104,10 @@ class Scan:
         )
 
     def _ignore_rules_changed(self) -> bool:
-        found = self._found
+        result = self._found
         if self._listing.unseen_rules or any(
-            path.rpartition(b"/")[2] == IGNORE_FILE for path in found.look | found.gone
+            path.rpartition(b"/")[2] == IGNORE_FILE
+            for path in result.look | result.gone
         ):
             return True
         for path, known in self._state.ignore_files.items():
@@ -117,27 +118,27 @@ class Scan:
 
     def _apply_settings(self) -> None:
         """Adds ignored files that `gitcp.include` names, drops what `exclude` does."""
-        found = self._found
+        result = self._found
         if self._rules.include:
             included = set(self._private.list_matching(self._rules.include))
-            found.look |= {
+            result.look |= {
                 path
                 for path in included
                 if path in self._changed or not is_leaf(self._previous(path))
             }
-            found.gone -= included
-            if found.wanted is not None:
-                found.wanted |= included
+            result.gone -= included
+            if result.wanted is not None:
+                result.wanted |= included
         if self._rules.exclude:
             excluded = set(self._private.list_matching(self._rules.exclude))
-            found.excluded = self._tracked.omitted(self._rules.exclude)
-            excluded |= found.excluded
+            result.excluded = self._tracked.omitted(self._rules.exclude)
+            excluded |= result.excluded
             for path in excluded:
                 self._listing.note_ignore_file(path)
-            found.look -= excluded
-            found.gone |= {path for path in excluded if self._previous(path)}
-            if found.wanted is not None:
-                found.wanted -= excluded
+            result.look -= excluded
+            result.gone |= {path for path in excluded if self._previous(path)}
+            if result.wanted is not None:
+                result.wanted -= excluded
 
     # --- what changed -----------------------------------------------------------
 
@@ -148,13 +149,13 @@ class Scan:
         submodules = set(state.submodules)
         for path, known in state.dirs.items():
             try:
-                found = os.stat(
+                status = os.stat(
                     path or b".", dir_fd=self._place.root.fd, follow_symlinks=False
                 )
             except OSError:
                 changed.append(path)
                 continue
-            if signature(found) != known[:3] or (
+            if signature(status) != known[:3] or (
                 listing.folds and listing.renamed_within(path)
             ):
                 changed.append(path)
@@ -184,17 +185,17 @@ class Scan:
         """Takes from git's answer, and from what it cannot know, what truly changed."""
         overlay = self._state.overlay
         for path in {*differing, *overlay}:
-            found = self._place.stat(path)
+            status = self._place.stat(path)
             if (
-                found is None
-                or is_directory(found)
-                or self._listing.is_alias(path, found)
+                status is None
+                or is_directory(status)
+                or self._listing.is_alias(path, status)
             ):
                 if path not in self._state.sparse and is_leaf(self._previous(path)):
                     self._found.gone.add(path)
                 continue
             remembered = overlay.get(path)
-            if remembered is not None and remembered[1] == index_stat(found):
+            if remembered is not None and remembered[1] == index_stat(status):
                 continue
             # A path of the index that the last snapshot left out stays out, unless a
             # listing finds it.

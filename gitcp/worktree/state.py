@@ -106,8 +106,8 @@ def _fold(directory: Path, state: ScanState, clock: Clock) -> None:
         entries.pop(path, None)
         # Most builds of git compare whole seconds. A file that was changed in the
         # second in which it was last seen could change again unnoticed.
-        here = stat.device == trim(clock.device)
-        second = clock.second if here else clock.second_elsewhere
+        is_same_disk = stat.device == trim(clock.device)
+        second = clock.second if is_same_disk else clock.second_elsewhere
         if stat.ctime >= second or stat.mtime >= second:
             kept[path] = oid, stat
         elif stat.mode:

@@ -23,14 +23,14 @@ class Tracked:
     """Brings `forced`, `submodules`, `sparse` and `hidden` of a state up to date."""
 
     def __init__(
-        self, place: ScanPlace, state: ScanState, found: Found, listing: Listing
+        self, context: ScanPlace, state: ScanState, found: Found, listing: Listing
     ) -> None:
-        self._place = place
+        self._place = context
         self._state = state
         self._found = found
         self._listing = listing
-        self._git = place.repository.git
-        self._is_sparse = place.repository.flag("core.sparsecheckout")
+        self._git = context.repository.git
+        self._is_sparse = context.repository.flag("core.sparsecheckout")
         self._forced_before = set(state.forced)
         self._sparse_before = set(state.sparse)
         self._nested_before = set(state.nested)
@@ -41,8 +41,8 @@ class Tracked:
         """Looks at the user's index; ignore files that only it has count from now on."""
         state = self._state
         try:
-            found = os.stat(self._place.repository.git_dir / "index")
-            self._index = self._place.settled(found)
+            status = os.stat(self._place.repository.git_dir / "index")
+            self._index = self._place.settled(status)
         except FileNotFoundError:
             self._index = None
         self._index_changed = (
@@ -85,12 +85,12 @@ class Tracked:
         """Whether a file or a link is in the place of a directory or of one above."""
         if not directory:
             return False
-        found = known.get(directory)
-        if found is None:
-            found = known[directory] = self._place.is_there(directory) or (
+        entry = known.get(directory)
+        if entry is None:
+            entry = known[directory] = self._place.is_there(directory) or (
                 self._is_taken(directory.rpartition(b"/")[0], known)
             )
-        return found
+        return entry
 
     def _came_above(self) -> bool:
         """Whether something came in the place of a directory that is left out."""
@@ -109,14 +109,14 @@ class Tracked:
         `listed` are paths to which a listing of this scan led.
         """
         state = self._state
-        found = self._found
+        result = self._found
         came_or_went = (
-            not found.look.isdisjoint(state.sparse)
-            or (bool(found.gone) and self._is_sparse)
+            not result.look.isdisjoint(state.sparse)
+            or (bool(result.gone) and self._is_sparse)
             or self._came_above()
         )
         new = state.nested.keys() - self._nested_before
-        away = {*found.gone, *state.hidden}
+        away = {*result.gone, *state.hidden}
         if not (whole or came_or_went or new or self._index_changed):
             self._find_submodules(away.intersection(state.forced))
             return
@@ -127,7 +127,7 @@ class Tracked:
         # Their directories are not listed: nothing else finds out that git let go.
         for path in state.nested.keys() & (set(state.submodules) - set(submodules)):
             del state.nested[path]
-            found.gone.add(path)
+            result.gone.add(path)
         state.submodules = submodules
         unchanged = set() if whole else self._forced_before - away
         self._find_submodules(set(self._present(files)) - unchanged)
@@ -136,15 +136,15 @@ class Tracked:
         state.hidden = sorted({*state.hidden, *(state.sparse.keys() & set(files))})
         state.forced = sorted(set(self._present(files)))
         # What a sparse checkout brought back has no stat to compare with yet.
-        found.look |= self._sparse_before - state.sparse.keys()
-        found.gone -= state.sparse.keys()
+        result.look |= self._sparse_before - state.sparse.keys()
+        result.gone -= state.sparse.keys()
         forced = set(state.forced)
-        found.look |= forced - self._forced_before
+        result.look |= forced - self._forced_before
         released = self._forced_before - forced
         if not whole:
             # Git let go of these files: a change of one is no reason to capture it.
-            found.look -= released - listed
-        found.gone |= released
+            result.look -= released - listed
+        result.gone |= released
 
     def _ignored(self) -> tuple[list[bytes], list[bytes]]:
         """Returns the files and the submodules that git tracks though it ignores them."""
@@ -198,16 +198,16 @@ class Tracked:
         Deleted ones are looked for each time, others when a place opens or closes.
         """
         state = self._state
-        found = self._found
+        result = self._found
         forced = set(state.forced)
         again = forced if everything else forced.intersection(state.hidden)
         previous = self._place.previous.entry
-        found.look |= {
+        result.look |= {
             path
             for path in again
-            if not is_leaf(previous(path)) or not found.gone.isdisjoint(parents(path))
+            if not is_leaf(previous(path)) or not result.gone.isdisjoint(parents(path))
         }
-        away = (found.look | found.gone) & forced
+        away = (result.look | result.gone) & forced
         state.hidden = sorted(
             {path for path in away if not self._place.is_there(path)}
             | (state.sparse.keys() & set(state.hidden))
@@ -216,13 +216,13 @@ class Tracked:
 
     def _respell(self, paths: Iterable[bytes]) -> None:
         """Gives files that came back the name that the disk lists."""
-        found = self._found
+        result = self._found
         for path in paths:
             name = self._listing.spelling(path)
             if name != path:
                 self._state.forced = sorted({*self._state.forced, name} - {path})
-                found.look.discard(path)
-                found.look.add(name)
+                result.look.discard(path)
+                result.look.add(name)
 
     def drop_what_is_closed(self) -> None:
         """Takes out what lies in nested repositories and other places never entered.
@@ -230,7 +230,7 @@ class Tracked:
         Git may list such paths: `gitcp.include` names them. What this repository
         tracks is its own, in a nested repository too.
         """
-        found = self._found
+        result = self._found
         state = self._state
         shut = closed(state)
         own = {*state.forced, *state.sparse}
@@ -248,10 +248,10 @@ class Tracked:
                 path in own and shut.intersection(parents(path)) <= state.nested.keys()
             )
 
-        found.look = {path for path in found.look if is_open(path)}
-        if found.wanted is not None:
-            found.wanted = {path for path in found.wanted if is_open(path)}
-            found.gone -= found.wanted
+        result.look = {path for path in result.look if is_open(path)}
+        if result.wanted is not None:
+            result.wanted = {path for path in result.wanted if is_open(path)}
+            result.gone -= result.wanted
 
 
 def closed(state: ScanState) -> set[bytes]:

@@ -123,7 +123,7 @@ def _run_step(
     from gitcp.steps.model import options
 
     place = place_of(workspace, given["session"])
-    wanted = options(
+    declared = options(
         name,
         effect=given["effect"],
         undo=["sh", "-c", given["undo"]] if given["undo"] else None,
@@ -140,7 +140,7 @@ def _run_step(
     engine = Engine(workspace, place, ask=ask_at_terminal(out))
     ran = ops.run(
         engine,
-        wanted,
+        declared,
         words,
         directory=Path(out.directory),
         out=sys.stderr.fileno() if out.json else sys.stdout.fileno(),

@@ -167,18 +167,18 @@ def steps_command(
 
 
 def _find(engine: Engine, name: str, which: str | None) -> list[Call]:
-    found = [
+    calls = [
         one
         for one in sorted(engine.history.live().values(), key=lambda one: one.intent.n)
         if name in {one.name, one.id, show_call(one)}
         and which in {None, one.slot.call, one.slot.call.removeprefix("key:")}
     ]
-    if not found:
+    if not calls:
         raise NotFoundError(
             f"there is no step {name!a} in {engine.current.session}/{engine.current.branch}",
             hint="`gitcp steps` lists them",
         )
-    return found
+    return calls
 
 
 def _list(out: Output, engine: Engine) -> None:
@@ -234,14 +234,14 @@ def _show(out: Output, engine: Engine, call: Call) -> None:
             }
         )
         return
-    said = document(engine, call)
+    fields = document(engine, call)
     out.print(line(out, engine, call))
     for name in ("id", "key", "attempts", "error", "before", "left"):
-        if said[name] is not None:
-            out.print(f"  {name:<9} {safe(str(said[name]))}")
+        if fields[name] is not None:
+            out.print(f"  {name:<9} {safe(str(fields[name]))}")
     for name in ("reads", "writes", "after"):
-        if said[name]:
-            out.print(f"  {name:<9} {safe(', '.join(said[name]))}")
+        if fields[name]:
+            out.print(f"  {name:<9} {safe(', '.join(fields[name]))}")
     if call.intent.command:
         out.print(f"  {'command':<9} {safe(shlex.join(call.intent.command))}")
     if call.intent.undo is not None:
@@ -256,11 +256,11 @@ def _show(out: Output, engine: Engine, call: Call) -> None:
 
 
 def _answer(
-    out: Output, engine: Engine, call: Call, said: str, result: str | None
+    out: Output, engine: Engine, call: Call, answer: str, result: str | None
 ) -> None:
     value = None
     if result is not None:
-        if said != DONE:
+        if answer != DONE:
             raise UsageError(
                 "--result can only be given with `done`", hint="drop --result"
             )
@@ -270,7 +270,7 @@ def _answer(
             raise UsageError(
                 f"--result is not JSON: {exc}", hint="quote it for the shell"
             ) from exc
-    engine.answer(call, said, value)
+    engine.answer(call, answer, value)
     now = engine.history.live()[call.slot]
     if out.json:
         out.document({"schema": "gitcp.step/1", "step": document(engine, now)})
@@ -284,21 +284,21 @@ def _repair(
     from gitcp.steps import command as commands
     from gitcp.steps import repair
 
-    found = repair.affected(engine, call)
-    width = _width(found.steps)
-    lines = [line(out, engine, one, width) for one in found.steps]
-    lines += [f"refused: {safe(reason)}" for reason in found.refused]
+    affected = repair.affected(engine, call)
+    width = _width(affected.steps)
+    lines = [line(out, engine, one, width) for one in affected.steps]
+    lines += [f"refused: {safe(reason)}" for reason in affected.refused]
     if only:
-        _show_affected(out, engine, found, lines)
+        _show_affected(out, engine, affected, lines)
         return 0
-    if not trust and not found.refused:
-        commands.refuse_foreign(engine, found.steps)
-    if not yes and not found.refused:
+    if not trust and not affected.refused:
+        commands.refuse_foreign(engine, affected.steps)
+    if not yes and not affected.refused:
         for text in lines:
             click.echo(text, err=True)
         out.confirm("Take these back, and run them again?", yes=yes)
     known = engine.history.live()
-    done = repair.repair(engine, found, trust=trust)
+    done = repair.repair(engine, affected, trust=trust)
     runnable = [one for one in done if commands.is_command(engine.workspace, one)]
     ran = commands.again(
         Engine(engine.workspace, engine.current),
@@ -328,14 +328,14 @@ def _repair(
 
 
 def _show_affected(
-    out: Output, engine: Engine, found: "Affected", lines: Sequence[str]
+    out: Output, engine: Engine, affected: "Affected", lines: Sequence[str]
 ) -> None:
     if out.json:
         out.document(
             {
                 "schema": "gitcp.affected/1",
-                "steps": [document(engine, one) for one in found.steps],
-                "refused": list(found.refused),
+                "steps": [document(engine, one) for one in affected.steps],
+                "refused": list(affected.refused),
             }
         )
         return

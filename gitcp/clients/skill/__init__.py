@@ -75,9 +75,9 @@ def _skill(root: Path, clients: str) -> SkillFile:
 def _rule() -> bytes:
     """The same for a client that knows rules: other words above, the same text below."""
     text = _text("SKILL.md")
-    found = _DESCRIPTION.search(text)
-    assert found is not None
-    return (_RULE.format(description=found[1]) + _FRONT.sub("", text)).encode()
+    match = _DESCRIPTION.search(text)
+    assert match is not None
+    return (_RULE.format(description=match[1]) + _FRONT.sub("", text)).encode()
 
 
 def _text(name: str) -> str:
@@ -92,17 +92,19 @@ class Mark(NamedTuple):
     content: bytes
 
 
-def marked(content: bytes, made: int) -> bytes:
-    """Returns a file with its mark; `made` directories were made for it."""
+def marked(content: bytes, directories: int) -> bytes:
+    """Returns a file with its mark; `directories` directories were made for it."""
     digest = hashlib.sha256(content).hexdigest()
-    return content + f"\n<!-- gitcp install skill: {digest} {made} -->\n".encode()
+    return (
+        content + f"\n<!-- gitcp install skill: {digest} {directories} -->\n".encode()
+    )
 
 
 def mark_of(raw: bytes) -> Mark | None:
     """Returns the mark of a file, or None where it is not one of ours."""
-    found = _MARK.search(raw)
-    if found is None:
+    match = _MARK.search(raw)
+    if match is None:
         return None
-    content = raw[: found.start()]
-    same = hashlib.sha256(content).hexdigest().encode() == found[1]
-    return Mark(same, int(found[2]), content)
+    content = raw[: match.start()]
+    same = hashlib.sha256(content).hexdigest().encode() == match[1]
+    return Mark(same, int(match[2]), content)
