@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from gitcp.errors import CorruptError, GitcpError
 from gitcp.format.commit import trailers_of
+from gitcp.format.oid import PATTERN
 from gitcp.git.repository import Repository
 from gitcp.store.allowance import Allowance
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.origin import ELSEWHERE, Origin, Seals
 
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_COMMIT = re.compile(PATTERN)
 _LINK = "gitdir: "
 
 

@@ -14,6 +14,7 @@ from gitcp.checkpoints.diff import new_entries
 from gitcp.errors import CorruptError, GitFailedError
 from gitcp.format import layout, tree
 from gitcp.format.log import Decision, Rewrite, decode_rewrites
+from gitcp.format.oid import PATTERN
 from gitcp.format.tree import Change
 from gitcp.names import encode
 from gitcp.project import pending_rewrites
@@ -24,11 +25,11 @@ from gitcp.store.store import Store
 
 # Triggers of the checkpoints that are made because of a commit.
 MADE_AT = frozenset({"commit", "merge"})
-_OID = re.compile(r"[0-9a-f]{40}")
+_OID = re.compile(PATTERN)
 _TRAILER = re.compile(rb"^Gitcp-Checkpoint: ([0-9a-f]{12})$", re.MULTILINE)
 # What `git merge --squash` and `git cherry-pick -x` put into a message.
 _FROM = re.compile(
-    rb"^(?:commit ([0-9a-f]{40})|\(cherry picked from commit ([0-9a-f]{40})\))$",
+    rf"^(?:commit ({PATTERN})|\(cherry picked from commit ({PATTERN})\))$".encode(),
     re.MULTILINE,
 )
 _FARTHEST = 1_000

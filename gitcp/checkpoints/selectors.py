@@ -15,6 +15,7 @@ from gitcp.errors import (
     TransferError,
     UsageError,
 )
+from gitcp.format.oid import DIGITS, PATTERN
 from gitcp.names import check_typed, encode
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -27,7 +28,7 @@ _SHORTEST = 4
 _SHOWN = 8
 # Reading every conversation is for what can only be the id of a message.
 _MESSAGE_ID = 16
-_COMMIT = re.compile(rf"[0-9a-f]{{{_SHORTEST},40}}|(?:HEAD|@)(?:[~^]\d*)*")
+_COMMIT = re.compile(rf"[0-9a-f]{{{_SHORTEST},{DIGITS}}}|(?:HEAD|@)(?:[~^]\d*)*")
 
 
 def split(spec: str, current: Current) -> tuple[str, str]:
@@ -73,7 +74,7 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
         # As a script has it whose search found nothing; `last` is not what it meant.
         raise UsageError("the selector is empty", hint="`gitcp log` lists checkpoints")
     text = selector or "last"
-    if re.fullmatch(r"[0-9a-f]{40}", text):
+    if re.fullmatch(PATTERN, text):
         # It may well be quoted in a conversation, too, where messages are looked for.
         story = _story(workspace, text)
         if story is not None and (story.because or story.replaces):
@@ -206,7 +207,7 @@ def _by_number(
 
 def _matching(store: Store, tip: Checkpoint, what: str) -> Iterator[Checkpoint]:
     label = _label(what)
-    is_hex = re.fullmatch(rf"[0-9a-f]{{{_SHORTEST},40}}", what)
+    is_hex = re.fullmatch(rf"[0-9a-f]{{{_SHORTEST},{DIGITS}}}", what)
     by_commit: dict[str, Checkpoint] = {}
     for checkpoint in store.line(tip):
         trailers = checkpoint.trailers

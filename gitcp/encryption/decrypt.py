@@ -15,8 +15,9 @@ from gitcp.format import commit as commits
 from gitcp.format import encrypted, layout, tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.encrypted import Encrypted, EncryptedContent, encrypted_of
+from gitcp.format.oid import object_id
 from gitcp.format.tree import DIRECTORY, FILE, Entry
-from gitcp.git.objects import BLOB, COMMIT, object_id
+from gitcp.git.objects import BLOB, COMMIT
 
 
 class _Form(NamedTuple):

@@ -18,8 +18,9 @@ from gitcp.format.encrypted_ledger import (
     pages_in,
 )
 from gitcp.format.ledger import ledger_trailers
+from gitcp.format.oid import object_id
 from gitcp.format.tree import FILE, Entry
-from gitcp.git.objects import BLOB, COMMIT, TREE, object_id
+from gitcp.git.objects import BLOB, COMMIT, TREE
 
 # A form's commit and its tree are a few hundred bytes.
 _SMALL = 64 * 1024

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gitcp.format import encrypted, layout, tree
+from gitcp.format.oid import object_id
 from gitcp.format.tree import DIRECTORY, FILE, Entry
-from gitcp.git.objects import TREE, Objects, object_id
+from gitcp.git.objects import TREE, Objects
 
 _KEPT = 2000
 

@@ -10,6 +10,7 @@ import msgspec
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format.jsontext import compact
 from gitcp.format.layout import FORMAT
+from gitcp.format.oid import SHA1, SHA256
 
 _MILLISECOND = 1_000
 
@@ -18,7 +19,9 @@ _MILLISECOND = 1_000
 Time = Annotated[
     str, msgspec.Meta(pattern=r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z\Z")
 ]
-ObjectId = Annotated[str, msgspec.Meta(pattern=r"\A([0-9a-f]{40}|[0-9a-f]{64})\Z")]
+ObjectId = Annotated[
+    str, msgspec.Meta(pattern=rf"\A({SHA1.pattern}|{SHA256.pattern})\Z")
+]
 CheckpointId = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{12}\Z")]
 Operation = Annotated[str, msgspec.Meta(pattern=r"\A[a-z-]{1,20}\Z")]
 

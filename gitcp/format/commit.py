@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from gitcp.format.oid import SIZE
 from gitcp.names import encode
 
 WHO = b"gitcp <gitcp@localhost>"
@@ -12,7 +13,7 @@ _ID = re.compile(r"[0-9a-f]{12}")
 
 
 class Commit(NamedTuple):
-    """The parts of a commit object that gitcp reads; oids are 20 raw bytes."""
+    """The parts of a commit object that gitcp reads; oids are raw bytes."""
 
     tree: bytes
     parents: tuple[bytes, ...]
@@ -99,7 +100,7 @@ def parse_commit(raw: bytes) -> Commit:
             parents.append(bytes.fromhex(value.decode("ascii")))
         elif key == b"committer" and not committer:
             committer = value
-    if len(tree) != 20:  # noqa: PLR2004  the length of a SHA-1
+    if len(tree) != SIZE:
         raise ValueError("no tree in commit")
     return Commit(tree, tuple(parents), committer, message)
 

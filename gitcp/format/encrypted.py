@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from gitcp.format.commit import WHO, Commit, clamp, pairs
+from gitcp.format.oid import PATTERN
 
 # In `.gitcp/checkpoint.json`: a gitcp that knows nothing of this refuses it as too new.
 MARKER = b'{"format":2,"encrypted":"age"}\n'
@@ -22,7 +23,7 @@ INLINE = 4096
 RECORD_LIMIT = 128 * 1024 * 1024
 
 _SEGMENT = re.compile(rb"log/[^/]+/[^/]+/[0-9a-f]{4}/[0-9a-f]{2}\.jsonl")
-_OID = re.compile(r"[0-9a-f]{40}")
+_OID = re.compile(PATTERN)
 _ID = re.compile(r"[0-9a-f]{12}")
 _HEADER_LIMIT = 4 * 1024 * 1024
 _SUBJECT = "encrypted checkpoint"

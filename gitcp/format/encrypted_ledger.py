@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gitcp.format.commit import WHO, Commit, clamp, pairs
+from gitcp.format.oid import PATTERN
 
 # More than the version of a ledger: a gitcp that knows nothing of this refuses it.
 FORMAT = 2
@@ -14,8 +15,8 @@ RECORD = b"encrypted"
 # takes an RSA key as long as to read a megabyte.
 SHARED = 256 * 1024
 
-_OID = re.compile(r"[0-9a-f]{40}")
-_PATH = re.compile(rb"fx/([0-9a-f]{40})(?:/([1-9][0-9]{0,17}\.json))?")
+_OID = re.compile(PATTERN)
+_PATH = re.compile(rf"fx/({PATTERN})(?:/([1-9][0-9]{{0,17}}\.json))?".encode())
 _SUBJECT = "encrypted ledger"
 
 

@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from gitcp.format.oid import PATTERN
 from gitcp.names import encode
 
 FORMAT = 1
@@ -29,7 +30,7 @@ WRITES = b"graph-writes"
 SEGMENTS_PER_DIRECTORY = 256
 
 _COMPONENT = re.compile(r"[a-z0-9_%][a-z0-9_%-]{0,199}")
-_OID = re.compile(r"[0-9a-f]{40}")
+_OID = re.compile(PATTERN)
 _TWO = 2
 
 

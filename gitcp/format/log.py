@@ -8,6 +8,7 @@ import msgspec
 
 from gitcp.errors import CorruptError
 from gitcp.format.layout import FORMAT
+from gitcp.format.oid import PATTERN
 
 EMPTY_DIGEST = hashlib.sha256(b"").hexdigest()
 
@@ -137,7 +138,7 @@ class Rewrite(msgspec.Struct, frozen=True):
     new: str
 
 
-_OID = re.compile(r"[0-9a-f]{40}")
+_OID = re.compile(PATTERN)
 
 
 def encode_rewrite(entry: Rewrite) -> bytes:

@@ -1,7 +1,7 @@
 """Git tree objects: parse, encode, edit, compare. Names are bytes throughout.
 
 The functions that look below the root take a `read`, which returns a parsed tree by
-its oid (20 raw bytes) and may cache, so that this module stays free of input and
+its oid (raw bytes) and may cache, so that this module stays free of input and
 output. Nothing here changes a tree that `read` returned.
 """
 
@@ -16,7 +16,7 @@ DIRECTORY = 0o040000
 
 
 class Entry(NamedTuple):
-    """Mode and oid (20 raw bytes) of one name in a tree."""
+    """Mode and oid (raw bytes) of one name in a tree."""
 
     mode: int
     oid: bytes

@@ -24,6 +24,7 @@ from typing import NamedTuple
 from gitcp import durable
 from gitcp.errors import BusyError, GitFailedError
 from gitcp.format.commit import WHO
+from gitcp.format.oid import DIGITS
 from gitcp.git import grace
 from gitcp.git.consolidate import discard, standing
 from gitcp.git.ended import (
@@ -38,7 +39,7 @@ from gitcp.git.objects import COMMIT
 from gitcp.git.read_lock import Readers
 from gitcp.git.registry import KEPT, PACKS, Registry
 from gitcp.git.repository import Repository
-from gitcp.git.stock import OID, Stock
+from gitcp.git.stock import Stock
 from gitcp.git.transaction import Transaction, transaction
 
 _LOOK = 0.002
@@ -338,7 +339,7 @@ class _Reach:
 
 
 def _oid(line: bytes) -> bytes:
-    return bytes.fromhex(line[: 2 * OID].decode("ascii"))
+    return bytes.fromhex(line[:DIGITS].decode("ascii"))
 
 
 def _loose(repository: Repository) -> list[str]:
@@ -351,7 +352,7 @@ def _loose(repository: Repository) -> list[str]:
             found += [
                 directory.name + name
                 for name in os.listdir(directory)
-                if len(name) == 2 * OID - 2
+                if len(name) == DIGITS - 2
             ]
     if not found:
         return []

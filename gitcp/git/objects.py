@@ -1,6 +1,5 @@
 """Reads objects, in process (pygit2's Odb) or streamed (git cat-file)."""
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +9,7 @@ from gitcp.at_fork import computed
 from gitcp.errors import CorruptError
 from gitcp.format import tree as trees
 from gitcp.format.commit import Commit, parse_commit
+from gitcp.format.oid import object_hash, object_id
 from gitcp.git import process
 
 if TYPE_CHECKING:
@@ -32,14 +32,8 @@ COMMIT = "commit"
 _KINDS = {1: COMMIT, 2: TREE, 3: BLOB, 4: "tag"}
 
 
-def object_id(kind: str, data: bytes) -> bytes:
-    """Returns the oid (20 raw bytes) of an object."""
-    head = f"{kind} {len(data)}\0".encode()
-    return hashlib.sha1(head + data, usedforsecurity=False).digest()
-
-
 class Objects:
-    """The objects of a repository; oids are 20 raw bytes.
+    """The objects of a repository; oids are raw bytes.
 
     libgit2 checks each object against its id as it reads, so damage surfaces as an
     error and never as wrong bytes.
@@ -208,7 +202,7 @@ class Objects:
             env={"GIT_DIR": str(git_dir)},
         )
         assert reader.stdout is not None
-        digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+        digest = object_hash(BLOB, size)
         try:
             while chunk := reader.stdout.read(_CHUNK):
                 digest.update(chunk)

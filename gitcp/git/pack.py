@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from gitcp.git.objects import BLOB, COMMIT, TREE, object_id
+from gitcp.format.oid import object_hash, object_id
+from gitcp.git.objects import BLOB, COMMIT, TREE
 
 _CODES = {COMMIT: 1, TREE: 2, BLOB: 3}
 _SMALL = 1024 * 1024
@@ -59,7 +60,7 @@ class PackWriter:
         """
         file = self._open()
         start = self._at
-        digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+        digest = object_hash(BLOB, size)
         deflate = zlib.compressobj(1)
         crc = 0
         seen = 0

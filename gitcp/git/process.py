@@ -1,4 +1,4 @@
-"""Starts git with a cleaned environment; `transport` starts it for transfers, with limits."""
+"""The one place where git is started, with a cleaned environment."""
 
 import os
 import subprocess
@@ -84,21 +84,34 @@ def start(
     env: Mapping[str, str] | None = None,
     stdin: int | IO[bytes] = subprocess.DEVNULL,
     stdout: int | IO[bytes] = subprocess.PIPE,
+    limits: Sequence[str] | None = None,
+    new_session: bool = False,
 ) -> Process:
     """Starts `git ARGS` and returns the process; stdout and stderr are pipes.
+
+    `limits` are commands of a shell that becomes git after them: what they limit is
+    limited for every helper that git starts, too. With `new_session` the process has no
+    terminal, and a process group of its own.
 
     Raises:
         GitFailedError: there is no git executable, or the directory is gone.
     """
+    words = [*SAFE, *args]
+    if limits is None:
+        command = ["git", *words]
+    else:
+        script = " && ".join([*limits, 'exec git "$@"'])
+        command = ["sh", "-c", script, "git", *words]
     try:
         with at_fork.opening():
             started = subprocess.Popen(
-                ["git", *SAFE, *args],
+                command,
                 cwd=cwd,
                 env=environment(env),
                 stdin=stdin,
                 stdout=stdout,
                 stderr=subprocess.PIPE,
+                start_new_session=new_session,
             )
             at_fork.started(started)
     except OSError as exc:

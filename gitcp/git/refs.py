@@ -6,17 +6,17 @@ they do not sync, leave locks without an owner, and tell contention only by text
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
 from gitcp.errors import BranchMovedError, BusyError, CorruptError, UnsafePathError
+from gitcp.format.oid import DIGITS
+from gitcp.git import process
 from gitcp.git.access import PRIVATE, Access
 
 _SYMBOLIC = "ref: "
-_OID_LENGTH = 40
-_ZERO = "0" * _OID_LENGTH
 # Others are the user's: git says what it thinks of those, and saves go on.
 _OURS = "refs/gitcp/"
 
@@ -45,7 +45,7 @@ def _same_file(staged: Path, lock: Path) -> bool:
 
 
 class Refs:
-    """The refs of a repository, as 40 hex digits; those of all worktrees but HEAD."""
+    """The refs of a repository, as hex digits; those of all worktrees but HEAD."""
 
     def __init__(
         self, git_dir: Path, common_dir: Path, access: Access = PRIVATE
@@ -87,7 +87,7 @@ class Refs:
         needle = b" " + os.fsencode(name) + b"\n"
         packed = self._packed()
         at = packed.find(needle)
-        return packed[at - _OID_LENGTH : at].decode() if at >= _OID_LENGTH else None
+        return packed[at - DIGITS : at].decode() if at >= DIGITS else None
 
     def written(self, name: str) -> float | None:
         """Returns when a ref was last written; None where only a packed file has it."""
@@ -105,9 +105,9 @@ class Refs:
         first = packed.rfind(b"\n", 0, max(packed.find(needle), 0)) + 1
         last = packed.find(b"\n", max(packed.rfind(needle), 0))
         text = os.fsdecode(packed[first : last if last >= 0 else len(packed)])
-        start = _OID_LENGTH + 1
+        start = DIGITS + 1
         found: dict[str, str | None] = {
-            line[start:]: line[:_OID_LENGTH]
+            line[start:]: line[:DIGITS]
             for line in text.split("\n")
             if line.startswith(prefix, start) and line[0] not in "#^"
         }
@@ -173,12 +173,12 @@ class Refs:
         name: str,
         *,
         expect: str | None,
-        new: str | None,
+        new: str,
         staged: Path,
     ) -> None:
         """Points a ref at `new` only if it is at `expect`; durable on return.
 
-        None stands for absence, on either side. `staged` is a path in the caller's
+        None stands for absence. `staged` is a path in the caller's
         transaction where the new value is written first; its lock file is a link to it.
 
         Raises:
@@ -190,7 +190,7 @@ class Refs:
         path = self._common / name
         with durable.storage(f"moving {name}"):
             with staged.open("xb") as file:
-                file.write(f"{new or _ZERO}\n".encode())
+                file.write(f"{new}\n".encode())
                 file.flush()
                 os.fsync(file.fileno())
             self.access.adjust(staged)
@@ -202,23 +202,42 @@ class Refs:
                         f"{name} moved from {expect or 'nothing'} to {found or 'nothing'}",
                         hint="run the command again",
                     )
-                if new is None:
-                    self._delete(name, path)
-                    lock.unlink()
-                else:
-                    lock.rename(path)
+                lock.rename(path)
             except BaseException:
                 lock.unlink(missing_ok=True)
                 raise
             finally:
                 staged.unlink()
-            self._sync(path, packed=new is not None)
+            self._sync(path)
 
-    def _sync(self, path: Path, *, packed: bool) -> None:
-        """Makes what a ref is now durable; it may have been `packed` meanwhile."""
+    def delete(self, refs: Mapping[str, str | None]) -> None:
+        """Deletes refs, packed ones too: all of them, or none.
+
+        A ref that comes with a commit is deleted only while it points there.
+
+        Raises:
+            GitFailedError: one points elsewhere, or git could not.
+            UnsafePathError: a name is not one of gitcp's refs.
+        """
+        for name in refs:
+            _refuse_foreign(name)
+        if refs:
+            lines = [
+                f"delete {name} {oid or ''}".rstrip() for name, oid in refs.items()
+            ]
+            # git rewrites packed-refs, under its own locks.
+            process.run(
+                ["update-ref", "--stdin"],
+                cwd=self._common,
+                env={"GIT_DIR": str(self._common)},
+                data="".join(f"{line}\n" for line in lines).encode(),
+            )
+
+    def _sync(self, path: Path) -> None:
+        """Makes what a ref is now durable; it may have been packed meanwhile."""
         with suppress(FileNotFoundError):
             durable.sync_directory(path.parent)
-        if not packed or path.exists():
+        if path.exists():
             return
         # The user's pack-refs has removed the file, and syncs neither the one that it
         # has written instead nor its name.
@@ -233,14 +252,7 @@ class Refs:
             BusyError: another process held it for `lock_timeout` seconds.
             UnsafePathError: the name is not one of gitcp's refs.
         """
-        if not name.startswith(_OURS) or not {"", ".", ".."}.isdisjoint(
-            name.split("/")
-        ):
-            # Callers take names from logs and transactions, too.
-            raise UnsafePathError(
-                f"{name!a} is no ref of gitcp's, and gitcp moves no other",
-                hint="run `gitcp doctor`, and report this",
-            )
+        _refuse_foreign(name)
         path = self._common / name
         lock = path.with_name(path.name + LOCK)
 
@@ -270,14 +282,6 @@ class Refs:
         """
         for place, _, files in os.walk(self._common / "refs" / "gitcp"):
             yield from (Path(place, file) for file in files if file.endswith(LOCK))
-
-    def _delete(self, name: str, path: Path) -> None:
-        if b" " + os.fsencode(name) + b"\n" in self._packed():
-            raise BusyError(
-                f"{name} is packed and cannot be deleted here",
-                hint=f"git update-ref -d {name}",
-            )
-        path.unlink(missing_ok=True)
 
     def _break_stale(self, lock: Path, transactions: Path) -> None:
         """Removes a lock that a dead gitcp left; leaves any other alone.
@@ -324,9 +328,18 @@ class Refs:
             return b""
 
 
+def _refuse_foreign(name: str) -> None:
+    """Raises for a ref that is not gitcp's: callers take names from logs, too."""
+    if not name.startswith(_OURS) or not {"", ".", ".."}.isdisjoint(name.split("/")):
+        raise UnsafePathError(
+            f"{name!a} is no ref of gitcp's, and gitcp moves no other",
+            hint="run `gitcp doctor`, and report this",
+        )
+
+
 def _oid(text: str) -> str | None:
     word = text.strip()
-    if len(word) != _OID_LENGTH:
+    if len(word) != DIGITS:
         return None
     try:
         int(word, 16)

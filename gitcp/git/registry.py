@@ -9,12 +9,13 @@ import secrets
 from contextlib import suppress
 
 from gitcp import durable
+from gitcp.format.oid import PATTERN
 from gitcp.git.repository import Repository
 
 PACKS = "packs"
 # Packs of what nothing reaches, for as long as git may rely on it.
 KEPT = "packs-kept"
-_NAME = re.compile(rb"^pack-[0-9a-f]{40}$", re.MULTILINE)
+_NAME = re.compile(rf"^pack-{PATTERN}$".encode(), re.MULTILINE)
 
 
 class Registry:

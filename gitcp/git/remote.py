@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gitcp.errors import TransferError, UsageError
+from gitcp.format.oid import PATTERN
 from gitcp.git import transport
 from gitcp.git.repository import Repository
 from gitcp.git.transport import Limits, Look, Told, TooLongError
@@ -14,7 +15,7 @@ from gitcp.git.transport import Limits, Look, Told, TooLongError
 _URL = re.compile(r"(https?|ssh|git)://[^\s\x00-\x1f\x7f]+")
 # `<helper>::<address>` runs a program; these two run any.
 _RUNS = re.compile(r"(ext|fd)::")
-_OID = re.compile(r"[0-9a-f]{40}")
+_OID = re.compile(PATTERN)
 # git's words for what the other side refused, and before what that says.
 REFUSED_THERE = "[remote rejected]"
 _SAID_THERE = "remote: "

@@ -10,6 +10,7 @@ from gitcp.errors import (
     NotARepositoryError,
     UnsupportedRepositoryError,
 )
+from gitcp.format.oid import CURRENT
 from gitcp.git import access, area, configuration, process
 from gitcp.git.configuration import NONE, Listed, Sources
 from gitcp.git.objects import Objects
@@ -144,7 +145,7 @@ class Repository:
             return
         since = configuration.now()
         listed = configuration.parse(self.git(*configuration.LIST))
-        check_supported(self.common_dir, listed.values, "sha1")
+        check_supported(self.common_dir, listed.values, CURRENT.name)
         if listed.values != self.config:
             self.config = listed.values
             self.access = access.parse(self.setting("core.sharedrepository"))

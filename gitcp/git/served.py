@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from gitcp.errors import UnsupportedRepositoryError
+from gitcp.format.oid import CURRENT
 from gitcp.git.configuration import Values
 
 _KNOWN_EXTENSIONS = frozenset(
@@ -25,7 +26,7 @@ def check_supported(common_dir: Path, config: Values, object_format: str) -> Non
             " objects present",
         )
 
-    if object_format != "sha1":
+    if object_format != CURRENT.name:
         refuse(f"a {object_format} repository")
     storage = config.get("extensions.refstorage", ["files"])[-1]
     if storage and storage != "files":

@@ -5,9 +5,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
+from gitcp.format.oid import SIZE
 from gitcp.git import grace
 
-OID = 20
 _FANOUT = 8 + 256 * 4
 _DAY = 24 * 60 * 60 * grace.SECOND
 
@@ -111,4 +111,4 @@ def _oids(index: Path) -> set[bytes]:
     """Returns the objects in a pack, from its index."""
     raw = index.read_bytes()
     (total,) = struct.unpack_from(">I", raw, _FANOUT - 4)
-    return {raw[at : at + OID] for at in range(_FANOUT, _FANOUT + total * OID, OID)}
+    return {raw[at : at + SIZE] for at in range(_FANOUT, _FANOUT + total * SIZE, SIZE)}

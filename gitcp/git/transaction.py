@@ -10,9 +10,10 @@ from pathlib import Path
 from gitcp import durable
 from gitcp.errors import CorruptError, UsageError
 from gitcp.format import tree as trees
+from gitcp.format.oid import object_id
 from gitcp.git import grace
 from gitcp.git.ended import OWNER, STAGED_REF, TRANSACTIONS, let_go, settle_refs, sweep
-from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects, object_id
+from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects
 from gitcp.git.pack import PackWriter
 from gitcp.git.refs import DECIDED
 from gitcp.git.registry import PACKS, Registry
@@ -141,7 +142,7 @@ class Transaction:
             self._move_in()
         self.move_ref(ref, expect=expect, new=new.hex())
 
-    def move_ref(self, ref: str, *, expect: str | None, new: str | None) -> None:
+    def move_ref(self, ref: str, *, expect: str | None, new: str) -> None:
         """Moves a ref to objects that are in the repository already; see `Refs`.
 
         Raises:

@@ -11,8 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from gitcp import at_fork
-from gitcp.errors import GitFailedError, TransferError
+from gitcp.errors import TransferError
 from gitcp.git import process
 
 # Besides what every git of ours may have: how the user reaches the other side.
@@ -114,35 +113,23 @@ def _start(
     *,
     interactive: bool,
 ) -> process.Process:
-    # A shell sets the limits: they hold for every helper that git starts, and before it.
-    ulimits = []
+    limit_commands = []
     if limits.file is not None:
-        ulimits.append(f"ulimit -f {max(limits.file // 512, 1)}")
+        limit_commands.append(f"ulimit -f {max(limits.file // 512, 1)}")
     if limits.memory is not None:
-        ulimits.append(f"ulimit -d {limits.memory // 1024}")
-    script = " && ".join([*ulimits, 'exec git "$@"'])
+        limit_commands.append(f"ulimit -d {limits.memory // 1024}")
     kept = {name: value for name, value in os.environ.items() if _KEPT.fullmatch(name)}
     asked = {"GIT_TERMINAL_PROMPT": "1"} if interactive else {}
-    try:
-        with at_fork.opening():
-            started = subprocess.Popen(
-                ["sh", "-c", script, "git", *process.SAFE, *_SAFE, *args],
-                cwd=cwd,
-                env=process.environment({**kept, **asked, **(env or {})}),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                # Without a terminal of its own nothing below can wait for an answer
-                # there, and all of it can be ended at once.
-                start_new_session=not interactive,
-            )
-            at_fork.started(started)
-    except OSError as exc:
-        raise GitFailedError(
-            f"git could not be started in {cwd}: {exc.strerror}",
-            hint="install git 2.32 or newer and put it on PATH",
-        ) from exc
-    return started
+    return process.start(
+        [*_SAFE, *args],
+        cwd=cwd,
+        env={**kept, **asked, **(env or {})},
+        stdin=process.PIPE,
+        limits=limit_commands,
+        # Without a terminal of its own nothing below can wait for an answer there, and
+        # all of it can be ended at once.
+        new_session=not interactive,
+    )
 
 
 def _attend(

@@ -13,6 +13,7 @@ from gitcp import durable
 from gitcp.checkpoints.save import save
 from gitcp.errors import BusyError, NotFoundError
 from gitcp.format.log import Rewrite
+from gitcp.format.oid import PATTERN
 from gitcp.git.repository import Repository
 from gitcp.githooks import script_text, scripts
 from gitcp.githooks.scripts import HooksReport
@@ -26,7 +27,7 @@ _TAIL = 4096
 AGENTS = "agents"
 _SQUASHED = "squash-msg"
 _NEXT = "next-id"
-_OID = re.compile(rb"^commit ([0-9a-f]{40})$", re.MULTILINE)
+_OID = re.compile(rf"^commit ({PATTERN})$".encode(), re.MULTILINE)
 _NAMED = re.compile(rb"^Gitcp-Checkpoint: ([0-9a-f]{12})$", re.MULTILINE)
 
 

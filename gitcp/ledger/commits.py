@@ -16,8 +16,9 @@ from gitcp.format.ledger import (
     encode_ledger_commit,
     value_name,
 )
+from gitcp.format.oid import object_id
 from gitcp.format.tree import FILE, Entry
-from gitcp.git.objects import BLOB, COMMIT, TREE, object_id
+from gitcp.git.objects import BLOB, COMMIT, TREE
 from gitcp.git.pack import entry
 from gitcp.git.repository import Repository
 from gitcp.names import encode

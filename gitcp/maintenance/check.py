@@ -1,6 +1,5 @@
 """Checks checkpoints one after the other; every object is checked once."""
 
-import hashlib
 from collections.abc import Container
 from contextlib import suppress
 from typing import NamedTuple
@@ -9,8 +8,9 @@ from gitcp.errors import CorruptError, GitcpError
 from gitcp.format import layout, log, safety, tree
 from gitcp.format.checkpoint import LogTotals
 from gitcp.format.layout import BranchKey, LedgerKey, LogName
+from gitcp.format.oid import object_hash, object_id
 from gitcp.format.tree import DIRECTORY, GITLINK, Entry
-from gitcp.git.objects import BLOB, COMMIT, TREE, Objects, object_id
+from gitcp.git.objects import BLOB, COMMIT, TREE, Objects
 from gitcp.maintenance.ledgers import faults
 from gitcp.maintenance.threads import Parents
 from gitcp.names import encode
@@ -432,7 +432,7 @@ def _damage(objects: Objects, oid: bytes) -> str | None:
     """Returns what is wrong with a blob, or None."""
     try:
         _, size = objects.header(oid)
-        digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+        digest = object_hash(BLOB, size)
         for chunk in objects.stream(oid):
             digest.update(chunk)
     except CorruptError as exc:

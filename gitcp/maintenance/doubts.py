@@ -15,9 +15,10 @@ from typing import NamedTuple
 from gitcp.errors import GitcpError
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import show_path
+from gitcp.format.oid import object_id
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
 from gitcp.git.drop_unreachable import git_directories
-from gitcp.git.objects import BLOB, Objects, object_id
+from gitcp.git.objects import BLOB, Objects
 from gitcp.maintenance.check import Problem
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint

@@ -19,8 +19,9 @@ from gitcp.format.ledger import (
     records_of,
     value_name,
 )
+from gitcp.format.oid import object_id
 from gitcp.format.tree import FILE
-from gitcp.git.objects import BLOB, COMMIT, TREE, Objects, object_id
+from gitcp.git.objects import BLOB, COMMIT, TREE, Objects
 from gitcp.git.repository import Repository
 from gitcp.names import encode
 

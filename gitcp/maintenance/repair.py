@@ -1,6 +1,5 @@
 """Repairs damaged objects, only with bytes that match their id."""
 
-import hashlib
 import os
 import shutil
 import stat
@@ -10,7 +9,8 @@ from contextlib import ExitStack
 from gitcp import durable, notices
 from gitcp.errors import CorruptError, GitFailedError
 from gitcp.format import safety
-from gitcp.git.objects import BLOB, IN_MEMORY, object_id
+from gitcp.format.oid import object_hash, object_id
+from gitcp.git.objects import BLOB, IN_MEMORY
 from gitcp.git.repository import discover
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.maintenance.check import Problem
@@ -97,7 +97,7 @@ def _move(store: Store, workspace: Workspace) -> list[Moved]:
         if now is not None:
             workspace.repository.git("update-ref", ref, now, oid)
         else:
-            workspace.repository.git("update-ref", "-d", ref, oid)
+            workspace.repository.refs.delete({ref: oid})
         moved.append(Moved(ref, oid, now))
     return moved
 
@@ -168,7 +168,7 @@ def _from_files(root: Root, opened: Transaction, problem: Problem) -> bool:
 
 
 def _large(root: Root, opened: Transaction, problem: Problem, size: int) -> bool:
-    digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+    digest = object_hash(BLOB, size)
     for chunk in _content(root, problem.path):
         digest.update(chunk)
     if digest.digest() != problem.oid:

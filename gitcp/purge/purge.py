@@ -11,6 +11,7 @@ from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
 from gitcp.format.commit import purged
 from gitcp.format.layout import LedgerKey
+from gitcp.format.oid import DIGITS
 from gitcp.git.drop_unreachable import drop_unreachable, store_locked
 from gitcp.git.objects import BLOB, Objects
 from gitcp.git.transaction import Transaction, transaction
@@ -101,7 +102,8 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         old |= _stood_for(workspace)
         remotes = _remotes(workspace, old)
         if not dry_run:
-            _forget_remote_tips(workspace, remotes)
+            # Remote-tracking refs would keep the old objects alive.
+            repository.refs.delete(remotes)
             encrypted_refs.forget(workspace, old)
             beside.clear(workspace, eraser)
             # Those that never were on a branch, or are not any more, go with them.
@@ -322,12 +324,6 @@ def _remote_name(ref: str) -> str:
     return decode(component) or component
 
 
-def _forget_remote_tips(workspace: Workspace, refs: dict[str, str]) -> None:
-    """Removes remote-tracking refs: they would keep the old objects alive."""
-    for ref, oid in refs.items():
-        workspace.repository.git("update-ref", "-d", ref, oid)
-
-
 def _in_work_tree(
     workspace: Workspace,
     eraser: Eraser | None,
@@ -374,7 +370,7 @@ def _still_there(workspace: Workspace, gone: set[bytes]) -> Iterable[str]:
     reached = repository.git(
         "rev-list", "--objects", "--all", "--reflog", "--indexed-objects"
     )
-    held = {line[:40].decode() for line in reached.splitlines()} & there
+    held = {line[:DIGITS].decode() for line in reached.splitlines()} & there
     # Trees and blobs that a checkpoint shares with other content may rightly stay.
     blobs = {oid for oid in held if objects.header(bytes.fromhex(oid))[0] == BLOB}
     said = []

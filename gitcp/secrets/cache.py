@@ -1,6 +1,7 @@
 """The scanner's cache in the repository: its key, and objects without secrets."""
 
 from gitcp import durable
+from gitcp.format.oid import SIZE
 from gitcp.git.repository import Repository
 from gitcp.git.secret import Secret
 from gitcp.secrets.scanner import Fingerprints
@@ -8,7 +9,6 @@ from gitcp.secrets.scanner import Fingerprints
 DIRECTORY = "secrets"
 _KEY = "key"
 _CLEAN = "clean"
-_OID = 20
 _MOST = 2_000_000
 
 
@@ -43,13 +43,13 @@ class Clean:
             raw = self._path.read_bytes()
         except FileNotFoundError:
             return
-        if raw.startswith(self._head) and len(raw) < _MOST * _OID:
+        if raw.startswith(self._head) and len(raw) < _MOST * SIZE:
             self._stands = True
             body = raw[len(self._head) :]
             # A write that was interrupted leaves less than an id at the end.
-            whole = len(body) - len(body) % _OID
+            whole = len(body) - len(body) % SIZE
             self._stands = whole == len(body)
-            self._oids = {body[at : at + _OID] for at in range(0, whole, _OID)}
+            self._oids = {body[at : at + SIZE] for at in range(0, whole, SIZE)}
 
     def __contains__(self, oid: bytes) -> bool:
         return oid in self._oids

@@ -1,14 +1,14 @@
 """Logs inside a checkpoint's tree: reads segments, appends one (docs/format.md, 6)."""
 
-import hashlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from gitcp.format import log, tree
 from gitcp.format.layout import FORMAT, META, LogName, segment_path
 from gitcp.format.log import Meta
+from gitcp.format.oid import object_hash, object_id
 from gitcp.format.tree import DIRECTORY, FILE, Entry, ReadTree
-from gitcp.git.objects import BLOB, Objects, object_id
+from gitcp.git.objects import BLOB, Objects
 from gitcp.git.transaction import Transaction
 
 
@@ -114,7 +114,7 @@ def begins(
 
 def blob_id(data: memoryview) -> bytes:
     """Returns the oid that bytes have as a blob, without copying them."""
-    hashed = hashlib.sha1(f"blob {len(data)}\0".encode(), usedforsecurity=False)
+    hashed = object_hash("blob", len(data))
     hashed.update(data)
     return hashed.digest()
 

@@ -16,7 +16,8 @@ from gitcp.errors import UsageError
 from gitcp.format import layout
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Sealed
-from gitcp.git.objects import TREE, object_id
+from gitcp.format.oid import object_id
+from gitcp.git.objects import TREE
 from gitcp.git.repository import Repository
 from gitcp.git.secret import SIZE, Secret
 from gitcp.git.transaction import transaction

@@ -60,7 +60,7 @@ class Relink:
                 txn.store()
                 for ref, new in moves:
                     txn.publish(ref, expect=refs[ref], new=new)
-            _delete_refs(self._store, empty)
+            repository.refs.delete(dict.fromkeys(empty))
 
     def _branch(
         self, txn: Transaction, tip: bytes, branch: str
@@ -100,16 +100,8 @@ def delete_branches(store: Store, session: str) -> None:
     Raises:
         GitFailedError: git could not.
     """
-    _delete_refs(
-        store, list(store.repository.refs.list(layout.session_prefix(session)))
-    )
-
-
-def _delete_refs(store: Store, refs: list[str]) -> None:
-    # By git: packed ones too.
-    if refs:
-        lines = "".join(f"delete {ref}\n" for ref in refs)
-        store.repository.git("update-ref", "--stdin", data=lines.encode())
+    refs = store.repository.refs
+    refs.delete(dict.fromkeys(refs.list(layout.session_prefix(session))))
 
 
 def copy_branches(

@@ -12,6 +12,7 @@ from gitcp.format.checkpoint import show_path
 from gitcp.format.commit import trailers_of
 from gitcp.format.encrypted import encrypted_of
 from gitcp.format.extent import Extent, Extents, held
+from gitcp.format.oid import DIGITS
 from gitcp.format.tree import DIRECTORY, GITLINK, LINK
 from gitcp.git import transport
 from gitcp.git.objects import BLOB, COMMIT, TREE
@@ -94,7 +95,7 @@ def list_incoming(
         words = line.split()
         if len(words) != _FIELDS:
             raise TransferError(
-                f"the object {line[:40].decode('ascii', 'replace')} did not come",
+                f"the object {line[:DIGITS].decode('ascii', 'replace')} did not come",
                 hint="nothing was adopted",
             )
         kind, size = words[1].decode(), int(words[2])

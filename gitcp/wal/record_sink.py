@@ -1,7 +1,8 @@
 """The objects of one record of a write-ahead log, while it is made."""
 
 from gitcp.format import tree as trees
-from gitcp.git.objects import BLOB, COMMIT, TREE, object_id
+from gitcp.format.oid import object_id
+from gitcp.git.objects import BLOB, COMMIT, TREE
 from gitcp.git.pack import entry
 
 

@@ -6,7 +6,6 @@ read twice, and again by the next capture.
 """
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from gitcp.format.index import Stat, trim
+from gitcp.format.oid import object_hash, object_id
 from gitcp.format.tree import EXECUTABLE, FILE, LINK, Entry
 from gitcp.worktree import files
 from gitcp.worktree.clock import Clock
@@ -182,7 +182,7 @@ class FileReader:
     ) -> Content | None:
         """Reads twice, so that content which is known already is not compressed."""
         size = before.st_size
-        digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+        digest = object_hash("blob", size)
         for chunk in files.chunks(fd):
             digest.update(chunk)
         settled = _same(before, os.fstat(fd))
@@ -210,9 +210,7 @@ class FileReader:
         *,
         sure: bool,
     ) -> Content:
-        head = f"blob {len(data)}\0".encode()
-        oid = hashlib.sha1(head + data, usedforsecurity=False).digest()
-        entry = Entry(mode, oid)
+        entry = Entry(mode, object_id("blob", data))
         if not self._known(path, entry):
             self._store(data)
         return Content(

@@ -16,6 +16,7 @@ from itertools import count
 from typing import NamedTuple
 
 from gitcp.format.checkpoint import show_path
+from gitcp.format.oid import object_hash, object_id
 from gitcp.format.tree import DIRECTORY, LINK, Entry
 from gitcp.worktree import files, renames
 from gitcp.worktree.files import Root
@@ -91,13 +92,12 @@ def look_at(directory: int, name: bytes, *, link: bool = False) -> PreviousConte
 
 
 def _link(target: bytes) -> Entry:
-    head = f"blob {len(target)}\0".encode()
-    return Entry(LINK, hashlib.sha1(head + target, usedforsecurity=False).digest())
+    return Entry(LINK, object_id("blob", target))
 
 
 def _hashed(directory: int, name: bytes, status: os.stat_result) -> Entry:
     """Reads as many bytes as the stat says; a file that grew has another stat by now."""
-    digest = hashlib.sha1(f"blob {status.st_size}\0".encode(), usedforsecurity=False)
+    digest = object_hash("blob", status.st_size)
     fd = files.open_file(directory, name)
     try:
         left = status.st_size

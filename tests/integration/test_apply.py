@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from gitcp.errors import StorageError
+from gitcp.format.oid import object_id
 from gitcp.format.tree import Entry
-from gitcp.git.objects import object_id
 from gitcp.git.repository import discover
 from gitcp.worktree import apply as applying
 from gitcp.worktree import plan as plans

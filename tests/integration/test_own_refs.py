@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gitcp.errors import UnsafePathError
+from gitcp.errors import GitFailedError, UnsafePathError
 from gitcp.git.repository import discover
 from gitcp.git.transaction import transaction
 from tests.support.gitrepo import git, git_line
@@ -36,3 +36,32 @@ def test_a_ref_that_is_not_below_its_own_is_never_moved(repo, name):
         git(repo, "for-each-ref"),
         sorted((repo / ".git").rglob("*.lock")),
     )
+
+
+ONE, TWO = "refs/gitcp/s/one/main", "refs/gitcp/s/two/main"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_refs_are_deleted_loose_or_packed(repo, packed):
+    head = git_line(repo, "rev-parse", "HEAD")
+    for ref in (ONE, TWO):
+        git(repo, "update-ref", ref, head)
+    if packed:
+        git(repo, "pack-refs", "--all")
+    refs = discover(repo).refs
+    refs.delete({ONE: head, TWO: None})
+    assert not refs.list("refs/gitcp/")
+    assert refs.read("refs/heads/main") == head
+
+
+def test_where_one_ref_has_moved_none_is_deleted(repo):
+    head = git_line(repo, "rev-parse", "HEAD")
+    for ref in (ONE, TWO):
+        git(repo, "update-ref", ref, head)
+    refs = discover(repo).refs
+    with pytest.raises(GitFailedError):
+        refs.delete({ONE: head, TWO: "1" * len(head)})
+    assert set(refs.list("refs/gitcp/")) == {ONE, TWO}
+    with pytest.raises(UnsafePathError):
+        refs.delete({ONE: head, "refs/heads/main": head})
+    assert set(refs.list("refs/gitcp/")) == {ONE, TWO}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gitcp.format import tree as trees
+from gitcp.format.oid import object_id
 from gitcp.format.tree import DIRECTORY, FILE, GITLINK, LINK, Entry
-from gitcp.git.objects import TREE, object_id
+from gitcp.git.objects import TREE
 from gitcp.worktree import plan
 from gitcp.worktree.plan import Side
 

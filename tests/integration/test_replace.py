@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gitcp.errors import StorageError
+from gitcp.format.oid import object_id
 from gitcp.format.tree import EXECUTABLE, FILE, LINK, Entry
-from gitcp.git.objects import object_id
 from gitcp.worktree import apply as applying
 from gitcp.worktree import leftovers, renames, replace
 from gitcp.worktree.files import Root
@@ -19,7 +19,9 @@ from gitcp.worktree.plan import FilePlan, FileStep, Left
 
 OLD, NEW, EDIT = b"old content", b"new content", b"edited"
 LARGE = b"x" * (3 << 20)
-BLOBS = {object_id("blob", data): data for data in (OLD, NEW, LARGE)}
+BLOBS: dict[bytes, bytes] = {
+    object_id("blob", data): data for data in (OLD, NEW, LARGE)
+}
 TOKEN = "token"
 TEMPORARY = ".gitcp-tmp-token-"
 

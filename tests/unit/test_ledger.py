@@ -16,7 +16,8 @@ from gitcp.errors import CorruptError, FormatTooNewError, UsageError
 from gitcp.format import ledger
 from gitcp.format.commit import parse_commit, trailers_of
 from gitcp.format.ledger import LedgerCommit, Record, Undo
-from gitcp.git.objects import COMMIT, TREE, object_id
+from gitcp.format.oid import object_id
+from gitcp.git.objects import COMMIT, TREE
 from gitcp.ledger.state import LedgerPoint, LedgerState, StepSlot
 from gitcp.steps import results
 from gitcp.steps.model import Retry, options

@@ -289,8 +289,7 @@ class GitcpSessionStore:
             if oid is None:
                 return
             try:
-                # git rewrites packed-refs, under its own locks.
-                repository.git("update-ref", "-d", ref, oid)
+                repository.refs.delete({ref: oid})
             except GitFailedError as exc:
                 failure = exc
         assert failure is not None
