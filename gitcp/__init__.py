@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         WouldOverwriteError as WouldOverwriteError,
     )
     from gitcp.format.log import Decision as Decision
-    from gitcp.ledger.state import Call as Call
+    from gitcp.ledger.call import Call as Call
     from gitcp.notices import GitcpWarning as GitcpWarning
     from gitcp.steps.compensate import Compensated as Compensated
     from gitcp.steps.model import (
@@ -81,7 +81,7 @@ _MODULES = {
         "UnsafePathError UnsupportedRepositoryError UsageError WouldOverwriteError"
     ),
     "gitcp.format.log": "Decision",
-    "gitcp.ledger.state": "Call",
+    "gitcp.ledger.call": "Call",
     "gitcp.notices": "GitcpWarning",
     "gitcp.steps.compensate": "Compensated",
     "gitcp.steps.model": "Retry Step current_step",

@@ -3,7 +3,7 @@
 from typing import NamedTuple, Protocol
 
 from gitcp.checkpoints.restore_request import RestoreRequest
-from gitcp.ledger.state import Call
+from gitcp.ledger.call import Call
 from gitcp.project import extensions
 from gitcp.project.workspace import Current, Workspace
 

@@ -28,7 +28,7 @@ from gitcp.cli.render import (
 )
 from gitcp.errors import GitcpError, PartialError
 from gitcp.format.checkpoint import show_path
-from gitcp.ledger.state import show_call
+from gitcp.ledger.call import show_call
 from gitcp.project.workspace import Workspace
 from gitcp.trust.withheld import HELD
 from gitcp.worktree.plan import FilePlan, Left

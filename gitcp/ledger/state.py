@@ -5,51 +5,18 @@ repository saw it, and then put together: what is finished on either is finished
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from gitcp.format.ledger import (
     ABOUT_STEPS,
-    ANSWER,
     BACK,
-    FAILED,
-    INTENT,
     JOINED,
-    KEPT,
     LINE,
-    OUTSIDE,
-    RESULT,
-    UNDO_FAILED,
-    UNDOING,
-    UNDONE,
-    UNKNOWN,
     LedgerCommit,
     Record,
 )
-
-OPEN, DONE, AGAIN, STUCK = "open", "done", "again", "stuck"
-# The answer to "did it happen?" that lets a step run once more, with the same key.
-RUN_AGAIN, DID_NOT = "again", "failed"
-# States in which the outside world has, or may have, what a step did.
-_STANDING = frozenset({OPEN, DONE, AGAIN, UNDOING, STUCK})
-_AFTER = {
-    RESULT: DONE,
-    FAILED: FAILED,
-    UNDOING: UNDOING,
-    UNDONE: UNDONE,
-    UNDO_FAILED: STUCK,
-}
-# Of two accounts of one step the first of these counts: none lets it run once more
-# where the other does not.
-_FIRST = (STUCK, UNDOING, DONE, OPEN, AGAIN, UNDONE, FAILED)
-
-
-class StepSlot(NamedTuple):
-    """The identity of a step on a branch; `call` is a number or a key."""
-
-    scope: str
-    name: str
-    call: str
+from gitcp.ledger.call import Call, StepSlot, after, merged, places, weight
 
 
 class LedgerPoint(NamedTuple):
@@ -61,49 +28,6 @@ class LedgerPoint(NamedTuple):
     branch: str
     upto: int
     ledger: str = ""
-
-
-class Call(NamedTuple):
-    """One step's state in the ledger; `n` is the number of its last record.
-
-    States: `open` (begun, without a result), `done`, `failed`, `again` (may be run once
-    more), `undoing`, `undone`, `stuck` (its undo failed). `kept`: a person said that what
-    it did shall stand. `told` are the records that say so.
-    """
-
-    id: str
-    slot: StepSlot
-    intent: Record
-    n: int
-    state: str = OPEN
-    attempts: int = 1
-    result: Record | None = None
-    error: str = ""
-    kept: bool = False
-    told: tuple[Record, ...] = ()
-
-    def __repr__(self) -> str:
-        return f"<Call {show_call(self)} {self.effect} {self.state}>"
-
-    @property
-    def name(self) -> str:
-        """The name that the step was given."""
-        return self.slot.name
-
-    @property
-    def effect(self) -> str:
-        """`none`, `local`, `reversible` or `irreversible`."""
-        return self.intent.effect
-
-    @property
-    def outside(self) -> bool:
-        """Whether it reaches beyond the project."""
-        return self.effect in OUTSIDE
-
-    @property
-    def standing(self) -> bool:
-        """Whether what it did is, or may be, there."""
-        return self.state in _STANDING
 
 
 StepsBySlot = dict[StepSlot, Call]
@@ -150,16 +74,6 @@ class LedgerState:
 
     def _point(self, state: LedgerPoint) -> tuple[str, int]:
         return self._alias.get(state.ledger, state.ledger), state.upto
-
-    @property
-    def last(self) -> int:
-        """The number of the last record."""
-        return self._line.last
-
-    @property
-    def calls(self) -> Mapping[str, Call]:
-        """All steps by their ids, on whatever branch."""
-        return self._line.calls
 
     def _read(self, page: LedgerCommit, line: "_LineState") -> None:
         for record in page.records:
@@ -220,16 +134,13 @@ class LedgerState:
             return self._then.get(self._point(state), {})
         return line.then.get(min(state.upto, line.last), {})
 
-    def after_rewind(self, live: StepsBySlot, state: LedgerPoint) -> StepsBySlot:
+    def _after_rewind(
+        self, live: StepsBySlot, state: LedgerPoint, line: "_LineState"
+    ) -> StepsBySlot:
         """Returns the steps that stand after going back to an earlier state.
 
         What happened outside has happened; what happened to files has not.
         """
-        return self._back(live, state, self._line)
-
-    def _back(
-        self, live: StepsBySlot, state: LedgerPoint, line: "_LineState"
-    ) -> StepsBySlot:
         then = self._lives(state, line).get(state.branch, {})
         after = {
             slot: line.calls.get(call.id, call)._replace(slot=slot)
@@ -253,7 +164,7 @@ class LedgerState:
         if record.kind == LINE:
             live.update(self._lives(state, line).get(state.branch, {}))
         elif record.kind == BACK:
-            line.live[record.branch] = self._back(live, state, line)
+            line.live[record.branch] = self._after_rewind(live, state, line)
         elif record.kind in ABOUT_STEPS:
             line.tell(record)
 
@@ -281,7 +192,7 @@ class _LineState:
     def tell(self, record: Record) -> None:
         """Applies a record about a step."""
         known = self.calls.get(record.id)
-        call = _after(known, record)
+        call = after(known, record)
         if call is None:
             return
         self.calls[call.id] = call
@@ -292,7 +203,7 @@ class _LineState:
             # Files of a fork lie elsewhere; the outside world is one for all.
             if not call.outside and branch != record.branch:
                 continue
-            for slot in _places(call):
+            for slot in places(call):
                 same = steps.get(slot)
                 if same is not None and same.id == call.id:
                     steps[slot] = call._replace(slot=slot)
@@ -301,14 +212,14 @@ class _LineState:
         """Joins another ledger: a step that is finished in either does not run again."""
         for ident, call in other.calls.items():
             mine = self.calls.get(ident)
-            self.calls[ident] = call if mine is None else _both(mine, call)
+            self.calls[ident] = call if mine is None else merged(mine, call)
         for branch, live in other.live.items():
             mine_live = self.live.setdefault(branch, {})
             for slot, call in live.items():
                 self._put(mine_live, slot, call)
         for live in self.live.values():
             for slot, call in list(live.items()):
-                own = _places(call)[0]
+                own = places(call)[0]
                 if slot != own and own in live and live[own].id == call.id:
                     # It had to stand beside another one there, and has the place now.
                     del live[slot]
@@ -320,10 +231,10 @@ class _LineState:
         if mine is None:
             live[slot] = call
         elif mine.id == call.id:
-            live[slot] = _both(mine, call)._replace(slot=slot)
+            live[slot] = merged(mine, call)._replace(slot=slot)
         else:
             # Both sides ran it, each for itself.
-            first, second = sorted((mine, call), key=_weight)
+            first, second = sorted((mine, call), key=weight)
             for other in [
                 key for key, step in live.items() if step.id in {first.id, second.id}
             ]:
@@ -331,91 +242,5 @@ class _LineState:
             live[slot] = first._replace(slot=slot)
             if second.outside and second.standing:
                 # It is there in the world as well: it is listed, and can be undone.
-                beside = _places(second)[1]
+                beside = places(second)[1]
                 live[beside] = self.calls[second.id]._replace(slot=beside)
-
-
-def _places(call: Call) -> tuple[StepSlot, StepSlot]:
-    """Returns where a step can stand: in its own place, or beside another one there."""
-    begun = call.intent
-    slot = StepSlot(begun.scope, begun.step, begun.call)
-    return slot, slot._replace(call=f"{begun.call}~{call.id}")
-
-
-def _weight(call: Call) -> tuple[int, str, str, bool, str, int]:
-    """Orders two accounts alike on whatever side they are looked at."""
-    result = call.result
-    return (
-        _FIRST.index(call.state),
-        call.intent.at,
-        call.id,
-        # A result that the call returned outranks one that a person reported.
-        result is not None and bool(result.by),
-        result.at if result is not None else "",
-        call.n,
-    )
-
-
-def _both(mine: Call, theirs: Call) -> Call:
-    """Returns what two accounts of a step come to."""
-    if mine == theirs:
-        return mine
-    mine_told, their_told = set(map(_key, mine.told)), set(map(_key, theirs.told))
-    if mine_told >= their_told:
-        return mine
-    if their_told >= mine_told:
-        return theirs
-    first, second = sorted((mine, theirs), key=_weight)
-    known = set(map(_key, first.told))
-    more = tuple(record for record in second.told if _key(record) not in known)
-    return first._replace(
-        attempts=max(mine.attempts, theirs.attempts),
-        result=first.result or second.result,
-        kept=mine.kept or theirs.kept,
-        told=(*first.told, *more),
-    )
-
-
-def _key(record: Record) -> tuple[str, int, str]:
-    return record.kind, record.n, record.at
-
-
-def _after(call: Call | None, record: Record) -> Call | None:
-    """Returns a step after one more record; None where its beginning is missing."""
-    if record.kind == INTENT:
-        if call is None:
-            slot = StepSlot(record.scope, record.step, record.call)
-            return Call(record.id, slot, record, record.n, told=(record,))
-        call = call._replace(
-            intent=record,
-            n=record.n,
-            state=OPEN,
-            attempts=call.attempts + 1,
-            result=None,
-            error="",
-        )
-    elif call is None:
-        return None
-    elif record.kind == KEPT:
-        call = call._replace(kept=True)
-    elif record.kind == UNKNOWN:
-        call = call._replace(n=record.n, error=record.error)
-    elif record.kind == ANSWER:
-        state = AGAIN if record.answer == RUN_AGAIN else FAILED
-        call = call._replace(n=record.n, state=state, error=record.error)
-    else:
-        call = call._replace(
-            n=record.n,
-            state=_AFTER[record.kind],
-            result=record if record.kind == RESULT else call.result,
-            error=record.error,
-        )
-    return call._replace(told=(*call.told, record))
-
-
-def show_call(call: Call) -> str:
-    """Returns the name of a step with what is known of it."""
-    slot = call.slot
-    which = "" if slot.call == "1" else f" ({slot.call})"
-    where = f"{slot.scope}: " if slot.scope else ""
-    return f"{where}{slot.name}{which}"

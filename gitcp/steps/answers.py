@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 
 from gitcp.errors import AmbiguousError
-from gitcp.ledger.state import OPEN, RUN_AGAIN, Call
+from gitcp.ledger.call import OPEN, RUN_AGAIN, Call
 from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import lease
 

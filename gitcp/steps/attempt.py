@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from gitcp.errors import UsageError
 from gitcp.format.ledger import Record
-from gitcp.ledger.state import Call
+from gitcp.ledger.call import Call
 from gitcp.steps.lease import Lease
 from gitcp.steps.model import Options
 

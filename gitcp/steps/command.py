@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, cast
 from gitcp import at_fork
 from gitcp.errors import StepTimeoutError, UsageError
 from gitcp.git.command import Watched, tee
-from gitcp.ledger.state import Call, StepsBySlot, show_call
+from gitcp.ledger.call import Call, show_call
+from gitcp.ledger.state import StepsBySlot
 from gitcp.project.workspace import Workspace
 from gitcp.steps import runner
 from gitcp.steps.engine import Engine

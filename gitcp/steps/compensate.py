@@ -21,10 +21,9 @@ from gitcp.format.ledger import (
     UNDO_FAILED,
     UNDOING,
     UNDONE,
-    Record,
 )
 from gitcp.git.command import collect
-from gitcp.ledger.state import DONE, STUCK, Call, show_call
+from gitcp.ledger.call import DONE, STUCK, Call, show_call
 from gitcp.steps import answers, observed, remains, results
 from gitcp.steps.engine import Engine
 from gitcp.steps.model import KEY_PARAMETER, Step, enter, leave, takes_key
@@ -92,7 +91,7 @@ def compensate(
     standing: list[str] = []
     for number, call in enumerate(calls):
         if call.name in keep or call.id in keep:
-            engine.ledger.append(_about(KEPT, engine, call))
+            engine.ledger.append(engine.history.about(KEPT, call))
             kept.append(call)
             continue
         try:
@@ -125,7 +124,9 @@ def undo(engine: Engine, call: Call, *, trust: bool) -> None:
     """
     work = _prepare(engine, call, trust=trust)
     engine.ledger.append(
-        _about(UNDOING, engine, call, key=f"undo:{call.intent.key}", by="compensation")
+        engine.history.about(
+            UNDOING, call, key=f"undo:{call.intent.key}", by="compensation"
+        )
     )
     try:
         work()
@@ -133,17 +134,13 @@ def undo(engine: Engine, call: Call, *, trust: bool) -> None:
         message = exc.message if isinstance(exc, GitcpError) else f"{exc}"
         text = f"{type(exc).__qualname__}: {message}"[:_TOLD]
         text = text.encode("utf-8", "backslashreplace").decode()
-        engine.ledger.append(_about(UNDO_FAILED, engine, call, error=text))
+        engine.ledger.append(engine.history.about(UNDO_FAILED, call, error=text))
         if isinstance(exc, GitcpError):
             raise
         raise CompensationError(
             f"its undo failed: {text}", hint="fix the cause, then undo again"
         ) from exc
-    engine.ledger.append(_about(UNDONE, engine, call))
-
-
-def _about(kind: str, engine: Engine, call: Call, **fields: Any) -> Record:
-    return Record(0, "", kind, engine.current.branch, id=call.id, **fields)
+    engine.ledger.append(engine.history.about(UNDONE, call))
 
 
 def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:

@@ -30,8 +30,17 @@ from gitcp.format.ledger import (
     Record,
     Undo,
 )
-from gitcp.ledger import state
-from gitcp.ledger.state import DONE, OPEN, RUN_AGAIN, STUCK, Call, StepSlot, show_call
+from gitcp.ledger.call import AGAIN as MAY_RUN_AGAIN
+from gitcp.ledger.call import (
+    DID_NOT,
+    DONE,
+    OPEN,
+    RUN_AGAIN,
+    STUCK,
+    Call,
+    StepSlot,
+    show_call,
+)
 from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import answers, lease, observed, remains, results
 from gitcp.steps.attempt import Attempt
@@ -118,12 +127,26 @@ class Engine:
         if call is not None and (
             call.state == UNDONE or (call.outside and given != call.intent.input)
         ):
-            if call.state == state.AGAIN:
+            if call.state == MAY_RUN_AGAIN:
                 raise self._other_arguments(call)
             # It did not happen, or not any more: another one, with another key.
             call = None
         self._guard(options, slot, given)
-        intent = Record(
+        intent = replace(
+            self._intent(options, slot, call),
+            input=given,
+            command=tuple(command),
+            directory=directory,
+        )
+        intent = replace(intent, undo=self._undo(options, intent))
+        if options.effect == LOCAL:
+            self._leases[slot].beat()
+        return Attempt(call, options, self.history.note(intent), self._leases[slot])
+
+    def _intent(self, options: Options, slot: StepSlot, call: Call | None) -> Record:
+        """Returns the intent of the next attempt of `call`, or of the first one."""
+        key = call.intent.key if call is not None else secrets.token_hex(16)
+        return Record(
             0,
             "",
             INTENT,
@@ -133,22 +156,14 @@ class Engine:
             scope=slot.scope,
             call=slot.call,
             attempt=call.attempts + 1 if call is not None else 1,
-            key=options.key
-            or (call.intent.key if call is not None else secrets.token_hex(16)),
+            key=options.key or key,
             effect=options.effect,
-            input=given,
             policy=options.unknown,
             reads=options.reads,
             writes=options.writes,
             after=self._after(options),
-            command=tuple(command),
-            directory=directory,
             before=self._before(options, call),
         )
-        intent = replace(intent, undo=self._undo(options, intent))
-        if options.effect == LOCAL:
-            self._leases[slot].beat()
-        return Attempt(call, options, self.history.note(intent), self._leases[slot])
 
     def again(self, begun: Attempt) -> Attempt:
         """Records the intent of the next attempt of the same step."""
@@ -162,7 +177,7 @@ class Engine:
         files = call.effect == LOCAL and self.ledger.is_ours(call.intent)
         if not call.error:
             noted = "it was interrupted before its result was recorded"
-            record = _about(UNKNOWN, self.current, call, error=noted)
+            record = self.history.about(UNKNOWN, call, error=noted)
             if files:
                 record = remains.tell(
                     self.workspace,
@@ -177,10 +192,10 @@ class Engine:
             if files:
                 mine = filter(self.ledger.is_ours, self.ledger.records())
                 remains.put_back(self.workspace, self.current, call, list(mine))
-            return call._replace(state=state.AGAIN)
+            return call._replace(state=MAY_RUN_AGAIN)
         if options.unknown == ASK and self.ask is not None:
             answer = self.ask(call)
-            if answer not in {DONE, RUN_AGAIN, state.DID_NOT}:
+            if answer not in {DONE, RUN_AGAIN, DID_NOT}:
                 raise self._outcome_unknown(call)
             self._settle(call, answer, None)
             return self.history.live()[call.slot]
@@ -206,7 +221,7 @@ class Engine:
         Raises:
             UsageError: the step is not open.
         """
-        if call.state not in {OPEN, state.AGAIN}:
+        if call.state not in {OPEN, MAY_RUN_AGAIN}:
             raise UsageError(
                 f"the step {show_call(call)!a} is {call.state}: it needs no answer",
                 hint="`gitcp steps` lists those that were interrupted",
@@ -226,10 +241,10 @@ class Engine:
         if answer == DONE:
             raw = results.dump(value, None, "the result")
             self.history.note(
-                _about(RESULT, self.current, call, value=Raw(raw), by="answer")
+                self.history.about(RESULT, call, value=Raw(raw), by="answer")
             )
-        elif answer in {RUN_AGAIN, state.DID_NOT}:
-            self.history.note(_about(ANSWER, self.current, call, answer=answer))
+        elif answer in {RUN_AGAIN, DID_NOT}:
+            self.history.note(self.history.about(ANSWER, call, answer=answer))
         else:
             raise UsageError(
                 f"{answer!a} is not an answer", hint="it is one of: done, failed, again"
@@ -291,7 +306,7 @@ class Engine:
 
     def _before(self, options: Options, call: Call | None) -> str:
         if options.effect != LOCAL:
-            tip = self.workspace.store.tip(*_names(self.current))
+            tip = self.workspace.store.tip(self.current.session, self.current.branch)
             return tip.id if tip is not None else ""
         known = call is not None and self.ledger.is_ours(call.intent)
         if call is not None and known and call.intent.before and call.effect == LOCAL:
@@ -383,11 +398,3 @@ class Engine:
     def _earlier(self, begun: Attempt) -> int:
         """Returns the attempts that earlier runs made: each run has its own."""
         return begun.call.attempts if begun.call is not None else 0
-
-
-def _names(current: Current) -> tuple[str, str]:
-    return current.session, current.branch
-
-
-def _about(kind: str, current: Current, call: Call, **fields: Any) -> Record:
-    return Record(0, "", kind, current.branch, id=call.id, **fields)

@@ -2,10 +2,12 @@
 
 from collections import Counter
 from threading import RLock
+from typing import Any
 
 from gitcp import at_fork
 from gitcp.format.ledger import BACK, INTENT, Record
-from gitcp.ledger.state import Call, LedgerPoint, LedgerState, StepsBySlot, StepSlot
+from gitcp.ledger.call import Call, StepSlot
+from gitcp.ledger.state import LedgerPoint, LedgerState, StepsBySlot
 from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import results, rewind
 from gitcp.steps.model import Options
@@ -77,6 +79,10 @@ class History:
         return all(
             self.ledger.is_ours(record) for record in records if record is not None
         )
+
+    def about(self, kind: str, call: Call, **fields: Any) -> Record:
+        """Returns a record about a step, to be added."""
+        return Record(0, "", kind, self._current.branch, id=call.id, **fields)
 
     def note(self, record: Record) -> Record:
         """Adds a record, durably, and returns it with number and time.

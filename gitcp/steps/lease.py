@@ -10,8 +10,8 @@ from pathlib import Path
 from gitcp import durable
 from gitcp.errors import BusyError
 from gitcp.git.repository import Repository
+from gitcp.ledger.call import StepSlot
 from gitcp.ledger.signing import DIRECTORY
-from gitcp.ledger.state import StepSlot
 from gitcp.names import encode
 
 # Seconds between two signs of life.

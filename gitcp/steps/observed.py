@@ -8,7 +8,7 @@ from gitcp.checkpoints.save import save
 from gitcp.errors import CorruptError, NotFoundError
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
-from gitcp.ledger.state import Call
+from gitcp.ledger.call import Call
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft

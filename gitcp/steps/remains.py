@@ -16,7 +16,8 @@ from gitcp.errors import NotFoundError, StepUnknownError
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.ledger import LOCAL, UNKNOWN, Record
-from gitcp.ledger.state import DONE, Call, StepsBySlot, show_call
+from gitcp.ledger.call import DONE, Call, show_call
+from gitcp.ledger.state import StepsBySlot
 from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import answers, observed
 from gitcp.worktree import apply, journal, leftovers, plan

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
 from gitcp.format.ledger import IRREVERSIBLE, LOCAL, UNDONE
-from gitcp.ledger.state import DONE, OPEN, STUCK, Call, show_call
+from gitcp.ledger.call import DONE, OPEN, STUCK, Call, show_call
 from gitcp.steps import compensate, observed
 from gitcp.steps.engine import Engine
 from gitcp.worktree import apply

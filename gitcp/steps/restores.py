@@ -3,7 +3,7 @@
 from gitcp.checkpoints.restore_observer import RewoundSteps
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.errors import EffectsStandError
-from gitcp.ledger.state import show_call
+from gitcp.ledger.call import show_call
 from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import rewind
 

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from gitcp.checkpoints.restore_observer import RewoundSteps
 from gitcp.format.ledger import BACK, LINE, UNDOING, LedgerCommit, Record
-from gitcp.ledger.state import DONE, STUCK, LedgerPoint, LedgerState, StepsBySlot
+from gitcp.ledger.call import DONE, STUCK
+from gitcp.ledger.state import LedgerPoint, LedgerState, StepsBySlot
 from gitcp.names import encode
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from gitcp import at_fork
 from gitcp.errors import StepTimeoutError, UsageError
-from gitcp.ledger.state import StepSlot
+from gitcp.ledger.call import StepSlot
 from gitcp.steps.attempt import Attempt
 from gitcp.steps.engine import Engine
 from gitcp.steps.functions import (

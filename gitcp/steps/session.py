@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from gitcp.at_fork import computed
 from gitcp.checkpoints import session as base
 from gitcp.errors import NotFoundError, UsageError
-from gitcp.ledger.state import Call
+from gitcp.ledger.call import Call
 from gitcp.project.workspace import Current, open_workspace
 from gitcp.steps.model import StepOptions, options
 from gitcp.store.checkpoint import Checkpoint

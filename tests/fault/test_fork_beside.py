@@ -24,7 +24,7 @@ from gitcp import at_fork, durable
 from gitcp.errors import BusyError, UsageError
 from gitcp.git import process, repository
 from gitcp.git.objects import Objects
-from gitcp.ledger.state import StepSlot
+from gitcp.ledger.call import StepSlot
 from gitcp.project.workspace import open_workspace
 from gitcp.steps import lease
 from tests.support.forks import lasting_child

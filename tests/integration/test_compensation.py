@@ -19,7 +19,7 @@ from gitcp.format.ledger import (
     UNDONE,
     Record,
 )
-from gitcp.ledger.state import DONE, Call, StepSlot
+from gitcp.ledger.call import DONE, Call, StepSlot
 from gitcp.steps import repair
 from tests.support.gitrepo import git, run_gitcp
 from tests.support.inprocess import fails, invoke, ok

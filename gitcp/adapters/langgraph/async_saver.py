@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -19,6 +19,16 @@ class AsyncMethods(BaseCheckpointSaver[str]):
 
     With `workspace`, taking the snapshot does: LangGraph asks for the version there.
     """
+
+    def close(self) -> None:
+        """Ends the work in the background."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await asyncio.to_thread(self.close)
 
     async def aput(
         self,

@@ -1,8 +1,6 @@
 """`GitcpSaver`: LangGraph's checkpointer interface over threads in git."""
 
-import asyncio
 import os
-import random
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -36,6 +34,7 @@ from gitcp.adapters.langgraph.tuples import (
     list_tuples,
     named_tuple,
 )
+from gitcp.adapters.langgraph.versions import newest_version, next_version
 from gitcp.errors import GitcpError, NotFoundError, UsageError
 from gitcp.format.graph import PUT, EventHeader, GraphKey
 from gitcp.project.adapter_store import store_at
@@ -93,17 +92,6 @@ class GitcpSaver(AsyncMethods):
     ) -> None:
         self.close()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await asyncio.to_thread(self.close)
-
     # --- writing ------------------------------------------------------------------
 
     def put(
@@ -141,8 +129,7 @@ class GitcpSaver(AsyncMethods):
         versions = checkpoint.get("channel_versions", {})
         thread = self._threads.thread(thread_id)
         follower = self._threads.follower
-        # Of all the versions the greatest is the one made for this checkpoint.
-        newest = max(versions.values(), key=_order, default=None)
+        newest = newest_version(versions)
         files = follower.of(newest) if follower is not None else None
         if follower is not None and files is None and new_versions:
             follower.missed()
@@ -385,19 +372,14 @@ class GitcpSaver(AsyncMethods):
             UsageError: the thread has versions of another kind, and files are wanted.
         """
         follower = self._threads.follower
-        if isinstance(current, int | float):
-            if follower is None:
-                # A thread of a saver that counts: LangGraph compares them all.
-                return current + 1
+        if follower is not None and isinstance(current, int | float):
             raise UsageError(
                 "this thread's channels have numbers as versions",
                 hint="use it without workspace=, or begin a new thread",
             )
-        number = int(current.split(".")[0]) if current else 0
-        tail = random.getrandbits(53)
-        version = f"{number + 1:032}.{tail:016}"
+        version = next_version(current)
         if follower is not None:
-            follower.snapshot(version)
+            follower.snapshot(str(version))
         return version
 
 
@@ -405,8 +387,3 @@ def _close_quietly(threads: Threads) -> None:
     # At the end of the process: what is not settled stays in the log, durable.
     with suppress(GitcpError):
         threads.drainer.close()
-
-
-def _order(version: object) -> tuple[float, str]:
-    """Orders versions of any kind; those of one thread are of one kind."""
-    return (0.0, version) if isinstance(version, str) else (float(str(version)), "")

@@ -8,7 +8,7 @@ from gitcp.checkpoints.selectors import select
 from gitcp.cli.commands.steps import document, line
 from gitcp.cli.emit import Output, safe
 from gitcp.errors import NothingToDoError
-from gitcp.ledger.state import show_call
+from gitcp.ledger.call import show_call
 from gitcp.project.workspace import Workspace
 from gitcp.steps import compensate
 from gitcp.steps.engine import Engine

@@ -116,7 +116,7 @@ def _run_step(
     given: dict[str, Any],
 ) -> int:
     from gitcp.cli.commands.steps import ask_at_terminal, document
-    from gitcp.ledger.state import OPEN
+    from gitcp.ledger.call import OPEN
     from gitcp.steps import answers
     from gitcp.steps import command as ops
     from gitcp.steps.engine import Engine

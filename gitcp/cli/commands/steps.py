@@ -13,7 +13,7 @@ from gitcp.cli.options import command, place_of, yes_option
 from gitcp.cli.render import count
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.format import ledger as records
-from gitcp.ledger.state import DONE, OPEN, STUCK, Call, show_call
+from gitcp.ledger.call import DONE, OPEN, STUCK, Call, show_call
 from gitcp.project.workspace import open_workspace
 from gitcp.steps import answers, lease
 from gitcp.steps.engine import Engine
