@@ -24,7 +24,7 @@ class History:
     def __init__(self, workspace: Workspace, current: Current) -> None:
         self.ledger = workspace.ledgers.of(current.session)
         self._store = workspace.store
-        self._place = current
+        self._current = current
         self._counts: Counter[tuple[str, str]] = Counter()
         self._reset_after_fork()
         at_fork.in_child(self, History._reset_after_fork)
@@ -49,13 +49,13 @@ class History:
         """
         with self._lock:
             self._refresh()
-            return self._book.live(self._place.branch, self._line)
+            return self._book.live(self._current.branch, self._line)
 
     def call(self, slot: StepSlot) -> Call | None:
         """Returns one step of this branch; see `live`."""
         with self._lock:
             self._refresh()
-            return self._book.call(self._place.branch, slot, self._line)
+            return self._book.call(self._current.branch, slot, self._line)
 
     def next_slot(self, options: Options) -> StepSlot:
         """Returns which call of a step comes next in this run."""
@@ -105,15 +105,15 @@ class History:
             return
         if not self._opened or not all(map(self._book.apply, new)):
             pages = self.ledger.pages()
-            replay = rewind.read(self._store, pages, self._place)
+            replay = rewind.read(self._store, pages, self._current)
             self._book, self._line = replay.book, replay.line
-            self._first = rewind.first_of(replay, self._place.branch)
+            self._first = rewind.first_of(replay, self._current.branch)
             new = pages[self._taken :]
         for page in new:
             # What another side went back behind, this run did not.
             mine = self._opened and "".join(page.parents[:1]) == self._tip
             for record in page.records:
-                if record.branch != self._place.branch:
+                if record.branch != self._current.branch:
                     continue
                 if record.kind == INTENT:
                     slot = StepSlot(record.scope, record.step, record.call)
