@@ -117,11 +117,7 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
         if not _interval_over(workspace, binding):
             return None
         trigger = INTERVAL
-    workspace.settings = settings._replace(
-        lock_timeout=min(settings.lock_timeout, _LOCK)
-    )
-    refs = workspace.repository.refs
-    refs.lock_timeout = min(refs.lock_timeout, _REF_LOCK)
+    workspace = workspace.with_lock_timeout(_LOCK, refs=_REF_LOCK)
     return _save(workspace, client, event, binding, trigger)
 
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from gitcp import durable
 from gitcp.errors import BranchMovedError, BusyError, CorruptError, UnsafePathError
@@ -48,12 +49,18 @@ class Refs:
     """The refs of a repository, as hex digits; those of all worktrees but HEAD."""
 
     def __init__(
-        self, git_dir: Path, common_dir: Path, access: Access = PRIVATE
+        self,
+        git_dir: Path,
+        common_dir: Path,
+        access: Access = PRIVATE,
+        *,
+        lock_timeout: float = 10.0,
     ) -> None:
+        """Takes the git directories, and how many seconds to wait for a ref's lock."""
         self._git_dir = git_dir
         self._common = common_dir
         self.access = access
-        self.lock_timeout = 10.0
+        self.lock_timeout: Final = lock_timeout
 
     def symbolic(self, name: str) -> str | None:
         """Returns what a symbolic ref of this worktree points to, or None."""

@@ -1,8 +1,10 @@
 """Find a repository, learn what it is, and refuse what gitcp cannot serve."""
 
+import copy
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 from gitcp.at_fork import computed
 from gitcp.errors import (
@@ -65,6 +67,21 @@ class Repository:
     def worktree_dir(self) -> Path:
         """The directory of this worktree: scan state, journal, current session."""
         return self.git_dir / area.NAME
+
+    def with_lock_timeout(self, seconds: float) -> Self:
+        """Returns this repository, waiting so many seconds for the lock of a ref."""
+        same = copy.copy(self)
+        same.wait_for_locks(seconds)
+        return same
+
+    def wait_for_locks(self, seconds: float) -> None:
+        """Waits so many seconds for the lock of a ref from now on.
+
+        For a program that keeps the repository open while its settings change.
+        """
+        self.refs = Refs(
+            self.git_dir, self.common_dir, self.access, lock_timeout=seconds
+        )
 
     def make_directory(self, directory: Path) -> None:
         """Makes a directory of gitcp's own, in `store_dir` or `worktree_dir`, durably.

@@ -83,11 +83,9 @@ def program() -> list[str]:
 # --- what each hook does -----------------------------------------------------------------
 
 
-def patient(workspace: Workspace) -> None:
-    """Makes a workspace wait less for locks than its settings say: git is waiting, too."""
-    patience = min(workspace.settings.lock_timeout, _PATIENCE)
-    workspace.settings = workspace.settings._replace(lock_timeout=patience)
-    workspace.repository.refs.lock_timeout = patience
+def patient(workspace: Workspace) -> Workspace:
+    """Returns a workspace that waits less for locks: git is waiting, too."""
+    return workspace.with_lock_timeout(_PATIENCE)
 
 
 def post_commit(workspace: Workspace, *, rewrite_follows: bool = True) -> str:

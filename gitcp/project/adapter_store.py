@@ -41,7 +41,7 @@ def store_at(path: str | os.PathLike[str]) -> Store:
                 if _to_be_made(where):
                     _make(where)
     repository = _open(where)
-    repository.refs.lock_timeout = Settings.of(repository).lock_timeout
+    repository = repository.with_lock_timeout(Settings.of(repository).lock_timeout)
     return Store(repository, ledger_position=Ledgers(repository).position)
 
 

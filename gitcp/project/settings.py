@@ -341,6 +341,6 @@ class Following:
         read = self._read
         if read is None or read[0] is not repository.config or read[1] != given:
             settings = Settings.of(repository)
-            repository.refs.lock_timeout = settings.lock_timeout
+            repository.wait_for_locks(settings.lock_timeout)
             read = self._read = repository.config, given, settings
         return read[2]

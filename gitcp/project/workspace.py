@@ -55,6 +55,22 @@ class Workspace:
         self.store = Store(repository, ledger_position=self.ledgers.position)
         self._following = following
 
+    def with_lock_timeout(
+        self, seconds: float, *, refs: float | None = None
+    ) -> "Workspace":
+        """Returns this workspace, waiting no longer than so many seconds for locks.
+
+        `refs` is for the locks of refs, where that is to be another time.
+        """
+        shorter = min(self.settings.lock_timeout, seconds)
+        for_refs = min(self.repository.refs.lock_timeout, seconds if refs is None else refs)
+        workspace = Workspace(
+            self.repository.with_lock_timeout(for_refs),
+            self.settings._replace(lock_timeout=shorter),
+        )
+        workspace.store.allowance.limit = self.store.allowance.limit
+        return workspace
+
     def refresh(self) -> None:
         """Applies settings that changed since the last operation began.
 
@@ -263,7 +279,7 @@ def open_workspace(
     repository = _bare(Path(directory)) if bare else None
     repository = repository or discover(directory)
     settings = Settings.of(repository)
-    repository.refs.lock_timeout = settings.lock_timeout
+    repository = repository.with_lock_timeout(settings.lock_timeout)
     if log_file.names(repository):
         # A LangGraph thread is durable before git has it (docs/format.md, 16). A disk
         # that refuses now is not a reason not to show what there is.

@@ -57,7 +57,7 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
     with _remembered(workspace.directory), limited(left, what), few_reads:
         from gitcp.githooks import events
 
-        events.patient(workspace)
+        workspace = events.patient(workspace)
         mended = events.mend(workspace.repository)
         framework = "PRE_COMMIT" in os.environ
         match name:
