@@ -19,7 +19,7 @@ from gitcp.format.oid import object_id
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
 from gitcp.git.drop_unreachable import git_directories
 from gitcp.git.objects import BLOB, Objects
-from gitcp.maintenance.check import Problem
+from gitcp.maintenance.problems import Problem
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.files import Root, chunks, is_link, is_regular

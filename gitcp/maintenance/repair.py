@@ -13,7 +13,7 @@ from gitcp.format.oid import object_hash, object_id
 from gitcp.git.objects import BLOB, IN_MEMORY
 from gitcp.git.repository import discover
 from gitcp.git.transaction import Transaction, transaction
-from gitcp.maintenance.check import Problem
+from gitcp.maintenance.problems import Problem
 from gitcp.maintenance.verify import Moved, Progress, Report, verify
 from gitcp.project.workspace import Workspace
 from gitcp.store.store import Store

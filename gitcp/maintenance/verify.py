@@ -7,7 +7,9 @@ from gitcp.errors import CorruptError, NotFoundError
 from gitcp.format.layout import BranchKey
 from gitcp.git.repository import Repository
 from gitcp.ledger.commits import ledgers
-from gitcp.maintenance.check import HEAD, Check, LogRoom, Problem
+from gitcp.maintenance.check import Check
+from gitcp.maintenance.check_logs import LogRoom
+from gitcp.maintenance.problems import HEAD, Problem
 from gitcp.names import encode
 from gitcp.store.store import Store
 
@@ -85,8 +87,8 @@ def verify(
             check.ledger(component, oid)
     damage = None if only else head_damage(store.repository)
     if damage is not None:
-        check.problems.append(Problem(None, b"HEAD", damage, about=HEAD))
-    return Report(check.checked, tuple(check.problems))
+        check.problems.listed.append(Problem(None, b"HEAD", damage, about=HEAD))
+    return Report(check.checked, tuple(check.problems.listed))
 
 
 def head_damage(repository: Repository) -> str | None:
@@ -121,7 +123,7 @@ def verify_new(
     refs = store.refs()
     for key in keys:
         check.branch(key, refs[key])
-    return check.problems
+    return check.problems.listed
 
 
 def _named(component: str, branch: str | None) -> str | None:

@@ -63,7 +63,9 @@ class Workspace:
         `refs` is for the locks of refs, where that is to be another time.
         """
         shorter = min(self.settings.lock_timeout, seconds)
-        for_refs = min(self.repository.refs.lock_timeout, seconds if refs is None else refs)
+        for_refs = min(
+            self.repository.refs.lock_timeout, seconds if refs is None else refs
+        )
         workspace = Workspace(
             self.repository.with_lock_timeout(for_refs),
             self.settings._replace(lock_timeout=shorter),

@@ -13,8 +13,9 @@ from gitcp.git.remote import RefusedError
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.git.transport import Limits
-from gitcp.maintenance.check import LogRoom, Problem
+from gitcp.maintenance.check_logs import LogRoom
 from gitcp.maintenance.ledgers import faults
+from gitcp.maintenance.problems import Problem
 from gitcp.maintenance.verify import verify_new
 from gitcp.project.settings import Sharing
 from gitcp.project.workspace import Workspace

@@ -9,8 +9,8 @@ from gitcp.cli.render import count
 from gitcp.errors import CorruptError, UsageError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
-from gitcp.maintenance.check import Problem
 from gitcp.maintenance.doubts import Doubts, doubts
+from gitcp.maintenance.problems import Problem
 from gitcp.maintenance.repair import repair
 from gitcp.maintenance.verify import Report, verify
 from gitcp.names import check_typed

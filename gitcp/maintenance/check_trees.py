@@ -1,0 +1,108 @@
+"""Checks trees of checkpoints and the files in them; every object once."""
+
+from typing import NamedTuple
+
+from gitcp.errors import CorruptError
+from gitcp.format import safety
+from gitcp.format.oid import object_hash, object_id
+from gitcp.format.tree import DIRECTORY, GITLINK, Entry
+from gitcp.git.objects import BLOB, TREE, Objects
+from gitcp.maintenance.problems import Problems
+
+
+class _TreeExtent(NamedTuple):
+    """A sound tree: the longest path below it and how deep it goes."""
+
+    longest: int
+    deepest: int
+
+
+class TreeCheck:
+    """Checks trees and blobs, and adds what is wrong to `problems`."""
+
+    def __init__(self, objects: Objects, problems: Problems) -> None:
+        self._objects = objects
+        self._problems = problems
+        self._blobs: dict[bytes, str | None] = {}
+        self._trees: dict[bytes, _TreeExtent] = {}
+
+    def check(self, oid: bytes, prefix: bytes, depth: int) -> _TreeExtent | None:
+        """Checks a tree and what is below; None where something is wrong there."""
+        below = self._trees.get(oid)
+        if below is None:
+            below = self._read_tree(oid, prefix, depth)
+            if below is None:
+                return None
+            self._trees[oid] = below
+        if (
+            len(prefix) + below.longest > safety.PATH_LIMIT
+            or depth + below.deepest > safety.DEPTH_LIMIT
+        ):
+            self._problems.add(
+                prefix, "holds a path that is too long or deep", unsafe=True
+            )
+            return None
+        return below
+
+    def _read_tree(self, oid: bytes, prefix: bytes, depth: int) -> _TreeExtent | None:
+        shown = prefix.removesuffix(b"/")
+        if depth > safety.DEPTH_LIMIT:
+            self._problems.add(shown, "lies too deep", unsafe=True)
+            return None
+        try:
+            check_hash(self._objects, oid, TREE)
+            entries = self._objects.tree(oid)
+        except CorruptError as exc:
+            self._problems.add(shown, exc.message, TREE, oid)
+            return None
+        longest = deepest = 0
+        sound = True
+        for name, entry in entries.items():
+            path = prefix + name
+            problem = safety.name_problem(name)
+            if problem or entry.mode not in safety.MODES:
+                said = problem or f"has the mode {entry.mode:o}"
+                self._problems.add(path, f"the name {said}", unsafe=True)
+                sound = False
+            elif entry.mode == DIRECTORY:
+                below = self.check(entry.oid, path + b"/", depth + 1)
+                sound = sound and below is not None
+                if below is not None:
+                    longest = max(longest, len(name) + 1 + below.longest)
+                    deepest = max(deepest, 1 + below.deepest)
+            else:
+                sound = self._blob(path, entry) and sound
+                longest = max(longest, len(name))
+        return _TreeExtent(longest, deepest) if sound else None
+
+    def _blob(self, path: bytes, entry: Entry) -> bool:
+        if entry.mode == GITLINK:
+            return True
+        if entry.oid not in self._blobs:
+            self._blobs[entry.oid] = _damage(self._objects, entry.oid)
+        problem = self._blobs[entry.oid]
+        if problem is not None:
+            self._problems.add(path, problem, BLOB, entry.oid)
+        return problem is None
+
+
+def check_hash(objects: Objects, oid: bytes, kind: str) -> None:
+    """Raises if an object's content does not match its id.
+
+    Raises:
+        CorruptError: it does not, or the object is missing.
+    """
+    if object_id(kind, objects.read(oid, kind)) != oid:
+        raise CorruptError(f"the object {oid.hex()} is damaged")
+
+
+def _damage(objects: Objects, oid: bytes) -> str | None:
+    """Returns what is wrong with a blob, or None."""
+    try:
+        _, size = objects.header(oid)
+        digest = object_hash(BLOB, size)
+        for chunk in objects.stream(oid):
+            digest.update(chunk)
+    except CorruptError as exc:
+        return exc.message
+    return None if digest.digest() == oid else f"the object {oid.hex()} is damaged"
