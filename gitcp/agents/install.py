@@ -51,7 +51,10 @@ def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
     record = _record(places, path)
     base: bytes | None = text
     directories: tuple[str, ...] = ()
-    if record is not None and text is not None and record.after == _digest(text):
+    if record is not None and text is None:
+        # Of an installation that was killed: it had made them, or was about to.
+        directories = record.directories
+    elif record is not None and record.after == _digest(text or b""):
         base = _before(record)
         directories = record.directories
     elif text is not None and client.installed(text):
@@ -60,12 +63,13 @@ def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
     assert merged is not None
     with durable.storage(f"writing {path}"):
         durable.clear_temporaries(path.parent, path.name)
-        created_directories = directories or _make_directories(path.parent)
+        created_directories = directories or _missing(path.parent)
         before = None if base is None else base64.b64encode(base).decode()
         _keep(
             places,
             _InstallRecord(str(path), before, _digest(merged), created_directories),
         )
+        durable.make_directories(path.parent)
         durable.replace(path, merged, mode=durable.usual_mode(path))
     return Done(agent, scope or SCOPES[0], str(path), changed=True, notes=notes)
 
@@ -121,9 +125,11 @@ def _settings(
 
 def _take_out(client: Client, places: ClientPlaces, path: Path) -> bool:
     text = _content(path)
-    if text is None or not client.installed(text):
-        return False
     record = _record(places, path)
+    if text is None or not client.installed(text):
+        if record is not None:
+            _forget(places, path, record, absent=text is None)
+        return False
     ours = record is not None and record.after == _digest(text)
     after = (
         _before(record)
@@ -136,15 +142,27 @@ def _take_out(client: Client, places: ClientPlaces, path: Path) -> bool:
         durable.clear_temporaries(path.parent, path.name)
         if after is None:
             durable.remove(path)
-            for directory in record.directories if record else ():
-                # Made for this file; the user may have put more into it.
-                with suppress(OSError):
-                    Path(directory).rmdir()
         else:
             durable.replace(path, after, mode=durable.usual_mode(path))
-        if record is not None:
-            durable.remove(_record_path(places, path))
+    if record is not None:
+        _forget(places, path, record, absent=after is None)
     return True
+
+
+def _forget(
+    places: ClientPlaces, path: Path, record: _InstallRecord, *, absent: bool
+) -> None:
+    """Removes the record of settings without our hooks, and directories made for them.
+
+    One may be left of an installation or its removal that was killed.
+    """
+    with durable.storage(f"removing what was noted of {path}"):
+        durable.clear_temporaries(path.parent, path.name)
+        for directory in record.directories if absent else ():
+            # The user may have put more into it.
+            with suppress(OSError):
+                Path(directory).rmdir()
+        durable.remove(_record_path(places, path))
 
 
 def _understood(
@@ -206,13 +224,13 @@ def _content(path: Path) -> bytes | None:
         ) from exc
 
 
-def _make_directories(directory: Path) -> tuple[str, ...]:
+def _missing(directory: Path) -> tuple[str, ...]:
+    """Returns a directory and those above it that are not there, the lowest first."""
     missing = []
     current = directory
     while not current.exists():
         missing.append(str(current))
         current = current.parent
-    durable.make_directories(directory)
     return tuple(missing)
 
 

@@ -51,7 +51,7 @@ CHANGING = (
 # Those of them that a full disk may refuse.
 GROWING = frozenset(CHANGING) - {"unlink", "unlinkat", "rmdir", "chmod", "fchmod"}
 
-_TEMPORARY = re.compile(rb"\.gitcp-\d+$|\.\d+\.tmp$|/gitcp/installed/")
+_TEMPORARY = re.compile(rb"\.gitcp-\d+$|\.\d+\.tmp$")
 # How many directories an installed file was given.
 _DIRECTORIES = re.compile(rb"(gitcp install skill: [0-9a-f]+) \d+")
 
@@ -188,7 +188,7 @@ def settings(base: Path) -> dict[bytes, Node]:
     """The files that an installation changes.
 
     Directories that a killed one has made stay, empty; and so do its temporary files,
-    which nothing reads, and the record of settings that a killed uninstall put back.
+    which nothing reads.
     """
     found = tree_bytes(base / "home")
     hooks = tree_bytes(base / "repo" / ".git" / "hooks")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gitcp import durable
 from gitcp.agents import install as installer
 from tests.support.gitrepo import git_line, tree_bytes
 from tests.support.inprocess import fails, invoke, ok
@@ -241,3 +242,50 @@ def test_what_cannot_be_installed_is_told(repo):
     assert shown.stdout.startswith(b"Already installed: claude-code (user) in ")
     shown = invoke(repo, "uninstall", "claude-code", "--scope", "local")
     assert shown.stdout.startswith(b"Not installed: claude-code (local) in ")
+
+
+# --- killed on the way --------------------------------------------------------------------
+
+
+class KilledError(BaseException):
+    """Ends an installation in the middle, as a signal does."""
+
+
+def killed_at(monkeypatch, name, is_it):
+    """Ends the process, so to speak, at a call of `durable` with a certain path."""
+    real = getattr(durable, name)
+
+    def call(path, *args, **options):
+        if is_it(path):
+            raise KilledError
+        return real(path, *args, **options)
+
+    monkeypatch.setattr(durable, name, call)
+
+
+def test_a_killed_removal_is_finished_by_the_next_one(repo, tmp_path, monkeypatch):
+    before = tree_bytes(tmp_path)
+    install(repo)
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        killed_at(patch, "remove", lambda path: "installed" in path.parts)
+        uninstall(repo)
+    assert tree_bytes(tmp_path) != before
+    assert not uninstall(repo)[0]["changed"]
+    # The directory of all such records stays.
+    (tmp_path / "state" / "gitcp" / "installed").rmdir()
+    (tmp_path / "state" / "gitcp").rmdir()
+    (tmp_path / "state").rmdir()
+    assert tree_bytes(tmp_path) == before
+
+
+@pytest.mark.parametrize("again", [True, False])
+def test_a_killed_installation_leaves_nothing(repo, tmp_path, monkeypatch, again):
+    with monkeypatch.context() as patch, pytest.raises(KilledError):
+        killed_at(patch, "replace", lambda path: path.name == "settings.json")
+        install(repo)
+    assert (tmp_path / "claude").exists()
+    if again:
+        install(repo)
+    uninstall(repo)
+    assert not (tmp_path / "claude").exists()
+    assert os.listdir(tmp_path / "state" / "gitcp" / "installed") == []
