@@ -11,12 +11,6 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
 
-class Oid(bytes):
-    """The id of an object, as raw bytes; `Oid.fromhex` takes the digits git prints."""
-
-    __slots__ = ()
-
-
 class ObjectFormat(NamedTuple):
     """How a repository names objects: git's word for the hash, and an id's raw length."""
 
@@ -38,11 +32,11 @@ class ObjectFormat(NamedTuple):
         head = f"{kind} {size}\0".encode()
         return hashlib.new(self.name, head, usedforsecurity=False)
 
-    def oid(self, kind: str, data: bytes) -> Oid:
-        """Returns the id of an object."""
+    def oid(self, kind: str, data: bytes) -> bytes:
+        """Returns the id of an object; plain bytes, which records can hold."""
         digest = self.hasher(kind, len(data))
         digest.update(data)
-        return Oid(digest.digest())
+        return digest.digest()
 
 
 SHA1 = ObjectFormat("sha1", 20)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gitcp.format.oid import SHA1, SHA256, Oid
+from gitcp.format.oid import SHA1, SHA256
 
 EMPTY_BLOB = {
     SHA1: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
@@ -14,8 +14,8 @@ EMPTY_BLOB = {
 def test_an_id_is_as_git_computes_it(form):
     oid = form.oid("blob", b"")
     assert oid.hex() == EMPTY_BLOB[form]
-    assert oid == Oid.fromhex(EMPTY_BLOB[form])
-    assert isinstance(Oid.fromhex(EMPTY_BLOB[form]), Oid)
+    # msgspec encodes no subclass of bytes: a scan's state could not be kept.
+    assert type(oid) is bytes
     assert (len(oid), len(oid.hex())) == (form.size, form.digits)
     digest = form.hasher("blob", 0)
     assert digest.digest() == oid
