@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import compileall
 import os
+import tempfile
 from pathlib import Path
 from typing import Protocol
 
@@ -21,10 +23,48 @@ from tests.support.gitrepo import (
     write_files,
 )
 from tests.support.gitrepo import git as run_git
+from tests.support.templates import copied
 
 # Times vary with the machine: what is slow is measured by bench/, not here.
 settings.register_profile("gitcp", deadline=None)
 settings.load_profile("gitcp")
+
+ROOT = Path(__file__).parents[1]
+MEMORY = Path("/dev/shm")
+# Far more than all tests of a run that fail would leave there.
+ROOM = 4 << 30
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Compiles gitcp, once for a run."""
+    if os.environ.get("PYTEST_DEBUG_TEMPROOT") == str(MEMORY):
+        tempfile.tempdir = str(MEMORY)
+    if hasattr(config, "workerinput"):
+        return
+    # Tests start gitcp hundreds of times from this checkout, mostly in an environment
+    # that forbids it to keep what Python compiled.
+    compileall.compile_dir(ROOT / "gitcp", quiet=2)
+
+
+def _memory_serves() -> bool:
+    """Whether there is a file system in memory to test on, with room for all.
+
+    gitcp syncs each file that it promises to keep; on a disk a third of the time goes
+    into waiting for that. Tests of disks mount their own.
+    """
+    try:
+        found = os.statvfs(MEMORY)
+        memory = Path("/proc/meminfo").read_text("ascii").split("MemAvailable:")[1]
+    except OSError:
+        return False
+    forbidden = os.ST_NOEXEC | os.ST_RDONLY
+    room = min(found.f_bavail * found.f_frsize, int(memory.split()[0]) << 10)
+    return room >= ROOM and not found.f_flag & forbidden and os.access(MEMORY, os.W_OK)
+
+
+if "PYTEST_DEBUG_TEMPROOT" not in os.environ and _memory_serves():
+    os.environ["PYTEST_DEBUG_TEMPROOT"] = str(MEMORY)
+
 
 # A developer's git, gitcp or agent must not reach into a test.
 FOREIGN = ("GIT_", "GITCP_", "XDG_", "CLAUDE", "CODEX", "GEMINI", "OPENCODE", "CURSOR")
@@ -89,10 +129,16 @@ def sealed(
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     """A clean repository with two commits on main; see REPO_FILES."""
-    path = make_repo(tmp_path / "repo", REPO_FILES)
+    path = tmp_path / "repo"
+    path.mkdir()
+    copied(path, "repo", _build)
+    return path
+
+
+def _build(path: Path) -> None:
+    make_repo(path, REPO_FILES)
     write_files(path, {"src/pkg/main.py": b"print('two')\n"})
     commit_all(path, "second")
-    return path
 
 
 @pytest.fixture

@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tests.support.templates import copied
+
 # Given to the git commands of the tests only: gitcp itself must need no identity.
 IDENTITY = (
     "-c",
@@ -113,13 +115,24 @@ def commit_all(repo: Path, message: str = "change") -> str:
 
 
 def make_repo(path: Path, files: Mapping[str, Entry] | None = None) -> Path:
-    """A repository on branch main; one commit with ``files``, none without."""
+    """A repository on branch main; one commit with ``files``, none without.
+
+    git builds each such repository once in a process; the others are copies.
+    """
     path.mkdir(parents=True, exist_ok=True)
-    git(path, "init", "--quiet", "-b", "main")
-    if files:
-        write_files(path, files)
-        commit_all(path, "initial")
+    content = tuple((files or {}).items())
+    copied(path, ("make_repo", content), lambda top: _build(top, content))
     return path
+
+
+def _build(top: Path, content: tuple[tuple[str, Entry], ...]) -> None:
+    git(top, "init", "--quiet", "-b", "main")
+    # Half of the files of a new repository, and none that a test looks at.
+    for sample in (top / ".git" / "hooks").glob("*.sample"):
+        sample.unlink()
+    if content:
+        write_files(top, dict(content))
+        commit_all(top, "initial")
 
 
 def tree_bytes(root: Path) -> dict[bytes, Node]:

@@ -1,0 +1,104 @@
+"""Directories that are built once in a process, and copied for each test.
+
+A copy is what the builder would have made: modes, times and links are kept, and git's
+index has the numbers of the copied files, so that git does not read them once more.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import os
+import shutil
+import struct
+import tempfile
+from collections.abc import Callable, Hashable
+from pathlib import Path
+
+_built: dict[Hashable, Path] = {}
+_STAT = struct.Struct(">10I")
+_HEAD = struct.Struct(">4sII")
+_OID_AND_FLAGS = 22
+_NAME_LENGTH = 0xFFF
+_WORD = 0xFFFFFFFF
+
+
+def copied(target: Path, key: Hashable, build: Callable[[Path], object]) -> None:
+    """Fills an existing directory with what `build` makes of an empty one.
+
+    `build` runs for the first of all calls with the same key and the same settings of
+    git, in a directory of its own: what it makes must not hold the path.
+    """
+    settings = _settings()
+    if settings is None:
+        build(target)
+        return
+    whole = (key, settings, os.geteuid())
+    source = _built.get(whole)
+    if source is None:
+        source = Path(tempfile.mkdtemp(dir=_home()))
+        build(source)
+        _built[whole] = source
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
+    for path in source.rglob("index"):
+        if path.is_file() and path.parent.name == ".git":
+            _refresh(target / path.parent.parent.relative_to(source))
+
+
+def _settings() -> Hashable | None:
+    """What of the environment git would obey; None where a file of settings counts."""
+    names = (os.environ.get("GIT_CONFIG_GLOBAL"), os.environ.get("XDG_CONFIG_HOME"))
+    files = [Path(names[0] or "/nowhere"), Path(names[1] or "/nowhere", "git")]
+    files.append(Path(os.environ.get("HOME", "/nowhere"), ".gitconfig"))
+    if any(path.exists() for path in files):
+        return None
+    return tuple(
+        (name, value)
+        for name, value in sorted(os.environ.items())
+        if name.startswith("GIT_") and name != "GIT_CONFIG_GLOBAL"
+    )
+
+
+def _home() -> Path:
+    if not _homes or _homes[-1][0] != os.getpid():
+        path = Path(tempfile.mkdtemp(prefix="gitcp-templates-"))
+        _homes.append((os.getpid(), path))
+        _built.clear()
+        atexit.register(_remove, os.getpid(), path)
+    return _homes[-1][1]
+
+
+_homes: list[tuple[int, Path]] = []
+
+
+def _remove(process: int, path: Path) -> None:
+    # A fork of this process ends too, and still needs what the other one copies.
+    if os.getpid() == process:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _refresh(top: Path) -> None:
+    """Writes the numbers of a work tree's files into git's index (version 2)."""
+    path = top / ".git" / "index"
+    raw = bytearray(path.read_bytes())
+    kind, version, count = _HEAD.unpack_from(raw)
+    assert (kind, version) == (b"DIRC", 2), (kind, version)
+    at = _HEAD.size
+    for _ in range(count):
+        flags = struct.unpack_from(">H", raw, at + _STAT.size + 20)[0]
+        length = flags & _NAME_LENGTH
+        assert length < _NAME_LENGTH
+        start = at + _STAT.size + _OID_AND_FLAGS
+        name = os.fsdecode(bytes(raw[start : start + length]))
+        found = os.lstat(top / name)
+        seconds = (found.st_ctime_ns, found.st_mtime_ns)
+        ctime, mtime = (divmod(value, 10**9) for value in seconds)
+        *_, mode, uid, gid, _ = _STAT.unpack_from(raw, at)
+        place = (found.st_dev & _WORD, found.st_ino & _WORD)
+        # git leaves out the size of what was written in the index's own instant.
+        _STAT.pack_into(
+            raw, at, *ctime, *mtime, *place, mode, uid, gid, found.st_size & _WORD
+        )
+        at = (start + length - at) // 8 * 8 + 8 + at
+    raw[-20:] = hashlib.sha1(raw[:-20], usedforsecurity=False).digest()
+    path.write_bytes(raw)
