@@ -53,6 +53,8 @@ CHANGING = (
     "chmod",
     "fchmod",
 )
+# The samples of the fast run are smaller, the whole sweeps are larger.
+_FEW = 16
 _NO_STRACE = "strace is missing or may not trace here"
 
 _serial = count()
@@ -298,13 +300,20 @@ def saved(repo: Path, *args: str) -> str:
     return found
 
 
-def every(points: Sequence[Point], step: int) -> list[Point]:
-    """Each `step`-th point, and always the last."""
-    return sorted({*points[::step], points[-1]}, key=points.index)
+def spread(points: Sequence[Point], count: int | None) -> list[Point]:
+    """So many points, evenly spread, the first and the last among them; None is all."""
+    if count is None or count >= len(points):
+        return list(points)
+    last = len(points) - 1
+    return [points[number * last // (count - 1)] for number in range(count)]
 
 
 def in_parallel(work: Callable[[Point], object], points: Sequence[Point]) -> None:
-    """Runs trials two at a time; names the point of the first that fails."""
+    """Runs trials, many of them two at a time; names the point of the first that fails.
+
+    Few are run one by one: beside other tests that takes no longer, and gitcp need not
+    be started for each (see `run_gitcp`).
+    """
 
     def one(point: Point) -> None:
         try:
@@ -312,6 +321,10 @@ def in_parallel(work: Callable[[Point], object], points: Sequence[Point]) -> Non
         except AssertionError as exc:
             raise AssertionError(f"at {point}: {exc}") from exc
 
+    if len(points) <= _FEW:
+        for point in points:
+            one(point)
+        return
     with ThreadPoolExecutor(2) as pool:
         for _ in pool.map(one, points):
             pass

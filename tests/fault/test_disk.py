@@ -17,7 +17,6 @@ from tests.fault.harness import (
     Point,
     calls,
     check,
-    every,
     fresh,
     fsck,
     ids,
@@ -31,6 +30,7 @@ from tests.fault.harness import (
     nothing_left,
     rework,
     saved,
+    spread,
     strace,
     tip,
     users_state,
@@ -182,7 +182,7 @@ _ENOSPC = "error=ENOSPC"
 _GROWING = ("openat", "write", "mkdir", "mkdirat", "link", "linkat", "rename", "fsync")
 
 
-def full_save(scene: Path, step: int, fault: str, said: bytes) -> None:
+def full_save(scene: Path, count: int | None, fault: str, said: bytes) -> None:
     user = users_state(scene)
     acked = line(scene)
     points = [
@@ -209,7 +209,7 @@ def full_save(scene: Path, step: int, fault: str, said: bytes) -> None:
         check(repo, user, acked)
         shutil.rmtree(repo)
 
-    in_parallel(one, every(points, step))
+    in_parallel(one, spread(points, count))
 
 
 @needs_strace
@@ -221,7 +221,7 @@ def test_full_disk_at_sampled_calls_of_save(scene):
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_full_disk_at_every_call_of_save(scene):
-    full_save(scene, 1, _ENOSPC, b"disk is full")
+    full_save(scene, None, _ENOSPC, b"disk is full")
 
 
 @needs_root

@@ -17,7 +17,6 @@ from gitcp.project.workspace import open_workspace
 from tests.fault.harness import (
     Point,
     calls,
-    every,
     fresh,
     fsck,
     in_parallel,
@@ -25,6 +24,7 @@ from tests.fault.harness import (
     make_scene,
     needs_strace,
     nothing_left,
+    spread,
     users_state,
 )
 from tests.support.gitrepo import git, gitcp_environment, run_gitcp, write_files
@@ -114,7 +114,7 @@ def noted(repo: Path) -> bytes:
     return git(repo, "for-each-ref", "refs/gitcp/r", "refs/gitcp/rfx")
 
 
-def killed(base: Path, step: int) -> None:
+def killed(base: Path, count: int | None) -> None:
     repo = scene(base)
     user = users_state(repo)
     settled = fresh(repo)
@@ -129,7 +129,7 @@ def killed(base: Path, step: int) -> None:
     assert before[0][2] == after[0][2]
     assert before[1][1] != after[1][1]
     kept = noted(settled)
-    points = every(calls(fresh(repo), *PURGE, data=VALUE), step)
+    points = spread(calls(fresh(repo), *PURGE, data=VALUE), count)
     outcomes: Counter[str] = Counter()
 
     def one(point: Point) -> None:
@@ -164,18 +164,18 @@ def killed(base: Path, step: int) -> None:
         shutil.rmtree(copy)
 
     in_parallel(one, points)
-    assert sum(outcomes.values()) >= 0.8 * len(points) > 1
+    assert sum(outcomes.values()) >= 0.7 * len(points) > 1
     assert outcomes["before"]
     assert outcomes["done"]
 
 
 @needs_strace
 def test_a_purge_of_steps_killed_at_sampled_syscalls_is_done_or_not(tmp_path):
-    killed(tmp_path, 40)
+    killed(tmp_path, 4)
 
 
 @needs_strace
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_a_purge_of_steps_killed_at_every_syscall_is_done_or_not(tmp_path):
-    killed(tmp_path, 1)
+    killed(tmp_path, None)

@@ -21,7 +21,6 @@ from gitcp.project.workspace import open_workspace
 from tests.fault.harness import (
     Point,
     calls,
-    every,
     fresh,
     fsck,
     in_parallel,
@@ -31,6 +30,7 @@ from tests.fault.harness import (
     needs_root,
     needs_strace,
     nothing_left,
+    spread,
     users_state,
 )
 from tests.support.gitrepo import gitcp_environment, make_repo, run_gitcp
@@ -94,10 +94,10 @@ def after_kill(repo: Path, user: dict[str, bytes]) -> str:
     return outcome
 
 
-def sweep(tmp_path: Path, step: int) -> None:
+def sweep(tmp_path: Path, count: int | None) -> None:
     scene = make_scene(tmp_path / "scene")
     user = users_state(scene)
-    points = every(calls(fresh(scene), *PAY), step)
+    points = spread(calls(fresh(scene), *PAY), count)
     outcomes: list[str] = []
 
     def one(point: Point) -> None:
@@ -113,14 +113,14 @@ def sweep(tmp_path: Path, step: int) -> None:
 
 @needs_strace
 def test_a_kill_at_sampled_syscalls_of_a_step(tmp_path):
-    sweep(tmp_path, 6)
+    sweep(tmp_path, 8)
 
 
 @needs_strace
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_a_kill_at_every_syscall_of_a_step(tmp_path):
-    sweep(tmp_path, 1)
+    sweep(tmp_path, None)
 
 
 # A step on files: it adds a line, so that a run on what a dead one left would show.
@@ -148,9 +148,9 @@ def files_after_kill(repo: Path) -> str:
     return "done" if recorded == ["done"] else "before" if not recorded else "again"
 
 
-def sweep_files(tmp_path: Path, step: int) -> None:
+def sweep_files(tmp_path: Path, count: int | None) -> None:
     scene = make_scene(tmp_path / "scene")
-    points = every(calls(fresh(scene), *BUILD, LINE), step)
+    points = spread(calls(fresh(scene), *BUILD, LINE), count)
     outcomes: list[str] = []
 
     def one(point: Point) -> None:
@@ -165,14 +165,14 @@ def sweep_files(tmp_path: Path, step: int) -> None:
 
 @needs_strace
 def test_a_kill_at_sampled_syscalls_of_a_step_on_files(tmp_path):
-    sweep_files(tmp_path, 31)
+    sweep_files(tmp_path, 5)
 
 
 @needs_strace
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_a_kill_at_every_syscall_of_a_step_on_files(tmp_path):
-    sweep_files(tmp_path, 1)
+    sweep_files(tmp_path, None)
 
 
 def test_a_step_whose_command_outlived_gitcp_is_still_running(tmp_path):

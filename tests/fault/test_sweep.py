@@ -22,7 +22,7 @@ pytestmark = needs_strace
 
 # CI takes the same sample each time; other seeds are for the slow runs.
 SEED = int(os.environ.get("SEED") or 1)
-SAMPLES = 4
+SAMPLES = 2
 WORKERS = 2
 
 

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tests.support import forked
 from tests.support.templates import copied
 
 # Given to the git commands of the tests only: gitcp itself must need no identity.
@@ -190,11 +191,19 @@ def run_gitcp(
     env: Env | None = None,
     timeout: float = 120,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs gitcp as a process of its own, without a terminal; never raises on exit."""
+    """Runs gitcp as a process of its own, without a terminal; never raises on exit.
+
+    It is a fork of this process where that makes no difference, as that is ten times
+    faster; `gitcp_argv` is for those who need the program itself.
+    """
+    given = b"" if input is None else input
+    if forked.serves(cwd, given, env or {}):
+        words = [os.fsdecode(arg) for arg in args]
+        return forked.run(cwd, words, given, gitcp_environment(env), timeout)
     return subprocess.run(
         gitcp_argv(*args),
         cwd=cwd,
-        input=b"" if input is None else input,
+        input=given,
         env=gitcp_environment(env),
         capture_output=True,
         check=False,
