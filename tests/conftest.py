@@ -5,6 +5,7 @@ from __future__ import annotations
 import compileall
 import os
 import tempfile
+from collections.abc import Generator
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import settings
 from pygit2.enums import ConfigLevel
 
+from tests import skips
 from tests.support.gitrepo import (
     Entry,
     Env,
@@ -44,6 +46,20 @@ def pytest_configure(config: pytest.Config) -> None:
     # Tests start gitcp hundreds of times from this checkout, mostly in an environment
     # that forbids it to keep what Python compiled.
     compileall.compile_dir(ROOT / "gitcp", quiet=2)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[
+    None, pytest.TestReport, pytest.TestReport
+]:
+    return skips.judged((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[
+    None, pytest.CollectReport, pytest.CollectReport
+]:
+    return skips.judged((yield))
 
 
 def _memory_serves() -> bool:

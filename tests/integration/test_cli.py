@@ -214,31 +214,43 @@ def test_every_exit_code_has_one_class():
     assert all(len(names) == 1 for names in found.values())
 
 
+def fails_alike(repo: Path, status: int, *args: str) -> None:
+    """A command that fails tells the same as text and, with --json, as a document."""
+    said = fails(repo, status, *args)
+    done = invoke(repo, args[0], "--json", *args[1:])
+    assert done.returncode == status
+    error = json.loads(done.stderr.splitlines()[-1])["error"]
+    assert error.keys() >= {"code", "message", "hint", "exit"}
+    assert error["exit"] == status
+    assert f"gitcp: {error['message']}\n" in said
+    assert error["hint"] is None or error["hint"] in said
+
+
 def test_exit_codes(repo, tmp_path):
-    fails(repo, 2, "save", "--nonsense")
-    fails(repo, 2, "frobnicate")
-    fails(repo, 2, "restore")
-    fails(repo, 1, "restore", "--continue")
-    fails(repo, 13, "show")
-    fails(repo, 13, "fork", "x")
-    fails(repo, 2, "save", "--position", "{")
-    fails(repo, 2, "save", "--position", "")
-    fails(repo, 2, "save", "--why", "x")
+    fails_alike(repo, 2, "save", "--nonsense")
+    fails_alike(repo, 2, "frobnicate")
+    fails_alike(repo, 2, "restore")
+    fails_alike(repo, 1, "restore", "--continue")
+    fails_alike(repo, 13, "show")
+    fails_alike(repo, 13, "fork", "x")
+    fails_alike(repo, 2, "save", "--position", "{")
+    fails_alike(repo, 2, "save", "--position", "")
+    fails_alike(repo, 2, "save", "--why", "x")
     save(repo)
     write_files(repo, {"README.md": b"2"})
-    fails(repo, 23, "restore", "1")
-    fails(repo, 23, "rollback")
+    fails_alike(repo, 23, "restore", "1")
+    fails_alike(repo, 23, "rollback")
     assert (repo / "README.md").read_bytes() == b"2"
     with (repo / ".git/gitcp/worktree.lock").open("r+b") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         git(repo, "config", "gitcp.lockTimeout", "50ms")
-        fails(repo, 11, "save")
+        fails_alike(repo, 11, "save")
     git(repo, "config", "gitcp.maxFileSize", "huge")
-    fails(repo, 2, "save")
+    fails_alike(repo, 2, "save")
     git(repo, "config", "--unset", "gitcp.maxFileSize")
     # A ref that points to no checkpoint.
     git(repo, "update-ref", "refs/gitcp/s/bad/main", "HEAD")
-    fails(repo, 15, "show", "bad:last")
+    fails_alike(repo, 15, "show", "bad:last")
     broken = run_gitcp(repo, "save", env={"PATH": str(tmp_path)})
     assert broken.returncode == 20
     assert broken.stderr.startswith(b"gitcp: git could not be started")
@@ -251,9 +263,10 @@ def test_a_newer_format_is_refused(repo, monkeypatch):
         "encode_manifest",
         lambda made: real(made).replace(b'"format": 1', b'"format": 9'),
     )
-    assert invoke(repo, "save").returncode == 16
+    invoke(repo, "save")
     monkeypatch.undo()
     for command in (["show"], ["restore", "-y", "1"], ["log"], ["messages"]):
+        fails_alike(repo, 16, *command)
         assert "upgrade gitcp" in fails(repo, 16, *command)
 
 

@@ -82,10 +82,4 @@ def fails(
     last = [line for line in said.splitlines() if line.startswith("gitcp: ")]
     assert last, said
     assert "Traceback" not in said
-    as_json = invoke(cwd, args[0], "--json", *args[1:], input=input)
-    assert as_json.returncode == status
-    error = json.loads(as_json.stderr.splitlines()[-1])["error"]
-    assert error["exit"] == status
-    assert error["message"]
-    assert {"code", "hint"} <= error.keys()
     return said

@@ -23,16 +23,17 @@ _NAME_LENGTH = 0xFFF
 _WORD = 0xFFFFFFFF
 
 
-def copied(target: Path, key: Hashable, build: Callable[[Path], object]) -> None:
+def copied(target: Path, key: Hashable, build: Callable[[Path], object]) -> Path | None:
     """Fills an existing directory with what `build` makes of an empty one.
 
     `build` runs for the first of all calls with the same key and the same settings of
-    git, in a directory of its own: what it makes must not hold the path.
+    git, in a directory of its own: what it makes must not hold the path. Returns that
+    directory; None where `target` was not copied, but built.
     """
     settings = _settings()
     if settings is None:
         build(target)
-        return
+        return None
     whole = (key, settings, os.geteuid())
     source = _built.get(whole)
     if source is None:
@@ -43,6 +44,7 @@ def copied(target: Path, key: Hashable, build: Callable[[Path], object]) -> None
     for path in source.rglob("index"):
         if path.is_file() and path.parent.name == ".git":
             _refresh(target / path.parent.parent.relative_to(source))
+    return source
 
 
 def _settings() -> Hashable | None:
