@@ -184,6 +184,7 @@ def test_a_turn_is_undone_and_the_conversation_goes_on_from_there(claude, projec
     claude.gitcp(project, "verify")
 
 
+@pytest.mark.slow
 def test_a_fork_grows_on_its_own(claude, project):
     session = claude.ask("one", cwd=project)
     claude.ask("two", cwd=project, resume=session)
@@ -206,6 +207,7 @@ def test_a_fork_grows_on_its_own(claude, project):
     same_beginning(claude, "three", "more", "Done three.")
 
 
+@pytest.mark.slow
 def test_a_session_that_lost_its_branch_to_a_restore_gets_a_branch_of_its_own(
     claude, project
 ):
@@ -231,6 +233,7 @@ def test_a_session_that_lost_its_branch_to_a_restore_gets_a_branch_of_its_own(
     assert before["id"] == tip["id"]
 
 
+@pytest.mark.slow
 def test_a_session_that_the_client_forked_is_a_branch_of_its_own(claude, project):
     session = claude.ask("one", cwd=project)
     claude.ask("two", cwd=project, resume=session)
@@ -260,6 +263,7 @@ def test_a_session_that_the_client_forked_is_a_branch_of_its_own(claude, project
     assert log_of(claude, project)[0]["branch"] == f"fork-{fork[:8]}"
 
 
+@pytest.mark.slow
 def test_a_compacted_conversation_comes_back_as_it_was_before(claude, project):
     session = claude.ask("one", cwd=project)
     claude.ask("two", cwd=project, resume=session)
@@ -281,6 +285,7 @@ def test_a_compacted_conversation_comes_back_as_it_was_before(claude, project):
     assert later[: len(shorter)] == conversation(shorter)
 
 
+@pytest.mark.slow
 def test_what_a_subagent_said_is_kept_with_the_conversation(claude, project):
     session = claude.ask("delegate", cwd=project)
     folder = claude.transcript(session).with_suffix("") / "subagents"
@@ -323,6 +328,7 @@ def test_a_client_that_was_killed_loses_nothing_but_the_turn(claude, project):
     assert stored["conversation"]["bytes"] >= len(whole)
 
 
+@pytest.mark.slow
 def test_two_clients_in_one_work_tree_do_not_mix(claude, project):
     ids: dict[str, str] = {}
 
@@ -353,6 +359,7 @@ def test_two_clients_in_one_work_tree_do_not_mix(claude, project):
     assert claude.gitcp(project, "verify")["ok"]
 
 
+@pytest.mark.slow
 def test_in_a_linked_worktree_it_works_alike(claude, project, tmp_path):
     main = claude.ask("two", cwd=project)
     other = tmp_path / "other tree"
@@ -381,6 +388,7 @@ def test_in_a_linked_worktree_it_works_alike(claude, project, tmp_path):
     assert log_of(claude, third)[0]["branch"] == "apart"
 
 
+@pytest.mark.slow
 def test_a_checkpoint_after_each_batch_of_tools(claude, project):
     claude.gitcp(project, "config", "frequency", "tool")
     session = claude.ask("two", cwd=project)
@@ -535,6 +543,7 @@ def play(tmp_path):
                 yield command, shown, said.replace(str(top), "/home/you/shop")
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_happens(tmp_path):
     for command, shown, said in play(tmp_path):
         wanted, found = map(test_docs.open_parts, map(no_ids, (shown, said)))

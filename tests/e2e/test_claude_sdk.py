@@ -208,6 +208,7 @@ def test_a_rewind_saves_first_and_leaves_what_no_checkpoint_holds(run):
     assert tree_bytes(run.project) == now
 
 
+@pytest.mark.slow
 def test_a_rewind_can_be_awaited_and_finds_the_session_by_itself(run, monkeypatch):
     turns = asyncio.run(work(run, PROMPTS[:2], run.options()))
     ok(run.project, "save", "-s", "another", "--allow-empty")
@@ -223,6 +224,7 @@ def test_a_rewind_can_be_awaited_and_finds_the_session_by_itself(run, monkeypatc
         rewind_files("00000000-0000-4000-8000-00000000dead")
 
 
+@pytest.mark.slow
 def test_what_is_saved_in_the_middle_of_a_turn_is_not_the_state_before_it(run):
     """The agent commits and saves: files of then, with the conversation of before."""
     save = f"gitcp save -s work -m midway; git -C {run.project} status"
@@ -250,6 +252,7 @@ def lambda_step(run: Run, command: str) -> Any:
     return use("Bash", command=command.replace("gitcp", program, 1))
 
 
+@pytest.mark.slow
 def test_files_that_a_person_changes_between_turns_are_those_of_the_prompt(run):
     number = iter(range(10))
 
@@ -335,6 +338,7 @@ def test_a_conversation_resumes_from_the_store_alone_at_a_rewound_prompt(run, tm
     assert b"another way" in run.session.last.conversation()
 
 
+@pytest.mark.slow
 def test_prompts_are_found_in_a_transcript_that_the_client_rewrote(run, tmp_path):
     """Resumed from the store, the conversation is the same and its bytes are not."""
     store = GitcpSessionStore(tmp_path / "transcripts")
@@ -382,6 +386,7 @@ def test_a_hook_that_takes_too_long_does_not_hold_the_client(run, monkeypatch):
     assert "took more than 0.2 s" in hooks_log(run)
 
 
+@pytest.mark.slow
 def test_each_batch_of_tools_where_the_project_wants_it(run):
     git(run.project, "config", "gitcp.frequency", "tool")
     turns = asyncio.run(work(run, PROMPTS[:1], run.options()))
@@ -400,6 +405,7 @@ def test_each_batch_of_tools_where_the_project_wants_it(run):
     assert tree_bytes(run.project) == turns.before[0]
 
 
+@pytest.mark.slow
 def test_a_subagents_transcript_is_stored_with_its_parents(run, tmp_path):
     run.server.script["delegate"] = [
         [

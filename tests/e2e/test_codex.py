@@ -86,6 +86,7 @@ def test_a_restore_resumes_with_the_words_that_were_said(project):
     assert project.log() == ""
 
 
+@pytest.mark.slow
 def test_a_prompts_id_selects_the_state_before_it(project):
     _, trees = three_turns(project)
     (rollout,) = project.rollouts().values()
@@ -101,6 +102,7 @@ def test_a_prompts_id_selects_the_state_before_it(project):
     assert project.said_before("the other way") == before
 
 
+@pytest.mark.slow
 def test_a_fork_grows_its_own_branch(project):
     thread, trees = three_turns(project)
     ends = [one for one in project.checkpoints() if one["trigger"] == "turn-end"]
@@ -115,6 +117,7 @@ def test_a_fork_grows_its_own_branch(project):
     assert project.checkpoints("-s", f"{session}/main")[-1]["note"] == "turn three"
 
 
+@pytest.mark.slow
 def test_what_the_client_forks_itself_is_a_branch(project):
     thread = project.codex("turn one")
     assert project.codex("fork", thread, "the other way") != thread
@@ -142,6 +145,7 @@ def spoken(items: list[Any]) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 def test_a_thread_made_elsewhere_goes_on_when_it_is_trusted(project):
     thread = project.codex("turn one")
     project.codex("resume", thread, "turn two")
@@ -187,6 +191,7 @@ def test_a_client_that_is_killed_loses_nothing(project):
     assert project.gitcp("verify")["ok"]
 
 
+@pytest.mark.slow
 def test_a_linked_work_tree_has_a_line_of_its_own(project):
     project.codex("turn one")
     other = project.top.parent / "other"

@@ -115,6 +115,7 @@ def test_a_compacted_thread_comes_back_as_it_was_before_and_after(project):
     assert project.gitcp("verify")["ok"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frequency", ["turn", "tool"])
 def test_a_subagent_is_kept_beside_the_thread_that_made_it(project, frequency):
     project.gitcp("config", "frequency", frequency)
@@ -152,6 +153,7 @@ def test_a_subagent_is_kept_beside_the_thread_that_made_it(project, frequency):
     assert project.gitcp("verify")["ok"]
 
 
+@pytest.mark.slow
 def test_two_clients_in_one_work_tree_do_not_mix(project):
     threads: dict[str, str] = {}
 

@@ -139,6 +139,7 @@ def test_restore_and_fork_resume_with_the_words_that_were_said(project):
     assert not log.exists(), log.read_text()
 
 
+@pytest.mark.slow
 def test_a_chat_made_elsewhere_goes_on_when_it_is_trusted(project):
     first = project.gemini("turn one")
     project.gemini("turn two", first)
@@ -152,6 +153,7 @@ def test_a_chat_made_elsewhere_goes_on_when_it_is_trusted(project):
     assert project.sent_before("another way") == project.sent_before("turn two")
 
 
+@pytest.mark.slow
 def test_two_clients_in_one_work_tree_do_not_mix(project):
     # One alone first: clients that begin at once in a project that is new to them lose
     # each other's chats, as they do where one resumes while another begins.
@@ -184,6 +186,7 @@ def test_two_clients_in_one_work_tree_do_not_mix(project):
     assert project.gitcp("verify")["ok"]
 
 
+@pytest.mark.slow
 def test_without_gitcp_the_client_is_the_same(project):
     text = project.settings.read_text()
     project.settings.write_text(text.replace("gitcp hook", "gone/gitcp hook"))

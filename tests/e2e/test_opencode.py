@@ -193,6 +193,7 @@ def test_restore_and_fork_resume_with_the_words_that_were_said(project):
     assert project.log() == ""
 
 
+@pytest.mark.slow
 def test_a_session_made_elsewhere_goes_on_when_it_is_trusted(project):
     first = project.turn("turn one")
     (end,) = project.ends(1)
@@ -233,6 +234,7 @@ def test_two_clients_in_one_work_tree_do_not_mix(project):
     assert project.log() == ""
 
 
+@pytest.mark.slow
 def test_a_subagent_is_kept_beside_the_session_that_made_it(project):
     project.gitcp("config", "frequency", "tool")
     session = project.turn("delegate")
@@ -248,6 +250,7 @@ def test_a_subagent_is_kept_beside_the_session_that_made_it(project):
     assert project.log() == ""
 
 
+@pytest.mark.slow
 def test_without_gitcp_the_client_is_the_same(project):
     text = project.plugin.read_text()
     assert "gitcp hook" in text

@@ -210,12 +210,15 @@ SAID = b'{"role":"user","content":"%s"}\n'
 # Each value takes some twenty times the bytes that it has here.
 DENSE = b"[" + b"[]," * 2_600_000 + b"[]]\n"
 READS_LOGS = [
-    ("show", "evil:1"),
-    ("messages", "evil:1", "--format", "markdown"),
     ("messages", "evil:1", "--format", "json"),
-    ("messages", "evil:1", "--format", "jsonl"),
     ("messages", "evil:1", "-o", "../said.jsonl"),
     ("restore", "evil:1", "--yes"),
+]
+# Read in the same way; the slow run looks at these too.
+READS_LOGS_ALIKE = [
+    ("show", "evil:1"),
+    ("messages", "evil:1", "--format", "markdown"),
+    ("messages", "evil:1", "--format", "jsonl"),
     ("log", "-s", "evil"),
 ]
 
@@ -228,7 +231,16 @@ def long(forge, bob) -> Path:
     return bob
 
 
-@pytest.mark.parametrize("args", READS_LOGS, ids=" ".join)
+@pytest.mark.parametrize(
+    "args",
+    [
+        *(pytest.param(args, id=" ".join(args)) for args in READS_LOGS),
+        *(
+            pytest.param(args, id=" ".join(args), marks=pytest.mark.slow)
+            for args in READS_LOGS_ALIKE
+        ),
+    ],
+)
 def test_a_long_log_takes_little_memory(long, args):
     ran = measured(long, *args, limit=None)
     assert ran.status in {0, 3}, ran.err
@@ -289,7 +301,9 @@ def test_a_pull_of_a_long_log_takes_little_memory(forge, hub, bob):
     assert ran.peak < LIMIT
 
 
-@pytest.mark.parametrize("form", ["markdown", "json"])
+@pytest.mark.parametrize(
+    "form", ["markdown", pytest.param("json", marks=pytest.mark.slow)]
+)
 def test_records_of_many_values_take_little_memory(forge, bob, form):
     forge.into(bob / ".git", {REF: long_log(forge, DENSE, 9)})
     ran = measured(bob, "messages", "evil:1", "--format", form, limit=None)
