@@ -521,7 +521,7 @@ def test_the_parent_process_and_its_child_both_go_on(tmp_path):
     )
     done = subprocess.run(
         [sys.executable, "-c", script, tmp_path / "s"],
-        env=gitcp_environment({"PYTHONPATH": str(Path(__file__).parents[2])}),
+        env=gitcp_environment({"PYTHONPATH": str(Path(__file__).parents[3])}),
         capture_output=True,
         timeout=120,
         check=False,

@@ -9,7 +9,7 @@ from tests.support.clones import refs, results, save
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, invoke, ok
 
-HOOK = Path(__file__).resolve().parents[2] / "hooks" / "update"
+HOOK = Path(__file__).resolve().parents[3] / "hooks" / "update"
 REF = "refs/gitcp/s/main/main"
 
 

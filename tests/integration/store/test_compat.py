@@ -16,7 +16,7 @@ from tests.support.clones import clone
 from tests.support.gitrepo import git, git_line, make_repo
 from tests.support.inprocess import invoke, ok
 
-COMPAT = Path(__file__).parents[1] / "compat"
+COMPAT = Path(__file__).parents[2] / "compat"
 
 
 def test_a_ledger_of_format_1_is_read_as_it_was_written(repo):

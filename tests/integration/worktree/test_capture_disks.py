@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitcp.worktree import state
-from tests.integration.test_capture import Chaos, check
+from tests.integration.worktree.test_capture import Chaos, check
 from tests.support.gitrepo import git, make_repo, write_files
 from tests.support.odddisk import needs_fuse, odd_disk, stop_clock
 from tests.support.snapshots import capture, captured, on_disk, reads

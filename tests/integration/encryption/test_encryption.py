@@ -24,7 +24,7 @@ from tests.support.inprocess import fails, invoke, ok
 
 pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
 
-HOOK = Path(__file__).resolve().parents[2] / "hooks" / "update"
+HOOK = Path(__file__).resolve().parents[3] / "hooks" / "update"
 REF = "refs/gitcp/s/vat/main"
 HEAD = ".gitcp/encrypted/head"
 MARKER = "wombat-7731"
