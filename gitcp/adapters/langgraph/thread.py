@@ -350,10 +350,8 @@ def _header(checkpoint: Checkpoint) -> Extra:
 
 
 def note_of(metadata: Mapping[str, Any]) -> str:
-    """Returns what `gitcp log` shows of a checkpoint: its source and commit."""
+    """Returns what `gitcp log` shows of a checkpoint: its source and step."""
     words = [
-        metadata[name]
-        for name in ("source", "commit")
-        if metadata.get(name) is not None
+        metadata[name] for name in ("source", "step") if metadata.get(name) is not None
     ]
     return " ".join(map(str, words)) or "checkpoint"
