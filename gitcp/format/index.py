@@ -10,8 +10,10 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from gitcp.format.oid import SIZE
+
 _HEAD = struct.Struct(">4sII")
-_ENTRY = struct.Struct(">10I20sH")
+_ENTRY = struct.Struct(f">10I{SIZE}sH")
 _NAME_MASK = 0xFFF
 _EXTENDED = 0x4000
 # Of the second flags, which version 3 has: not checked out.

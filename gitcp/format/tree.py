@@ -8,6 +8,8 @@ output. Nothing here changes a tree that `read` returned.
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from gitcp.format.oid import SIZE
+
 FILE = 0o100644
 EXECUTABLE = 0o100755
 LINK = 0o120000
@@ -28,8 +30,8 @@ WriteTree = Callable[[Tree], bytes]
 Changes = Mapping[bytes, Entry | None]
 
 
-def parse(raw: bytes) -> dict[bytes, Entry]:
-    """Returns the entries of a raw tree object, in its order.
+def parse(raw: bytes, size: int = SIZE) -> dict[bytes, Entry]:
+    """Returns the entries of a raw tree object, in its order; oids are `size` bytes.
 
     Raises:
         ValueError: the bytes are not a tree, or name something twice.
@@ -41,7 +43,7 @@ def parse(raw: bytes) -> dict[bytes, Entry]:
         space = raw.index(b" ", at, at + 8)
         zero = raw.index(b"\0", space)
         name = raw[space + 1 : zero]
-        stop = zero + 21
+        stop = zero + 1 + size
         if stop > end or name in entries:
             raise ValueError("truncated or ambiguous tree")
         entries[name] = Entry(int(raw[at:space], 8), raw[zero + 1 : stop])

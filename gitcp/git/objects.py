@@ -1,144 +1,68 @@
-"""Reads objects, in process (pygit2's Odb) or streamed (git cat-file)."""
+"""The objects of a repository, whatever reads them; `git.libgit` is the usual reader."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import AbstractContextManager, nullcontext
 
-from gitcp.at_fork import computed
 from gitcp.errors import CorruptError
 from gitcp.format import tree as trees
 from gitcp.format.commit import Commit, parse_commit
-from gitcp.format.oid import object_hash, object_id
-from gitcp.git import process
-
-if TYPE_CHECKING:
-    import pygit2
+from gitcp.format.oid import CURRENT, ObjectFormat
 
 # Above this an object is streamed, so that memory stays flat.
 IN_MEMORY = 8 * 1024 * 1024
-_CHUNK = 1024 * 1024
 # Each takes some 250 bytes.
 _CACHED_ENTRIES = 600_000
-# So many reads by git take as long as it takes to load libgit2.
-_FEW = 200
-# `<oid> <kind> <size>`; `<oid> missing` has one word less.
-_HEAD_WORDS = 3
 
 BLOB = "blob"
 TREE = "tree"
 COMMIT = "commit"
-# By git's numbers: pygit2's enum is not loaded yet.
-_KINDS = {1: COMMIT, 2: TREE, 3: BLOB, 4: "tag"}
 
 
-class Objects:
-    """The objects of a repository; oids are raw bytes.
+class Objects(ABC):
+    """The objects of a repository; oids are raw bytes, as long as `form` says.
 
-    libgit2 checks each object against its id as it reads, so damage surfaces as an
-    error and never as wrong bytes.
+    Whatever reads them never returns wrong bytes: where content and id differ, it raises.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self._asked: _Asked | None = None
+    def __init__(self, form: ObjectFormat = CURRENT) -> None:
+        self.form = form
         self._trees: dict[bytes, trees.Tree] = {}
         self._pinned: dict[bytes, trees.Tree] = {}
         self._cached = 0
 
-    @computed
-    def _odb(self) -> "pygit2.Odb":
-        # Loading takes as long as git needs for a scan, which is under way by then.
-        import pygit2  # noqa: PLC0415
-
-        self._id = pygit2.Oid
-        self._errors = (pygit2.GitError, KeyError, OSError)
-        return pygit2.Odb(str(self._directory))
-
-    @contextmanager
-    def few_reads(self) -> Iterator[None]:
-        """Has git read the first objects in here: it starts sooner than libgit2 loads.
-
-        Each costs some ten times as much, so after a few hundred libgit2 is loaded after
-        all. For one thread.
-        """
-        self._asked = _Asked(self._directory.parent)
-        try:
-            yield
-        finally:
-            asked, self._asked = self._asked, None
-            asked.close()
-
-    def _git(self) -> "_Asked | None":
-        """Returns the git to ask, where that is the quicker way."""
-        asked = self._asked
-        few = asked is not None and asked.count < _FEW and "_odb" not in self.__dict__
-        return asked if few else None
-
+    @abstractmethod
     def exists(self, oid: bytes) -> bool:
         """Whether the object is there."""
-        if (asked := self._git()) and asked.header(oid):
-            return True
-        odb = self._odb
-        return odb.exists(self._id(raw=oid))
 
+    @abstractmethod
     def header(self, oid: bytes) -> tuple[str, int]:
         """Returns kind and size without reading the content.
 
         Raises:
             CorruptError: it is missing or damaged.
         """
-        if (asked := self._git()) and (found := asked.header(oid)):
-            return found
-        odb = self._odb
-        try:
-            kind, size = odb.read_header(self._id(raw=oid))
-        except self._errors as exc:
-            copy = self._sound_copy(oid, exc)
-            if copy is None:
-                raise _damaged(oid, exc) from exc
-            return copy[0], len(copy[1])
-        return _KINDS[kind], size
 
+    @abstractmethod
     def read(self, oid: bytes, kind: str) -> bytes:
         """Returns the content of an object.
 
         Raises:
             CorruptError: it is missing, damaged, or of another kind.
         """
-        asked = self._git()
-        answer = asked.read(oid) if asked else None
-        if answer is None:
-            # Where git did not have it whole, libgit2 says what is wrong with it.
-            odb = self._odb
-            try:
-                number, data = odb.read(self._id(raw=oid))
-            except self._errors as exc:
-                answer = self._sound_copy(oid, exc)
-                if answer is None:
-                    raise _damaged(oid, exc) from exc
-            else:
-                answer = _KINDS[number], data
-        found, data = answer
-        if found != kind:
-            raise CorruptError(
-                f"the object {oid.hex()} is a {found}, not a {kind}",
-                hint="run `gitcp verify` and `git fsck`",
-            )
-        return data
 
-    def _sound_copy(self, oid: bytes, cause: Exception) -> tuple[str, bytes] | None:
-        """Returns what git finds of an object that libgit2 found damaged.
+    @abstractmethod
+    def stream(self, oid: bytes) -> Iterator[bytes]:
+        """Yields the content of a blob of any size in chunks.
 
-        libgit2 gives up at the first pack that has it; git looks into every one.
+        Raises:
+            CorruptError: it is missing or damaged. What was yielded before must not be
+                kept then.
         """
-        if isinstance(cause, KeyError):
-            return None
-        asked = _Asked(self._directory.parent)
-        try:
-            return asked.read(oid)
-        finally:
-            asked.close()
+
+    def few_reads(self) -> AbstractContextManager[None]:
+        """Prefers what starts sooner over what reads faster, for the reads in here."""
+        return nullcontext()
 
     def blob(self, oid: bytes) -> bytes:
         """Returns the content of a blob that fits in memory."""
@@ -150,26 +74,26 @@ class Objects:
         Raises:
             CorruptError: the object is missing, or not a tree.
         """
-        found = self._pinned.get(oid) or self._trees.get(oid)
-        if found is None:
+        tree = self._pinned.get(oid) or self._trees.get(oid)
+        if tree is None:
             try:
-                found = trees.parse(self.read(oid, TREE))
+                tree = trees.parse(self.read(oid, TREE), self.form.size)
             except ValueError as exc:
-                raise _damaged(oid, exc) from exc
-            self._cached += len(found) + 1
+                raise damaged(oid, exc) from exc
+            self._cached += len(tree) + 1
             if self._cached > _CACHED_ENTRIES:
                 self._trees.clear()
-                self._cached = len(found) + 1
-            self._trees[oid] = found
-        return found
+                self._cached = len(tree) + 1
+            self._trees[oid] = tree
+        return tree
 
     def pin(self, raw: bytes) -> bytes:
         """Makes a tree readable that need not be stored, and returns its oid.
 
         The root tree without `.gitcp` is one: no commit holds it.
         """
-        oid = object_id(TREE, raw)
-        self._pinned[oid] = trees.parse(raw)
+        oid = self.form.oid(TREE, raw)
+        self._pinned[oid] = trees.parse(raw, self.form.size)
         return oid
 
     def commit(self, oid: bytes) -> Commit:
@@ -181,113 +105,19 @@ class Objects:
         try:
             return parse_commit(self.read(oid, COMMIT))
         except ValueError as exc:
-            raise _damaged(oid, exc) from exc
-
-    def stream(self, oid: bytes) -> Iterator[bytes]:
-        """Yields the content of a blob of any size in chunks.
-
-        Raises:
-            CorruptError: it is missing or damaged. The hash is checked here too: what
-                was yielded before must not be kept then.
-        """
-        _, size = self.header(oid)
-        if size <= IN_MEMORY:
-            yield self.blob(oid)
-            return
-        git_dir = self._directory.parent
-        reader = process.start(
-            # Larger ones git streams, too, unless they are deltas.
-            ["-c", "core.bigFileThreshold=16m", "cat-file", "blob", oid.hex()],
-            cwd=git_dir,
-            env={"GIT_DIR": str(git_dir)},
-        )
-        assert reader.stdout is not None
-        digest = object_hash(BLOB, size)
-        try:
-            while chunk := reader.stdout.read(_CHUNK):
-                digest.update(chunk)
-                yield chunk
-        finally:
-            reader.stdout.close()
-            reader.communicate()
-        if reader.returncode or digest.digest() != oid:
-            raise _damaged(oid, ValueError("its content does not match its id"))
+            raise damaged(oid, exc) from exc
 
 
-class _Asked:
-    """Git, asked for one object after the other.
-
-    Two processes, each started when it is wanted: the one command that does both,
-    `cat-file --batch-command`, is younger than the oldest git that gitcp works with.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self.count = 0
-        self._cwd = directory
-        self._running: dict[str, process.Process] = {}
-
-    def read(self, oid: bytes) -> tuple[str, bytes] | None:
-        """Returns kind and content; None where git does not have it, or not whole."""
-        found = self._ask("--batch", oid)
-        # Git does not compare what it reads with the id.
-        if found is None or object_id(found.kind, found.data) != oid:
-            return None
-        return found.kind, found.data
-
-    def header(self, oid: bytes) -> tuple[str, int] | None:
-        """Returns kind and size; None where git does not have it."""
-        found = self._ask("--batch-check", oid)
-        return found and (found.kind, found.size)
-
-    def _ask(self, how: str, oid: bytes) -> "_Answer | None":
-        self.count += 1
-        # Where an answer is not read to its end, as when a hook's time is over, the next
-        # would begin with the rest of it: such a git is not asked again.
-        running = self._running.pop(how, None) or process.start(
-            ["cat-file", how],
-            cwd=self._cwd,
-            env={"GIT_DIR": str(self._cwd)},
-            stdin=process.PIPE,
-        )
-        assert running.stdin is not None
-        assert running.stdout is not None
-        try:
-            running.stdin.write(oid.hex().encode() + b"\n")
-            running.stdin.flush()
-            words = running.stdout.readline().split()
-            answer = None
-            if len(words) == _HEAD_WORDS:
-                size = int(words[2])
-                data = running.stdout.read(size + 1)[:size] if how == "--batch" else b""
-                answer = _Answer(words[1].decode(), size, data)
-        except OSError:
-            _end(running)
-            return None
-        except BaseException:
-            _end(running)
-            raise
-        self._running[how] = running
-        return answer
-
-    def close(self) -> None:
-        """Ends the git process."""
-        for running in self._running.values():
-            _end(running)
-        self._running.clear()
+def wrong_kind(oid: bytes, found: str, kind: str) -> CorruptError:
+    """Returns the error for an object of another kind than it should be."""
+    return CorruptError(
+        f"the object {oid.hex()} is a {found}, not a {kind}",
+        hint="run `gitcp verify` and `git fsck`",
+    )
 
 
-class _Answer(NamedTuple):
-    kind: str
-    size: int
-    data: bytes
-
-
-def _end(running: process.Process) -> None:
-    running.kill()
-    running.communicate()
-
-
-def _damaged(oid: bytes, cause: Exception) -> CorruptError:
+def damaged(oid: bytes, cause: Exception) -> CorruptError:
+    """Returns the error for an object that cannot be read; a KeyError: it is missing."""
     if isinstance(cause, OSError):
         # Too many open files, or a failing disk: the object may well be whole.
         return CorruptError(

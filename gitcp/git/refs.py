@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Protocol
 
 from gitcp import durable
 from gitcp.errors import BranchMovedError, BusyError, CorruptError, UnsafePathError
@@ -45,7 +45,42 @@ def _same_file(staged: Path, lock: Path) -> bool:
         return False
 
 
-class Refs:
+class Refs(Protocol):
+    """What gitcp needs of refs, wherever they are kept; `FileRefs` says more of each.
+
+    Commits are hex digits. Several refs at one moment is what a transaction does with the
+    locks of `FileRefs`: that has no place here until refs are kept elsewhere, too.
+    """
+
+    @property
+    def lock_timeout(self) -> float:
+        """How many seconds a change waits for another process."""
+
+    def symbolic(self, name: str) -> str | None:
+        """Returns what a symbolic ref of this worktree points to, or None."""
+
+    def read(self, name: str) -> str | None:
+        """Returns the commit a ref points to, or None."""
+
+    def list(self, prefix: str) -> dict[str, str]:
+        """Returns the refs below a prefix that ends in a slash, sorted by name."""
+
+    def any(self, prefix: str) -> bool:
+        """Whether there is a ref below the prefix."""
+
+    def signature(self, prefix: str) -> object:
+        """Returns a value that changes when a ref directly below a prefix does."""
+
+    def compare_and_swap(
+        self, name: str, *, expect: str | None, new: str, staged: Path
+    ) -> None:
+        """Points a ref at `new` only if it is at `expect`; durable on return."""
+
+    def delete(self, refs: Mapping[str, str | None]) -> None:
+        """Deletes refs: all of them, or none."""
+
+
+class FileRefs:
     """The refs of a repository, as hex digits; those of all worktrees but HEAD."""
 
     def __init__(
@@ -60,7 +95,12 @@ class Refs:
         self._git_dir = git_dir
         self._common = common_dir
         self.access = access
-        self.lock_timeout: Final = lock_timeout
+        self._lock_timeout = lock_timeout
+
+    @property
+    def lock_timeout(self) -> float:
+        """How many seconds a change waits for the lock of a ref."""
+        return self._lock_timeout
 
     def symbolic(self, name: str) -> str | None:
         """Returns what a symbolic ref of this worktree points to, or None."""
@@ -227,7 +267,7 @@ class Refs:
             UnsafePathError: a name is not one of gitcp's refs.
         """
         for name in refs:
-            _refuse_foreign(name)
+            refuse_foreign(name)
         if refs:
             lines = [
                 f"delete {name} {oid or ''}".rstrip() for name, oid in refs.items()
@@ -259,7 +299,7 @@ class Refs:
             BusyError: another process held it for `lock_timeout` seconds.
             UnsafePathError: the name is not one of gitcp's refs.
         """
-        _refuse_foreign(name)
+        refuse_foreign(name)
         path = self._common / name
         lock = path.with_name(path.name + LOCK)
 
@@ -275,7 +315,7 @@ class Refs:
                 return None
             return True
 
-        if not durable.until(take, timeout=self.lock_timeout):
+        if not durable.until(take, timeout=self._lock_timeout):
             raise BusyError(
                 f"{name} is locked by another process",
                 hint=f"if no git command is running, remove {lock}",
@@ -335,7 +375,7 @@ class Refs:
             return b""
 
 
-def _refuse_foreign(name: str) -> None:
+def refuse_foreign(name: str) -> None:
     """Raises for a ref that is not gitcp's: callers take names from logs, too."""
     if not name.startswith(_OURS) or not {"", ".", ".."}.isdisjoint(name.split("/")):
         raise UnsafePathError(

@@ -15,8 +15,9 @@ from gitcp.errors import (
 from gitcp.format.oid import CURRENT
 from gitcp.git import access, area, configuration, process
 from gitcp.git.configuration import NONE, Listed, Sources
+from gitcp.git.libgit import LibgitObjects
 from gitcp.git.objects import Objects
-from gitcp.git.refs import Refs
+from gitcp.git.refs import FileRefs
 from gitcp.git.served import check_place, check_supported
 
 _OPERATIONS = (
@@ -48,7 +49,7 @@ class Repository:
         self.config = listed.values
         self.top: Path | None = None
         self.access = access.parse(self.setting("core.sharedrepository"))
-        self.refs = Refs(git_dir, common_dir, self.access)
+        self.refs = FileRefs(git_dir, common_dir, self.access)
         self._listed = listed
         self._since = since
         self._sources: Sources | None = None
@@ -56,7 +57,7 @@ class Repository:
     @computed
     def objects(self) -> Objects:
         """The object database; pygit2 is imported on first use."""
-        return Objects(self.common_dir / "objects")
+        return LibgitObjects(self.common_dir / "objects")
 
     @property
     def store_dir(self) -> Path:
@@ -79,7 +80,7 @@ class Repository:
 
         For a program that keeps the repository open while its settings change.
         """
-        self.refs = Refs(
+        self.refs = FileRefs(
             self.git_dir, self.common_dir, self.access, lock_timeout=seconds
         )
 
@@ -347,7 +348,7 @@ def nested_head(top: Path) -> bytes | None:
         common_dir = (
             git_dir / common.read_text().strip() if common.is_file() else git_dir
         )
-        refs = Refs(git_dir, common_dir)
+        refs = FileRefs(git_dir, common_dir)
         head = refs.read(refs.symbolic("HEAD") or "HEAD")
         return bytes.fromhex(head) if head else None
     except (OSError, ValueError, RecursionError):

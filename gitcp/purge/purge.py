@@ -13,6 +13,7 @@ from gitcp.format.commit import purged
 from gitcp.format.layout import LedgerKey
 from gitcp.format.oid import DIGITS
 from gitcp.git.drop_unreachable import drop_unreachable, store_locked
+from gitcp.git.libgit import LibgitObjects
 from gitcp.git.objects import BLOB, Objects
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.maintenance.gc import journals
@@ -363,7 +364,7 @@ def _bytes(root: Root, path: bytes, held: os.stat_result) -> bytes:
 def _still_there(workspace: Workspace, gone: set[bytes]) -> Iterable[str]:
     """Says what keeps objects alive that gitcp itself needs no more."""
     repository = workspace.repository
-    objects = Objects(repository.common_dir / "objects")
+    objects = LibgitObjects(repository.common_dir / "objects")
     there = {oid.hex() for oid in gone if objects.exists(oid)}
     if not there:
         return []

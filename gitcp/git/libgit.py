@@ -1,0 +1,237 @@
+"""Reads objects, in process (pygit2's Odb) or streamed (git cat-file)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitcp.at_fork import computed
+from gitcp.format.oid import object_hash, object_id
+from gitcp.git import process
+from gitcp.git.objects import (
+    BLOB,
+    COMMIT,
+    IN_MEMORY,
+    TREE,
+    Objects,
+    damaged,
+    wrong_kind,
+)
+
+if TYPE_CHECKING:
+    import pygit2
+
+_CHUNK = 1024 * 1024
+# So many reads by git take as long as it takes to load libgit2.
+_FEW = 200
+# `<oid> <kind> <size>`; `<oid> missing` has one word less.
+_HEAD_WORDS = 3
+# By git's numbers: pygit2's enum is not loaded yet.
+_KINDS = {1: COMMIT, 2: TREE, 3: BLOB, 4: "tag"}
+
+
+class LibgitObjects(Objects):
+    """The objects below a directory, as libgit2 and git read them.
+
+    libgit2 checks each object against its id as it reads, so damage surfaces as an
+    error and never as wrong bytes.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self._directory = directory
+        self._asked: _CatFile | None = None
+
+    @computed
+    def _odb(self) -> "pygit2.Odb":
+        # Loading takes as long as git needs for a scan, which is under way by then.
+        import pygit2  # noqa: PLC0415
+
+        self._id = pygit2.Oid
+        self._errors = (pygit2.GitError, KeyError, OSError)
+        return pygit2.Odb(str(self._directory))
+
+    @contextmanager
+    def few_reads(self) -> Iterator[None]:
+        """Has git read the first objects in here: it starts sooner than libgit2 loads.
+
+        Each costs some ten times as much, so after a few hundred libgit2 is loaded after
+        all. For one thread.
+        """
+        self._asked = _CatFile(self._directory.parent)
+        try:
+            yield
+        finally:
+            asked, self._asked = self._asked, None
+            asked.close()
+
+    def _git(self) -> "_CatFile | None":
+        """Returns the git to ask, where that is the quicker way."""
+        asked = self._asked
+        few = asked is not None and asked.count < _FEW and "_odb" not in self.__dict__
+        return asked if few else None
+
+    def exists(self, oid: bytes) -> bool:
+        """Whether the object is there."""
+        if (asked := self._git()) and asked.header(oid):
+            return True
+        odb = self._odb
+        return odb.exists(self._id(raw=oid))
+
+    def header(self, oid: bytes) -> tuple[str, int]:
+        """Returns kind and size without reading the content.
+
+        Raises:
+            CorruptError: it is missing or damaged.
+        """
+        if (asked := self._git()) and (found := asked.header(oid)):
+            return found
+        odb = self._odb
+        try:
+            kind, size = odb.read_header(self._id(raw=oid))
+        except self._errors as exc:
+            copy = self._sound_copy(oid, exc)
+            if copy is None:
+                raise damaged(oid, exc) from exc
+            return copy[0], len(copy[1])
+        return _KINDS[kind], size
+
+    def read(self, oid: bytes, kind: str) -> bytes:
+        """Returns the content of an object.
+
+        Raises:
+            CorruptError: it is missing, damaged, or of another kind.
+        """
+        asked = self._git()
+        answer = asked.read(oid) if asked else None
+        if answer is None:
+            # Where git did not have it whole, libgit2 says what is wrong with it.
+            odb = self._odb
+            try:
+                number, data = odb.read(self._id(raw=oid))
+            except self._errors as exc:
+                answer = self._sound_copy(oid, exc)
+                if answer is None:
+                    raise damaged(oid, exc) from exc
+            else:
+                answer = _KINDS[number], data
+        found, data = answer
+        if found != kind:
+            raise wrong_kind(oid, found, kind)
+        return data
+
+    def _sound_copy(self, oid: bytes, cause: Exception) -> tuple[str, bytes] | None:
+        """Returns what git finds of an object that libgit2 found damaged.
+
+        libgit2 gives up at the first pack that has it; git looks into every one.
+        """
+        if isinstance(cause, KeyError):
+            return None
+        asked = _CatFile(self._directory.parent)
+        try:
+            return asked.read(oid)
+        finally:
+            asked.close()
+
+    def stream(self, oid: bytes) -> Iterator[bytes]:
+        """Yields the content of a blob of any size in chunks.
+
+        Raises:
+            CorruptError: it is missing or damaged. The hash is checked here too: what
+                was yielded before must not be kept then.
+        """
+        _, size = self.header(oid)
+        if size <= IN_MEMORY:
+            yield self.blob(oid)
+            return
+        git_dir = self._directory.parent
+        reader = process.start(
+            # Larger ones git streams, too, unless they are deltas.
+            ["-c", "core.bigFileThreshold=16m", "cat-file", "blob", oid.hex()],
+            cwd=git_dir,
+            env={"GIT_DIR": str(git_dir)},
+        )
+        assert reader.stdout is not None
+        digest = object_hash(BLOB, size)
+        try:
+            while chunk := reader.stdout.read(_CHUNK):
+                digest.update(chunk)
+                yield chunk
+        finally:
+            reader.stdout.close()
+            reader.communicate()
+        if reader.returncode or digest.digest() != oid:
+            raise damaged(oid, ValueError("its content does not match its id"))
+
+
+class _CatFile:
+    """Git, asked for one object after the other.
+
+    Two processes, each started when it is wanted: the one command that does both,
+    `cat-file --batch-command`, is younger than the oldest git that gitcp works with.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.count = 0
+        self._cwd = directory
+        self._running: dict[str, process.Process] = {}
+
+    def read(self, oid: bytes) -> tuple[str, bytes] | None:
+        """Returns kind and content; None where git does not have it, or not whole."""
+        found = self._ask("--batch", oid)
+        # Git does not compare what it reads with the id.
+        if found is None or object_id(found.kind, found.data) != oid:
+            return None
+        return found.kind, found.data
+
+    def header(self, oid: bytes) -> tuple[str, int] | None:
+        """Returns kind and size; None where git does not have it."""
+        found = self._ask("--batch-check", oid)
+        return found and (found.kind, found.size)
+
+    def _ask(self, how: str, oid: bytes) -> "_Answer | None":
+        self.count += 1
+        # Where an answer is not read to its end, as when a hook's time is over, the next
+        # would begin with the rest of it: such a git is not asked again.
+        running = self._running.pop(how, None) or process.start(
+            ["cat-file", how],
+            cwd=self._cwd,
+            env={"GIT_DIR": str(self._cwd)},
+            stdin=process.PIPE,
+        )
+        assert running.stdin is not None
+        assert running.stdout is not None
+        try:
+            running.stdin.write(oid.hex().encode() + b"\n")
+            running.stdin.flush()
+            words = running.stdout.readline().split()
+            answer = None
+            if len(words) == _HEAD_WORDS:
+                size = int(words[2])
+                data = running.stdout.read(size + 1)[:size] if how == "--batch" else b""
+                answer = _Answer(words[1].decode(), size, data)
+        except OSError:
+            _end(running)
+            return None
+        except BaseException:
+            _end(running)
+            raise
+        self._running[how] = running
+        return answer
+
+    def close(self) -> None:
+        """Ends the git process."""
+        for running in self._running.values():
+            _end(running)
+        self._running.clear()
+
+
+class _Answer(NamedTuple):
+    kind: str
+    size: int
+    data: bytes
+
+
+def _end(running: process.Process) -> None:
+    running.kill()
+    running.communicate()
