@@ -56,6 +56,12 @@ _JUDGED = 250
 _CLOSE = 120
 _LEAST = 16
 _NESTED = 3
+# What stands between two strings.
+_BETWEEN = re.compile(rb"[)\]},;?:+].*[(\[{,;?:+]")
+# Long runs without a place for a name in them: what a program or a picture is encoded in.
+_ENDS = b"\t\r\n\"'`,;(){}[]<>\\|&?"
+_ENDED = bytes.maketrans(_ENDS, b" " * len(_ENDS))
+_RUN = 100
 _CALLED = frozenset({b"(", b"["})
 _GOES_ON = frozenset({b",", b";", b")", b"}", b"|", b"<", b">"})
 _CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
@@ -106,6 +112,8 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     if b"\\" in value or not heuristics.plausible(value):
         return None
     at = match.start()
+    if (quoted and _BETWEEN.fullmatch(value)) or (not quoted and _in_data(data, at)):
+        return None
     chunk = data[max(0, at - _LONGEST_NAME) : at]
     before = chunk[len(chunk.rstrip(_NAME)) :]
     name = before + data[at : match.start("rest")]
@@ -125,6 +133,13 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     if not names.holds(strength, name, value, quoted=quoted, loose=loose):
         return None
     return Token("assigned-secret", value, start)
+
+
+def _in_data(data: bytes, at: int) -> bool:
+    """Whether what stands there is in one long run, or the name of a thing in a cloud."""
+    before = data[max(0, at - _RUN) : at]
+    run = before.translate(_ENDED).rpartition(b" ")[2]
+    return run.startswith(b"arn:") or (len(run) == _RUN and bool(run.strip(_NAME)))
 
 
 def _declared(data: bytes, at: int, match: re.Match[bytes], name: bytes) -> bool:

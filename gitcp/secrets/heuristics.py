@@ -15,16 +15,18 @@ _PLACEHOLDER = re.compile(
     rb"|x{4,}|\*{3,}|\.{3,}|0{8,}|12345678|abcdefgh|deadbeef|undefined|%\(|%s|lorem"
 )
 _REFERENCE = re.compile(
-    rb"\$[({]|\$[A-Za-z_]\w*(?:\Z|[/\"':{.-])|%[A-Za-z_]\w*%|%\(|%[sdr]\Z|<[A-Za-z/!?_ -]"
+    rb"\$[({]|\$[A-Za-z_]\w*(?:\Z|[/\"':{.-])|%[A-Za-z_]\w*%|%\(|%[sdr]\Z|<[A-Za-z/!?_| -]"
     rb"|\{\{|\{[A-Za-z_]*\}"
     rb"|\{[A-Za-z_.]+[}\[]|@@?[A-Za-z_-]+\Z|\$\$|(?:\.{1,2}|~)/|[A-Za-z]:\\|(?:self"
     rb"|this|os|env|process|config|settings"
     rb"|args|secrets|vars|params|req"
-    rb"|request)[.\[]|//[a-z]|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\(|\[[a-z]\S*-|\(\?|\^|arn:aws:|(?:sha|md)\d{1,3}[-:=]|\?"
+    rb"|request)[.\[]|//[a-z]|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\("
+    rb"|\[[a-z]\S*-|\[[A-Za-z_ -][A-Za-z0-9_ -]*\]\Z|\(\?|\^|arn:aws:|(?:sha|md)\d{1,3}[-:=]|\?"
 )
 # What a program or a pattern has somewhere in it, and a value nowhere.
 _EXPRESSION = re.compile(
     rb"\$\{|\{\{|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
+    rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}"
 )
 _ADDRESS = re.compile(rb"0[xX](?:[0-9a-fA-F]{1,8}|[0-9a-fA-F]{40})")
 _ROOTED = re.compile(
@@ -41,6 +43,12 @@ _VERSION = re.compile(rb"[\^~=v<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.]+)?")
 _NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECASE)
 _WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
 _SPOKEN = re.compile(rb"[a-z]{2,}(?:[_.:/+-][a-z]{2,}){0,4}(?:[_-]?\d{1,4})?")
+# The name of a standard, a curve, a type of numbers; a time.
+_STANDARD = re.compile(
+    rb"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d[\d:.]*(?:[Zz]|[+-]\d\d:?\d\d)?"
+    rb"|[A-Z]{2,6}-\d{1,5}(?:-\d{1,4})?|[A-Za-z]{2,12}\d{2,4}[krtv]\d"
+    rb"|(?:Big)?(?:Uint|Int|Float)\d{1,3}(?:Clamped)?Array|[A-Za-z]{2,20}\[[A-Za-z_][\w.]{0,60}\]"
+)
 # The name of a version of something, as in a list of features.
 _DATED = re.compile(rb"[a-z]+(?:[_-][a-z]+)*-20\d\d-\d\d-\d\d", re.IGNORECASE)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
@@ -57,6 +65,7 @@ _CLASSES = bytes(
     for byte in range(256)
 )
 _HEX = re.compile(rb"(?i)[0-9a-f-]+")
+_PARTS = re.compile(rb"[^\s\"':,=&{}\[\]]+")
 # n times its binary logarithm, for the lengths that values have.
 _SHARES = (0.0, *(n * math.log2(n) for n in range(1, 513)))
 _IRREGULAR = 16
@@ -240,7 +249,10 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
         or value.lower() in _COMMON
         or _VERSION.fullmatch(value)
         or _NUMBER.fullmatch(value)
+        or _STANDARD.fullmatch(value)
     ):
+        return False
+    if len(value) >= _RANDOM_LENGTH and not _encodes(value):
         return False
     plain = value.strip(b"-:@_.")
     if _IDENTIFIER.fullmatch(plain) or _WORDS.fullmatch(plain):
@@ -255,6 +267,12 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
     if password:
         return (digits or quoted) and entropy(value) >= 2.2  # noqa: PLR2004  eight unlike
     return digits and len(value) >= 10 and entropy(value) >= _RANDOM  # noqa: PLR2004
+
+
+def _encodes(value: bytes) -> bool:
+    """Whether a value can be a secret that is base64 of text: it is none, or chance's."""
+    plain = words.decoded(value)
+    return plain is None or any(map(chance, _PARTS.findall(plain)))
 
 
 def _counted(value: bytes) -> bool:

@@ -39,7 +39,7 @@ _PAGING = re.compile(
     rb"|start\w*|end\w*"
     rb"|resume|skip|delta|change\w*|cursor|idempoten\w*|creator|caller|marker"
     rb"|watermark|list|batch"
-    rb"|scroll|since|upload|ordering|lock|fencing|cancel\w*|access_?token_?sub|css"
+    rb"|scroll|since|upload|input|output|ordering|lock|fencing|cancel\w*|access_?token_?sub|css"
     rb"|style|color|theme"
     rb"|design|syntax|lex\w*|parse\w*|unk|bos|eos|pad|mask|special"
     rb"|stop)[_.-]?(?:page[_.-]?|request[_.-]?)?token\Z"
@@ -89,6 +89,8 @@ _WEAKER = (
     b"pin",
     b"otp",
 )
+# `authkey` is of two words.
+_MORE = re.compile(rb"(?i)key|token|secret")
 _LEAST_WEAK = 20
 _QUERIES = frozenset({b"?", b"&"})
 _IN_QUERY = frozenset({b"code", b"sig", b"signature"})
@@ -108,12 +110,15 @@ def strength(name: bytes, rest: bytes, before: bytes) -> int:
     if lower.endswith(_PEOPLE):
         # `passwords`, `tokens`: of these there are many, and they are counted.
         return PASSWORD if rest.lower() not in _PLURAL else NONE
-    if (
-        rest[:1].isalpha()
-        and rest[:1].islower()
-        and lower.endswith((b"pass", *_WEAKER, b"pw", b"psk", b"jwt"))
+    if rest[:1].isalpha() and lower.endswith(
+        (b"pass", *_WEAKER, b"pw", b"psk", b"jwt")
     ):
-        return NONE
+        more = _MORE.match(rest)
+        if more is not None:
+            return strength(name + more[0], rest[more.end() :], before)
+        if rest[:1].islower() == name[-1:].islower():
+            # The word goes on: a path, an author, a passenger.
+            return NONE
     if lower.endswith((b"pass", b"pw")):
         known = _WHOLE_WORD.search(name) or _GLUED_PASS.search(name)
         return PASSWORD if known else NONE

@@ -57,6 +57,8 @@ _ID_NAME = re.compile(
     rb"(?i:ids?|etag|hash|digest|version|cursor|marker|checksum|uuid|fingerprint)"
     rb"[\"']?[ \t]{0,4}[:=>][ \t]{0,4}[\"'`]?\Z"
 )
+# What a program decodes is data.
+_DECODED = re.compile(rb"(?i)(?:decode|unpack|inflate|parse)\w{0,20}\([\"'`]\Z")
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 _UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # What judging a shape costs, in bytes looked at.
@@ -72,6 +74,8 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         spend(_JUDGED)
         head, tail = match["head"], match["tail"]
         start = match.start()
+        if _DECODED.search(data, max(0, start - 60), start) is not None:
+            continue
         if is_digest(data, start) or _ID_NAME.search(data, max(0, start - 60), start):
             continue
         if _ELSE.search(head) is None and _random_tail(head, tail):

@@ -24,7 +24,10 @@ _PUTTY = re.compile(
 _AFTER_SCHEME = re.compile(
     rb"://([^\s/:@\"'<>\\`|{}()\[\],]{0,200}):([^\s/@\"'<>\\`|(),]{3,300})@(?=[\w\[.-])"
 )
-_ALONE = re.compile(rb"://([A-Za-z0-9_-]{20,255})@(?=[\w\[-])")
+# In the address of a node of a network the key is public.
+_ALONE = re.compile(
+    rb"://(?<!enrtree://)(?<!enode://)([A-Za-z0-9_-]{20,255})@(?=[\w\[-])"
+)
 _HEADER = re.compile(
     rb"(?:\b(?:bearer|basic|ssws|bot|apikey|geniekey|flyv1|splunk|negotiate"
     rb"|token token=\"?)[ \t]{1,4}"
@@ -215,7 +218,9 @@ def numbers_and_words(data: bytes, lower: bytes) -> Iterator[Token]:
                 yield Token("jwk-private-key", match["value"], match.start("value"))
     for match in _NUMBERS.finditer(data):
         values = [int(part) for part in re.findall(rb"\d+", match[0])]
-        if max(values) < 256 and len(set(values)) > 45 and values != sorted(values):  # noqa: PLR2004
+        # Where each is there once, it is a table that says where things go.
+        distinct = len(set(values))
+        if max(values) < 256 and 45 < distinct < len(values):  # noqa: PLR2004
             yield Token(KEY, match[0], match.start())
     yield from _mnemonics(lower, data)
 

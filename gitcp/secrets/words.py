@@ -10,7 +10,10 @@ import re
 
 _NAME = re.compile(rb"[\w:./$<>=?@!#*+~-]+", re.ASCII)
 _PART = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_SNAKE = re.compile(rb"_*[a-z]+\d{0,4}(?:_[a-z]+\d{0,4}){2,}", re.IGNORECASE)
+_SNAKE = re.compile(
+    rb"_*[a-z]+\d{0,4}(?:_(?:[a-z]+\d{0,4}|\d{1,4})){2,}|\d{1,4}(?:_[a-z]{3,}){2,}(?:_\d{1,4})?",
+    re.IGNORECASE,
+)
 _DIGITS = re.compile(rb"\d+(?:\.\d+)*")
 # A letter, and those that follow it in nine of ten places of the words in programs.
 _FOLLOWS = (

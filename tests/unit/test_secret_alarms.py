@@ -22,6 +22,7 @@ def random_base64(size, seed=1):
     return base64.b64encode(random.Random(seed).randbytes(size)).decode()
 
 
+WORDS = base64.b64encode(b'{"session_id": "default"}').decode()
 CLEAN = {
     "names in programs": 'token = "load_pem_x509_certificate"',
     "camel case": "accessToken: stringTokens_1",
@@ -46,6 +47,25 @@ CLEAN = {
     "lines that end in words": "the proxy of username_and_password=ab2\nephemeral=1\n",
     "a method": "s.getDerivedStateFromProps(next)",
     "dotted names": "XF86VidModeQueryVersionXRequest.XFree86-VidModeExtension: 9",
+    "code between strings": '"Password:"),B?$e.create1("code",null)',
+    "a file's number and words": '("auth", "0006_require_contenttypes_0002"),',
+    "the path to a page": '"output_token": "Stream.Shards[-1].ShardId2"',
+    "a place to fill in": '"PASSWORD": "[new_password_2]"',
+    "numbers in a type": "encrypt(password: Uint8Array | string)",
+    "a curve": 'passphrase: "Secp256k1"',
+    "a standard": 'password: "ECMA-376"',
+    "base64 of words": f'token = "{WORDS}"',
+    "a time": '"PasswordLastUsed": "2016-09-08T21:47:36Z"',
+    "a value that is filled in": 'password=f"password-{number}"',
+    "types of a union": 'type A = "NATIVE_PASSWORD"|"POSTGRES_SCRAM_SHA_256"|"B"',
+    "a path in capitals": "cache:process.env.X_HANDLER_PATH,maxMemorySize:0x3200000,b",
+    "the name of a secret": "arn:aws:secretsmanager:r:a:secret:myselfmanagedADtestsecret-123456",
+    "encoded ranges": 'decodeRanges("goE-HvxHBiI9CyDeiCei3dckUj9KNWFwBl9JeEFDFDFDC")',
+    "a node's address": "enrtree://AKA3AM6LPBYEUDMVNU3BSVQJ5AD45Y7YPOHJLEF6W26QOE4V@a.b",
+    "a type of elements": "'token_request': 'List[StorageV1TokenRequest]',",
+    "a token of a model": '"eos_token": "<|unused_200054|>"',
+    "a program in a string": f"x='{random_base64(96)}password:{random_base64(24)}'",
+    "a table": f"key: [{','.join(map(str, random.Random(1).sample(range(64), 64)))}]",
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
