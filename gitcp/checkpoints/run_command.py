@@ -24,7 +24,7 @@ _TOLD = 2 * 1024
 _NOTE = 60
 
 
-class CommandRun(NamedTuple):
+class RunOutcome(NamedTuple):
     """A finished command: its exit status, and the checkpoints around it.
 
     `trouble` is what kept gitcp from saving or going back afterwards.
@@ -45,7 +45,7 @@ def run(
     note: str | None = None,
     rollback: bool = False,
     out: int = 1,
-) -> CommandRun:
+) -> RunOutcome:
     """Saves, runs a command in `directory`, and saves again if it fails.
 
     The second checkpoint has the trigger `test-failure` and a `tried` entry with the
@@ -64,7 +64,7 @@ def run(
     )
     done = tee(words, cwd=directory, keep=_KEPT, out=out)
     if not done.status:
-        return CommandRun(done.status, before)
+        return RunOutcome(done.status, before)
     failed = back = None
     try:
         failed = save(
@@ -92,8 +92,8 @@ def run(
             )
             back = restore(workspace, request)
     except GitcpError as exc:
-        return CommandRun(done.status, before, failed, back, exc)
-    return CommandRun(done.status, before, failed, back)
+        return RunOutcome(done.status, before, failed, back, exc)
+    return RunOutcome(done.status, before, failed, back)
 
 
 def _short(line: str) -> str:

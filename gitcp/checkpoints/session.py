@@ -1,4 +1,4 @@
-"""The Python interface: Store, Session, Branch, Batch (exported by `gitcp`)."""
+"""A session without its steps, and a batch: part of the interface that `gitcp` exports."""
 
 import json
 import os
@@ -9,7 +9,6 @@ from typing import Any, Generic, Self, TypeVar
 
 import msgspec
 
-from gitcp.checkpoints import fork as forking
 from gitcp.checkpoints import restore as restoring
 from gitcp.checkpoints import restore_plan
 from gitcp.checkpoints.finish_restore import Restored
@@ -17,63 +16,16 @@ from gitcp.checkpoints.labels import check_label
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.save import save
-from gitcp.checkpoints.selectors import select
 from gitcp.errors import UsageError
 from gitcp.format.log import Decision
-from gitcp.project.workspace import Current, Workspace, open_workspace
+from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, NewRecords
 
 T = TypeVar("T")
 
 
-def open(directory: str | os.PathLike[str] = ".") -> "Store":  # noqa: A001  gitcp.open
-    """Returns the store of the repository around a directory.
-
-    Nothing is written, but that redo logs of LangGraph's threads are settled.
-
-    Raises:
-        NotARepositoryError: the directory is in no repository.
-        UnsupportedRepositoryError: a kind that gitcp cannot serve.
-    """
-    return Store(open_workspace(directory, lasting=True))
-
-
-class Store:
-    """The checkpoints of one project."""
-
-    def __init__(self, workspace: Workspace) -> None:
-        self._workspace = workspace
-
-    def __repr__(self) -> str:
-        return f"<gitcp.Store {str(self._workspace.top)!r}>"
-
-    def session(self, name: str, branch: str = "main") -> "Session":
-        """Returns a session by name, any text; it exists from the first save on."""
-        if not name or not branch:
-            raise UsageError("a session needs a name", hint="pass a name")
-        return self._made(name, branch)
-
-    def _made(self, name: str, branch: str) -> "Session":
-        return Session(self._workspace, name, branch)
-
-    def sessions(self) -> Sequence["Session"]:
-        """Returns the sessions there are, each on its `main` or first branch."""
-        return [
-            self._made(session.name, session.branches[0].name)
-            for session in forking.sessions(self._workspace.store)
-        ]
-
-    def checkpoint(self, selector: str) -> Checkpoint:
-        """Returns a checkpoint by selector, as on the command line.
-
-        Raises:
-            NotFoundError, AmbiguousError: the selector matches no checkpoint, or several.
-        """
-        return select(self._workspace, selector)
-
-
-class Session:
+class BaseSession:
     """One thread of work, on one of its branches."""
 
     def __init__(self, workspace: Workspace, name: str, branch: str) -> None:
@@ -202,18 +154,6 @@ class Session:
         """
         return restoring.restore(self._workspace, plan.request)
 
-    def fork(self, checkpoint: Checkpoint, name: str) -> "Branch":
-        """Makes a new branch at a checkpoint; files stay as they are.
-
-        Raises:
-            UsageError: the name is taken.
-        """
-        forking.fork_only(self._workspace.store, checkpoint, name)
-        return self._forked(checkpoint.session, name)
-
-    def _forked(self, session: str, name: str) -> "Branch":
-        return Branch(self._workspace, session, name)
-
     def flush(self) -> None:
         """Puts what steps have recorded into git's refs now, for `git push` to find.
 
@@ -243,10 +183,6 @@ class Session:
         return Batch(self, records, every=every, seconds=seconds, note=note)
 
 
-class Branch(Session):
-    """A session on a branch of its own, as `Session.fork` makes it."""
-
-
 class Batch(Generic[T]):
     """Iterates over records, saving how many are done; use it as a context manager.
 
@@ -256,7 +192,7 @@ class Batch(Generic[T]):
 
     def __init__(
         self,
-        session: Session,
+        session: BaseSession,
         records: Iterable[T],
         *,
         every: int | None,

@@ -1,14 +1,16 @@
-"""The Python interface with steps: what `gitcp.open` returns (docs/decisions/0011)."""
+"""The Python interface: what `gitcp.open` returns (docs/decisions/0011)."""
 
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
 from gitcp.at_fork import computed
-from gitcp.checkpoints import session as base
+from gitcp.checkpoints import fork as forking
+from gitcp.checkpoints.selectors import select
+from gitcp.checkpoints.session import BaseSession
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.ledger.call import Call
-from gitcp.project.workspace import Current, open_workspace
+from gitcp.project.workspace import Current, Workspace, open_workspace
 from gitcp.steps.model import StepOptions, options
 from gitcp.store.checkpoint import Checkpoint
 
@@ -28,23 +30,38 @@ def open(directory: str | os.PathLike[str] = ".") -> "Store":  # noqa: A001  git
     return Store(open_workspace(directory, lasting=True))
 
 
-class Store(base.Store):
+class Store:
     """The checkpoints of one project."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def __repr__(self) -> str:
+        return f"<gitcp.Store {str(self._workspace.top)!r}>"
 
     def session(self, name: str, branch: str = "main") -> "Session":
         """Returns a session by name, any text; it exists from the first save on."""
-        super().session(name, branch)
-        return self._made(name, branch)
-
-    def _made(self, name: str, branch: str) -> "Session":
+        if not name or not branch:
+            raise UsageError("a session needs a name", hint="pass a name")
         return Session(self._workspace, name, branch)
 
     def sessions(self) -> list["Session"]:
         """Returns the sessions there are, each on its `main` or first branch."""
-        return [self._made(one.name, one.branch) for one in super().sessions()]
+        return [
+            Session(self._workspace, session.name, session.branches[0].name)
+            for session in forking.sessions(self._workspace.store)
+        ]
+
+    def checkpoint(self, selector: str) -> Checkpoint:
+        """Returns a checkpoint by selector, as on the command line.
+
+        Raises:
+            NotFoundError, AmbiguousError: the selector matches no checkpoint, or several.
+        """
+        return select(self._workspace, selector)
 
 
-class Session(base.Session):
+class Session(BaseSession):
     """One thread of work, on one of its branches.
 
     One object is one run: a step that is called twice in it is two steps, and the first
@@ -57,17 +74,14 @@ class Session(base.Session):
 
         return Engine(self._workspace, Current(self.name, self.branch))
 
-    def _forked(self, session: str, name: str) -> "Branch":
-        return Branch(self._workspace, session, name)
-
     def fork(self, checkpoint: Checkpoint, name: str) -> "Branch":
         """Makes a new branch at a checkpoint; files stay as they are.
 
         Raises:
             UsageError: the name is taken.
         """
-        super().fork(checkpoint, name)
-        return self._forked(checkpoint.session, name)
+        forking.fork_only(self._workspace.store, checkpoint, name)
+        return Branch(self._workspace, checkpoint.session, name)
 
     def step(
         self,
@@ -241,5 +255,5 @@ class Session(base.Session):
         return repair.repair(self._engine, affected, trust=trust)
 
 
-class Branch(Session, base.Branch):
+class Branch(Session):
     """A session on a branch of its own, as `Session.fork` makes it."""

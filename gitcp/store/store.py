@@ -352,13 +352,14 @@ class Store:
     ) -> tuple[Built | None, int]:
         """Returns the new commit, None if no change, and the segments it replaces."""
         with durable.storage("writing the checkpoint"):
+            # How far the ledger has come in the state to be saved.
+            if draft.fork_of is not None:
+                start = draft.fork_of.manifest
+                position = LedgerPosition(start.effects, start.ledger)
+            else:
+                position = LedgerPosition(*self._position_of(session))
             successor = Successor(
-                self.repository,
-                transaction,
-                self.seals,
-                draft,
-                tip,
-                self._ledger_position(session, draft),
+                self.repository, transaction, self.seals, draft, tip, position
             )
             built = successor.build(session, branch, self._clock())
         return built, successor.rewritten
@@ -375,13 +376,6 @@ class Store:
                 f"the checkpoint is saved, but not known to be durable: {exc.message}",
                 hint="save again once the disk is well",
             ) from exc
-
-    def _ledger_position(self, session: str, draft: Draft) -> LedgerPosition:
-        """Returns how far the session's ledger has come in the state to be saved."""
-        if draft.fork_of is not None:
-            manifest = draft.fork_of.manifest
-            return LedgerPosition(manifest.effects, manifest.ledger)
-        return LedgerPosition(*self._position_of(session))
 
 
 def require_tip(store: Store, session: str, branch: str) -> Checkpoint:

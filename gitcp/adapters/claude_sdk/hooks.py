@@ -14,7 +14,7 @@ from claude_agent_sdk.types import HookEvent
 
 from gitcp.agents import bindings, hook_events
 from gitcp.agents.bindings import Binding
-from gitcp.checkpoints.session import Session
+from gitcp.checkpoints.session import BaseSession
 from gitcp.clients import registry
 from gitcp.clients.client import Event
 from gitcp.errors import GitcpError
@@ -37,7 +37,7 @@ _GRACE = 5.0
 _Callback = Callable[[Any, str | None, Any], Awaitable[dict[str, Any]]]
 
 
-def checkpoint_hooks(session: Session) -> dict[HookEvent, list[HookMatcher]]:
+def checkpoint_hooks(session: BaseSession) -> dict[HookEvent, list[HookMatcher]]:
     """Returns hooks that make a checkpoint before each prompt and at each turn's end.
 
         session = gitcp.open(".").session("my-work")
@@ -62,7 +62,7 @@ def checkpoint_hooks(session: Session) -> dict[HookEvent, list[HookMatcher]]:
     return {cast("HookEvent", event): [matcher] for event in _EVENTS}
 
 
-def _callback(session: Session, longest: float) -> _Callback:
+def _callback(session: BaseSession, longest: float) -> _Callback:
     top = session.workspace.top
 
     async def callback(payload: Any, tool_use_id: str | None, context: Any) -> Any:
@@ -83,7 +83,7 @@ def _callback(session: Session, longest: float) -> _Callback:
     return cast("_Callback", callback)
 
 
-def _limit(session: Session, started: float) -> float:
+def _limit(session: BaseSession, started: float) -> float:
     """Returns how long a hook may take by the settings as they are now."""
     workspace = session.workspace
     try:
@@ -95,7 +95,7 @@ def _limit(session: Session, started: float) -> float:
     return workspace.settings.hook_timeout
 
 
-def _handle(session: Session, payload: Any, started: float) -> None:
+def _handle(session: BaseSession, payload: Any, started: float) -> None:
     top = session.workspace.top
     try:
         client = registry.client(AGENT)
@@ -117,7 +117,7 @@ def _name(payload: Any) -> str:
     return f"claude-sdk {event}"
 
 
-def _bind(workspace: Workspace, session: Session, event: Event) -> None:
+def _bind(workspace: Workspace, session: BaseSession, event: Event) -> None:
     """Binds a conversation to the session that it was given.
 
     On a branch of its own where another has taken the branch over by a restore.

@@ -10,7 +10,7 @@ from gitcp.agents import bindings, transcripts
 from gitcp.checkpoints import restore, restore_plan
 from gitcp.checkpoints.message_search import before_message
 from gitcp.checkpoints.restore_request import request_restore
-from gitcp.checkpoints.session import Session
+from gitcp.checkpoints.session import BaseSession
 from gitcp.clients import registry
 from gitcp.errors import GitcpError, NotFoundError
 from gitcp.format.checkpoint import show_path
@@ -46,7 +46,7 @@ class Rewound(_Fields):
 
 
 def rewind_files(
-    user_message_uuid: str, session: Session | None = None, *, dry_run: bool = False
+    user_message_uuid: str, session: BaseSession | None = None, *, dry_run: bool = False
 ) -> Rewound:
     """Brings the files back as they were when a prompt was sent.
 
@@ -84,7 +84,7 @@ def rewind_files(
 
 
 def _at(
-    workspace: Workspace, session: Session | None, ident: str
+    workspace: Workspace, session: BaseSession | None, ident: str
 ) -> tuple[Checkpoint, Current]:
     for tip in _tips(workspace, session):
         with suppress(GitcpError):
@@ -100,7 +100,7 @@ def _at(
     )
 
 
-def _tips(workspace: Workspace, session: Session | None) -> Iterator[Checkpoint]:
+def _tips(workspace: Workspace, session: BaseSession | None) -> Iterator[Checkpoint]:
     """Yields the branches to search: the session's own or the current one, then others."""
     store = workspace.store
     first = workspace.current()

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from gitcp.checkpoints.run_command import CommandRun, run
+from gitcp.checkpoints.run_command import RunOutcome, run
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command, path_inside, place_of
@@ -170,7 +170,7 @@ def _inside(out: Output, workspace: Workspace, path: str) -> str:
     return os.fsdecode(path_inside(out, workspace.top, path)) or "."
 
 
-def _tell(out: Output, ran: CommandRun) -> None:
+def _tell(out: Output, ran: RunOutcome) -> None:
     """Says what became of it, on stderr: stdout is the command's."""
     if not ran.status:
         return
