@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from gitcp.secrets import scanner
 from gitcp.secrets.scanner import Fingerprints, Scanner
-from tests.support.secrets31 import secrets31
+from tests.support.sample_secrets import sample_secrets
 
 SEEDS = range(5)
 
@@ -30,7 +30,7 @@ def seen(scan: Scanner, form: Callable[[str], bytes]) -> str:
     """How many of 31, least to most, and the names of those ever missed."""
     counts, missed = [], set()
     for seed in SEEDS:
-        lines = {name: line for name, (_, line) in secrets31(seed).items()}
+        lines = {name: line for name, (_, line) in sample_secrets(seed).items()}
         found = {name for name, line in lines.items() if scan.scan([form(line)])}
         counts.append(len(found))
         missed |= lines.keys() - found

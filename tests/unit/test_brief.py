@@ -3,22 +3,22 @@
 import pytest
 
 from gitcp.checkpoints.first_line import LEFT_OUT, brief
-from tests.support.secrets31 import secrets31
+from tests.support.sample_secrets import sample_secrets
 
 MOST = 72
 
 
-@pytest.mark.parametrize("name", secrets31())
+@pytest.mark.parametrize("name", sample_secrets())
 @pytest.mark.parametrize("before", [0, 33, 60, 71])
 def test_no_part_of_a_secret_is_in_a_note(name, before):
-    value, line = secrets31()[name]
+    value, line = sample_secrets()[name]
     note = brief(f"{'word ' * before}"[:before] + " " + line, MOST)
     start = value.split()[0]
     assert note == LEFT_OUT or start[:6] not in note
 
 
 def test_a_secret_in_another_line_is_no_reason_to_show_the_first():
-    value, _ = secrets31()["github"]
+    value, _ = sample_secrets()["github"]
     assert brief(f"use this key\n\n{value}", MOST) == LEFT_OUT
 
 

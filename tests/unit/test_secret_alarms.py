@@ -7,10 +7,10 @@ import pytest
 
 from gitcp.secrets import heuristics, words
 from gitcp.secrets.scanner import Fingerprints, Scanner
-from tests.support.secrets31 import secrets31
+from tests.support.sample_secrets import sample_secrets
 
 SCANNER = Scanner(Fingerprints(b"k" * 32))
-TOKEN = secrets31()["github"][0]
+TOKEN = sample_secrets()["github"][0]
 
 
 def values(data):

@@ -14,10 +14,10 @@ import pytest
 from gitcp.secrets import budget, decoding, encodings, scanner
 from gitcp.secrets.scanner import UNREAD, Fingerprints, Scanner
 from gitcp.secrets.tokens import Token
-from tests.support.secrets31 import secrets31
+from tests.support.sample_secrets import sample_secrets
 
-TOKEN = secrets31()["github"][0]
-PASSWORD = secrets31()["db-password"][0]
+TOKEN = sample_secrets()["github"][0]
+PASSWORD = sample_secrets()["db-password"][0]
 SCANNER = Scanner(Fingerprints(b"k" * 32))
 
 
@@ -165,13 +165,13 @@ def test_a_key_has_one_name_however_it_is_written(written, library):
     extra = found[0] if found is not None else None
     # Each has a plus sign at another place in its lines.
     for seed in range(4):
-        value, line = secrets31(seed)["pem"]
+        value, line = sample_secrets(seed)["pem"]
         hits = Scanner(names, extra=extra).scan([written(line).encode()])
         assert {hit.fingerprint for hit in hits} == {names.of(value.encode())}
 
 
 def test_each_writing_of_a_key_is_reported():
-    key = secrets31()["pem"][1]
+    key = sample_secrets()["pem"][1]
     both = f"{key}\n\n{lines_of('    {}')(key)}\n".encode()
     one, other = SCANNER.scan([both])
     assert one.fingerprint == other.fingerprint

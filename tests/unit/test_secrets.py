@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gitcp.purge.redact import Eraser
 from gitcp.secrets import decoding, dotenv, scanner
 from gitcp.secrets.scanner import Fingerprints, Scanner
-from tests.support.secrets31 import secrets31
+from tests.support.sample_secrets import sample_secrets
 
 FINGERPRINTS = Fingerprints(b"k" * 32)
 CANARY = "k3J9dLq0" + "Xz7Yv3Wn5Bt1"
@@ -33,9 +33,9 @@ def in_transcript(text):
     return json.dumps({"message": {"content": [{"content": inner}]}}) + "\n"
 
 
-@pytest.mark.parametrize("name", secrets31())
+@pytest.mark.parametrize("name", sample_secrets())
 def test_a_secret_is_the_same_in_a_file_and_in_a_transcript(name):
-    _, line = secrets31()[name]
+    _, line = sample_secrets()[name]
     raw = found(line)
     assert raw
     assert {one.fingerprint for one in raw} == {
@@ -45,7 +45,7 @@ def test_a_secret_is_the_same_in_a_file_and_in_a_transcript(name):
 
 def test_the_built_in_layer_alone_sees_most_of_31_secrets():
     for seed in range(3):
-        lines = [line for _, line in secrets31(seed).values()]
+        lines = [line for _, line in sample_secrets(seed).values()]
         assert sum(bool(found(line)) for line in lines) >= 0.7 * 31
         assert sum(bool(found(in_transcript(line))) for line in lines) >= 0.7 * 31
 
@@ -55,7 +55,7 @@ def test_with_the_library_nine_in_ten_are_seen():
     if library is None:
         pytest.skip("the extra gitcp[secrets] is not installed")
     scan = Scanner(FINGERPRINTS, extra=library[0], extra_version=library[1])
-    lines = [line for _, line in secrets31().values()]
+    lines = [line for _, line in sample_secrets().values()]
     assert sum(bool(scan.scan([line.encode()])) for line in lines) >= 0.9 * 31
     told = [in_transcript(line).encode() for line in lines]
     assert sum(bool(scan.scan([line])) for line in told) >= 0.9 * 31
@@ -179,7 +179,7 @@ HIDDEN = {
 
 @pytest.mark.parametrize("told", HIDDEN.values(), ids=HIDDEN)
 def test_a_token_is_found_and_erased_however_tools_write_it(told):
-    value, _ = secrets31()["github"]
+    value, _ = sample_secrets()["github"]
     data = told(value).encode()
     hits = Scanner(FINGERPRINTS).scan([data])
     assert [one.value for one in hits] == [value.encode()]
@@ -190,7 +190,7 @@ def test_a_token_is_found_and_erased_however_tools_write_it(told):
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf16_is_read_without_a_mark_and_far_behind_it(encoding):
-    value, line = secrets31()["db-password"]
+    value, line = sample_secrets()["db-password"]
     data = f"one\n{line}\n".encode(encoding)
     assert [one.value for one in Scanner(FINGERPRINTS).scan([data])] == [value.encode()]
     large = ("\ufeff" + "a line of text\n" * 200_000 + line).encode(encoding)

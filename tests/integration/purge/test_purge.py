@@ -10,7 +10,7 @@ import pytest
 from tests.support.gitrepo import commit_all, git_line, make_repo, write_files
 from tests.support.gitrepo import git as run_git
 from tests.support.inprocess import invoke, ok
-from tests.support.secrets31 import secrets31
+from tests.support.sample_secrets import sample_secrets
 
 CANARY = "k3J9dLq0" + "Xz7Yv3Wn5Bt1"
 
@@ -91,7 +91,7 @@ def story(repo, value, line):
 
 @pytest.mark.parametrize("name", ["github", "db-password", "pem", "django", "db-url"])
 def test_a_purged_value_is_nowhere_and_all_else_is_as_it_was(repo, name):
-    value, line = secrets31()[name]
+    value, line = sample_secrets()[name]
     story(repo, value, line)
     needle = value.strip().encode()[:40]
     before = checkpoints(repo)
@@ -196,7 +196,7 @@ def test_paths_are_taken_out_and_listed_as_not_captured(repo):
 
 
 def test_nothing_is_written_by_a_dry_run_or_without_a_yes(repo):
-    value, line = secrets31()["github"]
+    value, line = sample_secrets()["github"]
     story(repo, value, line)
     refs = git_line(repo, "for-each-ref")
     (secret,) = json.loads(invoke(repo, "scan", "--json").stdout)["secrets"]
@@ -218,7 +218,7 @@ def test_what_no_checkpoint_holds_is_not_found(repo):
 
 
 def test_it_says_where_else_the_secret_is(repo, tmp_path):
-    value, line = secrets31()["github"]
+    value, line = sample_secrets()["github"]
     write_files(repo, {"conf.ini": line.encode()})
     commit_all(repo, "oops")
     run_git(tmp_path, "init", "--quiet", "--bare", "r.git")
@@ -238,7 +238,7 @@ def test_it_says_where_else_the_secret_is(repo, tmp_path):
 
 
 def test_a_checkpoint_made_here_is_still_one_made_here(repo):
-    value, line = secrets31()["npm"]
+    value, line = sample_secrets()["npm"]
     write_files(repo, {"conf.ini": line.encode(), "Makefile": b"all:\n"})
     ok(repo, "save")
     ok(repo, "purge", "--value-from-stdin", "--yes", input=value.encode())
@@ -256,7 +256,7 @@ def test_decisions_that_wait_for_a_save_are_cleared_too(repo):
 
 
 def test_what_was_purged_here_is_replaced_there_and_does_not_come_back(repo, tmp_path):
-    value, line = secrets31()["github"]
+    value, line = sample_secrets()["github"]
     run_git(tmp_path, "init", "--quiet", "--bare", "r.git")
     run_git(repo, "remote", "add", "origin", str(tmp_path / "r.git"))
     write_files(repo, {"conf.ini": line.encode()})
@@ -283,7 +283,7 @@ def test_what_was_purged_here_is_replaced_there_and_does_not_come_back(repo, tmp
 
 
 def test_what_was_pruned_before_it_was_purged_is_replaced_there_too(repo, tmp_path):
-    value, line = secrets31()["github"]
+    value, line = sample_secrets()["github"]
     run_git(tmp_path, "init", "--quiet", "--bare", "r.git")
     run_git(repo, "remote", "add", "origin", str(tmp_path / "r.git"))
     ok(repo, "save", "-m", "old")
@@ -303,7 +303,7 @@ def test_what_was_pruned_before_it_was_purged_is_replaced_there_too(repo, tmp_pa
 
 
 def test_a_stranger_who_says_that_it_was_purged_replaces_nothing(repo, tmp_path):
-    value, line = secrets31()["github"]
+    value, line = sample_secrets()["github"]
     run_git(tmp_path, "init", "--quiet", "--bare", "r.git")
     run_git(repo, "remote", "add", "origin", str(tmp_path / "r.git"))
     write_files(repo, {"conf.ini": line.encode()})

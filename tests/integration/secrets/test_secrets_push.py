@@ -8,7 +8,7 @@ import pytest
 from tests.support.gitrepo import git as run_git
 from tests.support.gitrepo import git_line, make_repo, write_files
 from tests.support.inprocess import fails, invoke, ok
-from tests.support.secrets31 import secrets31
+from tests.support.sample_secrets import sample_secrets
 
 CANARY = "k3J9dLq0" + "Xz7Yv3Wn5Bt1"
 
@@ -65,7 +65,7 @@ def test_a_value_of_the_environment_that_a_tool_printed_blocks_the_push(shared):
 @pytest.mark.parametrize("how", ["file", "conversation", "decision", "note", "path"])
 def test_secrets_block_wherever_they_lie(shared, how):
     values = []
-    for name, (value, line) in secrets31().items():
+    for name, (value, line) in sample_secrets().items():
         values.append(value)
         session = f"s-{name}"
         if how == "file":
@@ -94,7 +94,7 @@ def test_secrets_block_wherever_they_lie(shared, how):
 
 
 def test_a_refusal_names_places_and_never_values(shared):
-    value, line = secrets31()["github"]
+    value, line = sample_secrets()["github"]
     write_files(shared, {"deep/conf.ini": f"one\ntwo\n{line}\n".encode()})
     ok(shared, "save", "-m", "with a key")
     done = invoke(shared, "push")
@@ -106,14 +106,16 @@ def test_a_refusal_names_places_and_never_values(shared):
 
 
 def test_what_is_allowed_passes_once_or_for_good(shared):
-    write_files(shared, {"conf.ini": secrets31()["github"][1].encode()})
+    write_files(shared, {"conf.ini": sample_secrets()["github"][1].encode()})
     ok(shared, "save")
     (secret,) = refused(shared)
     name = secret["fingerprint"]
     refused(shared, "--allow", "0" * 12)
     sent = ok(shared, "push", "--allow", name)
     assert [one["fingerprint"] for one in sent["secrets"]] == [name]
-    write_files(shared, {"copy.ini": b"again: " + secrets31()["github"][1].encode()})
+    write_files(
+        shared, {"copy.ini": b"again: " + sample_secrets()["github"][1].encode()}
+    )
     ok(shared, "save")
     assert [one["fingerprint"] for one in refused(shared)] == [name]
     assert invoke(shared, "config", "--add", "allowSecrets", name).returncode == 0
@@ -126,20 +128,20 @@ def test_a_fingerprint_that_is_none_is_refused(shared):
 
 
 def test_the_setting_warns_or_turns_it_off(shared):
-    write_files(shared, {"conf.ini": secrets31()["github"][1].encode()})
+    write_files(shared, {"conf.ini": sample_secrets()["github"][1].encode()})
     ok(shared, "save")
     refused(shared)
     done = invoke(shared, "push", env={"GITCP_SECRETS": "warn"})
     assert done.returncode == 0
     assert b"conf.ini:1" in done.stderr
-    write_files(shared, {"more.ini": secrets31(8)["github"][1].encode()})
+    write_files(shared, {"more.ini": sample_secrets(8)["github"][1].encode()})
     ok(shared, "save")
     done = invoke(shared, "push", env={"GITCP_SECRETS": "off"})
     assert (done.returncode, b"more.ini" in done.stderr) == (0, False)
 
 
 def test_what_the_remote_has_is_not_looked_at_again(shared):
-    write_files(shared, {"conf.ini": secrets31()["github"][1].encode()})
+    write_files(shared, {"conf.ini": sample_secrets()["github"][1].encode()})
     ok(shared, "save")
     assert invoke(shared, "push", env={"GITCP_SECRETS": "off"}).returncode == 0
     write_files(shared, {"a.txt": b"changed\n"})
@@ -173,7 +175,7 @@ def test_what_was_clean_by_another_name_is_looked_at_as_an_env_file(shared):
 
 
 def test_a_project_the_remote_never_saw_is_looked_through_whole(shared, tmp_path):
-    write_files(shared, {"old.ini": secrets31()["github"][1].encode()})
+    write_files(shared, {"old.ini": sample_secrets()["github"][1].encode()})
     run_git(shared, "add", "--all")
     run_git(shared, "commit", "--quiet", "-m", "oops")
     (shared / "old.ini").unlink()
@@ -190,7 +192,7 @@ def test_a_project_the_remote_never_saw_is_looked_through_whole(shared, tmp_path
 
 def test_scan_exits_with_24_and_names_what_it_found(shared):
     ok(shared, "scan")
-    write_files(shared, {"conf.ini": secrets31()["npm"][1].encode()})
+    write_files(shared, {"conf.ini": sample_secrets()["npm"][1].encode()})
     ok(shared, "save")
     done = invoke(shared, "scan", "--json")
     assert done.returncode == 24
@@ -200,7 +202,7 @@ def test_scan_exits_with_24_and_names_what_it_found(shared):
 @pytest.fixture
 def told(shared):
     """A project with a secret in its history that its remote has already."""
-    write_files(shared, {"conf.ini": secrets31()["github"][1].encode()})
+    write_files(shared, {"conf.ini": sample_secrets()["github"][1].encode()})
     run_git(shared, "add", ".")
     run_git(shared, "commit", "-qm", "leak")
     run_git(shared, "rm", "-q", "conf.ini")

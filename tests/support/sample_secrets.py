@@ -22,7 +22,7 @@ class _Maker:
         return self._random.randbytes(count)
 
 
-def secrets31(seed: int = 7) -> dict[str, tuple[str, str]]:
+def sample_secrets(seed: int = 7) -> dict[str, tuple[str, str]]:
     """Each secret's value, and the line of a file or of a tool's output it stands in."""
     make = _Maker(seed)
 
