@@ -23,7 +23,7 @@ import gitcp
 from gitcp import at_fork, durable
 from gitcp.errors import BusyError, UsageError
 from gitcp.git import process, repository
-from gitcp.git.objects import Objects
+from gitcp.git.libgit import LibgitObjects
 from gitcp.ledger.call import StepSlot
 from gitcp.project.workspace import open_workspace
 from gitcp.steps import lease
@@ -273,14 +273,14 @@ def test_what_another_thread_computes_can_be_computed_in_the_child(repo, monkeyp
     opened = open_workspace(repo).repository
     inside, go_on = threading.Event(), threading.Event()
 
-    class Slow(Objects):
+    class Slow(LibgitObjects):
         def __init__(self, directory: Path) -> None:
             super().__init__(directory)
             if threading.current_thread() is not threading.main_thread():
                 inside.set()
                 go_on.wait(30)
 
-    monkeypatch.setattr(repository, "Objects", Slow)
+    monkeypatch.setattr(repository, "LibgitObjects", Slow)
     with beside(lambda: opened.objects):
         inside.wait(30)
         assert ended_well(child(lambda: opened.objects))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gitcp.errors import BranchMovedError, GitFailedError
-from gitcp.format.oid import CURRENT, ObjectFormat, Oid
+from gitcp.format.oid import CURRENT, ObjectFormat
 from gitcp.git.objects import BLOB, Objects, damaged, wrong_kind
 from gitcp.git.refs import refuse_foreign
 
@@ -27,7 +27,7 @@ class MemoryObjects(Objects):
         super().__init__(form)
         self._stored: dict[bytes, tuple[str, bytes]] = {}
 
-    def add(self, kind: str, data: bytes) -> Oid:
+    def add(self, kind: str, data: bytes) -> bytes:
         """Stores an object and returns its id."""
         oid = self.form.oid(kind, data)
         self._stored[oid] = kind, data
