@@ -267,8 +267,8 @@ def test_by_age_order_is_ancestry_and_not_the_clock(repo, monkeypatch):
     times = [0.0]
     original = Store.__init__
 
-    def with_clock(self, repository):
-        original(self, repository, clock=lambda: times[0])
+    def with_clock(self, repository, **given):
+        original(self, repository, clock=lambda: times[0], **given)
 
     monkeypatch.setattr(Store, "__init__", with_clock)
     for at in (1000.0, 2000.0, 90_000.0, 3.0, 100_000.0):
