@@ -10,6 +10,7 @@ import hashlib
 import os
 import shlex
 import shutil
+import stat
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -214,8 +215,21 @@ def _path_note(scope: str | None) -> tuple[str, ...]:
 
 
 def _content(path: Path) -> bytes | None:
+    """Returns a settings file; a pipe or a device in its place is never read or replaced.
+
+    Raises:
+        UsageError: it cannot be read, or is no regular file.
+    """
     try:
-        return path.read_bytes()
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            mode = os.fstat(fd).st_mode
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise UsageError(
+                    f"{path} is not a regular file",
+                    hint="nothing was changed; put a file there, or remove it",
+                )
+            return file.read()
     except FileNotFoundError:
         return None
     except OSError as exc:

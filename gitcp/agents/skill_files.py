@@ -4,6 +4,7 @@ A file that is not ours, or that the user has changed, is left alone and reporte
 """
 
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -149,10 +150,10 @@ def _notes(files: list[SkillFile]) -> tuple[str, ...]:
 
 
 def _look(path: Path) -> _Present:
-    # The user made this link: it is theirs, wherever it points.
-    if path.is_symlink():
-        return _Present(there=True, mark=None)
     try:
+        # A link is the user's, wherever it points; to open a pipe would never end.
+        if not stat.S_ISREG(path.lstat().st_mode):
+            return _Present(there=True, mark=None)
         return _Present(there=True, mark=skill.mark_of(path.read_bytes()))
     except FileNotFoundError:
         return _Present(there=False, mark=None)

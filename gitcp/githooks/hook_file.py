@@ -124,7 +124,8 @@ def _move_back(chained: Path, path: Path) -> None:
 def read(path: Path) -> bytes | None:
     """Returns what a regular file holds, or None."""
     try:
-        return path.read_bytes() if not path.is_symlink() else None
+        # To open a pipe would wait for its other end.
+        return path.read_bytes() if stat.S_ISREG(path.lstat().st_mode) else None
     except OSError:
         return None
 

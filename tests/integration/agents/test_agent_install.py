@@ -244,6 +244,38 @@ def test_what_cannot_be_installed_is_told(repo):
     assert shown.stdout.startswith(b"Not installed: claude-code (local) in ")
 
 
+def pipe(path, tmp_path):
+    os.mkfifo(path)
+
+
+def link_to_a_pipe(path, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    path.symlink_to(tmp_path / "pipe")
+
+
+def link_to_a_device(path, tmp_path):
+    path.symlink_to("/dev/zero")
+
+
+def directory(path, tmp_path):
+    path.mkdir()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("make", [pipe, link_to_a_pipe, link_to_a_device, directory])
+def test_what_is_no_file_is_neither_read_nor_replaced(repo, tmp_path, make):
+    path = repo / ".claude" / "settings.json"
+    path.parent.mkdir()
+    make(path, tmp_path)
+    before = path.lstat(), path.stat()
+    for verb in ("install", "uninstall"):
+        reason = fails(repo, 2, verb, "claude-code", "--scope", "project")
+        assert "is not a regular file" in reason or "directory" in reason
+    ok(repo, "status")
+    after = path.lstat(), path.stat()
+    assert [one.st_ino for one in before] == [one.st_ino for one in after]
+
+
 # --- killed on the way --------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -168,3 +169,15 @@ def test_a_command_runs_nothing_that_changes_files_without_a_question():
 def test_a_dry_run_ends_no_restore(repo, how):
     """The slash command may run everything that begins with `restore --dry-run`."""
     assert "take no other" in fails(repo, 2, "restore", "--dry-run", how)
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_in_the_place_of_a_file_is_not_read(repo):
+    path = repo / ".claude" / "commands" / "restore.md"
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+    reason = fails(repo, 3, "install", "skill", "--scope", "project")
+    assert "restore.md is not gitcp's" in reason
+    ok(repo, "status")
+    ok(repo, "uninstall", "skill")
+    assert path.is_fifo()

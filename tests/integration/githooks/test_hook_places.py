@@ -16,7 +16,7 @@ from gitcp.githooks import events
 from gitcp.githooks import install as installer
 from tests.support import hooks
 from tests.support.gitrepo import commit_all, git, git_line, make_repo, write_files
-from tests.support.inprocess import ok
+from tests.support.inprocess import fails, ok
 
 
 @pytest.fixture
@@ -480,3 +480,14 @@ def test_a_copied_repository_leaves_the_hooks_of_the_original_alone(
     else:
         assert not (copy / ".git/hooks/post-commit").exists()
     assert uninstall(repo) is not None
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_in_the_place_of_a_hook_is_not_read(repo):
+    path = repo / ".git" / "hooks" / "post-commit"
+    path.parent.mkdir(exist_ok=True)
+    os.mkfifo(path)
+    assert "is neither a file nor a link" in fails(repo, 2, "install", "git-hooks")
+    ok(repo, "status")
+    ok(repo, "uninstall", "git-hooks")
+    assert stat.S_ISFIFO(path.lstat().st_mode)
