@@ -82,8 +82,8 @@ def encode_commit(
     return b"\n".join(head) + b"\n\n" + message.encode("ascii")
 
 
-def parse_commit(raw: bytes) -> Commit:
-    """Returns the parts of a raw commit object.
+def parse_commit(raw: bytes, size: int = SIZE) -> Commit:
+    """Returns the parts of a raw commit object; ids are `size` bytes.
 
     Raises:
         ValueError: the bytes are not a commit.
@@ -100,7 +100,7 @@ def parse_commit(raw: bytes) -> Commit:
             parents.append(bytes.fromhex(value.decode("ascii")))
         elif key == b"committer" and not committer:
             committer = value
-    if len(tree) != SIZE:
+    if len(tree) != size:
         raise ValueError("no tree in commit")
     return Commit(tree, tuple(parents), committer, message)
 

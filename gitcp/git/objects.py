@@ -103,7 +103,7 @@ class Objects(ABC):
             CorruptError: the object is missing, or not a commit.
         """
         try:
-            return parse_commit(self.read(oid, COMMIT))
+            return parse_commit(self.read(oid, COMMIT), self.form.size)
         except ValueError as exc:
             raise damaged(oid, exc) from exc
 
