@@ -98,9 +98,10 @@ def odd_disk(
         _wait(server, seen, where / "log")
         yield seen
     finally:
-        _unmount(seen)
+        # What is still open there, as packs by libgit2, keeps the server: it will not end.
+        patience = _PATIENCE if _unmount(seen) else 0
         try:
-            server.wait(_PATIENCE)
+            server.wait(patience)
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()
@@ -124,14 +125,16 @@ def _wait(server: subprocess.Popen, seen: Path, log: Path) -> None:
         time.sleep(0.02)
 
 
-def _unmount(seen: Path) -> None:
+def _unmount(seen: Path) -> bool:
+    """Unmounts a mirror; returns whether nothing in it was in use."""
     program = ["umount"] if os.geteuid() == 0 else ["fusermount", "-u"]
     for lazily in ([], ["-l" if program == ["umount"] else "-z"]):
         done = subprocess.run(
             [*program, *lazily, seen], capture_output=True, check=False
         )
         if done.returncode == 0 or not os.path.ismount(seen):
-            return
+            return not lazily
+    return False
 
 
 class Mirror:
