@@ -38,7 +38,7 @@ def read_event(
     """Returns what a client told its hook; None where that means nothing to gitcp.
 
     Raises:
-        AgentRecordError: it is not what this client sends.
+        AgentRecordError: the client does not send such a payload.
     """
     try:
         return client.event(hook, _payload(raw), environment)
@@ -63,7 +63,8 @@ def workspace_of(event: Event) -> Workspace:
     project it was started in; in a linked work tree of the project it works for that.
 
     Raises:
-        NotARepositoryError, UnsupportedRepositoryError: there is none to save to.
+        NotARepositoryError, UnsupportedRepositoryError: the event is not from a work tree
+            that gitcp can save.
     """
     if event.project is None or os.path.realpath(event.project) == os.path.realpath(
         event.cwd

@@ -56,10 +56,10 @@ class _File(NamedTuple):
 
 
 def import_session(workspace: Workspace, path: Path) -> Imported:
-    """Imports a `.session` directory, or the one in a directory; repeated, only what is new.
+    """Imports the new pages of a `.session` directory, or of the one in a directory.
 
     Raises:
-        NothingToDoError: there is no page in it.
+        NothingToDoError: the directory holds no page.
         StorageError: a file cannot be read, or the disk refused.
         UsageError: a page has front matter, and PyYAML is not installed.
     """

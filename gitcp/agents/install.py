@@ -35,11 +35,11 @@ class _InstallRecord(msgspec.Struct, frozen=True):
 
 
 def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
-    """Puts hooks into a client's settings; again, and nothing changes.
+    """Adds hooks to a client's settings; does nothing where they are there.
 
     Raises:
         UsageError: the settings cannot be understood; nothing was changed.
-        StorageError: they cannot be written.
+        StorageError: the settings cannot be written.
     """
     client = registry.client(agent)
     path = _settings(client, places, scope or SCOPES[0])

@@ -91,7 +91,7 @@ def note(path: Path, record: bytes) -> None:
     One write, so that two hooks at once do not mix.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: the transcript cannot be written.
     """
     with durable.storage("writing down what the agent's hook said"):
         durable.make_directories(path.parent, private=True)

@@ -97,7 +97,7 @@ def read_input(name: str) -> bytes:
     """Returns the content of a file, or of stdin for `-`.
 
     Raises:
-        UsageError: it cannot be read.
+        UsageError: the file cannot be read.
     """
     try:
         with click.open_file(name, "rb") as file:

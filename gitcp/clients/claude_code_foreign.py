@@ -189,21 +189,21 @@ def _spoken(kind: str, record: dict[str, Any], names: Names) -> dict[str, Any] |
     content = known.pick(message.get("content"), _CONTENT[kind])
     if content is None or (isinstance(content, list) and not content):
         return None
-    said: dict[str, Any] = {"role": kind, "content": content}
+    spoken: dict[str, Any] = {"role": kind, "content": content}
     if kind == "assistant":
         usage = {"input_tokens": 0, "output_tokens": 0}
         given = message.get("usage")
-        said = {
+        spoken = {
             **known.fields(message, {"id": word, "model": word}),
             "type": "message",
-            **said,
+            **spoken,
             **known.fields(message, {"stop_reason": word}),
             "stop_sequence": None,
             "usage": usage | (known.pick(given, _USAGE) or {}),
         }
     prompt = record.get("promptId")
     placed = {"promptId": names.new(prompt)} if isinstance(prompt, str) else {}
-    return {"type": kind, "message": said, **known.fields(record, _SPOKEN), **placed}
+    return {"type": kind, "message": spoken, **known.fields(record, _SPOKEN), **placed}
 
 
 def _attached(record: dict[str, Any]) -> dict[str, Any] | None:

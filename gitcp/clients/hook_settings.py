@@ -15,7 +15,7 @@ from gitcp.clients.jsonedit import JsonNode
 def merge(
     text: bytes | None,
     agent: str,
-    wanted: Mapping[str, Mapping[str, Any]],
+    our_hooks: Mapping[str, Mapping[str, Any]],
     head: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Returns settings with one group of hooks for each event; others' stay.
@@ -27,15 +27,15 @@ def merge(
     """
     before = (text or b"").decode()
     if not before.strip():
-        hooks_only = {event: [dict(group)] for event, group in wanted.items()}
+        hooks_only = {event: [dict(group)] for event, group in our_hooks.items()}
         settings = {**(head or {}), "hooks": hooks_only}
         return (json.dumps(settings, indent=2, ensure_ascii=False) + "\n").encode()
     if _ours(before, agent) == {
-        event: [dict(group)] for event, group in wanted.items()
+        event: [dict(group)] for event, group in our_hooks.items()
     }:
         return before.encode()
     cleaned = _without(before, agent)
-    for event, group in wanted.items():
+    for event, group in our_hooks.items():
         root = _checked(cleaned)
         hooks = root.get("hooks")
         if hooks is None:
@@ -128,10 +128,10 @@ def _without(text: str, agent: str) -> str:
     """Takes one of our hooks out after the other, each time from a fresh reading."""
     while True:
         root = _checked(text)
-        found = next(_groups(text, root, agent), None)
-        if found is None:
+        first = next(_groups(text, root, agent), None)
+        if first is None:
             return text
-        event, index, group = found
+        event, index, group = first
         hooks = root.get("hooks")
         assert hooks is not None
         at = [name for name, _, _ in hooks.members].index(event)

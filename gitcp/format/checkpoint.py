@@ -138,8 +138,8 @@ def decode_manifest(raw: bytes, where: str) -> Manifest:
     """Returns the manifest in `raw`; `where` names it in errors.
 
     Raises:
-        FormatTooNewError: it was written by a newer version of the format.
-        CorruptError: it is not a manifest.
+        FormatTooNewError: a newer version of gitcp wrote the manifest.
+        CorruptError: `raw` is not a manifest.
     """
     try:
         version = msgspec.json.decode(raw, type=_Version).format

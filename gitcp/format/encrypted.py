@@ -150,7 +150,7 @@ def decode_record(raw: bytes, limit: int = RECORD_LIMIT) -> EncryptedContent:
     """Returns what was encrypted.
 
     Raises:
-        ValueError: it is not a record, or larger than `limit`.
+        ValueError: `raw` is not such content, or holds more than `limit` bytes.
     """
     body = _inflate(raw, min(limit, RECORD_LIMIT))
     at = body.find(b"\n", 0, _HEADER_LIMIT + 1)

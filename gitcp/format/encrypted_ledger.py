@@ -92,7 +92,7 @@ def pages_in(files: Mapping[bytes, bytes]) -> dict[str, HeldPage]:
     """Returns the pages that the files of a record hold, by the ids they go by.
 
     Raises:
-        ValueError: it holds something else.
+        ValueError: a path is not one of a page or of its values.
     """
     raw: dict[str, bytes] = {}
     values: dict[str, dict[bytes, bytes]] = {}

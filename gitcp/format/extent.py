@@ -41,7 +41,7 @@ class Extents:
         """Returns what a tree holds.
 
         Raises:
-            ValueError: it is deeper than any tree may be.
+            ValueError: the tree is deeper than any tree may be.
         """
         if root is None:
             return Extent()
@@ -56,10 +56,10 @@ class Extents:
     def beyond(self, root: bytes | None, base: bytes | None, depth: int = 0) -> Extent:
         """Returns what a tree holds that another does not hold at the same place.
 
-        What both have is not read. `base` is walked as it is: it is to be no stranger's.
+        What both have is not read. `base` is walked without limits, so it has to be made here.
 
         Raises:
-            ValueError: it is deeper than any tree may be.
+            ValueError: the tree is deeper than any tree may be.
         """
         if root is None or root == base:
             return Extent()

@@ -27,14 +27,14 @@ class EventHeader(NamedTuple):
     run: str | None
 
 
-def encode_header(said: EventHeader) -> tuple[str, str]:
+def encode_header(header: EventHeader) -> tuple[str, str]:
     """Returns the trailer of a commit."""
     words = (
-        said.kind,
-        said.key.namespace,
-        said.key.ident,
-        said.parent or "",
-        said.run or "",
+        header.kind,
+        header.key.namespace,
+        header.key.ident,
+        header.parent or "",
+        header.run or "",
     )
     return TRAILER, ",".join(quote(word, safe="") for word in words)
 

@@ -74,7 +74,7 @@ def decode(raw: bytes) -> Iterator[IndexEntry]:
     """Yields the entries of an index file written by `encode`.
 
     Raises:
-        ValueError: it is damaged or of another kind.
+        ValueError: the file is damaged, or of another version.
     """
     magic, version, count = _HEAD.unpack_from(raw)
     if magic != b"DIRC" or version != 2:  # noqa: PLR2004  the version

@@ -35,7 +35,7 @@ def decode(raw: bytes) -> Any:
     """Returns the value of a JSON text; the last of duplicate keys counts.
 
     Raises:
-        ValueError: it is not JSON in UTF-8, or nested too deeply.
+        ValueError: `raw` is not JSON in UTF-8, or nested too deeply.
     """
     try:
         return msgspec.json.decode(raw)
@@ -59,7 +59,7 @@ def elements(raw: bytes) -> list[bytes]:
     """Returns the texts of the elements of an array.
 
     Raises:
-        ValueError: it is not an array in valid JSON.
+        ValueError: `raw` is not a valid JSON array.
     """
     text = raw.decode()
     try:
@@ -76,7 +76,7 @@ def members(raw: bytes) -> dict[str, bytes]:
     """Returns the texts of the values of an object, in order.
 
     Raises:
-        ValueError: it is not an object in valid JSON.
+        ValueError: `raw` is not a valid JSON object.
     """
     text = raw.decode()
     try:

@@ -110,6 +110,7 @@ class LogName(NamedTuple):
 
 
 DECISIONS = LogName("decisions")
+# Reserved: no version wrote it, as ledgers took its place; checked and kept all the same.
 STEPS = LogName("steps")
 REWRITES = LogName("rewrites")
 

@@ -128,28 +128,28 @@ def decode_record(line: bytes, where: str) -> Record:
     """
     try:
         try:
-            found = msgspec.json.decode(line, type=Record)
+            record = msgspec.json.decode(line, type=Record)
         except msgspec.MsgspecError:
             # A value may hold what msgspec refuses: the escape of a lone surrogate.
             fields = {name: Raw(raw) for name, raw in jsontext.members(line).items()}
             value = fields.pop("value", UNSET)
             rest = msgspec.json.decode(msgspec.json.encode(fields), type=Record)
-            found = msgspec.structs.replace(rest, value=value)
+            record = msgspec.structs.replace(rest, value=value)
     except (msgspec.MsgspecError, RecursionError, ValueError) as exc:
         raise CorruptError(
             f"a record of {where} is damaged: {exc}", hint="run `gitcp verify`"
         ) from exc
-    if found.kind not in KINDS:
+    if record.kind not in KINDS:
         raise CorruptError(
-            f"{where} has a record of the unknown kind {found.kind!a}",
+            f"{where} has a record of the unknown kind {record.kind!a}",
             hint="run `gitcp verify`",
         )
-    if found.effect and found.effect not in EFFECTS:
+    if record.effect and record.effect not in EFFECTS:
         raise CorruptError(
-            f"{where} has a record of the unknown effect {found.effect!a}",
+            f"{where} has a record of the unknown effect {record.effect!a}",
             hint="run `gitcp verify`",
         )
-    return found
+    return record
 
 
 def value_name(number: int) -> bytes:
@@ -227,8 +227,8 @@ def records_of(commit: Commit, where: str) -> tuple[Record, ...]:
         CorruptError: it is no such commit, or a record is damaged.
         FormatTooNewError: a newer gitcp wrote it.
     """
-    said = ledger_trailers(commit)
-    if said is None:
+    trailers = ledger_trailers(commit)
+    if trailers is None:
         if {"Ledger", "Encrypted"} <= pairs(commit).keys():
             raise CorruptError(
                 f"{where} holds a page that is encrypted: only `gitcp pull` opens it",
@@ -238,9 +238,9 @@ def records_of(commit: Commit, where: str) -> tuple[Record, ...]:
             f"{where} holds a commit that is not the ledger's",
             hint="run `gitcp verify`",
         )
-    if said.version > LEDGER_FORMAT:
+    if trailers.version > LEDGER_FORMAT:
         raise FormatTooNewError(
-            f"{where} has format {said.version};"
+            f"{where} has format {trailers.version};"
             f" this gitcp knows up to {LEDGER_FORMAT}",
             hint="upgrade gitcp",
         )
@@ -290,5 +290,5 @@ def undo_text(record: Record) -> bytes:
 
 def document(record: Record) -> Mapping[str, Any]:
     """Returns a record as plain data, for output."""
-    found: Mapping[str, Any] = jsontext.decode(encode_record(record))
-    return found
+    fields: Mapping[str, Any] = jsontext.decode(encode_record(record))
+    return fields

@@ -65,7 +65,7 @@ def decode_meta(raw: bytes, where: str) -> Meta:
     """Returns the totals in `meta.json`.
 
     Raises:
-        CorruptError: it is damaged.
+        CorruptError: `raw` is not such a file.
     """
     try:
         return msgspec.json.decode(raw, type=Meta)

@@ -226,11 +226,11 @@ class _Builder:
         return lambda path: trees.lookup(tree, path, self._transaction.tree)
 
     def build(
-        self, state: ScanState, found: Found, progress: Progress | None
+        self, state: ScanState, result: Found, progress: Progress | None
     ) -> Snapshot:
         """Reads, and returns the snapshot with the state that belongs to it."""
         previous = self.lookup(state.tree)
-        head = self._head_lookup(len(found.look))
+        head = self._head_lookup(len(result.look))
 
         def known(path: bytes, entry: Entry) -> bool:
             for other in (previous(path), head(path)):
@@ -247,7 +247,7 @@ class _Builder:
             store_stream=self._transaction.add_blob_stream,
         )
         changes: dict[bytes, Entry | None] = {}
-        for path in found.gone | self._unwanted(state, found):
+        for path in result.gone | self._unwanted(state, result):
             changes[path] = None
             if path in state.overlay or state.index:
                 state.overlay[path] = (b"", DELETED)
@@ -256,14 +256,14 @@ class _Builder:
         def before(path: bytes) -> Entry | None:
             return previous(path) if dropped.isdisjoint(parents(path)) else None
 
-        for done, path in enumerate(sorted(found.look)):
+        for done, path in enumerate(sorted(result.look)):
             if progress is not None:
-                progress(done, len(found.look))
+                progress(done, len(result.look))
             self._enter(path, reader.read(path), before(path), state, changes)
         sparse = {
             path: Entry(*entry)
             for path, entry in state.sparse.items()
-            if path not in found.excluded
+            if path not in result.excluded
         }
         nested.enter(self._top, state, sparse, changes, before)
         tree = self._edit(state.tree, changes)
@@ -271,11 +271,20 @@ class _Builder:
         tree = self._edit(tree, more) if more else tree
         state.tree = tree
         state.root = b"" if tree is None else trees.encode(self._transaction.tree(tree))
-        after = self.lookup(tree)
+        return self._snapshot(tree, state, head)
+
+    def _snapshot(
+        self,
+        tree: bytes | None,
+        state: ScanState,
+        head: Callable[[bytes], Entry | None],
+    ) -> Snapshot:
+        """Returns the snapshot of a tree: what it leaves out, and its empty directories."""
+        entry = self.lookup(tree)
         skipped = [Skipped(path, reason) for path, reason in state.skipped.items()]
         for path in state.nested:
-            kind = head(path)
-            submodule = kind is not None and kind.mode == GITLINK
+            in_head = head(path)
+            submodule = in_head is not None and in_head.mode == GITLINK
             skipped.append(
                 Skipped(path, "submodule" if submodule else "nested-repository")
             )
@@ -285,7 +294,7 @@ class _Builder:
                 path
                 for path in sorted(empty_directories(state))
                 # It may hold what is tracked though ignored, or is not checked out.
-                if path not in state.nested and after(path) is None
+                if path not in state.nested and entry(path) is None
             ),
             tuple(sorted(skipped)),
             frozenset(state.sparse),
@@ -314,12 +323,12 @@ class _Builder:
 
         return look
 
-    def _unwanted(self, state: ScanState, found: Found) -> set[bytes]:
+    def _unwanted(self, state: ScanState, result: Found) -> set[bytes]:
         """Returns what was captured before and does not belong any more."""
-        if found.wanted is None or state.tree is None:
+        if result.wanted is None or state.tree is None:
             return set()
         before = trees.walk(state.tree, self._transaction.tree)
-        return {path for path, _ in before if path not in found.wanted}
+        return {path for path, _ in before if path not in result.wanted}
 
     @staticmethod
     def _enter(

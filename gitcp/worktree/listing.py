@@ -84,11 +84,11 @@ class _Child(NamedTuple):
 class Listing:
     """Lists directories of one scan, and brings `state` and `found` up to date."""
 
-    def __init__(self, context: ScanPlace, state: ScanState, found: Found) -> None:
+    def __init__(self, context: ScanPlace, state: ScanState, result: Found) -> None:
         self._place = context
         self._root = context.root
         self._state = state
-        self._found = found
+        self._found = result
         self._checker: IgnoreChecker | None = None
         self._names: dict[bytes, frozenset[bytes]] = {}
         self._git = context.repository.own_paths

@@ -30,9 +30,9 @@ def enter(
             continue
         oid = nested_head(top / os.fsdecode(path))
         state.nested[path] = oid
-        wanted = Entry(GITLINK, oid) if oid is not None else None
-        if previous(path) != wanted or path in changes:
-            changes[path] = wanted
+        expected = Entry(GITLINK, oid) if oid is not None else None
+        if previous(path) != expected or path in changes:
+            changes[path] = expected
     dropped = {path for path, entry in changes.items() if entry is None}
     for path, entry in sparse.items():
         inside = not state.nested.keys().isdisjoint(parents(path))
@@ -74,12 +74,12 @@ def _occupied(
 
     They are directories in the tree, and no gitlinks.
     """
-    found: set[bytes] = set()
+    occupied: set[bytes] = set()
     for path in {*state.forced, *sparse} if state.nested else ():
         above = state.nested.keys() & set(parents(path))
-        if not above or above <= found:
+        if not above or above <= occupied:
             continue
         entry = changes[path] if path in changes else previous(path)
         if is_leaf(sparse.get(path, entry)):
-            found |= above
-    return found
+            occupied |= above
+    return occupied

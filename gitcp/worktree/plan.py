@@ -112,23 +112,18 @@ def make(
         path, old, new = change
         if not selects(path):
             continue
-        if new is not None:
-            problem = path_problem(path)
-            if problem:
-                raise ValueError(f"{path!a} {problem}")
+        problem = path_problem(path) if new is not None else None
+        if problem:
+            raise ValueError(f"{path!a} {problem}")
         if path in outside:
             left.append(Left(path, "outside the sparse checkout"))
             continue
-        if (old and old.mode == GITLINK) or (new and new.mode == GITLINK):
+        if GITLINK in {_mode(old), _mode(new)}:
             left.append(Left(path, "nested-repository"))
-            old = None if old is None or old.mode == GITLINK else old
-            new = None if new is None or new.mode == GITLINK else new
+            old, new = _unless_nested(old), _unless_nested(new)
         if old == new:
             continue
-        if is_own(path):
-            left.append(Left(path, GIT_DIRECTORY))
-            continue
-        held = withheld(path, old, new) if withheld is not None else None
+        held = _held(path, old, new, GIT_DIRECTORY if is_own(path) else withheld)
         if held is not None:
             left.append(Left(path, held))
             continue
@@ -146,6 +141,21 @@ def make(
         needed=needed,
     )
     return FilePlan(tuple(in_order(steps)), tuple(left))
+
+
+def _held(
+    path: bytes, old: Entry | None, new: Entry | None, rule: Withheld | str | None
+) -> str | None:
+    """Returns why a change is left out, by a rule or for the one reason there is."""
+    return rule(path, old, new) if callable(rule) else rule
+
+
+def _mode(entry: Entry | None) -> int | None:
+    return None if entry is None else entry.mode
+
+
+def _unless_nested(entry: Entry | None) -> Entry | None:
+    return None if _mode(entry) == GITLINK else entry
 
 
 def _step(path: bytes, old: Entry | None, new: Entry | None) -> FileStep:

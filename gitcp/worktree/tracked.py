@@ -23,11 +23,11 @@ class Tracked:
     """Brings `forced`, `submodules`, `sparse` and `hidden` of a state up to date."""
 
     def __init__(
-        self, context: ScanPlace, state: ScanState, found: Found, listing: Listing
+        self, context: ScanPlace, state: ScanState, result: Found, listing: Listing
     ) -> None:
         self._place = context
         self._state = state
-        self._found = found
+        self._found = result
         self._listing = listing
         self._git = context.repository.git
         self._is_sparse = context.repository.flag("core.sparsecheckout")

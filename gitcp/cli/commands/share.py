@@ -162,14 +162,20 @@ def push_command(
         if gate.findings:
             out.warn("secrets were sent, as gitcp.secrets is `warn`:")
             findings.show(out, gate.findings)
-        for one in pushed:
-            if one.result != "up-to-date" or one.reason or one.address:
-                out.print(_line(out, one))
-        if all(one.result == "up-to-date" for one in pushed):
-            out.note(f"{name} has everything" if pushed else "no sessions yet")
-        elif dry_run:
-            out.note("nothing was sent")
+        _print_pushed(out, name, pushed, dry_run=dry_run)
     refuse_rejected(pushed, name)
+
+
+def _print_pushed(
+    out: Output, remote: str, pushed: "list[Outcome]", *, dry_run: bool
+) -> None:
+    for outcome in pushed:
+        if outcome.result != "up-to-date" or outcome.reason or outcome.address:
+            out.print(_line(out, outcome))
+    if all(outcome.result == "up-to-date" for outcome in pushed):
+        out.note(f"{remote} has everything" if pushed else "no sessions yet")
+    elif dry_run:
+        out.note("nothing was sent")
 
 
 @command("pull")
@@ -196,7 +202,7 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
         interactive=can_ask(),
     )
     news = [one.commit for one in pulled.branches if one.result in _TAKEN]
-    told = of_tips(workspace, [commit for commit in news if commit])
+    foretold = of_tips(workspace, [commit for commit in news if commit])
     if out.json:
         out.document(
             {
@@ -205,7 +211,7 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
                 "branches": [
                     {
                         **document,
-                        "withheld": documents.withheld(told.get(one.commit or "")),
+                        "withheld": documents.withheld(foretold.get(one.commit or "")),
                     }
                     for one, document in zip(
                         pulled.branches, _documents(pulled.branches), strict=True
@@ -222,7 +228,7 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
         for one in (*pulled.ledgers, *pulled.branches):
             if one.result != "up-to-date":
                 out.print(_line(out, one))
-                for line in withheld_lines(told.get(one.commit or "", Foretold())):
+                for line in withheld_lines(foretold.get(one.commit or "", Foretold())):
                     out.print(f"{'':<{_WIDTH}}   {line}")
         if not ops.news(pulled) and not pulled.refused:
             out.note(f"nothing new at {name}")
@@ -289,7 +295,7 @@ def remote_sessions_command(out: Output, remote: str | None) -> None:
 
     workspace = reader(out)
     name = _remote(workspace, remote)
-    found = remote_sessions(workspace, name, interactive=can_ask())
+    sessions_there = remote_sessions(workspace, name, interactive=can_ask())
     if out.json:
         out.document(
             {
@@ -300,21 +306,21 @@ def remote_sessions_command(out: Output, remote: str | None) -> None:
                         "name": session,
                         "branches": [
                             {"name": one.branch, "commit": one.commit, "here": one.here}
-                            for one in its.branches
+                            for one in state.branches
                         ],
-                        "steps": its.steps._asdict() if its.steps else None,
+                        "steps": state.steps._asdict() if state.steps else None,
                     }
-                    for session, its in found.items()
+                    for session, state in sessions_there.items()
                 ],
             }
         )
         return
-    for session, its in found.items():
-        for one in its.branches:
-            place = out.style(safe(f"{session}/{one.branch}"), fg="cyan")
-            out.print(f"  {one.here:<{_WIDTH}} {place}")
-        if its.steps is not None:
-            place = out.style(safe(session), fg="cyan")
-            out.print(f"  {its.steps.here:<{_WIDTH}} {place} (steps)")
-    if not found:
+    for session, state in sessions_there.items():
+        for one in state.branches:
+            branch_name = out.style(safe(f"{session}/{one.branch}"), fg="cyan")
+            out.print(f"  {one.here:<{_WIDTH}} {branch_name}")
+        if state.steps is not None:
+            branch_name = out.style(safe(session), fg="cyan")
+            out.print(f"  {state.steps.here:<{_WIDTH}} {branch_name} (steps)")
+    if not sessions_there:
         out.note(f"{name} has no sessions")

@@ -85,12 +85,12 @@ def import_command(out: Output, file: str) -> None:
         return
     adopted = take_in(workspace, path)
     news = [one for one in adopted if one.branch and one.result != UP_TO_DATE]
-    told = of_tips(workspace, [one.commit for one in news if one.commit])
+    foretold = of_tips(workspace, [one.commit for one in news if one.commit])
     if out.json:
         out.document(
             {
                 "schema": "gitcp.import/1",
-                "branches": [_branch(one, told) for one in adopted if one.branch],
+                "branches": [_branch(one, foretold) for one in adopted if one.branch],
                 "ledgers": [
                     {"session": one.session, "result": one.result, "commit": one.commit}
                     for one in adopted
@@ -103,20 +103,20 @@ def import_command(out: Output, file: str) -> None:
         place = f"{one.session}/{one.name}" if one.branch else one.session
         what = "" if one.branch else " (steps)"
         out.print(f"  {one.result:<12} {out.style(safe(place), fg='cyan')}{what}")
-        for line in withheld_lines(told.get(one.commit or "", Foretold())):
+        for line in withheld_lines(foretold.get(one.commit or "", Foretold())):
             out.print(f"{'':<12}   {line}")
         if one.result == "forked":
             out.note(f"  {one.branch} diverged: both sides are kept")
 
 
-def _branch(one: Outcome, told: dict[str, Foretold]) -> dict[str, Any]:
+def _branch(one: Outcome, foretold: dict[str, Foretold]) -> dict[str, Any]:
     return {
         "session": one.session,
         "branch": one.branch,
         "result": one.result,
         "as": one.name,
         "commit": one.commit,
-        "withheld": documents.withheld(told.get(one.commit or "")),
+        "withheld": documents.withheld(foretold.get(one.commit or "")),
     }
 
 
