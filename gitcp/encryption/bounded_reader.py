@@ -2,7 +2,7 @@
 
 from gitcp import durable
 from gitcp.encryption.age import Identities
-from gitcp.encryption.quarantine import Bounds, too_much
+from gitcp.encryption.quarantine import QuarantineLimits, too_much
 from gitcp.errors import CorruptError
 from gitcp.format import encrypted
 from gitcp.format.encrypted import EncryptedContent
@@ -19,7 +19,7 @@ class Opening:
     """The decryption of one pull; branches and ledgers count towards the same limits."""
 
     def __init__(
-        self, quarantine: Repository, identities: Identities, bounds: Bounds
+        self, quarantine: Repository, identities: Identities, bounds: QuarantineLimits
     ) -> None:
         self.objects: Objects = quarantine.objects
         self._packs = quarantine.common_dir / "objects" / "pack"

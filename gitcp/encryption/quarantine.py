@@ -17,7 +17,7 @@ _HEAD = struct.Struct(">4sII")
 _NEARLY = 0.98
 
 
-class Bounds(NamedTuple):
+class QuarantineLimits(NamedTuple):
     """Limits of a pull: bytes in all and in one file, objects, commits."""
 
     size: int
@@ -32,7 +32,9 @@ class Quarantine:
     Nothing in it is part of the user's repository; it goes with the transaction.
     """
 
-    def __init__(self, opened: Transaction, name: str, bounds: Bounds) -> None:
+    def __init__(
+        self, opened: Transaction, name: str, bounds: QuarantineLimits
+    ) -> None:
         self.directory: Path = opened.scratch / name
         self.objects = self.directory / "objects"
         self._bounds = bounds

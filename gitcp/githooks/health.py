@@ -1,19 +1,19 @@
 """What `gitcp doctor` says of git's hooks."""
 
 from gitcp.githooks import scripts
-from gitcp.maintenance.doctor import Check
+from gitcp.maintenance.doctor import DoctorCheck
 from gitcp.project.workspace import Workspace
 
 
-def git_hooks(workspace: Workspace) -> Check:
+def git_hooks(workspace: Workspace) -> DoctorCheck:
     """Returns whether the hooks that were installed still run."""
     state = scripts.state(workspace.repository)
     if state is None:
-        return Check("git-hooks", ok=True, detail="not installed")
+        return DoctorCheck("git-hooks", ok=True, detail="not installed")
     problems = scripts.problems(workspace.repository)
     if not problems:
-        return Check("git-hooks", ok=True, detail=f"joined in {state.directory}")
-    return Check(
+        return DoctorCheck("git-hooks", ok=True, detail=f"joined in {state.directory}")
+    return DoctorCheck(
         "git-hooks",
         ok=False,
         detail="; ".join(problems),

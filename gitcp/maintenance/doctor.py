@@ -32,7 +32,7 @@ _DOUBTS = 5.0
 _WHOLE = re.compile(r"\+?refs/\*:refs/\*")
 
 
-class Check(NamedTuple):
+class DoctorCheck(NamedTuple):
     """The result of one check; `hint` says what to do if it failed."""
 
     name: str
@@ -41,20 +41,20 @@ class Check(NamedTuple):
     hint: str | None = None
 
 
-Look = Callable[[Workspace], Check]
+Look = Callable[[Workspace], DoctorCheck]
 
 
-def doctor(directory: Path, features: Sequence[Look] = ()) -> Iterator[Check]:
+def doctor(directory: Path, features: Sequence[Look] = ()) -> Iterator[DoctorCheck]:
     """Yields what was found; it removes only what killed processes left.
 
     `features` are the checks of packages above this one.
     """
     yield _git(directory)
-    yield Check("libgit2", ok=True, detail=libgit2_version())
+    yield DoctorCheck("libgit2", ok=True, detail=libgit2_version())
     try:
         workspace = open_workspace(directory)
     except GitcpError as exc:
-        yield Check("repository", ok=False, detail=exc.message, hint=exc.hint)
+        yield DoctorCheck("repository", ok=False, detail=exc.message, hint=exc.hint)
         return
     yield _repository(workspace)
     for look in (
@@ -78,55 +78,55 @@ def doctor(directory: Path, features: Sequence[Look] = ()) -> Iterator[Check]:
         except (GitcpError, OSError) as exc:
             name = look.__name__.strip("_").replace("_", "-")
             hint = exc.hint if isinstance(exc, GitcpError) else None
-            yield Check(name, ok=False, detail=str(exc), hint=hint)
+            yield DoctorCheck(name, ok=False, detail=str(exc), hint=hint)
 
 
-def _git(directory: Path) -> Check:
+def _git(directory: Path) -> DoctorCheck:
     try:
         numbers, said = git_version(directory if directory.is_dir() else Path("/"))
     except GitcpError as exc:
-        return Check("git", ok=False, detail=exc.message, hint=exc.hint)
+        return DoctorCheck("git", ok=False, detail=exc.message, hint=exc.hint)
     oldest = ".".join(map(str, OLDEST_GIT))
     if numbers < OLDEST_GIT:
-        return Check(
+        return DoctorCheck(
             "git", ok=False, detail=said, hint=f"install git {oldest} or newer"
         )
-    return Check("git", ok=True, detail=said)
+    return DoctorCheck("git", ok=True, detail=said)
 
 
-def _repository(workspace: Workspace) -> Check:
+def _repository(workspace: Workspace) -> DoctorCheck:
     name = workspace.repository.worktree_name
     kind = f"linked worktree {name}" if name else "main worktree"
-    return Check("repository", ok=True, detail=f"{workspace.top} ({kind}, SHA-1)")
+    return DoctorCheck("repository", ok=True, detail=f"{workspace.top} ({kind}, SHA-1)")
 
 
-def _lock(workspace: Workspace) -> Check:
+def _lock(workspace: Workspace) -> DoctorCheck:
     try:
         held = durable.try_lock(workspace.directory / "worktree.lock", create=False)
     except FileNotFoundError:
-        return Check("lock", ok=True, detail="never taken here")
+        return DoctorCheck("lock", ok=True, detail="never taken here")
     if held is None:
-        return Check(
+        return DoctorCheck(
             "lock",
             ok=False,
             detail="another gitcp is saving or restoring in this work tree",
             hint="wait for it, or look for it with `ps`; a killed one holds no lock",
         )
     durable.unlock(held)
-    return Check("lock", ok=True, detail="free")
+    return DoctorCheck("lock", ok=True, detail="free")
 
 
-def _left_over(workspace: Workspace) -> Check:
+def _left_over(workspace: Workspace) -> DoctorCheck:
     swept = sweep(workspace.repository)
     detail = f"cleared away what {swept} killed processes left" if swept else "none"
-    return Check("left-over", ok=True, detail=detail)
+    return DoctorCheck("left-over", ok=True, detail=detail)
 
 
-def _ref_locks(workspace: Workspace) -> Check:
+def _ref_locks(workspace: Workspace) -> DoctorCheck:
     locks = sorted(map(str, workspace.repository.refs.locks()))
     if not locks:
-        return Check("ref-locks", ok=True, detail="none")
-    return Check(
+        return DoctorCheck("ref-locks", ok=True, detail="none")
+    return DoctorCheck(
         "ref-locks",
         ok=False,
         detail=", ".join(locks),
@@ -134,10 +134,10 @@ def _ref_locks(workspace: Workspace) -> Check:
     )
 
 
-def _restore(workspace: Workspace) -> Check:
+def _restore(workspace: Workspace) -> DoctorCheck:
     if journal.read(workspace.directory) is None:
-        return Check("restore", ok=True, detail="none is under way")
-    return Check(
+        return DoctorCheck("restore", ok=True, detail="none is under way")
+    return DoctorCheck(
         "restore",
         ok=False,
         detail="a restore was interrupted in this work tree",
@@ -145,11 +145,11 @@ def _restore(workspace: Workspace) -> Check:
     )
 
 
-def _head(workspace: Workspace) -> Check:
+def _head(workspace: Workspace) -> DoctorCheck:
     damage = head_damage(workspace.repository)
     if damage is None:
-        return Check("head", ok=True, detail="can be read")
-    return Check(
+        return DoctorCheck("head", ok=True, detail="can be read")
+    return DoctorCheck(
         "head",
         ok=False,
         detail=damage,
@@ -158,7 +158,7 @@ def _head(workspace: Workspace) -> Check:
     )
 
 
-def _branches(workspace: Workspace) -> Check:
+def _branches(workspace: Workspace) -> DoctorCheck:
     """Looks at the newest checkpoint of each branch, as every command does."""
     wrong = [f"{name}: names no commit" for name in workspace.repository.refs.damaged()]
     store = workspace.store
@@ -172,8 +172,8 @@ def _branches(workspace: Workspace) -> Check:
             wrong.append(f"{'/'.join(key)}: {exc.message}")
     if not wrong:
         count = f"{len(refs):,}" if refs else "none yet"
-        return Check("branches", ok=True, detail=count)
-    return Check(
+        return DoctorCheck("branches", ok=True, detail=count)
+    return DoctorCheck(
         "branches",
         ok=False,
         detail=_first(wrong),
@@ -183,15 +183,15 @@ def _branches(workspace: Workspace) -> Check:
     )
 
 
-def _history(workspace: Workspace) -> Check:
+def _history(workspace: Workspace) -> DoctorCheck:
     """Names what an older gitcp may have made wrong: nothing that keeps it from working."""
     found = doubts(workspace, _DOUBTS)
     ids = list(dict.fromkeys(one.checkpoint or "?" for one in found.problems))
     if not ids:
         rest = "" if found.complete else ", as far as there was time to look"
-        return Check("history", ok=True, detail=f"no doubts{rest}")
+        return DoctorCheck("history", ok=True, detail=f"no doubts{rest}")
     names = ", ".join(ids[:_SHOWN]) + (" …" if len(ids) > _SHOWN else "")
-    return Check(
+    return DoctorCheck(
         "history",
         ok=True,
         detail=f"an older gitcp may have made these wrong: {names}",
@@ -199,19 +199,19 @@ def _history(workspace: Workspace) -> Check:
     )
 
 
-def _lost(workspace: Workspace) -> Check:
+def _lost(workspace: Workspace) -> DoctorCheck:
     """Names branches that have lost checkpoints, also where the name was taken since."""
     if packed_objects(workspace.repository) > _LARGE:
-        return Check(
+        return DoctorCheck(
             "lost",
             ok=True,
             detail="not looked for: `gitcp verify --lost` takes a while",
         )
     found = lost(workspace)
     if not found:
-        return Check("lost", ok=True, detail="no branch has lost checkpoints")
+        return DoctorCheck("lost", ok=True, detail="no branch has lost checkpoints")
     names = [f"{one.session}/{one.branch} up to #{one.tip.seq}" for one in found]
-    return Check(
+    return DoctorCheck(
         "lost",
         ok=True,
         detail=f"nothing refers to them any more: {_first(names)}",
@@ -220,11 +220,11 @@ def _lost(workspace: Workspace) -> Check:
     )
 
 
-def _damaged_logs(workspace: Workspace) -> Check:
+def _damaged_logs(workspace: Workspace) -> DoctorCheck:
     found = log_file.set_aside(workspace.repository)
     if not found:
-        return Check("damaged-logs", ok=True, detail="none")
-    return Check(
+        return DoctorCheck("damaged-logs", ok=True, detail="none")
+    return DoctorCheck(
         "damaged-logs",
         ok=True,
         detail=f"put aside, and not read any more: {_first(list(map(str, found)))}",
@@ -237,7 +237,7 @@ def _first(names: Sequence[str]) -> str:
     return "; ".join(names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
 
 
-def _mirrors(workspace: Workspace) -> Check:
+def _mirrors(workspace: Workspace) -> DoctorCheck:
     found = set()
     for key, values in workspace.repository.config.items():
         section, _, rest = key.partition(".")
@@ -249,9 +249,9 @@ def _mirrors(workspace: Workspace) -> Check:
         if mirror or whole:
             found.add(name)
     if not found:
-        return Check("mirrors", ok=True, detail="none")
+        return DoctorCheck("mirrors", ok=True, detail="none")
     names = ", ".join(sorted(found))
-    return Check(
+    return DoctorCheck(
         "mirrors",
         ok=False,
         detail=f"{names}: mirrors every ref. A fetch from it can delete checkpoints,"
@@ -260,35 +260,37 @@ def _mirrors(workspace: Workspace) -> Check:
     )
 
 
-def _scan(workspace: Workspace) -> Check:
+def _scan(workspace: Workspace) -> DoctorCheck:
     directory = workspace.directory / "scan"
     if not directory.is_dir():
-        return Check("scan", ok=True, detail="none yet: the next save reads every file")
+        return DoctorCheck(
+            "scan", ok=True, detail="none yet: the next save reads every file"
+        )
     with suppress(OSError):
         if states.load(directory) != states.ScanState():
-            return Check("scan", ok=True, detail="usable")
-    return Check(
+            return DoctorCheck("scan", ok=True, detail="usable")
+    return DoctorCheck(
         "scan",
         ok=True,
         detail="not usable: the next save reads every file and rebuilds it",
     )
 
 
-def _packs(workspace: Workspace) -> Check:
+def _packs(workspace: Workspace) -> DoctorCheck:
     count = len(pack_sizes(workspace))
     detail = f"{count} of gitcp's"
     if count > AT_MOST:
         hint = "`gitcp gc` merges them"
-        return Check(
+        return DoctorCheck(
             "packs", ok=False, detail=f"{detail}, more than {AT_MOST}", hint=hint
         )
-    return Check("packs", ok=True, detail=detail)
+    return DoctorCheck("packs", ok=True, detail=detail)
 
 
-def _disk(workspace: Workspace) -> Check:
+def _disk(workspace: Workspace) -> DoctorCheck:
     free = shutil.disk_usage(workspace.repository.common_dir).free
     detail = f"{free // _MIB:,} MiB free"
     if free < _LOW:
         hint = "make room: a save that does not fit is refused, nothing is lost"
-        return Check("disk", ok=False, detail=detail, hint=hint)
-    return Check("disk", ok=True, detail=detail)
+        return DoctorCheck("disk", ok=False, detail=detail, hint=hint)
+    return DoctorCheck("disk", ok=True, detail=detail)

@@ -23,7 +23,7 @@ from gitcp.ledger.signing import RecordSigner
 from gitcp.purge.redact import Eraser
 
 
-class Cleaned(NamedTuple):
+class PurgedLedger(NamedTuple):
     """The new id of each rewritten ledger commit, and the number of changed records.
 
     `named` are steps that hold it in what they are known by: that stays.
@@ -40,7 +40,7 @@ def clean(
     component: str,
     pages: Iterable[LedgerCommit],
     eraser: Eraser,
-) -> Cleaned:
+) -> PurgedLedger:
     """Rewrites the pages that hold a purged value, and all after them.
 
     Raises:
@@ -72,7 +72,7 @@ def clean(
         for old in (*page.purged, page.oid):
             raw = with_purged(raw, old)
         new[page.oid] = opened.add_commit(raw).hex()
-    return Cleaned(new, count, tuple(dict.fromkeys(named)))
+    return PurgedLedger(new, count, tuple(dict.fromkeys(named)))
 
 
 def _value(opened: Transaction, page: LedgerCommit, record: Record) -> bytes:

@@ -11,7 +11,7 @@ from gitcp.git.repository import Repository
 from gitcp.names import decode
 from gitcp.secrets import dotenv
 from gitcp.secrets.cache import Clean
-from gitcp.secrets.outgoing import MESSAGE, NAMES, Origin, Piece
+from gitcp.secrets.outgoing import MESSAGE, NAMES, FirstSeen, Piece
 from gitcp.secrets.scanner import Hit, Scanner
 
 Progress = Callable[[int], None]
@@ -44,7 +44,7 @@ class Finding(NamedTuple):
     places: tuple[Place, ...]
 
 
-class Report(NamedTuple):
+class ScanReport(NamedTuple):
     """The findings of a scan, and the number of objects that it scanned."""
 
     findings: tuple[Finding, ...]
@@ -57,7 +57,7 @@ def look(
     clean: Callable[[Scanner], Clean],
     pieces: Iterable[Piece],
     progress: Progress | None = None,
-) -> Report:
+) -> ScanReport:
     """Looks through pieces; every blob once.
 
     The scanner is made when there is something to look at.
@@ -96,7 +96,7 @@ def look(
                 named[hit.value] = hit.fingerprint
     if known is not None:
         known.keep()
-    return Report(
+    return ScanReport(
         tuple(
             Finding(
                 rule,
@@ -169,7 +169,7 @@ def _record_in(message: bytes, line: int) -> int | None:
     return int(found[1]) if found else None
 
 
-def _records_before(repository: Repository, origin: Origin, path: bytes) -> int:
+def _records_before(repository: Repository, origin: FirstSeen, path: bytes) -> int:
     """Returns how many records the segments before one hold."""
     objects = repository.objects
     source, high, low = path.rsplit(b"/", 2)

@@ -12,7 +12,7 @@ from gitcp.git.repository import Repository
 from gitcp.names import decode
 
 
-class Origin(NamedTuple):
+class FirstSeen(NamedTuple):
     """The commit that brings something; `trailers` where it is a checkpoint.
 
     `ledger` is the component of the session where it is of a ledger of steps.
@@ -26,7 +26,7 @@ class Origin(NamedTuple):
 class Piece(NamedTuple):
     """A blob that a commit brings, at a path; without a blob: text of the commit."""
 
-    origin: Origin
+    origin: FirstSeen
     path: bytes
     oid: bytes | None
     text: bytes = b""
@@ -80,7 +80,7 @@ def pieces(repository: Repository, chosen: Sequence[str]) -> Iterator[Piece]:
         commit = objects.commit(bytes.fromhex(oid))
         trailers = trailers_of(commit)
         steps = ledger_trailers(commit) if trailers is None else None
-        origin = Origin(oid, trailers, steps.session if steps is not None else None)
+        origin = FirstSeen(oid, trailers, steps.session if steps is not None else None)
         before = None
         if commit.parents:
             try:

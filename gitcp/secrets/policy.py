@@ -8,7 +8,7 @@ from gitcp.errors import SecretsFoundError, UsageError
 from gitcp.project.workspace import Workspace
 from gitcp.secrets import cache, dotenv, outgoing, scanner
 from gitcp.secrets.cache import Clean
-from gitcp.secrets.findings import Finding, Progress, Report, look
+from gitcp.secrets.findings import Finding, Progress, ScanReport, look
 from gitcp.secrets.outgoing import Piece
 from gitcp.secrets.scanner import Scanner
 
@@ -46,7 +46,7 @@ def scan(
     allowed = {*map(_checked, allow), *workspace.settings.sharing.allow_secrets}
     repository = workspace.repository
     chosen = outgoing.commits(repository, tips, known, remote)
-    report: Report = look(
+    report: ScanReport = look(
         repository,
         lambda: scanner_of(workspace),
         lambda made: Clean(repository, made.identity),

@@ -39,7 +39,7 @@ class CommandKilledError(CommandFailedError, OutcomeUnknownError):
     """A signal ended the command of a step: what it had done by then is not known."""
 
 
-class CommandRun(NamedTuple):
+class StepCommandRun(NamedTuple):
     """The result of a step's command: its exit status, and whether it was run now."""
 
     status: int
@@ -54,7 +54,7 @@ def run(
     *,
     directory: Path,
     out: int = 1,
-) -> CommandRun:
+) -> StepCommandRun:
     """Runs a command as a step, unless it is recorded as done.
 
     It finds the idempotency key in `GITCP_STEP_KEY`.
@@ -98,8 +98,10 @@ def run(
             engine, untimed, work, words, slot=slot, command=words, directory=inside
         )
     except CommandFailedError as exc:
-        return CommandRun(exc.status, replayed=False, call=engine.history.call(slot))
-    return CommandRun(0, replayed=not called, call=engine.history.call(slot))
+        return StepCommandRun(
+            exc.status, replayed=False, call=engine.history.call(slot)
+        )
+    return StepCommandRun(0, replayed=not called, call=engine.history.call(slot))
 
 
 def _end(done: Watched) -> str:
@@ -110,7 +112,7 @@ def _end(done: Watched) -> str:
 
 def again(
     engine: Engine, steps: Sequence[Call], known: StepsBySlot, *, out: int = 1
-) -> list[CommandRun]:
+) -> list[StepCommandRun]:
     """Runs the commands of repaired steps again, in order; stops at one that fails.
 
     `known` are the branch's steps before the repair.

@@ -7,7 +7,7 @@ from gitcp.encryption.age import Identities
 from gitcp.encryption.bounded_reader import Opening
 from gitcp.encryption.decrypt import Decryptor
 from gitcp.encryption.decrypt_ledger import PageDecryptor
-from gitcp.encryption.quarantine import Bounds
+from gitcp.encryption.quarantine import QuarantineLimits
 from gitcp.errors import (
     EncryptionError,
     GitcpError,
@@ -57,7 +57,7 @@ class PullDecryption:
         quarantine: Repository,
         tips: Mapping[RefKey, str],
         validator: ObjectValidator,
-        bounds: Bounds,
+        bounds: QuarantineLimits,
     ) -> tuple[dict[RefKey, str], dict[RefKey, Rejection]]:
         """Returns the commits that tips stand for, and what is wrong with the others.
 
@@ -112,7 +112,7 @@ class _Opener:
         encrypted: EncryptedRefs,
         quarantine: Repository,
         locked: Iterable[RefKey],
-        bounds: Bounds,
+        bounds: QuarantineLimits,
     ) -> None:
         self._workspace = workspace
         self._encrypted = encrypted

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
-from gitcp.encryption.quarantine import Bounds, Quarantine
+from gitcp.encryption.quarantine import Quarantine, QuarantineLimits
 from gitcp.errors import CorruptError, GitcpError, UnsafePathError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
@@ -38,7 +38,7 @@ _MANY = 20
 Fetch = Callable[[Quarantine, Limits], None]
 # Decrypts: returns the commits that tips stand for, and what is wrong with others.
 Decrypt = Callable[
-    [Repository, Mapping[RefKey, str], ObjectValidator, Bounds],
+    [Repository, Mapping[RefKey, str], ObjectValidator, QuarantineLimits],
     tuple[dict[RefKey, str], dict[RefKey, Rejection]],
 ]
 
@@ -54,9 +54,9 @@ class Validated(NamedTuple):
     bad: dict[RefKey, Rejection]
 
 
-def bounds_of(settings: Sharing) -> Bounds:
+def bounds_of(settings: Sharing) -> QuarantineLimits:
     """Returns what a pull may bring."""
-    return Bounds(
+    return QuarantineLimits(
         settings.pull_max_size,
         settings.pull_max_file,
         settings.pull_max_objects,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from gitcp.encryption.quarantine import Bounds, too_much
+from gitcp.encryption.quarantine import QuarantineLimits, too_much
 from gitcp.errors import CorruptError, GitcpError, TransferError
 from gitcp.format import layout, safety
 from gitcp.format import tree as trees
@@ -54,7 +54,7 @@ def list_incoming(
     tips: Iterable[str],
     ours: Iterable[str],
     *,
-    bounds: Bounds,
+    bounds: QuarantineLimits,
     limits: Limits,
 ) -> Incoming:
     """Lists what the tips reach and none of ours does, within bounds.

@@ -106,8 +106,7 @@ def make(
     steps: list[FileStep] = []
     left: list[Left] = []
     outside = frozenset(sparse)
-    touched: set[bytes] = set()
-    needed: set[bytes] = set()
+    touched, needed = set[bytes](), set[bytes]()
     for change in trees.diff(present.tree, target.tree, read):
         path, old, new = change
         if not selects(path):
