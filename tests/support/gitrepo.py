@@ -194,11 +194,11 @@ def run_gitcp(
     """Runs gitcp as a process of its own, without a terminal; never raises on exit.
 
     It is a fork of this process where that makes no difference, as that is ten times
-    faster; `gitcp_argv` is for those who need the program itself.
+    faster. A program that gitcp starts can tell the difference, so `gitcp run` is not.
     """
     given = b"" if input is None else input
-    if forked.serves(cwd, given, env or {}):
-        words = [os.fsdecode(arg) for arg in args]
+    words = [os.fsdecode(arg) for arg in args]
+    if "run" not in words and forked.serves(cwd, given, env or {}):
         return forked.run(cwd, words, given, gitcp_environment(env), timeout)
     return subprocess.run(
         gitcp_argv(*args),
