@@ -62,6 +62,8 @@ _BETWEEN = re.compile(rb"[)\]},;?:+].*[(\[{,;?:+]")
 _ENDS = b"\t\r\n\"'`,;(){}[]<>\\|&?"
 _ENDED = bytes.maketrans(_ENDS, b" " * len(_ENDS))
 _RUN = 100
+# Three letters are a word in what a program wrote by chance, but not spelt as one.
+_SHORT_WORD = 3
 _CALLED = frozenset({b"(", b"["})
 _GOES_ON = frozenset({b",", b";", b")", b"}", b"|", b"<", b">"})
 _CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
@@ -112,6 +114,11 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     if b"\\" in value or not heuristics.plausible(value):
         return None
     at = match.start()
+    keyword = data[at : match.start("rest")]
+    if len(keyword) <= _SHORT_WORD and not (
+        keyword.islower() or keyword.isupper() or keyword.istitle()
+    ):
+        return None
     if (quoted and _BETWEEN.fullmatch(value)) or (not quoted and _in_data(data, at)):
         return None
     chunk = data[max(0, at - _LONGEST_NAME) : at]

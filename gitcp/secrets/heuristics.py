@@ -26,7 +26,7 @@ _REFERENCE = re.compile(
 # What a program or a pattern has somewhere in it, and a value nowhere.
 _EXPRESSION = re.compile(
     rb"\$\{|\{\{|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
-    rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}"
+    rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|%d\Z|=;"
 )
 _ADDRESS = re.compile(rb"0[xX](?:[0-9a-fA-F]{1,8}|[0-9a-fA-F]{40})")
 _ROOTED = re.compile(
@@ -39,14 +39,14 @@ _IDENTIFIER = re.compile(rb"[A-Za-z_$][A-Za-z_$-]*(?:\.[A-Za-z_$][\w$-]*)*")
 _CODE = re.compile(
     rb"[A-Za-z_]+\d{0,5}[A-Za-z_]+|[A-Za-z_]\w{0,40}(?:\.[A-Za-z_]\w{0,40})+"
 )
-_VERSION = re.compile(rb"[\^~=v<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.]+)?")
+_VERSION = re.compile(rb"[\^~=v<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.+-]+)?")
 _NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECASE)
 _WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
 _SPOKEN = re.compile(rb"[a-z]{2,}(?:[_.:/+-][a-z]{2,}){0,4}(?:[_-]?\d{1,4})?")
 # The name of a standard, a curve, a type of numbers; a time.
 _STANDARD = re.compile(
     rb"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d[\d:.]*(?:[Zz]|[+-]\d\d:?\d\d)?"
-    rb"|[A-Z]{2,6}-\d{1,5}(?:-\d{1,4})?|[A-Za-z]{2,12}\d{2,4}[krtv]\d"
+    rb"|[A-Z]{2,6}-\d{1,5}(?:-\d{1,4})?|(?:RFC|ISO|IEC|IEEE|FIPS|ANSI)\d{1,5}|[A-Za-z]{2,12}\d{2,4}[krtv]\d"
     rb"|(?:Big)?(?:Uint|Int|Float)\d{1,3}(?:Clamped)?Array|[A-Za-z]{2,20}\[[A-Za-z_][\w.]{0,60}\]"
 )
 # The name of a version of something, as in a list of features.
@@ -80,6 +80,8 @@ _NO_PATH = 4.4
 _KEY_CHARACTERS = 48
 _KEY_SHARE = 0.7
 _KEY_LINE = 20
+_KEY_HEAD = 200
+_PROGRAM = re.compile(rb"[{};]")
 _COUNTER = 6
 
 
@@ -105,7 +107,10 @@ def placeholder(value: bytes) -> bool:
         _REFERENCE.match(value) is not None
         or _EXPRESSION.search(value) is not None
         or _ROOTED.match(value) is not None
-        or (_CONSTANT.fullmatch(value) is not None and not irregular(value))
+        or (
+            _CONSTANT.fullmatch(value) is not None
+            and (words.worded(value) or not irregular(value))
+        )
         or (_PATH.fullmatch(value) is not None and entropy(value) < _NO_PATH)
     )
 
@@ -214,6 +219,7 @@ def key_body(body: bytes) -> bool:
     blank = sum(body.count(space) for space in (b" ", b"\n", b"\r", b"\t"))
     return (
         letters >= _KEY_CHARACTERS
+        and _PROGRAM.search(body, 0, _KEY_HEAD) is None
         and max(map(len, _KEY_RUN.findall(body))) >= _KEY_LINE
         and letters >= _KEY_SHARE * (len(body) - blank)
         and entropy(body) > _VERY_RANDOM
@@ -255,7 +261,7 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
     if len(value) >= _RANDOM_LENGTH and not _encodes(value):
         return False
     plain = value.strip(b"-:@_.")
-    if _IDENTIFIER.fullmatch(plain) or _WORDS.fullmatch(plain):
+    if _foreign(plain) or _IDENTIFIER.fullmatch(plain) or _WORDS.fullmatch(plain):
         # Letters alone are a name, unless no person would think of it.
         return len(value) >= _RANDOM_LENGTH and _scrambled(value)
     digits = re.search(rb"\d", value) is not None
@@ -267,6 +273,12 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
     if password:
         return (digits or quoted) and entropy(value) >= 2.2  # noqa: PLR2004  eight unlike
     return digits and len(value) >= 10 and entropy(value) >= _RANDOM  # noqa: PLR2004
+
+
+def _foreign(value: bytes) -> bool:
+    """Whether a value is a word, or two, of a language with letters beyond ASCII."""
+    text = value.decode("utf-8", "replace")
+    return not text.isascii() and text.replace("-", "").isalpha()
 
 
 def _encodes(value: bytes) -> bool:

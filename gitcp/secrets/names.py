@@ -10,14 +10,14 @@ NONE, WEAK, STRONG, PASSWORD = range(4)
 
 # A name that says what is beside the secret, not the secret.
 _BESIDE = re.compile(
-    rb"(?i)[_.-]?(?:names?|files?|paths?|dirs?|ur[il]s?|hosts?|endpoint|types?|kind|len"
+    rb"(?i)[_.-]?(?:addr(?:ess)?|names?|files?|paths?|dirs?|ur[il]s?|hosts?|endpoint|types?|kind|len"
     rb"|length|count|limit|size|index|idx|expir\w*|ttl|at|age|date|time\w*|regex|re"
     rb"|pattern|fields?|label|hint|prompt|policy|column|refs?|header|format|version"
     rb"|provider|class|method|func\w*|algorithm|alg|ids?|i[sz]e[rd]?\w*|map|list|set"
     rb"|usages?|budget|cost|price|store|manager|service|error|message|valid\w*|src"
     rb"|bytes|chars?|words?|board\w*|hash|words|_?env|less|ring|stroke|frame\w*"
     rb"|s?um|types?|arn|digest|fingerprint|checksum|thumbprint|prefix|suffix|scope\w*"
-    rb"|code|encryption|hashers?|encoding|storage)\Z"
+    rb"|code|encryption|hashers?|encoding|storage)(?:_hex|_b64|_base64)?\Z"
 )
 _SECRET_KEY = re.compile(
     rb"(?i)(?:api|access|private|secret|auth|sign(?:ing)?|encrypt(?:ion)?|crypt|master"
@@ -89,6 +89,8 @@ _WEAKER = (
     b"pin",
     b"otp",
 )
+# One that sets something else.
+_SETS = re.compile(rb"[A-Za-z_]{2,24}=[^=]+")
 # `authkey` is of two words.
 _MORE = re.compile(rb"(?i)key|token|secret")
 _LEAST_WEAK = 20
@@ -168,6 +170,8 @@ def holds(
             and heuristics.irregular(value)
         )
     if loose:
+        if _SETS.fullmatch(value):
+            return False
         # Beside a word that happens to say `pass` stands the id of a commit, say.
         return (
             heuristics.random(value)

@@ -14,6 +14,7 @@ _SNAKE = re.compile(
     rb"_*[a-z]+\d{0,4}(?:_(?:[a-z]+\d{0,4}|\d{1,4})){2,}|\d{1,4}(?:_[a-z]{3,}){2,}(?:_\d{1,4})?",
     re.IGNORECASE,
 )
+_TYPE = re.compile(rb"[A-Za-z]+\d{0,2}(?:[:/][A-Za-z]+\d{0,2}){2,}")
 _DIGITS = re.compile(rb"\d+(?:\.\d+)*")
 # A letter, and those that follow it in nine of ten places of the words in programs.
 _FOLLOWS = (
@@ -39,7 +40,7 @@ def worded(value: bytes) -> bool:
     parts = _PART.findall(value)
     if not parts or _NAME.fullmatch(value) is None:
         return False
-    if _SNAKE.fullmatch(value) is not None:
+    if _SNAKE.fullmatch(value) is not None or _TYPE.fullmatch(value) is not None:
         return True
     numbers = _DIGITS.findall(value)
     letters = sum(map(len, parts))

@@ -64,6 +64,23 @@ CLEAN = {
     "a node's address": "enrtree://AKA3AM6LPBYEUDMVNU3BSVQJ5AD45Y7YPOHJLEF6W26QOE4V@a.b",
     "a type of elements": "'token_request': 'List[StorageV1TokenRequest]',",
     "a token of a model": '"eos_token": "<|unused_200054|>"',
+    "a word of another language": '"password":"Jelszóvédelem"',
+    "a version": "verdaccio-htpasswd: 13.0.0-next-8.29",
+    "an argument": "you would pass `scale=1/255`. ",
+    "a path of types": 'type_token("aws:s3/bucketObjectv2:BucketObjectv2")',
+    "a memo": ":param str password: RFC2617 compliant password",
+    "the id of a key": 'psk_id_hex = "456e6e796e20447572696e206172616e204d6f726961"',
+    "words of another language": '"password":"Wi-Fiパスワード"',
+    "a number to fill in": 'import_key(a, passphrase="wrong%d" % i)',
+    "a cookie to remove": "document.cookie = 'paletteColors1=;path=/;max-age=0'",
+    "a map of sources": "CAC5B6C,iBAAiBpwD,GAClB0rD,GAAQ1wL",
+    "a constant": 'X_PASSWORD_SCRAM_SHA_256 = "X_PASSWORD_SCRAM_SHA_256"',
+    "where a key is to go": (
+        "p:`-----BEGIN PRIVATE KEY-----${t}`,c:s4})})," + "a1B2c3D4e5F6g7H8i9J0,k1L" * 9
+    ),
+    "where a token is": "'l2_token_address': '0x"
+    + "6f373b346561036d98ea10fb3e60d2f4" * 2
+    + "'",
     "a program in a string": f"x='{random_base64(96)}password:{random_base64(24)}'",
     "a table": f"key: [{','.join(map(str, random.Random(1).sample(range(64), 64)))}]",
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
