@@ -163,7 +163,7 @@ def chance(value: bytes) -> bool:
 
 def plausible(value: bytes) -> bool:
     """Whether a value can be a secret at all; most words of a text cannot."""
-    if _DATED.fullmatch(value) or not words.text(value):
+    if _DATED.fullmatch(value) or _STANDARD.fullmatch(value) or not words.text(value):
         return False
     return len(value) >= _SHORT and (not value.isalpha() or len(value) >= _PLAIN_WORD)
 
@@ -255,7 +255,6 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
         or value.lower() in _COMMON
         or _VERSION.fullmatch(value)
         or _NUMBER.fullmatch(value)
-        or _STANDARD.fullmatch(value)
     ):
         return False
     if len(value) >= _RANDOM_LENGTH and not _encodes(value):

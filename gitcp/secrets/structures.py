@@ -141,6 +141,10 @@ _SECRET_HEX = re.compile(rb"(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64}(?![0-9a-zA-Z]
 _SAYS_SECRET = re.compile(
     rb"(?i)priv|secret|wallet|signing|\bsk\b|seed|key[ \"'=:]{1,4}\Z"
 )
+# `walletTxId` names a transaction of a wallet.
+_NAMES_ID = re.compile(
+    rb"(?:Id|_id|Hash|_hash|Address|_address)[\"']?[ \t]{0,4}[:=][ \t\"'x0]*\Z"
+)
 _BEFORE = 48
 _MNEMONIC = re.compile(
     rb"(?: (?:is|are|of))?[^a-z0-9]{1,16}"
@@ -248,7 +252,7 @@ def checked(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         spend(_JUDGED)
         before = data[max(0, match.start() - _BEFORE) : match.start()]
         line = before[max(before.rfind(b"\n"), before.rfind(b"\r")) + 1 :]
-        if tokens.is_digest(data, match.start()):
+        if tokens.is_digest(data, match.start()) or _NAMES_ID.search(line) is not None:
             continue
         if _SAYS_SECRET.search(line) is not None and heuristics.irregular(match[0]):
             yield Token(KEY, match[0], match.start())

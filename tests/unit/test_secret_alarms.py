@@ -81,6 +81,8 @@ CLEAN = {
     "where a token is": "'l2_token_address': '0x"
     + "6f373b346561036d98ea10fb3e60d2f4" * 2
     + "'",
+    "a curve in a comment": "@param privateKey Secp256k1 private key.",
+    "the id of a payment": f'"walletTxId": "{random.Random(2).randbytes(32).hex()}"',
     "a program in a string": f"x='{random_base64(96)}password:{random_base64(24)}'",
     "a table": f"key: [{','.join(map(str, random.Random(1).sample(range(64), 64)))}]",
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
