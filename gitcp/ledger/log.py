@@ -90,7 +90,7 @@ class Ledger:
         with self._lock:
             if self._current:
                 return self._pages[count:]
-        with self._held(), self._lock:
+        with self._log.held(catch_up=True), self._lock:
             self._refresh()
             return self._pages[count:]
 
@@ -107,7 +107,7 @@ class Ledger:
             CorruptError: the last page is damaged.
             BusyError: another process kept the write-ahead log.
         """
-        with self._held():
+        with self._log.held(catch_up=True):
             tip = self._find_tip()
             if tip is None:
                 return 0, ""
@@ -121,13 +121,6 @@ class Ledger:
                 hint=f"look at it with `git show {tip}`",
             )
         return trailers.last, tip
-
-    @contextmanager
-    def _held(self, *, write: bool = False) -> Iterator[None]:
-        """Holds the write-ahead log, where there is one, and reads what is new in it."""
-        with self._log.held(write=write):
-            self._log.catch_up()
-            yield
 
     def _find_tip(self) -> str | None:
         """Returns the last page; the log is held."""
@@ -202,7 +195,7 @@ class Ledger:
         """
         if not record.size:
             return b"null" if record.value is UNSET else bytes(record.value)
-        with self._held():
+        with self._log.held(catch_up=True):
             root = self._trees.get(record_key(record))
             entry = self._log.tree(root).get(value_name(record.n)) if root else None
             if entry is None:
@@ -230,7 +223,7 @@ class Ledger:
 
     def _add(self, records: Sequence[Record]) -> Sequence[Record]:
         """Makes one page of what several callers want to add."""
-        with self._held(write=True):
+        with self._log.held(write=True, catch_up=True):
             with self._lock:
                 self._refresh()
                 self._current = True
@@ -273,7 +266,7 @@ class Ledger:
             BusyError: another process kept the write-ahead log.
             StorageError: the disk refused.
         """
-        with self._held(write=True):
+        with self._log.held(write=True, catch_up=True):
             with self._lock:
                 self._refresh()
                 known = self._known | {

@@ -49,8 +49,10 @@ class LogClient:
         return self._file.known if self._file.opened else 0
 
     @contextmanager
-    def held(self, *, write: bool = False) -> Iterator[None]:
+    def held(self, *, write: bool = False, catch_up: bool = False) -> Iterator[None]:
         """Holds the log, where there is one; with `write` it is created.
+
+        With `catch_up` the records of other processes are absorbed first.
 
         Raises:
             BusyError: another process kept the lock.
@@ -66,6 +68,8 @@ class LogClient:
                 return
             with self._file.locked(timeout=self._timeout):
                 self._notice_new_file()
+                if catch_up:
+                    self.catch_up()
                 yield
 
     @property
