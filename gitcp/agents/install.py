@@ -121,7 +121,15 @@ def _settings(
             raise
         raise _NoScopeError from None
     # A link, for instance into a dotfiles repository, stays a link.
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
+    target = Path(os.path.realpath(path))
+    top = None if scope == SCOPES[0] else places.top
+    # A link within a project may have come with it, from anywhere.
+    if top is not None and not target.is_relative_to(os.path.realpath(top)):
+        raise UsageError(
+            f"{path} leads out of the project, to {target}",
+            hint="nothing was changed; replace the link, or use `--scope user`",
+        )
+    return target if path.is_symlink() else path
 
 
 def _take_out(client: Client, places: ClientPlaces, path: Path) -> bool:

@@ -175,6 +175,21 @@ def test_settings_that_are_a_link_stay_one(repo, config, tmp_path):
     assert (config / "settings.json").is_symlink()
 
 
+@pytest.mark.parametrize("place", [".claude/settings.json", ".claude"])
+def test_a_link_of_the_project_that_leads_out_of_it_is_refused(repo, tmp_path, place):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    settings = outside / "settings.json"
+    settings.write_bytes(b'{"a": 1}')
+    (repo / place).parent.mkdir(exist_ok=True)
+    (repo / place).symlink_to(outside if place == ".claude" else settings)
+    for command in ("install", "uninstall"):
+        message = fails(repo, 2, command, "claude-code", "--scope", "project")
+        assert f"leads out of the project, to {settings}" in message
+    assert settings.read_bytes() == b'{"a": 1}'
+    assert os.listdir(outside) == ["settings.json"]
+
+
 @pytest.mark.parametrize("text", [b"{broken", b"[]", b'{"hooks": []}', b"\xff"])
 def test_what_is_not_understood_is_left_alone(repo, config, text):
     path = config / "settings.json"
@@ -249,8 +264,8 @@ def pipe(path, tmp_path):
 
 
 def link_to_a_pipe(path, tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    path.symlink_to(tmp_path / "pipe")
+    os.mkfifo(path.parent / "pipe")
+    path.symlink_to(path.parent / "pipe")
 
 
 def link_to_a_device(path, tmp_path):
@@ -263,14 +278,21 @@ def directory(path, tmp_path):
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("make", [pipe, link_to_a_pipe, link_to_a_device, directory])
-def test_what_is_no_file_is_neither_read_nor_replaced(repo, tmp_path, make):
-    path = repo / ".claude" / "settings.json"
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_what_is_no_file_is_neither_read_nor_replaced(
+    repo, tmp_path, config, make, scope
+):
+    path = (config if scope == "user" else repo / ".claude") / "settings.json"
     path.parent.mkdir()
     make(path, tmp_path)
     before = path.lstat(), path.stat()
     for verb in ("install", "uninstall"):
-        reason = fails(repo, 2, verb, "claude-code", "--scope", "project")
-        assert "is not a regular file" in reason or "directory" in reason
+        reason = fails(repo, 2, verb, "claude-code", "--scope", scope)
+        expected = {
+            "directory": "directory",
+            "link_to_a_device": "leads out of" if scope == "project" else "regular",
+        }
+        assert expected.get(make.__name__, "is not a regular file") in reason
     ok(repo, "status")
     after = path.lstat(), path.stat()
     assert [one.st_ino for one in before] == [one.st_ino for one in after]
