@@ -305,7 +305,8 @@ class Settings(NamedTuple):
             known = KNOWN[name]
             variable = VARIABLES[name]
             if variable in environment:
-                values = environment[variable].split(os.pathsep)
+                text = environment[variable]
+                values = text.split(os.pathsep) if known.many else [text]
             else:
                 values = repository.config.get(f"gitcp.{name.lower()}", [])
             return known.parse(values or [known.default], f"gitcp.{name}")

@@ -163,6 +163,14 @@ def test_every_place_that_git_reads_is_watched(repo, session, tmp_path, monkeypa
     expect(7 << 10)
 
 
+def test_a_single_value_of_the_environment_may_hold_a_colon(repo, monkeypatch):
+    monkeypatch.setenv("GITCP_REMOTE", "ssh://host:22/team.git")
+    monkeypatch.setenv("GITCP_EXCLUDE", "*.log:build")
+    settings = gitcp.open(repo).session("work").workspace.settings
+    assert settings.sharing.remote == "ssh://host:22/team.git"
+    assert settings.exclude == ("*.log", "build")
+
+
 def test_a_linked_work_tree_has_its_own(repo, tmp_path):
     git(repo, "worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
     git(repo, "config", "extensions.worktreeConfig", "true")
