@@ -265,7 +265,8 @@ def test_a_newer_format_is_refused(repo, monkeypatch):
     )
     invoke(repo, "save")
     monkeypatch.undo()
-    for command in (["show"], ["restore", "-y", "1"], ["log"], ["messages"]):
+    (repo / "later").write_text("later")
+    for command in (["show"], ["restore", "-y", "1"], ["log"], ["messages"], ["save"]):
         fails_alike(repo, 16, *command)
         assert "upgrade gitcp" in fails(repo, 16, *command)
 

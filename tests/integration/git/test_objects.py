@@ -93,7 +93,7 @@ def test_after_an_incomplete_answer_git_is_asked_again(repo, monkeypatch):
     with objects.few_reads():
         assert objects.blob(oid) == b"x" * 99
         with monkeypatch.context() as patched:
-            patched.setattr("gitcp.git.objects._HEAD_WORDS", _Cut())
+            patched.setattr("gitcp.git.libgit._HEAD_WORDS", _Cut())
             with pytest.raises(_OverError):
                 objects.blob(oid)
         assert objects.commit(head).tree
