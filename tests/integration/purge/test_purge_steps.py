@@ -114,7 +114,7 @@ def test_an_interrupted_purge_is_finished_by_the_same_command(ann, how, monkeypa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(purging, "_forget_remote_tips", power_cut)
+        patched.setattr(purging, "_remotes", power_cut)
         done = invoke(ann, "purge", *words, "--yes", input=SECRET.encode())
         assert done.returncode == 130
     assert ok(ann, "purge", *words, "--dry-run", input=SECRET.encode())["remotes"]
