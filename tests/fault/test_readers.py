@@ -19,7 +19,6 @@ from tests.support.gitrepo import (
     gitcp_environment,
     make_repo,
     run_gitcp,
-    write_files,
 )
 
 PATIENT = {"GITCP_LOCK_TIMEOUT": "100s"}
@@ -33,15 +32,27 @@ def run(repo: Path, *args: str, status: int = 0) -> bytes:
     return done.stdout
 
 
+# libgit2 keeps the packs that a process has read, for all who read in it later. So it is
+# another process that writes.
+WRITER = """
+import pathlib, sys
+import gitcp
+
+top = pathlib.Path(sys.argv[1])
+session = gitcp.open(top).session("main")
+for number in range(1, 31):
+    (top / "a.txt").write_bytes(b"%d\\n" % number * 99)
+    made = session.save(append=[{"n": number}], note=f"{number}: {'x' * 3000}")
+    if number == 10:
+        session.fork(made, "try")
+"""
+
+
 @pytest.fixture
 def repo(tmp_path):
     repo = make_repo(tmp_path / "repo", {"a.txt": b"0\n"})
-    session = gitcp.open(repo).session("main")
-    for number in range(1, 31):
-        write_files(repo, {"a.txt": b"%d\n" % number * 99})
-        made = session.save(append=[{"n": number}], note=f"{number}: {'x' * 3000}")
-        if number == 10:
-            session.fork(made, "try")
+    argv = [sys.executable, "-c", WRITER, str(repo)]
+    subprocess.run(argv, check=True, env=gitcp_environment(), timeout=120)
     return repo
 
 

@@ -31,7 +31,9 @@ def copied(target: Path, key: Hashable, build: Callable[[Path], object]) -> Path
     directory; None where `target` was not copied, but built.
     """
     settings = _settings()
-    if settings is None:
+    # git notes in a new repository what its disk can do, such as whether case counts.
+    same_disk = os.lstat(target).st_dev == os.lstat(_home()).st_dev
+    if settings is None or not same_disk:
         build(target)
         return None
     whole = (key, settings, os.geteuid())
