@@ -1,24 +1,18 @@
-"""Find a repository, learn what it is, and refuse what gitcp cannot serve."""
+"""A repository: its directories, configuration, objects, refs, and git run in it."""
 
-import copy
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
 from gitcp.at_fork import computed
-from gitcp.errors import (
-    GitFailedError,
-    NotARepositoryError,
-    UnsupportedRepositoryError,
-)
 from gitcp.format.oid import CURRENT
 from gitcp.git import access, area, configuration, process
 from gitcp.git.configuration import NONE, Listed, Sources
 from gitcp.git.libgit import LibgitObjects
 from gitcp.git.objects import Objects
 from gitcp.git.refs import FileRefs
-from gitcp.git.served import check_place, check_supported
+from gitcp.git.served import check_supported
 
 _OPERATIONS = (
     ("rebase-merge", "rebase"),
@@ -28,10 +22,6 @@ _OPERATIONS = (
     ("REVERT_HEAD", "revert"),
     ("BISECT_LOG", "bisect"),
 )
-# The caller has named a git directory, and means it.
-_NAMED = ("-c", "safe.bareRepository=all")
-# What git is asked for of every repository, a line each.
-_FIELDS = 5
 
 
 class Repository:
@@ -71,7 +61,9 @@ class Repository:
 
     def with_lock_timeout(self, seconds: float) -> Self:
         """Returns this repository, waiting so many seconds for the lock of a ref."""
-        same = copy.copy(self)
+        # As `copy.copy` would; its module is not worth loading in each hook.
+        same = object.__new__(type(self))
+        vars(same).update(vars(self))
         same.wait_for_locks(seconds)
         return same
 
@@ -260,155 +252,3 @@ class Repository:
             if word.startswith(b"-"):
                 return word[1:].decode()
         return None
-
-
-def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Repository:
-    """Returns the repository around a directory.
-
-    `GIT_DIR` and the like in the environment are not looked at: a hook's would lead
-    to the wrong place as often as to the right one. With `worktree=False` a bare
-    repository is accepted.
-
-    Raises:
-        NotARepositoryError: the directory is in no repository.
-        UnsupportedRepositoryError: gitcp cannot keep its promises in it.
-    """
-    where = Path(directory)
-    if not where.is_dir():
-        raise NotARepositoryError(
-            f"{where} is not a directory", hint="name one inside a git repository"
-        )
-    # Both at once: each costs a process start and no more.
-    named = () if worktree or not _is_git_dir(where) else _NAMED
-    since = configuration.now()
-    config_process = process.start([*named, *configuration.LIST], cwd=where)
-    probe_process = process.start(
-        [
-            *named,
-            "rev-parse",
-            "--path-format=absolute",
-            "--git-dir",
-            "--git-common-dir",
-            "--is-bare-repository",
-            "--is-inside-work-tree",
-            "--show-object-format",
-            "--show-cdup",
-        ],
-        cwd=where,
-    )
-    listed = configuration.parse(process.finish(config_process, accept=(0, 128)))
-    out, err = probe_process.communicate()
-    if probe_process.returncode:
-        raise _refusal(where, err.decode("utf-8", "replace").strip())
-    fields = os.fsdecode(out).split("\n")[:-1]
-    # The way up to the top is told only inside a work tree: empty, "../" or a path.
-    up = "" if fields[-1].isalnum() else fields.pop()
-    if len(fields) != _FIELDS:
-        # Where one path ends and the next begins cannot be told.
-        raise UnsupportedRepositoryError(
-            f"the path {os.path.realpath(where)!a} has a line break in it",
-            hint="rename the directory",
-        )
-    git_dir, common_dir, bare, inside, object_format = fields
-    repository = Repository(
-        git_dir=Path(git_dir), common_dir=Path(common_dir), listed=listed, since=since
-    )
-    if not named:
-        _refuse_implicit(where, repository.git_dir)
-    check_supported(repository.common_dir, listed.values, object_format)
-    for top in {repository.store_dir, repository.worktree_dir}:
-        area.check(top, repository.access)
-    if not worktree:
-        return repository
-    if bare == "true":
-        raise UnsupportedRepositoryError(
-            f"{git_dir} is a bare repository: it has no files to save",
-            hint="run gitcp in a clone or a worktree of it",
-        )
-    if inside != "true":
-        raise NotARepositoryError(
-            f"{where} is inside the git directory {git_dir}, not in its work tree",
-            hint="change to the project's own directory",
-        )
-    repository.top = Path(os.path.realpath(where / up))
-    check_place(repository.top)
-    return repository
-
-
-def nested_head(top: Path) -> bytes | None:
-    """Returns the HEAD commit of a repository inside a work tree; None if unborn."""
-    link = top / ".git"
-    try:
-        if link.is_file():
-            said = link.read_text("utf-8", "surrogateescape").strip()
-            git_dir = top / said.removeprefix("gitdir:").strip()
-        else:
-            git_dir = link
-        common = git_dir / "commondir"
-        common_dir = (
-            git_dir / common.read_text().strip() if common.is_file() else git_dir
-        )
-        refs = FileRefs(git_dir, common_dir)
-        head = refs.read(refs.symbolic("HEAD") or "HEAD")
-        return bytes.fromhex(head) if head else None
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
-def _is_git_dir(where: Path) -> bool:
-    """Whether a directory is a git directory itself, by what git looks for."""
-    return all((where / name).exists() for name in ("HEAD", "objects", "refs"))
-
-
-def _refuse_implicit(where: Path, git_dir: Path) -> None:
-    """Raises if a git directory was found around `where` by nothing but its looks.
-
-    git before 2.38 does not know safe.bareRepository.
-    """
-    real = Path(os.path.realpath(where))
-    if real.is_relative_to(os.path.realpath(git_dir)) and ".git" not in git_dir.parts:
-        raise _implicit(where)
-
-
-def _implicit(where: Path) -> UnsupportedRepositoryError:
-    return UnsupportedRepositoryError(
-        f"{where} is in a bare repository that was not named: a project may bring one along",
-        hint="run gitcp in a clone or a work tree of it",
-    )
-
-
-def _refusal(where: Path, said: str) -> Exception:
-    if "not a git repository" in said:
-        return NotARepositoryError(
-            f"{where} is not in a git repository",
-            hint="run `git init` there first, or go to your project",
-        )
-    if "safe.bareRepository" in said:
-        if ".git" in Path(os.path.realpath(where)).parts:
-            return NotARepositoryError(
-                f"{where} is inside the git directory of a project, not in its work tree",
-                hint="change to the project's own directory",
-            )
-        return _implicit(where)
-    if "dubious ownership" in said:
-        return UnsupportedRepositoryError(
-            f"git does not trust the repository at {where}: another user owns it",
-            hint=f"if you trust it: {_way_out(said)}",
-        )
-    if any(
-        word in said for word in ("extension", "repository version", "repo version")
-    ):
-        return UnsupportedRepositoryError(
-            f"this repository has a form git here does not know: {said.splitlines()[-1]}",
-            hint="gitcp needs a SHA-1 repository with its refs in files",
-        )
-    return GitFailedError(
-        f"git cannot read the repository at {where}: {said.splitlines()[-1] if said else '?'}",
-        hint="`git status` there may tell more",
-    )
-
-
-def _way_out(said: str) -> str:
-    """Returns the command that git names, with the path as git wants to be told it."""
-    named = [line.strip() for line in said.splitlines() if "safe.directory" in line]
-    return named[-1] if named else "see safe.directory in `git help config`"

@@ -4,7 +4,8 @@ from contextlib import suppress
 
 from gitcp.clients.client import ClientPlaces
 from gitcp.errors import GitcpError, NotARepositoryError, UsageError
-from gitcp.git.repository import Repository, discover
+from gitcp.git.discover import discover
+from gitcp.git.repository import Repository
 from gitcp.git.versions import git_version
 from gitcp.githooks import events, negotiation, scripts
 from gitcp.project.installers import Done

@@ -10,8 +10,8 @@ from gitcp import durable, notices
 from gitcp.errors import CorruptError, GitFailedError
 from gitcp.format import safety
 from gitcp.format.oid import object_hash, object_id
+from gitcp.git.discover import discover
 from gitcp.git.objects import BLOB, IN_MEMORY
-from gitcp.git.repository import discover
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.maintenance.problems import Problem
 from gitcp.maintenance.verify import Moved, Progress, Report, verify

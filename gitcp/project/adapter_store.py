@@ -10,7 +10,8 @@ from gitcp import durable
 from gitcp.errors import GitFailedError, NotARepositoryError
 from gitcp.git import process
 from gitcp.git.consolidate import consolidate
-from gitcp.git.repository import Repository, discover
+from gitcp.git.discover import discover
+from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.ledger.ledgers import Ledgers
 from gitcp.project.settings import Settings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gitcp import durable
 from gitcp.errors import GitcpError
-from gitcp.git.repository import discover
+from gitcp.git.discover import discover
 
 NAME = "hooks.log"
 _LIMIT = 1024 * 1024

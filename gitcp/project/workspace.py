@@ -11,7 +11,8 @@ import msgspec
 from gitcp import durable
 from gitcp.errors import BusyError, StorageError, UnsupportedRepositoryError
 from gitcp.format.log import Decision, decode_decisions, encode_decision
-from gitcp.git.repository import Repository, discover
+from gitcp.git.discover import discover
+from gitcp.git.repository import Repository
 from gitcp.ledger.ledgers import Ledgers
 from gitcp.names import check_text
 from gitcp.project import extensions

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gitcp.format import tree as trees
 from gitcp.format.tree import GITLINK, Entry
-from gitcp.git.repository import nested_head
+from gitcp.git.discover import nested_head
 from gitcp.worktree.names import parents
 from gitcp.worktree.scan import empty_directories
 from gitcp.worktree.state import ScanState

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.git.repository import discover
+from gitcp.git.discover import discover
 from gitcp.githooks import events, scripts
 from tests.support import hooks
 from tests.support.gitrepo import commit_all, git, git_line, write_files

@@ -151,10 +151,10 @@ def test_lock_of_a_killed_gitcp_is_recovered(saving):
 
 def test_lock_of_a_killed_gitcp_is_recovered_in_its_way(saving, tmp_path):
     """Not by the sweep at the start, but where the lock is met."""
-    from gitcp.git import repository
+    from gitcp.git.discover import discover
     from gitcp.git.transaction import transaction
 
-    found = repository.discover(saving.repo)
+    found = discover(saving.repo)
     with transaction(found) as opened:
         dead = found.store_dir / "tmp" / "dead"
         dead.mkdir()
@@ -201,10 +201,10 @@ def test_a_lock_of_another_program_is_never_broken(saving, whose):
 
 
 def test_what_is_in_use_is_not_swept(saving):
-    from gitcp.git import repository
+    from gitcp.git.discover import discover
     from gitcp.git.transaction import transaction
 
-    found = repository.discover(saving.repo)
+    found = discover(saving.repo)
     with transaction(found) as opened:
         opened.add_blob(b"kept")
         (opened.scratch / "ref").write_text("in use")

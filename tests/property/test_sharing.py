@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gitcp.git.repository import discover
+from gitcp.git.discover import discover
 from gitcp.maintenance.verify import verify
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store

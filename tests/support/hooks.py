@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from gitcp.git.repository import discover
+from gitcp.git.discover import discover
 from gitcp.githooks import events
 from tests.support.gitrepo import gitcp_environment, write_files
 

@@ -11,7 +11,7 @@ from unittest import mock
 
 from gitcp.format import tree as trees
 from gitcp.format.commit import Trailers, encode_commit
-from gitcp.git import repository as repositories
+from gitcp.git.discover import discover
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.worktree import apply as applying
@@ -33,7 +33,7 @@ def capture(
     remember: bool = True,
 ) -> Snapshot:
     """One capture, as a save makes it: publish, then remember."""
-    found = repositories.discover(repo)
+    found = discover(repo)
     with transaction(found) as opened, Root(repo) as root:
         capturing = Capture(found, root, rules)
         capturing.begin()
@@ -61,7 +61,7 @@ def publish(found: Repository, opened: Transaction, snapshot: Snapshot) -> None:
 
 def contents(repo: Path, tree: bytes | None) -> Contents:
     """Mode and oid of each path of a tree that a ref holds."""
-    read = repositories.discover(repo).objects.tree
+    read = discover(repo).objects.tree
     return {
         path: (entry.mode, entry.oid.hex()) for path, entry in trees.walk(tree, read)
     }
@@ -120,7 +120,7 @@ def side(snapshot: Snapshot) -> Side:
 
 def apply(repo: Path, plan: FilePlan) -> list[Left]:
     """Carries out a plan in a repository."""
-    stream = repositories.discover(repo).objects.stream
+    stream = discover(repo).objects.stream
     with Root(repo) as root:
         return applying.apply(root, plan, stream, token="x")
 

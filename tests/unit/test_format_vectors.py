@@ -29,9 +29,9 @@ from gitcp.format.layout import FORMAT
 from gitcp.format.oid import object_id
 from gitcp.format.safety import name_problem, path_problem
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
+from gitcp.git.discover import discover
 from gitcp.git.objects import BLOB, TREE
 from gitcp.git.pack import PackWriter
-from gitcp.git.repository import discover
 from gitcp.names import decode, encode
 from gitcp.store import origin
 from gitcp.wal import log_file

@@ -11,8 +11,9 @@ import pytest
 import gitcp
 from gitcp.errors import CorruptError
 from gitcp.format import layout
+from gitcp.git.discover import discover
 from gitcp.git.pack import entry
-from gitcp.git.repository import Repository, discover
+from gitcp.git.repository import Repository
 from gitcp.ledger.join import join
 from gitcp.wal import log_file
 from gitcp.wal.drain import drain

@@ -5,7 +5,7 @@ import click
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
 from gitcp.errors import UsageError
-from gitcp.git.repository import discover
+from gitcp.git.discover import discover
 from gitcp.project import config
 from gitcp.project.settings import KNOWN
 

@@ -9,7 +9,7 @@ from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
 from gitcp.clients.client import SCOPES, ClientPlaces
 from gitcp.errors import GitcpError, NotARepositoryError
-from gitcp.git.repository import discover
+from gitcp.git.discover import discover
 from gitcp.project import installers
 from gitcp.project.installers import THINGS, Done
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 from gitcp.format.tree import FILE, Entry
-from gitcp.git.repository import discover
+from gitcp.git.discover import discover
 from gitcp.git.transaction import transaction
 from gitcp.maintenance import doubts as upkeep
 from gitcp.project.workspace import open_workspace

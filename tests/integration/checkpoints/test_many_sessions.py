@@ -9,7 +9,7 @@ import pytest
 
 from gitcp.checkpoints import branch_index
 from gitcp.git import pack_refs
-from gitcp.git.repository import discover
+from gitcp.git.discover import discover
 from tests.support.clones import clone, make_hub, results, save
 from tests.support.gitrepo import git, git_line
 from tests.support.hooks import program

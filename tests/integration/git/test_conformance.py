@@ -15,8 +15,8 @@ from gitcp.errors import (
 from gitcp.format import tree as trees
 from gitcp.format.oid import SHA1, SHA256
 from gitcp.format.tree import DIRECTORY, FILE, Entry
+from gitcp.git.discover import discover
 from gitcp.git.objects import BLOB, COMMIT, TREE, Objects
-from gitcp.git.repository import discover
 from tests.support.gitrepo import git
 from tests.support.memory import MemoryObjects, MemoryRefs
 

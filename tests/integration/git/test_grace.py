@@ -11,9 +11,9 @@ import pytest
 
 from gitcp.errors import BusyError
 from gitcp.git import consolidate, grace
+from gitcp.git.discover import discover
 from gitcp.git.drop_unreachable import drop_unreachable, store_locked
 from gitcp.git.registry import KEPT, Registry
-from gitcp.git.repository import discover
 from gitcp.git.transaction import Transaction
 from tests.support.gitrepo import git, git_line, make_repo
 from tests.support.inprocess import invoke, ok

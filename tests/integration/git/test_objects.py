@@ -7,7 +7,7 @@ import pytest
 from gitcp.errors import CorruptError
 from gitcp.format.oid import object_id
 from gitcp.git import process
-from gitcp.git.repository import discover
+from gitcp.git.discover import discover
 from tests.support.gitrepo import git, git_line, run_gitcp
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gitcp.errors import GitFailedError, UnsafePathError
-from gitcp.git.repository import discover
+from gitcp.git.discover import discover
 from gitcp.git.transaction import transaction
 from tests.support.gitrepo import git, git_line
 

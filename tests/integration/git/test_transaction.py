@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gitcp.git.discover import discover
 from gitcp.git.objects import BLOB
-from gitcp.git.repository import discover
 from gitcp.git.transaction import Transaction, transaction
 from tests.support.gitrepo import git
 

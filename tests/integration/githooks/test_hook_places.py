@@ -11,7 +11,7 @@ import subprocess
 import pytest
 
 from gitcp.errors import UnsupportedRepositoryError
-from gitcp.git.repository import discover
+from gitcp.git.discover import discover
 from gitcp.githooks import events
 from gitcp.githooks import install as installer
 from tests.support import hooks

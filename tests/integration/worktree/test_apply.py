@@ -15,7 +15,7 @@ import pytest
 from gitcp.errors import StorageError
 from gitcp.format.oid import object_id
 from gitcp.format.tree import Entry
-from gitcp.git.repository import discover
+from gitcp.git.discover import discover
 from gitcp.worktree import apply as applying
 from gitcp.worktree import plan as plans
 from gitcp.worktree import renames

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gitcp.format import index as indexes
-from gitcp.git.repository import discover
+from gitcp.git.discover import discover
 from gitcp.git.transaction import transaction
 from gitcp.worktree import clock, state
 from gitcp.worktree.capture import Capture
