@@ -23,6 +23,7 @@ import gitcp
 from gitcp import at_fork, durable
 from gitcp.errors import BusyError, UsageError
 from gitcp.git import process, repository
+from gitcp.git.discover import discover
 from gitcp.git.libgit import LibgitObjects
 from gitcp.ledger.call import StepSlot
 from gitcp.project.workspace import open_workspace
@@ -270,7 +271,7 @@ def test_a_fork_waits_for_a_process_that_is_being_started(repo, monkeypatch):
 
 
 def test_what_another_thread_computes_can_be_computed_in_the_child(repo, monkeypatch):
-    opened = open_workspace(repo).repository
+    opened = discover(repo)
     inside, go_on = threading.Event(), threading.Event()
 
     class Slow(LibgitObjects):
@@ -282,7 +283,7 @@ def test_what_another_thread_computes_can_be_computed_in_the_child(repo, monkeyp
 
     monkeypatch.setattr(repository, "LibgitObjects", Slow)
     with beside(lambda: opened.objects):
-        inside.wait(30)
+        assert inside.wait(30)
         assert ended_well(child(lambda: opened.objects))
         mine = opened.objects
         go_on.set()
