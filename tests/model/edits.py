@@ -139,7 +139,7 @@ def rename(world: World, tree: Tree, path: bytes, to: bytes, back: bool) -> None
         # As with a directory of the lower layer of an overlay.
         world.note(tree, "#", str(error))
     if os.path.lexists(old + b".swap"):
-        os.rename(old + b".swap", old)
+        os.rename(old + b".swap", new if os.path.lexists(old) else old)
 
 
 def symlink(world: World, tree: Tree, path: bytes, to: bytes) -> None:
