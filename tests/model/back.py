@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tests.model import plain
 from tests.model.commands import record, same_words, untouched, words
-from tests.model.model import Facts, Node, differences
+from tests.model.model import Facts, Node, closure, differences
 from tests.model.outcome import Outcome, disk_differences, lost, restored
 from tests.model.plain import Stored
 from tests.model.world import Line, Seen, Tree, Undo, World, check, name
@@ -48,7 +48,7 @@ def undo(world: World, tree: Tree) -> None:
     if undone is None or world.current(tree) != undone.line:
         return
     target = tree.repo.records[undone.id]
-    go_back(world, tree, target, ["undo", "-y"], created=undone.created)
+    go_back(world, tree, target, ["undo", "-y"], undone=undone)
 
 
 def rollback(world: World, tree: Tree) -> None:
@@ -104,10 +104,16 @@ def outcome_of(
     tree: Tree,
     before: Seen,
     target: Stored,
-    created: Mapping[bytes, Node],
+    undone: Undo | None,
     paths: tuple[bytes, ...],
 ) -> Outcome:
     """What must be on disk once a checkpoint is restored."""
+    created = NONE if undone is None else undone.created
+    held = frozenset() if undone is None else undone.held
+    made = {
+        path: path in held for path, node in created.items()
+        if node.kind == "dir" and before.listing.get(path) == node
+    }  # fmt: skip
     going = before.captured.files.keys() - target.captured.files.keys()
     files = {
         path: entry for path, entry in target.captured.files.items()
@@ -124,7 +130,7 @@ def outcome_of(
     excluded_dirs = {path for path in dirs if path + INSIDE in spared}
     outcome = restored(
         before.listing, before.facts, target.captured,
-        spared=spared, created=created, only=paths or None,
+        spared=spared, created=created, made=made, only=paths or None,
     )  # fmt: skip
     outcome.open |= {
         path for path, node in created.items() if before.listing.get(path) == node
@@ -144,7 +150,7 @@ def go_back(
     *,
     how: str = "whole",
     paths: tuple[bytes, ...] = (),
-    created: Mapping[bytes, Node] = NONE,
+    undone: Undo | None = None,
     line: Line | None = None,
 ) -> None:
     """Runs a command that brings a checkpoint's files back, and looks at everything."""
@@ -152,7 +158,8 @@ def go_back(
     before = world.look(tree)
     tip = tree.repo.tip(was)
     files = how != "conversation"
-    outcome = outcome_of(world, tree, before, target, created, paths)
+    created = NONE if undone is None else undone.created
+    outcome = outcome_of(world, tree, before, target, undone, paths)
     status, document = world.call(tree, *args, may=(0, 3, 18))
     made = world.news(tree.repo)
     saved = [one for one in made if one.trigger == "before-restore"]
@@ -255,7 +262,8 @@ def finish(
     if line is None and how != "conversation":
         brought = after.listing.keys() - before.listing.keys()
         created = {path: after.listing[path] for path in brought}
-        tree.undo = Undo(was, replaced.id, created)
+        held = frozenset(closure(after.captured.files))
+        tree.undo = Undo(was, replaced.id, created, held)
 
 
 def rehearse(
@@ -267,7 +275,7 @@ def rehearse(
 ) -> None:
     """`--dry-run` changes nothing, and plans what a restore would do."""
     before = world.look(tree)
-    outcome = outcome_of(world, tree, before, target, NONE, paths)
+    outcome = outcome_of(world, tree, before, target, None, paths)
     status, document = world.call(tree, *args, "--dry-run", may=(0, 18))
     untouched(world, tree, before)
     world.unchanged(tree.repo)

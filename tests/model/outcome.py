@@ -51,12 +51,14 @@ def restored(
     *,
     spared: Collection[bytes] = (),
     created: Collection[bytes] = (),
+    made: Mapping[bytes, bool] | None = None,
     only: Collection[bytes] | None = None,
 ) -> Outcome:
     """What a restore of `target` must make of a work tree.
 
     `spared`: captured paths that the target's own ignore rules exclude. `created`:
-    what the restore that is being undone brought. `only`: the named paths, or all.
+    what the restore that is being undone brought. `made`: the directories of it, and
+    whether the checkpoint after it holds a file in them. `only`: the named paths, or all.
     """
     here = capture(listing, facts)
 
@@ -67,6 +69,10 @@ def restored(
 
     wanted = {path: entry for path, entry in target.files.items() if named(path)}
     loose = _loose(listing, facts, here)
+    made = {} if made is None else made
+    mine = {path for path in made if path in loose and facts.enclosing(path) is None}
+    # Rules that hide them do not keep them; what stays in one keeps it.
+    loose -= mine
     kept = {
         path
         for path in here.files.keys() - wanted.keys()
@@ -91,6 +97,8 @@ def restored(
             outcome.after.setdefault(path, listing[path])
     empty = {path for path in target.empty if named(path)}
     _directories(outcome, empty, listing, here, loose, named)
+    # A file in them was captured, and rules hide it only since: no document says.
+    outcome.open |= {path for path in mine - outcome.after.keys() if made[path]}
     _in_the_way(outcome, wanted, empty, kept, loose, facts)
     _one_to_the_disk(outcome, facts)
     return outcome

@@ -177,3 +177,40 @@ def test_undo_takes_away_what_a_rule_that_comes_back_ignores(repo):
     ok(repo, "undo", "-y")
     assert not (repo / "x").exists()
     assert (repo / "y").exists()
+
+
+@pytest.fixture
+def hidden(repo: Path) -> Path:
+    """A work tree without the empty directory f/g of #1, which rules exclude by now."""
+    (repo / "f/g").mkdir(parents=True)
+    save(repo, a=b"1")
+    (repo / "f/g").rmdir()
+    (repo / "f").rmdir()
+    (repo / ".git/info/exclude").write_text("/f/\n")
+    save(repo, a=b"2")
+    return repo
+
+
+def test_undo_takes_away_the_ignored_directories_that_the_restore_made(hidden):
+    ok(hidden, "restore", "-y", "1")
+    assert (hidden / "f/g").is_dir()
+    ok(hidden, "undo", "-y")
+    assert not (hidden / "f").exists()
+
+
+def test_undo_leaves_an_ignored_directory_in_which_something_was_written_since(hidden):
+    ok(hidden, "restore", "-y", "1")
+    write_files(hidden, {"f/x": b"mine"})
+    ok(hidden, "undo", "-y")
+    assert (hidden / "f/x").read_bytes() == b"mine"
+    assert not (hidden / "f/g").exists()
+
+
+@pytest.mark.parametrize("there", ["f", "f/g"])
+def test_undo_leaves_ignored_directories_that_were_there_before(hidden, there):
+    (hidden / there).mkdir(parents=True)
+    ok(hidden, "restore", "-y", "1")
+    assert (hidden / "f/g").is_dir()
+    ok(hidden, "undo", "-y")
+    assert (hidden / there).is_dir()
+    assert (hidden / "f/g").exists() == (there == "f/g")
