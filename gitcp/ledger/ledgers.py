@@ -2,26 +2,41 @@
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
+from gitcp.at_fork import computed
 from gitcp.git.repository import Repository
-from gitcp.ledger.log import Ledger
-from gitcp.wal.background import BackgroundDrainer
+
+if TYPE_CHECKING:
+    from gitcp.ledger.log import Ledger
+    from gitcp.wal.background import BackgroundDrainer
 
 
 class Ledgers:
-    """All ledgers of one repository; their write-ahead logs are drained in the background."""
+    """All ledgers of one repository; their write-ahead logs are drained in the background.
+
+    Most commands ask for none, so the code of ledgers is loaded on first use.
+    """
 
     def __init__(
         self, repository: Repository, *, clock: Callable[[], float] = time.time
     ) -> None:
-        self.drainer = BackgroundDrainer(repository)
         self._repository = repository
         self._clock = clock
         self._ledgers: WeakValueDictionary[str, Ledger] = WeakValueDictionary()
 
-    def of(self, session: str) -> Ledger:
+    @computed
+    def drainer(self) -> "BackgroundDrainer":
+        """What drains their write-ahead logs."""
+        from gitcp.wal.background import BackgroundDrainer  # noqa: PLC0415
+
+        return BackgroundDrainer(self._repository)
+
+    def of(self, session: str) -> "Ledger":
         """Returns the ledger of a session; there need not be one yet."""
+        from gitcp.ledger.log import Ledger  # noqa: PLC0415
+
         ledger = self._ledgers.get(session)
         if ledger is None:
             ledger = Ledger(self._repository, session, self.drainer, clock=self._clock)
