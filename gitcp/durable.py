@@ -22,6 +22,8 @@ _OTHERS = 0o066
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 # Seconds: no file that gitcp replaces takes so long to write.
 _YOUNG = 60.0
+# How many looks at a file's inode number show that none is like another.
+_LOOKS = 7
 
 _CAUSES = {
     errno.ENOSPC: ("the disk is full", "free some space and run the command again"),
@@ -231,10 +233,34 @@ def remove(path: Path) -> None:
     sync_directory(path.parent)
 
 
+def names(path: Path, fd: int) -> bool:
+    """Whether a path is still the name of an open file.
+
+    Raises:
+        FileNotFoundError: nothing has that name.
+        StorageError: the disk gives a file another inode number at each look.
+    """
+    number = os.fstat(fd).st_ino
+    looks = [os.stat(path).st_ino]
+    if looks[0] == number:
+        return True
+    # Another file has the name now, unless each look finds another one.
+    looks += [os.stat(path).st_ino for _ in range(_LOOKS)]
+    if len(set(looks)) == len(looks):
+        raise StorageError(
+            f"the disk of {path.parent} gives a file another inode number at each look",
+            hint="gitcp tells its locks apart by inode; put the repository on another disk",
+        )
+    return False
+
+
 def try_lock(path: Path, *, create: bool = True) -> int | None:
     """Takes a lock file's flock and returns its descriptor, or None if it is held.
 
     The kernel releases it when the process ends, however it ends.
+
+    Raises:
+        StorageError: the disk gives a file another inode number at each look.
     """
     with at_fork.opening():
         if create:
@@ -245,7 +271,7 @@ def try_lock(path: Path, *, create: bool = True) -> int | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Another process may have removed the file between opening and locking it.
-        if os.stat(path).st_ino != os.fstat(fd).st_ino:
+        if not names(path, fd):
             close(fd)
             return None
     except (BlockingIOError, FileNotFoundError):

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gitcp import at_fork, durable
+from gitcp.errors import StorageError
 from gitcp.git.repository import Repository
 
 READERS = "readers.lock"
@@ -45,13 +46,17 @@ def _join(repository: Repository) -> int | None:
             return None
         try:
             fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            if os.stat(path).st_ino == os.fstat(held).st_ino:
+            if durable.names(path, held):
                 return held
         except (BlockingIOError, FileNotFoundError):
             # `gc` has just taken this file's name away.
             pass
         except OSError:
             # Some network file systems have no locks; neither has a transaction there.
+            durable.close(held)
+            return None
+        except StorageError:
+            # A disk on which locks are not to be told apart: `gc` refuses it.
             durable.close(held)
             return None
         durable.close(held)

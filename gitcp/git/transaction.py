@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.errors import CorruptError, UsageError
+from gitcp.errors import CorruptError, StorageError, UsageError
 from gitcp.format import tree as trees
 from gitcp.format.oid import object_id
 from gitcp.git import grace
@@ -299,8 +299,14 @@ def transaction(repository: Repository) -> Iterator[Transaction]:
             directory = root / secrets.token_hex(8)
             directory.mkdir(mode=0o700)
             repository.access.adjust(directory)
-            with suppress(FileNotFoundError):
+            try:
                 owner = durable.try_lock(directory / OWNER)
+            except FileNotFoundError:
+                continue
+            except StorageError:
+                (directory / OWNER).unlink()
+                directory.rmdir()
+                raise
     opened = Transaction(repository, directory)
     process = os.getpid()
     try:

@@ -128,7 +128,7 @@ class LogFile:
         except BlockingIOError:
             return None
         try:
-            same = os.stat(self.path).st_ino == os.fstat(self._fd).st_ino
+            same = durable.names(self.path, self._fd)
         except FileNotFoundError:
             same = False
         if same:

@@ -25,7 +25,6 @@ ODD: dict[str, dict[str, Any]] = {
     "normalise": {"normalise": True},
     "coarse1": {"coarse": 1},
     "coarse2": {"coarse": 2},
-    "unsteady": {"unsteady": True},
     "apple": {"fold": True, "normalise": True, "coarse": 1},
 }
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.gitrepo import make_repo
+from tests.support.inprocess import fails, invoke
 from tests.support.odddisk import needs_fuse, odd_disk, set_clock
 
 pytestmark = needs_fuse
@@ -66,6 +68,17 @@ def test_no_links_and_unsteady_inodes(tmp_path: Path):
         with pytest.raises(PermissionError):
             os.link(disk / "a", disk / "b")
         assert os.stat(disk / "a").st_ino != os.stat(disk / "a").st_ino
+
+
+@pytest.mark.timeout(60)
+def test_a_repository_without_steady_inodes_is_refused(tmp_path: Path):
+    """Each save would try again for ever: its lock never looks like its own."""
+    with odd_disk(tmp_path / "disk", unsteady=True) as disk:
+        repo = make_repo(disk / "repo", {"a": b"1"})
+        for command in (["save"], ["gc"]):
+            assert "another inode number at each look" in fails(repo, 20, *command)
+        assert invoke(repo, "log").returncode == 0
+        assert not list((repo / ".git/gitcp").glob("tmp/*"))
 
 
 def test_a_clock_that_moves(tmp_path: Path):
