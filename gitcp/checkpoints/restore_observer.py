@@ -1,4 +1,4 @@
-"""What takes part in a restore besides files and conversation: the ledger of steps."""
+"""The interface by which the ledger of steps takes part in a restore."""
 
 from typing import NamedTuple, Protocol
 

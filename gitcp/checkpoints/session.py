@@ -1,4 +1,4 @@
-"""A session without its steps, and a batch: part of the interface that `gitcp` exports."""
+"""The classes `Session` and `Batch` that `gitcp` exports, without durable steps."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Merges gitcp's packs, so that there are at most 20 (docs/format.md, 10)."""
+"""Merges gitcp's packs when there are more than 20 (docs/format.md, 10)."""
 
 from pathlib import Path
 

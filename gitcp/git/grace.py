@@ -1,4 +1,4 @@
-"""git's grace period: packs that git has used, and until when (docs/decisions/0058).
+"""git's grace period: how long packs that git may use stay (docs/decisions/0058).
 
 git does not write an object that it finds in a pack. It sets the pack's time to now, and
 its own gc leaves what is in there alone until `gc.pruneExpire` is over. So a pack of

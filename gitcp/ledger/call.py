@@ -1,4 +1,4 @@
-"""One step's state in a ledger, and what a record or another account changes in it."""
+"""The state of one call of a step, and how each record of the ledger changes it."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Drains the write-ahead logs that other processes left, each by its owner's rule."""
+"""Drains the write-ahead logs of dead processes; restores: `checkpoints.open_restore`."""
 
 from gitcp.format import layout
 from gitcp.git.repository import Repository

@@ -1,4 +1,4 @@
-"""Finds secrets by the name beside them: assignments, fields, headers.
+"""Finds assignments, fields and headers whose name says that they hold a secret.
 
 An assignment of any language, a flag of a command, a header, an element of XML, a pair of
 a name and a value. One pass over the text: the keyword, the rest of the name, what assigns

@@ -1,4 +1,4 @@
-"""Judges a value by the name beside it."""
+"""Decides by its name (`password`, `api_key`) whether a value is a secret."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Finds tokens of known vendors: a prefix, and what must follow it.
+"""Finds tokens of vendors, by the table in `vendors`.
 
 Matching is anchored: a prefix is looked for once at each place, what follows is bounded,
 and the search goes on behind what was matched. So the time is linear in the text.

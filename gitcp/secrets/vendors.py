@@ -1,4 +1,4 @@
-"""The forms of tokens, by vendor: what a token begins with or holds, and what must follow."""
+"""Table of vendors' tokens: what a token begins with or holds, and what must follow."""
 
 _END = r"(?![A-Za-z0-9])"
 _CLOSED = r"(?![A-Za-z0-9_-])"

@@ -1,4 +1,4 @@
-"""Runs steps: the intent before, the result after, and steps interrupted in between."""
+"""Runs a step: records intent and result, and decides about one that was interrupted."""
 
 import secrets
 import time
