@@ -146,14 +146,19 @@ def test_an_interrupt_reaches_the_command_and_its_failure_is_kept(repo):
 
 def started(repo: Path, *args: str) -> subprocess.Popen[bytes]:
     """A gitcp whose command says `up` when it is at work."""
-    process = subprocess.Popen(
-        gitcp_argv("run", *args),
-        cwd=repo,
-        env=gitcp_environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
+    # Under nohup, tests begin with a signal that is ignored, and so would gitcp.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        process = subprocess.Popen(
+            gitcp_argv("run", *args),
+            cwd=repo,
+            env=gitcp_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    finally:
+        signal.signal(signal.SIGHUP, before)
     assert process.stdout is not None
     assert process.stdout.readline() == b"up\n"
     return process
