@@ -10,7 +10,7 @@ import click
 
 from gitcp import durable, notices
 from gitcp._version import __version__
-from gitcp.cli.emit import Output, color_wanted, drop_output, safe, writing
+from gitcp.cli.emit import Output, color_wanted, drop_output, safe, safe_path, writing
 from gitcp.errors import (
     EffectsStandError,
     GitcpError,
@@ -262,7 +262,7 @@ def _report(out: Output, exc: GitcpError) -> None:
         findings.show(out, exc.findings)
     if isinstance(exc, PartialError):
         for line in exc.left:
-            out.note(f"  {line}")
+            out.note(f"  {safe_path(line)}")
 
 
 def _report_bug(out: Output, exc: Exception) -> None:

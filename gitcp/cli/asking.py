@@ -6,7 +6,7 @@ import click
 
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest
-from gitcp.cli.emit import safe
+from gitcp.cli.emit import safe, safe_path
 from gitcp.cli.render import count
 from gitcp.project.workspace import Workspace
 from gitcp.trust.withheld import ASKED
@@ -45,7 +45,7 @@ def ask_about_withheld(workspace: Workspace, plan: RestorePlan) -> RestoreReques
 
 def _shown(headline: str, diff: Iterator[str] | None) -> Iterator[str]:
     """Yields what would change at a path."""
-    yield headline
+    yield safe_path(headline)
     if diff is None:
         yield "  too large to show, or not text; `gitcp cat` prints it"
         return

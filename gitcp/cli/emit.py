@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from gitcp.errors import ConfirmationError, NothingToDoError, StorageError
+from gitcp.format.checkpoint import show_path
 
 _BIDI = frozenset(
     "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -34,6 +35,12 @@ def safe(text: str) -> str:
         else ascii(char)[1:-1]
         for char in text
     )
+
+
+def safe_path(path: bytes | str) -> str:
+    """Returns a path on one line, safe: newlines and tabs are escaped, as git does it."""
+    text = show_path(path) if isinstance(path, bytes) else path
+    return safe(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def one_line(text: str, width: int = 0) -> str:

@@ -6,8 +6,7 @@ from typing import Any
 import click
 
 from gitcp.cli.documents import path_fields
-from gitcp.cli.emit import Output, safe
-from gitcp.format.checkpoint import show_path
+from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.secrets.findings import Finding, Place
 
 _SHOWN = 4
@@ -68,9 +67,9 @@ def _place(place: Place) -> str:
         where = f"{place.session}"
     what = _WORDS.get(place.kind, place.kind)
     if place.kind in {"file", "checkpoint"}:
-        what = f"{show_path(place.path)}:{place.number}"
+        what = f"{safe_path(place.path)}:{place.number}"
     elif place.kind == "name":
-        what = f"the name {show_path(place.path)}"
+        what = f"the name {safe_path(place.path)}"
     elif place.number is not None and place.kind != "message":
         what += f", record {place.number}"
     return f"{where}  {what}"

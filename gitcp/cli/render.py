@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gitcp import Checkpoint
-from gitcp.cli.emit import Output, one_line, safe
+from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.format import tree
-from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
 from gitcp.worktree.plan import DELETE, MAKE_DIR, REMOVE_DIR, FileStep
 
@@ -82,7 +81,7 @@ def withheld_lines(preview: "Foretold", limit: int = 5) -> list[str]:
             f"{'s' if len(preview.paths) == 1 else ''} from HEAD (--trust brings them):"
         )
         lines += [
-            f"  {safe(show_path(left.path))} ({left.reason})"
+            f"  {safe_path(left.path)} ({left.reason})"
             for left in preview.paths[:limit]
         ]
         if len(preview.paths) > limit:
@@ -105,7 +104,7 @@ def change_lines(out: Output, changes: Iterable[tree.Change]) -> Iterable[str]:
     """Yields a line for each changed path."""
     for change in changes:
         sign, color = _SIGN[change.status]
-        yield f"  {out.style(sign, fg=color)} {safe(show_path(change.path))}"
+        yield f"  {out.style(sign, fg=color)} {safe_path(change.path)}"
 
 
 def step_line(out: Output, step: FileStep) -> str:
@@ -115,13 +114,13 @@ def step_line(out: Output, step: FileStep) -> str:
     else:
         color = "green" if step.before is None else "yellow"
     slash = "/" if step.action in {MAKE_DIR, REMOVE_DIR} else ""
-    return f"  {out.style(f'{step.action:<6}', fg=color)} {safe(show_path(step.path))}{slash}"
+    return f"  {out.style(f'{step.action:<6}', fg=color)} {safe_path(step.path)}{slash}"
 
 
 def decision_line(out: Output, entry: Decision) -> str:
     """Returns an entry of the decision log."""
     why = f"\n{'':12}because {safe(entry.why)}" if entry.why else ""
-    paths = f"  [{safe(', '.join(entry.paths))}]" if entry.paths else ""
+    paths = f"  [{', '.join(map(safe_path, entry.paths))}]" if entry.paths else ""
     return f"  {out.style(f'{safe(entry.kind):<9}', fg='magenta')} {safe(entry.text)}{paths}{why}"
 
 

@@ -16,7 +16,7 @@ from gitcp.checkpoints.restore_observer import RewoundSteps
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.cli.render import (
     count,
     headline,
@@ -27,7 +27,6 @@ from gitcp.cli.render import (
     whose,
 )
 from gitcp.errors import GitcpError, PartialError
-from gitcp.format.checkpoint import show_path
 from gitcp.ledger.call import show_call
 from gitcp.project.workspace import Workspace
 from gitcp.trust.withheld import HELD
@@ -127,16 +126,15 @@ def _describe(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]
             " (--trust brings them):"
         )
         lines += [
-            f"  {'held':<6} {safe(show_path(left.path))} ({left.reason})"
-            for left in held
+            f"  {'held':<6} {safe_path(left.path)} ({left.reason})" for left in held
         ]
     others = [("left", left) for left in stays if left.reason not in HELD]
     lines += [
-        f"  {word:<6} {safe(show_path(left.path))} ({safe(left.reason)})"
+        f"  {word:<6} {safe_path(left.path)} ({safe(left.reason)})"
         for word, left in (*others, *(("absent", left) for left in absent))
     ]
     for left in plan.obstacles:
-        lines.append(f"  {'stops':<6} {safe(show_path(left.path))} ({left.reason})")
+        lines.append(f"  {'stops':<6} {safe_path(left.path)} ({left.reason})")
     for tip in plan.since[:_SINCE]:
         lines.append(f"  since  {headline(out, tip)} was saved by another session")
     for call in plan.behind.outside:
@@ -328,7 +326,7 @@ def report(
     resume_line(out, handed)
     say_left(out, left)
     for item in absent:
-        out.note(f"  absent: {show_path(item.path)} ({item.reason})")
+        out.note(f"  absent: {safe_path(item.path)} ({item.reason})")
 
 
 def refuse_withheld(left: Sequence[Left]) -> None:
@@ -342,7 +340,7 @@ def refuse_withheld(left: Sequence[Left]) -> None:
         raise PartialError(
             f"{count(len(held), 'path')} of a checkpoint that was made elsewhere"
             f" {'was' if len(held) == 1 else 'were'} left out",
-            left=[f"{show_path(item.path)}: {item.reason}" for item in held],
+            left=[f"{safe_path(item.path)}: {item.reason}" for item in held],
             hint="look at them with `gitcp diff`; the same command with --trust brings"
             " them",
         )
@@ -356,4 +354,4 @@ def say_left(out: Output, left: list[Left]) -> None:
     for item in left:
         if item.reason in HELD:
             continue
-        out.note(f"  left: {show_path(item.path)} ({item.reason})")
+        out.note(f"  left: {safe_path(item.path)} ({item.reason})")

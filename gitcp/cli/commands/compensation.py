@@ -6,7 +6,7 @@ import click
 
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.commands.steps import document, line
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.errors import NothingToDoError
 from gitcp.ledger.call import show_call
 from gitcp.project.workspace import Workspace
@@ -60,7 +60,7 @@ def undo_effects(
     for call in done.kept:
         out.print(f"kept    {safe(show_call(call))}")
     for path in done.left:
-        out.warn(f"{safe(path)} is in no checkpoint, and is as the step left it")
+        out.warn(f"{safe_path(path)} is in no checkpoint, and is as the step left it")
 
 
 def _document(engine: Engine, steps: list[dict[str, Any]]) -> dict[str, Any]:

@@ -14,11 +14,10 @@ from gitcp.checkpoints.diff import FileDiff, FilesDiff
 from gitcp.checkpoints.diff_conversation import conversations
 from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.cli.options import command, path_inside, reader
 from gitcp.cli.render import count, decision_line
 from gitcp.errors import NotFoundError, UsageError
-from gitcp.format.checkpoint import show_path
 from gitcp.project.workspace import Workspace
 from gitcp.store.store import require_tip
 
@@ -146,7 +145,7 @@ def _files(
             line = raw.removesuffix(b"\n").decode("utf-8", "backslashreplace")
             out.print(_colored(out, safe(line)))
         return
-    names = [safe(show_path(file.change.path)) for file in diff.files]
+    names = [safe_path(file.change.path) for file in diff.files]
     width = max(map(len, names), default=0)
     for name, file in zip(names, diff.files, strict=True):
         if file.added is None:

@@ -6,10 +6,9 @@ import click
 
 from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe_path
 from gitcp.cli.options import command, path_inside, reader
 from gitcp.errors import NotFoundError
-from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import DIRECTORY, GITLINK
 from gitcp.worktree.plan import selection
 
@@ -40,7 +39,7 @@ def files_command(out: Output, selector: str | None, paths: tuple[str, ...]) -> 
         )
         return
     for path, _ in listed:
-        out.print(safe(show_path(path)))
+        out.print(safe_path(path))
 
 
 @command("cat")

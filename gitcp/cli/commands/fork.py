@@ -8,7 +8,7 @@ from gitcp import Checkpoint
 from gitcp.checkpoints import fork as ops
 from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe_path
 from gitcp.cli.options import command, trust_option, yes_option
 from gitcp.cli.render import headline
 from gitcp.cli.restoring import (
@@ -59,7 +59,13 @@ def fork_command(
         with written_back(
             open_workspace(directory), first, source=start, trust=trust
         ) as handed:
-            _print(out, first, f"its files are in {safe(worktree)}", handed, steps.left)
+            _print(
+                out,
+                first,
+                f"its files are in {safe_path(worktree)}",
+                handed,
+                steps.left,
+            )
         refuse_withheld(steps.left)
         return
     if no_switch:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitcp.agents import resume
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe_path
 from gitcp.cli.options import command
 from gitcp.clients.client import SCOPES, ClientPlaces
 from gitcp.errors import GitcpError, NotARepositoryError
@@ -69,7 +69,7 @@ def _show(out: Output, done: list[tuple[str, Done]], schema: str) -> None:
             verb = "Installed" if installs else "Removed"
         else:
             verb = "Already installed:" if installs else "Not installed:"
-        out.print(f"{verb} {name}{scope} in {safe(each.path)}")
+        out.print(f"{verb} {name}{scope} in {safe_path(each.path)}")
         for note in each.notes:
             out.note(f"  {note}")
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitcp.cli.documents import path_fields
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.cli.options import command, path_inside, yes_option
 from gitcp.cli.render import count, name_of, prompt_plan
 from gitcp.errors import UsageError
-from gitcp.format.checkpoint import show_path
 
 if TYPE_CHECKING:
     from gitcp.purge.purge import Purged
@@ -114,6 +113,6 @@ def _lines(out: Output, done: "Purged") -> list[str]:
     return [
         # No notes: a note may hold the purged value.
         *(f"  {name_of(out, one)}" for one in done.checkpoints),
-        *(f"  in {safe(show_path(path))}" for path in done.paths),
+        *(f"  in {safe_path(path)}" for path in done.paths),
         *(f"  in what steps of {safe(name)} did" for name in done.ledgers),
     ]

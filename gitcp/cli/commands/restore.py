@@ -11,7 +11,7 @@ from gitcp.agents import resume
 from gitcp.checkpoints import export_files, finish_restore, restore_plan
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.selectors import select
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.cli.options import command, path_inside, reader, trust_option, yes_option
 from gitcp.cli.render import (
     count,
@@ -31,7 +31,6 @@ from gitcp.cli.restoring import (
     written_back,
 )
 from gitcp.errors import UsageError
-from gitcp.format.checkpoint import show_path
 from gitcp.project.workspace import Workspace, open_workspace
 from gitcp.trust.withheld import Bounds
 from gitcp.worktree import journal
@@ -234,13 +233,13 @@ def _show_whole(
         left = [*steps.left, *not_captured(target)]
         out.document(document(None, None, steps, left))
         return
-    out.print(f"Write {headline(out, target)} to {safe(shlex.quote(directory))}")
+    out.print(f"Write {headline(out, target)} to {safe_path(shlex.quote(directory))}")
     for line in provenance(out, target):
         out.print(line)
     for step in steps.steps:
         out.print(step_line(out, step))
     for item in steps.left:
-        out.print(f"  {'left':<6} {safe(show_path(item.path))} ({safe(item.reason)})")
+        out.print(f"  {'left':<6} {safe_path(item.path)} ({safe(item.reason)})")
 
 
 def _write_to(
@@ -268,7 +267,7 @@ def _write_to(
     else:
         out.print(
             f"Wrote {count(len(steps.steps), 'path')} of {headline(out, target)}"
-            f" to {safe(shlex.quote(directory))}"
+            f" to {safe_path(shlex.quote(directory))}"
         )
         for line in provenance(out, target):
             out.print(line)

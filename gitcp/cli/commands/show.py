@@ -14,10 +14,11 @@ from gitcp.checkpoints.commit_lookup import (
 from gitcp.checkpoints.conversation import as_markdown, last_spoken
 from gitcp.checkpoints.selectors import look_up
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, one_line, safe
+from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.options import command, reader
 from gitcp.cli.render import (
     change_lines,
+    count,
     decision_line,
     headline,
     provenance,
@@ -25,7 +26,7 @@ from gitcp.cli.render import (
     when,
     withheld_lines,
 )
-from gitcp.format.checkpoint import Conversation, show_path
+from gitcp.format.checkpoint import Conversation
 from gitcp.project.workspace import Workspace
 from gitcp.store.store import Store
 from gitcp.sync.preview import Foretold, foretold
@@ -54,8 +55,8 @@ def _behind_document(behind: CommitStory | None) -> dict[str, Any] | None:
 
 def _show_behind(out: Output, behind: CommitStory) -> None:
     """Says what the rest is about: all that led to a commit, not one checkpoint."""
-    count = sum(len(part.checkpoints) for part in behind.parts)
-    number = "1 checkpoint" if count == 1 else f"{count} checkpoints, the last of them"
+    total = sum(len(part.checkpoints) for part in behind.parts)
+    number = "1 checkpoint" if total == 1 else f"{total} checkpoints, the last of them"
     out.print(f"Behind the commit {behind.commit[:12]}: {number}")
     if behind.replaces:
         some = ", ".join(oid[:12] for oid in behind.replaces[:_SHOWN])
@@ -125,7 +126,7 @@ def show_command(out: Output, selector: str | None) -> None:
     if skipped:
         out.print(f"\nNot captured ({len(skipped)})")
         for path, reason in skipped[:_LINES]:
-            out.print(f"  {safe(show_path(path))} ({safe(reason)})")
+            out.print(f"  {safe_path(path)} ({safe(reason)})")
 
 
 def _show_manifest(out: Output, checkpoint: Checkpoint) -> None:
@@ -152,7 +153,7 @@ def _show_conversation(
     logs = checkpoint.origin.logs
     pulled = f", pulled from {one_line(logs, 40)}" if logs else ""
     out.print(
-        f"\nConversation ({conversation.messages} messages,"
+        f"\nConversation ({count(conversation.messages, 'message')},"
         f" {size(conversation.bytes)}, {safe(conversation.kind)}{pulled})"
     )
     last = last_spoken(checkpoint.conversation_to_read()[0], _LAST)

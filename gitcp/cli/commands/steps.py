@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from gitcp.cli.emit import Output, one_line, safe
+from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.options import command, place_of, yes_option
 from gitcp.cli.render import count
 from gitcp.errors import NotFoundError, UsageError
@@ -241,7 +241,7 @@ def _show(out: Output, engine: Engine, call: Call) -> None:
             out.print(f"  {name:<9} {safe(str(fields[name]))}")
     for name in ("reads", "writes", "after"):
         if fields[name]:
-            out.print(f"  {name:<9} {safe(', '.join(fields[name]))}")
+            out.print(f"  {name:<9} {', '.join(map(safe_path, fields[name]))}")
     if call.intent.command:
         out.print(f"  {'command':<9} {safe(shlex.join(call.intent.command))}")
     if call.intent.undo is not None:

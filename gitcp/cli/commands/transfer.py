@@ -7,7 +7,7 @@ import click
 
 from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.cli.options import command, reader
 from gitcp.cli.render import count, size, withheld_lines
 from gitcp.errors import PartialError
@@ -62,9 +62,9 @@ def export_command(
         findings.show(out, gate.findings)
     names = safe(", ".join(done.branches))
     out.print(
-        f"wrote {safe(chosen.session)} ({names}) to {safe(file)}: {size(done.size)}"
+        f"wrote {safe(chosen.session)} ({names}) to {safe_path(file)}: {size(done.size)}"
     )
-    out.note(f"`gitcp import {file}` takes it in elsewhere")
+    out.note(f"`gitcp import {safe_path(file)}` takes it in elsewhere")
 
 
 @command("import")

@@ -3,12 +3,11 @@
 import click
 
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.cli.options import command, reader
 from gitcp.cli.render import count
 from gitcp.errors import CorruptError, UsageError
 from gitcp.format import layout
-from gitcp.format.checkpoint import show_path
 from gitcp.maintenance.doubts import Doubts, doubts
 from gitcp.maintenance.problems import Problem
 from gitcp.maintenance.repair import repair
@@ -81,7 +80,9 @@ def verify_command(
         _show(out, report, mend=mend)
         _show_doubts(out, doubtful)
         for path in aside:
-            out.warn(f"a damaged log was put aside, and is not read: {safe(str(path))}")
+            out.warn(
+                f"a damaged log was put aside, and is not read: {safe_path(str(path))}"
+            )
     return 0 if report.ok else CorruptError.exit_status
 
 
@@ -155,7 +156,7 @@ def _document(problem: Problem) -> dict[str, str | None]:
 
 
 def _line(out: Output, problem: Problem, color: str) -> str:
-    where = safe(show_path(problem.path)) or "(the checkpoint itself)"
+    where = safe_path(problem.path) or "(the checkpoint itself)"
     ident = out.style(problem.checkpoint or "?", fg=color)
     return f"  {ident}  {where}: {safe(problem.problem)}"
 

@@ -375,6 +375,34 @@ def test_nothing_steers_the_terminal(poisoned):
             json.loads(shown)
 
 
+def test_a_path_stays_on_its_line(repo):
+    """A name with a newline must not pass for two paths, nor for a line of gitcp's own."""
+    write_files(repo, {"evil\n  D README": b"1", "tab\there": b"1", "plain": b"1"})
+    os.mkfifo(repo / "pipe\nline")
+    save(repo, input=b"")
+    shown = ["evil\\n  D README", "tab\\there", "plain"]
+    for command in ("show", "files"):
+        lines = invoke(repo, command).stdout.decode().splitlines()
+        assert all(any(line.endswith(name) for line in lines) for name in shown)
+        assert "  D README" not in lines
+    write_files(repo, {"evil\n  D README": b"2", "tab\there": b"2", "new\nline": b"2"})
+    for command, option in (("diff", "--stat"), ("restore", "--dry-run")):
+        lines = invoke(repo, command, "last", option).stdout.decode().splitlines()
+        assert any("evil\\n  D README" in line for line in lines), command
+        assert any("tab\\there" in line for line in lines), command
+        assert any("new\\nline" in line for line in lines), command
+        assert "line" not in [line.strip() for line in lines]
+    patch = invoke(repo, "diff", "last").stdout.decode().splitlines()
+    assert not [line for line in patch if line.strip() == "D README"]
+    done = invoke(repo, "restore", "last", "--yes")
+    assert b"pipe\\nline" in done.stdout + done.stderr
+
+
+def test_one_message_is_not_messages(repo):
+    save(repo, "--append", "-", input=b'{"role":"user","content":"hi"}\n')
+    assert b"Conversation (1 message," in invoke(repo, "show").stdout
+
+
 def test_a_pipe_gets_every_byte(poisoned):
     name = f"f{NASTY.replace('/', '')}"
     assert invoke(poisoned, "cat", "1", name).stdout == f"{NASTY}\n".encode()
