@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -82,7 +82,7 @@ def reader(out: Output) -> "Workspace":
     return workspace
 
 
-def left_out(out: Output, unreadable: list[str]) -> int:
+def left_out(out: Output, unreadable: Sequence[str]) -> int:
     """Reports branches that a listing had to leave out; returns its exit status."""
     for line in unreadable:
         out.warn(line)

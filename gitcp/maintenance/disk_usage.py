@@ -6,9 +6,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from gitcp.errors import CorruptError, FormatTooNewError, GitFailedError
 from gitcp.format import layout
 from gitcp.git.registry import KEPT, Registry
 from gitcp.project.workspace import Workspace
+
+# Has git walk over what is missing.
+_INCOMPLETE = ("--missing=allow-any", "--ignore-missing")
 
 
 class Usage(NamedTuple):
@@ -17,7 +21,8 @@ class Usage(NamedTuple):
     `packs` are the packs that gitcp wrote; they hold copies of some objects that git
     has elsewhere as well. `only` is what no branch, tag or remote holds: about what
     deleting all sessions would free. `sessions` is the same for each by itself; what
-    two share counts in both.
+    two share counts in both. `unreadable` says of which sessions objects are missing, and
+    counted as nothing.
     """
 
     packs: int
@@ -25,28 +30,39 @@ class Usage(NamedTuple):
     only: int
     scan: int
     sessions: dict[str, int]
+    unreadable: tuple[str, ...] = ()
 
 
 def usage(workspace: Workspace) -> Usage:
     """Returns what gitcp takes on disk.
 
     Raises:
-        GitFailedError: git failed; an object may be missing.
+        GitFailedError: git failed; an object of the user's own may be missing.
     """
     packs = pack_sizes(workspace)
     names: dict[str, str] = {}
-    for component, oid in workspace.store.refs().items():
-        session, _ = workspace.store.names(component, oid)
-        names.setdefault(component[0], session)
+    for key, oid in workspace.store.refs().items():
+        session = key.session
+        with suppress(CorruptError, FormatTooNewError):
+            session, _ = workspace.store.names(key, oid)
+        names.setdefault(key.session, session)
+    sessions: dict[str, int] = {}
+    unreadable = []
+    for component, name in sorted(names.items(), key=lambda item: item[1]):
+        glob = f"{layout.SESSIONS}{component}/*"
+        try:
+            sessions[name] = _held(workspace, glob)
+        except GitFailedError as exc:
+            sessions[name] = _held_of_rest(workspace, glob)
+            unreadable.append(f"{name} is not counted in full: {exc.message}")
+    measure = _held_of_rest if unreadable else _held
     return Usage(
         sum(packs.values()),
         len(packs),
-        _held(workspace, "refs/gitcp/*") if names else 0,
+        measure(workspace, "refs/gitcp/*") if names else 0,
         _below(workspace.directory / "scan"),
-        {
-            name: _held(workspace, f"{layout.SESSIONS}{component}/*")
-            for component, name in sorted(names.items(), key=lambda item: item[1])
-        },
+        sessions,
+        tuple(unreadable),
     )
 
 
@@ -64,12 +80,20 @@ def pack_sizes(workspace: Workspace) -> dict[str, int]:
     return found
 
 
-def _held(workspace: Workspace, glob: str) -> int:
+def _held_of_rest(workspace: Workspace, glob: str) -> int:
+    """Returns what `_held` does, of what is there; 0 where git cannot walk that either."""
+    with suppress(GitFailedError):
+        return _held(workspace, glob, *_INCOMPLETE)
+    return 0
+
+
+def _held(workspace: Workspace, glob: str, *options: str) -> int:
     """Returns the size of what refs hold and none of the user's does."""
     head, _ = workspace.repository.head()
     out = workspace.repository.git(
         "rev-list",
         "--disk-usage",
+        *options,
         "--objects",
         f"--glob={glob}",
         "--not",
@@ -84,8 +108,10 @@ def _held(workspace: Workspace, glob: str) -> int:
 def added(workspace: Workspace, trees: Sequence[str]) -> dict[str, int]:
     """Returns what each tree adds on disk to those before it and to what git holds.
 
+    What is missing adds nothing.
+
     Raises:
-        GitFailedError: git failed; an object may be missing.
+        GitFailedError: git failed; a commit of the user's may be missing.
     """
     git = workspace.repository.git
     told = git(
@@ -101,6 +127,7 @@ def added(workspace: Workspace, trees: Sequence[str]) -> dict[str, int]:
     listed = git(
         "rev-list",
         "--objects",
+        *_INCOMPLETE,
         "--no-object-names",
         "--stdin",
         data="\n".join([*asked, ""]).encode(),

@@ -4,7 +4,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from gitcp.errors import CorruptError, NotFoundError, UsageError
+from gitcp.errors import (
+    CorruptError,
+    FormatTooNewError,
+    NotFoundError,
+    UsageError,
+)
 from gitcp.git.drop_unreachable import drop_unreachable, packed_objects, store_locked
 from gitcp.git.transaction import transaction
 from gitcp.maintenance import disk_usage
@@ -14,6 +19,7 @@ from gitcp.names import decode, encode
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.retention import (
+    BranchLine,
     Key,
     RetentionDecision,
     RetentionGraph,
@@ -44,7 +50,8 @@ class PrunePlan(NamedTuple):
 
     `bytes_before` and `bytes_after` are what these checkpoints take beside git's own
     objects, None where no size was asked for. `threads` are sessions that are LangGraph's,
-    and left as they are.
+    and left as they are. `unreadable` says which branches stay as they are because what
+    decides about them is damaged.
     """
 
     rules: RetentionRules
@@ -53,6 +60,7 @@ class PrunePlan(NamedTuple):
     bytes_before: int | None = None
     bytes_after: int | None = None
     threads: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
     @property
     def go(self) -> tuple[Checkpoint, ...]:
@@ -75,7 +83,7 @@ def plan_prune(
     Raises:
         NotFoundError: one of `only` does not exist.
         UsageError: one of them is a thread of LangGraph.
-        CorruptError: a commit cannot be read.
+        CorruptError: the journal of an open restore cannot be read.
     """
     forest = RetentionGraph(workspace.store)
     keys = _keys(forest, only)
@@ -99,7 +107,26 @@ def plan_prune(
             for each in judged
         ]
     threads = sorted(decode(one) or one for one in forest.threads)
-    return PrunePlan(rules, keys, _branches(judged), before, after, tuple(threads))
+    return PrunePlan(
+        rules,
+        keys,
+        _branches(judged),
+        before,
+        after,
+        tuple(threads),
+        _unreadable(forest, keys),
+    )
+
+
+def _unreadable(forest: RetentionGraph, keys: frozenset[Key] | None) -> tuple[str, ...]:
+    """Returns why damaged branches stay as they are, one line each."""
+    found = []
+    for ref, reason in sorted(forest.damaged.items()):
+        key, _ = forest.tips[ref]
+        if keys is None or key in keys:
+            name = "/".join(decode(part) or part for part in key)
+            found.append(f"{name} stays as it is: {reason}")
+    return tuple(found)
 
 
 def _refuse_threads(forest: RetentionGraph, keys: frozenset[Key]) -> None:
@@ -123,6 +150,8 @@ def _keys(
     if not only:
         return None
     there = {line.key for line in forest.lines}
+    # Of a branch whose newest commit is damaged no line is left.
+    there |= {key for key, _ in forest.tips.values()}
     keys: set[Key] = set()
     for session, branch in only:
         found = {
@@ -162,7 +191,7 @@ def _judge(
 def _branches(judged: Sequence[RetentionDecision]) -> tuple[PrunedBranch, ...]:
     found: dict[Key, PrunedBranch] = {}
     for each in judged:
-        newest = each.line.checkpoints[0]
+        session, branch = _names(each.line)
         stay = len(each.line.checkpoints) - len(each.go)
         before = found.get(each.line.key)
         if before is not None:
@@ -170,8 +199,19 @@ def _branches(judged: Sequence[RetentionDecision]) -> tuple[PrunedBranch, ...]:
             stay, go = stay + before.stay, (*before.go, *each.go)
         else:
             go = each.go
-        found[each.line.key] = PrunedBranch(newest.session, newest.branch, stay, go)
+        found[each.line.key] = PrunedBranch(session, branch, stay, go)
     return tuple(found[key] for key in sorted(found))
+
+
+def _names(line: BranchLine) -> tuple[str, str]:
+    """Returns session and branch; what was shortened, as it is where none can be read."""
+    session, branch = map(decode, line.key)
+    for checkpoint in line.checkpoints:
+        if session is not None and branch is not None:
+            break
+        with suppress(CorruptError, FormatTooNewError):
+            session, branch = checkpoint.session, checkpoint.branch
+    return session or line.key.session, branch or line.key.branch
 
 
 def prune(workspace: Workspace, wanted: PrunePlan) -> PrunePlan:
@@ -201,7 +241,9 @@ def prune(workspace: Workspace, wanted: PrunePlan) -> PrunePlan:
             return None if found.id in go else AS_IT_IS
 
         rewrite(workspace.store, opened, forest.refs(wanted.keys), change)
-    return wanted._replace(branches=_branches(judged))
+    return wanted._replace(
+        branches=_branches(judged), unreadable=_unreadable(forest, wanted.keys)
+    )
 
 
 def keep_to_limit(workspace: Workspace, tip: Checkpoint) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import layout
 from gitcp.format.commit import trailer
 from gitcp.store.checkpoint import Checkpoint
@@ -42,12 +43,18 @@ class RetentionDecision(NamedTuple):
 
 
 class RetentionGraph:
-    """All checkpoints that branches reach, each on the one line it is counted on."""
+    """All checkpoints that branches reach, each on the one line it is counted on.
+
+    `damaged` has the branches, by ref, of which something cannot be read that decides
+    what stays, with the reason. Such a branch stays as it is. What a checkpoint holds
+    decides nothing, unless it is the last restore: `undo` goes to what that one names.
+    """
 
     def __init__(self, store: Store, session: str | None = None) -> None:
         self._store = store
         tips = store.refs() if session is None else store.refs_of(session)
         self._known: dict[bytes, Checkpoint | None] = {}
+        self.damaged: dict[str, str] = {}
         self.tips = {key.ref: (key, oid) for key, oid in tips.items()}
         self.lines = self._lines()
         # Sessions that are threads of LangGraph, by component (docs/format.md, 15). What
@@ -56,11 +63,15 @@ class RetentionGraph:
             line.key[0] for line in self.lines if any(map(is_event, line.checkpoints))
         }
 
-    def _line(self, commit: str) -> Iterator[Checkpoint]:
+    def _line(self, ref: str, commit: str) -> Iterator[Checkpoint]:
         oid: bytes | None = bytes.fromhex(commit)
         while oid is not None:
             if oid not in self._known:
-                self._known[oid] = self._store.checkpoint(oid)
+                try:
+                    self._known[oid] = self._store.checkpoint(oid)
+                except CorruptError as exc:
+                    self.damaged[ref] = exc.message
+                    return
             checkpoint = self._known[oid]
             if checkpoint is None:
                 return
@@ -73,7 +84,7 @@ class RetentionGraph:
         owned: dict[tuple[str, Key], list[Checkpoint]] = {}
         for own in (True, False):
             for ref, (key, tip) in self.tips.items():
-                for checkpoint in self._line(tip):
+                for checkpoint in self._line(ref, tip):
                     trailers = checkpoint.trailers
                     own_key = Key(trailers.session, trailers.branch)
                     if own and own_key != key:
@@ -84,12 +95,15 @@ class RetentionGraph:
         return [BranchLine(ref, key, tuple(ones)) for (ref, key), ones in owned.items()]
 
     def refs(self, keys: Collection[Key] | None) -> list[str]:
-        """Returns the refs to rewrite: all whose session has a line among `keys`."""
+        """Returns the refs to rewrite: all whose session has a line among `keys`.
+
+        Not those of damaged branches.
+        """
         sessions = None if keys is None else {session for session, _ in keys}
         return [
             ref
             for ref, (key, _) in self.tips.items()
-            if sessions is None or key[0] in sessions
+            if (sessions is None or key[0] in sessions) and ref not in self.damaged
         ]
 
     def needed(self) -> set[str]:
@@ -99,24 +113,28 @@ class RetentionGraph:
         what it brought and what it replaced: that is where `undo` goes.
         """
         ids: set[str] = set()
-        for _, tip in self.tips.values():
+        for ref, (_, tip) in self.tips.items():
             restored = False
             newer: Checkpoint | None = None
-            for checkpoint in self._line(tip):
+            for checkpoint in self._line(ref, tip):
                 if newer is None:
                     ids.add(checkpoint.id)
                 elif newer.trailers[1:3] != checkpoint.trailers[1:3]:
                     ids |= {newer.id, checkpoint.id}
                 if not restored and checkpoint.trailers.trigger == "restore":
                     restored = True
-                    manifest = checkpoint.manifest
-                    ids |= {
-                        checkpoint.id,
-                        manifest.replaced or "",
-                        manifest.restored_from or "",
-                    }
+                    ids |= self._restored(ref, checkpoint)
                 newer = checkpoint
         return ids
+
+    def _restored(self, ref: str, restore: Checkpoint) -> set[str]:
+        """Returns the ids of a restore, of what it brought and of what it replaced."""
+        try:
+            manifest = restore.manifest
+        except (CorruptError, FormatTooNewError) as exc:
+            self.damaged[ref] = f"its last restore {restore.id}: {exc.message}"
+            return {restore.id}
+        return {restore.id, manifest.replaced or "", manifest.restored_from or ""}
 
     def judge(
         self,
@@ -133,6 +151,7 @@ class RetentionGraph:
         judged = [
             RetentionDecision(line, line.checkpoints, ())
             if line.key[0] in self.threads
+            or not self.damaged.keys().isdisjoint({line.ref, line.key.ref})
             else self._judge(line, rules, needed, now)
             for line in self.lines
             if keys is None or line.key in keys

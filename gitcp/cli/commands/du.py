@@ -1,13 +1,13 @@
 """`gitcp du`: prints the disk usage of sessions."""
 
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command, reader
+from gitcp.cli.options import command, left_out, reader
 from gitcp.cli.render import size
 from gitcp.maintenance.disk_usage import usage
 
 
 @command("du")
-def du_command(out: Output) -> None:
+def du_command(out: Output) -> int:
     """Show what gitcp takes on disk."""
     used = usage(reader(out))
     if out.json:
@@ -21,9 +21,10 @@ def du_command(out: Output) -> None:
                     {"name": name, "bytes": count}
                     for name, count in used.sessions.items()
                 ],
+                "unreadable": list(used.unreadable),
             }
         )
-        return
+        return left_out(out, used.unreadable)
     packs = "1 pack" if used.pack_count == 1 else f"{used.pack_count} packs"
     rows = [
         (used.only, "held by checkpoints and by no branch, tag or remote"),
@@ -36,3 +37,4 @@ def du_command(out: Output) -> None:
         out.print(f"\n{'':10}  by session; what two share counts in both")
     for name, count in used.sessions.items():
         out.print(f"{size(count):>10}  {out.style(safe(name), fg='cyan')}")
+    return left_out(out, used.unreadable)

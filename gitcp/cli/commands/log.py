@@ -1,6 +1,6 @@
 """`gitcp log`: lists the checkpoints of a branch."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import click
@@ -11,8 +11,41 @@ from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe, unstyled
 from gitcp.cli.options import command, left_out, reader
 from gitcp.cli.render import changed, when, width
-from gitcp.errors import CorruptError, FormatTooNewError
+from gitcp.errors import CorruptError, FormatTooNewError, GitcpError
 from gitcp.store.store import Store, require_tip
+
+
+def _readable(
+    checkpoints: Iterable[Checkpoint], unreadable: list[str]
+) -> Iterator[Checkpoint]:
+    """Yields the checkpoints of a line but for the damaged ones.
+
+    Raises:
+        CorruptError: the first one cannot be read at all.
+        FormatTooNewError: a newer gitcp wrote one.
+    """
+    last = ""
+    try:
+        for checkpoint in checkpoints:
+            last = checkpoint.id
+            if _is_readable(checkpoint, unreadable, CorruptError):
+                yield checkpoint
+    except CorruptError as exc:
+        if not last:
+            raise
+        unreadable.append(f"what came before {last} is left out: {exc}")
+
+
+def _is_readable(
+    checkpoint: Checkpoint, unreadable: list[str], *reasons: type[GitcpError]
+) -> bool:
+    """Whether it can be shown; if not for one of some reasons, that is noted."""
+    try:
+        _ = checkpoint.manifest
+    except reasons as exc:
+        unreadable.append(f"#{checkpoint.seq} {checkpoint.id} is left out: {exc}")
+        return False
+    return True
 
 
 def _newest_first(store: Store, unreadable: list[str]) -> Iterator[Checkpoint]:
@@ -23,13 +56,24 @@ def _newest_first(store: Store, unreadable: list[str]) -> Iterator[Checkpoint]:
     seen: set[bytes] = set()
     count = 0
 
-    def push(checkpoint: Checkpoint) -> None:
+    def push(checkpoint: Checkpoint | None) -> None:
         nonlocal count
-        if checkpoint.oid not in seen:
+        while checkpoint is not None and checkpoint.oid not in seen:
             seen.add(checkpoint.oid)
-            count += 1
-            stamp = tuple(-ord(char) for char in checkpoint.manifest.created)
-            heapq.heappush(heap, (stamp, count, checkpoint))
+            if _is_readable(checkpoint, unreadable, CorruptError, FormatTooNewError):
+                count += 1
+                stamp = tuple(-ord(char) for char in checkpoint.manifest.created)
+                heapq.heappush(heap, (stamp, count, checkpoint))
+                return
+            checkpoint = before(checkpoint)
+
+    def before(checkpoint: Checkpoint) -> Checkpoint | None:
+        try:
+            parents = checkpoint.raw.parents
+            return store.checkpoint(parents[0]) if parents else None
+        except CorruptError as exc:
+            unreadable.append(f"what came before {checkpoint.id} is left out: {exc}")
+            return None
 
     from gitcp.checkpoints.fork import sessions
 
@@ -39,15 +83,7 @@ def _newest_first(store: Store, unreadable: list[str]) -> Iterator[Checkpoint]:
     while heap:
         _, _, checkpoint = heapq.heappop(heap)
         yield checkpoint
-        if checkpoint.raw.parents:
-            try:
-                parent = store.checkpoint(checkpoint.raw.parents[0])
-                if parent is not None:
-                    push(parent)
-            except (CorruptError, FormatTooNewError) as exc:
-                unreadable.append(
-                    f"what came before {checkpoint.id} is left out: {exc}"
-                )
+        push(before(checkpoint))
 
 
 class _Graph:
@@ -121,7 +157,8 @@ def log_command(
     elif where is None and store.tip(session, branch) is None:
         checkpoints = iter(())
     else:
-        checkpoints = store.line(require_tip(store, session, branch))
+        line = store.line(require_tip(store, session, branch))
+        checkpoints = _readable(line, unreadable)
     shown = islice(checkpoints, count)
     if out.json:
         out.document(

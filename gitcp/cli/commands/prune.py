@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from gitcp.cli.emit import Output
-from gitcp.cli.options import command, yes_option
+from gitcp.cli.options import command, left_out, yes_option
 from gitcp.cli.render import count, place, prompt_plan, size
 from gitcp.errors import PartialError, UsageError
 from gitcp.maintenance.prune import DEFAULT_LAST, PrunePlan, plan_prune, prune
@@ -54,12 +54,12 @@ def prune_command(
     sessions: tuple[str, ...],
     dry_run: bool,
     yes: bool,
-) -> None:
+) -> int:
     """Remove old checkpoints; the others stay as they are.
 
     The ids and numbers of the others stay. Always kept: the newest of each branch,
-    where forks start, and what the last restore left behind. `gitcp gc` then gives
-    the disk space back.
+    where forks start, and what the last restore left behind; and a branch as a whole
+    where damage hides what that is. `gitcp gc` then gives the disk space back.
     """
     within = None if keep_within is None else parse_seconds(keep_within, "the time")
     limit = None if max_size is None else parse_size(max_size, "the size")
@@ -83,12 +83,14 @@ def prune_command(
         out.document(_document(done, dry_run=dry_run))
     else:
         _show(out, done, dry_run=dry_run)
+    status = left_out(out, done.unreadable)
     if limit is not None and done.bytes_after is not None and done.bytes_after > limit:
         raise PartialError(
             f"what stays takes {size(done.bytes_after)}, more than {size(limit)}",
             hint="it is the newest of each branch, labelled, where a fork starts, or"
             " what you asked to keep",
         )
+    return status
 
 
 def _where(text: str) -> tuple[str, str | None]:
@@ -124,6 +126,7 @@ def _document(done: PrunePlan, *, dry_run: bool) -> dict[str, Any]:
             for branch in done.branches
         ],
         "threads": list(done.threads),
+        "unreadable": list(done.unreadable),
         "bytes": None
         if done.bytes_before is None
         else {"before": done.bytes_before, "after": done.bytes_after},

@@ -8,31 +8,12 @@ from pathlib import Path
 import pytest
 
 import gitcp
+from tests.support.damage import empty, explode, loose
 from tests.support.gitrepo import commit_all, git, git_line, write_files
 from tests.support.inprocess import fails, invoke, ok
 
 CORRUPT = 15
 REF = "refs/gitcp/s/main/main"
-
-
-def explode(repo: Path) -> None:
-    """Makes every object loose."""
-    packs = repo / ".git" / "objects" / "pack"
-    for pack in list(packs.glob("*.pack")):
-        raw = pack.read_bytes()
-        for file in packs.glob(f"{pack.stem}.*"):
-            file.unlink()
-        git(repo, "unpack-objects", "-q", input=raw)
-
-
-def loose(repo: Path, oid: str) -> Path:
-    return repo / ".git/objects" / oid[:2] / oid[2:]
-
-
-def empty(repo: Path, oid: str) -> None:
-    """Leaves an object as a power cut may."""
-    loose(repo, oid).chmod(0o644)
-    loose(repo, oid).write_bytes(b"")
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import gitcp
+from tests.support.damage import explode, loose
 from tests.support.gitrepo import (
     git,
     git_line,
@@ -47,21 +48,6 @@ def verify(repo: Path, *args: str) -> tuple[int, dict]:
     done = run_gitcp(repo, "verify", "--json", *args)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
-
-
-def explode(repo: Path) -> None:
-    """Makes every object loose, as git's own commands would have left them."""
-    packs = repo / ".git" / "objects" / "pack"
-    aside = repo / ".git" / "aside"
-    aside.mkdir()
-    for pack in packs.glob("pack-*"):
-        pack.rename(aside / pack.name)
-    for pack in aside.glob("*.pack"):
-        git(repo, "unpack-objects", "-q", input=pack.read_bytes())
-
-
-def loose(repo: Path, oid: str) -> Path:
-    return repo / ".git" / "objects" / oid[:2] / oid[2:]
 
 
 def flip(path: Path, at: int) -> None:
