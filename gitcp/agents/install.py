@@ -43,7 +43,7 @@ def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
     """
     client = registry.client(agent)
     path = _settings(client, places, scope or SCOPES[0])
-    text = _content(path)
+    text = settings_text(path)
     command = _command(client, scope or SCOPES[0])
     notes = (*client.notes(scope or SCOPES[0]), *_path_note(scope))
     present = _understood(client, path, lambda: client.merge(text, command))
@@ -101,7 +101,7 @@ def installed(agent: str, places: ClientPlaces) -> list[Done]:
     for scope in SCOPES:
         with suppress(UsageError, OSError):
             path = client.settings(scope, places)
-            text = _content(path)
+            text = settings_text(path)
             if text is not None and client.installed(text):
                 installations.append(Done(agent, scope, str(path), changed=False))
     return installations
@@ -133,7 +133,7 @@ def _settings(
 
 
 def _take_out(client: Client, places: ClientPlaces, path: Path) -> bool:
-    text = _content(path)
+    text = settings_text(path)
     record = _record(places, path)
     if text is None or not client.installed(text):
         if record is not None:
@@ -222,7 +222,7 @@ def _path_note(scope: str | None) -> tuple[str, ...]:
 # --- files ----------------------------------------------------------------------------
 
 
-def _content(path: Path) -> bytes | None:
+def settings_text(path: Path) -> bytes | None:
     """Returns a settings file; a pipe or a device in its place is never read or replaced.
 
     Raises:

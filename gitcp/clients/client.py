@@ -118,6 +118,17 @@ class GrownList(NamedTuple):
     after: bytes
 
 
+class Permission(NamedTuple):
+    """Whether a client lets the hooks of its settings run.
+
+    `granted` is None where the client asks for nothing that gitcp could look up; where it
+    is False, `reason` says what the user has to do.
+    """
+
+    granted: bool | None = None
+    reason: str | None = None
+
+
 class Client(Protocol):
     """One coding agent."""
 

@@ -250,7 +250,7 @@ class Codex(HooksInJson):
         del scope
         note = (
             "Codex runs hooks only once you have trusted them, and says nothing until"
-            " then: start `codex`, enter /hooks, and trust those of gitcp"
+            " then: start `codex` and trust those of gitcp when it asks, or enter /hooks"
         )
         return (note,)
 

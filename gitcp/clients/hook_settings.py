@@ -5,11 +5,15 @@
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from gitcp.clients import jsonedit
 from gitcp.clients.jsonedit import JsonNode
+
+_STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*"')
 
 
 def merge(
@@ -79,6 +83,64 @@ def installed(text: bytes, agent: str) -> bool:
         return bool(text.strip() and _ours(text.decode(), agent))
     except ValueError:
         return False
+
+
+class OurHook(NamedTuple):
+    """A hook of ours and its place: the event, the group, the number within the group."""
+
+    event: str
+    group: int
+    number: int
+    command: str
+    timeout: Any = None
+    matcher: Any = None
+
+
+def ours(text: bytes, agent: str) -> list[OurHook]:
+    """Returns the hooks of ours that are there; what cannot be read has none."""
+    found = []
+    try:
+        decoded = text.decode()
+        root = _checked(decoded)
+        for event, index, group in _groups(decoded, root, agent):
+            found += [
+                OurHook(
+                    event,
+                    index,
+                    number,
+                    hook["command"],
+                    hook.get("timeout"),
+                    group.get("matcher"),
+                )
+                for number, hook in enumerate(_inner(group))
+                if _is_mine(hook, agent)
+            ]
+    except ValueError:
+        return []
+    return found
+
+
+def commands(text: bytes, agent: str) -> list[str]:
+    """Returns the commands that call gitcp, in settings or in a plugin made from them."""
+    found = []
+    for literal in _STRING.findall(text):
+        with suppress(ValueError):
+            word = json.loads(literal)
+            if is_ours(word, agent):
+                found.append(word)
+    return found
+
+
+def field(text: bytes, *names: str) -> Any:
+    """Returns what a field of the settings holds, or None."""
+    try:
+        decoded = text.decode()
+        node: JsonNode | None = jsonedit.parse(decoded)
+        for name in names:
+            node = node.get(name) if node is not None and node.kind == "{" else None
+        return None if node is None else jsonedit.value(decoded, node)
+    except ValueError:
+        return None
 
 
 def is_ours(command: object, agent: str) -> bool:

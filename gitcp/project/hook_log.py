@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -9,7 +10,9 @@ from pathlib import Path
 from gitcp import durable
 from gitcp.errors import GitcpError
 from gitcp.git.discover import discover
+from gitcp.git.repository import Repository
 
+_ENTRY = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) (\S+) ")
 NAME = "hooks.log"
 _LIMIT = 1024 * 1024
 
@@ -37,3 +40,16 @@ def write(
         lines = text.rstrip("\n").replace("\n", "\n    ")
         entry = f"{now:%Y-%m-%dT%H:%M:%SZ} {what} {took:.3f}s {lines}\n"
         durable.append(path, entry.encode("utf-8", "backslashreplace"))
+
+
+def last_events(repository: Repository) -> dict[str, float]:
+    """Returns when each client or git hook last had an entry, in seconds since 1970."""
+    last: dict[str, float] = {}
+    with suppress(OSError):
+        text = (Path(repository.store_dir) / NAME).read_text("utf-8", "replace")
+        for line in text.splitlines():
+            found = _ENTRY.match(line)
+            if found is not None:
+                moment = datetime.datetime.fromisoformat(found[1])
+                last[found[2]] = moment.timestamp()
+    return last

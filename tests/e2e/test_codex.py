@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.codex import PROGRAM, Project, resumed
-from tests.support.gitrepo import git, tree_bytes
+from tests.support.gitrepo import git, run_gitcp, tree_bytes
 from tests.support.model_server import ModelServer
 from tests.support.stand_in import say, use
 
@@ -84,6 +84,30 @@ def test_a_restore_resumes_with_the_words_that_were_said(project):
     assert git(project.top, "status", "--porcelain=v2", "--branch") != user
     assert project.gitcp("verify")["ok"]
     assert project.log() == ""
+
+
+def test_doctor_knows_whether_codex_runs_the_hooks(project):
+    def health() -> tuple[bool, str | None]:
+        done = run_gitcp(project.top, "doctor", "--json", env=project.home_variable)
+        (found,) = [
+            one for one in json.loads(done.stdout)["agents"] if one["name"] == "codex"
+        ]
+        assert found["runs"] is True
+        return found["trusted"], found["last_event"]
+
+    # Codex runs no hook, says nothing, and ends with 0.
+    project.codex("turn one", trust=False)
+    assert project.checkpoints() == []
+    assert health() == (False, None)
+    project.trust()
+    project.codex("turn two", trust=False)
+    assert [one["trigger"] for one in project.checkpoints()] == [
+        "turn-start",
+        "turn-end",
+    ]
+    trusted, last = health()
+    assert trusted is True
+    assert last is not None
 
 
 @pytest.mark.slow

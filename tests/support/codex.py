@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from gitcp.clients import codex_trust, hook_settings
 from tests.support.gitrepo import gitcp_environment, run_gitcp
 from tests.support.model_server import ModelServer
 
@@ -30,6 +32,7 @@ class Project:
             "CODEX_HOME": str(self.home),
             "STAND_IN_KEY": "dummy",
         }
+        self.home_variable = {"CODEX_HOME": str(self.home)}
         self.write_config(server.url)
 
     def write_config(self, url: str, *, compact_at: int = 10**9) -> None:
@@ -55,6 +58,18 @@ stream_max_retries = 0
 supports_websockets = false
 """
         )
+
+    def trust(self) -> None:
+        """Approves the hooks as they are now, as a user does with /hooks."""
+        path = self.home / "hooks.json"
+        lines = []
+        for hook in hook_settings.ours(path.read_bytes(), "codex"):
+            event = re.sub(r"(?<!^)(?=[A-Z])", "_", hook.event).lower()
+            key = f"{path}:{event}:{hook.group}:{hook.number}"
+            lines.append(f'[hooks.state."{key}"]')
+            lines.append(f'trusted_hash = "{codex_trust.digest(event, hook)}"')
+        with (self.home / "config.toml").open("a") as file:
+            file.write("\n".join([*lines, ""]))
 
     def command(self, *args: str, trust: bool = True) -> list[str]:
         assert PROGRAM is not None
@@ -100,8 +115,7 @@ supports_websockets = false
         client.wait()
 
     def gitcp(self, *args: str | Path, where: Path | None = None) -> Any:
-        env = {"CODEX_HOME": str(self.home)}
-        done = run_gitcp(where or self.top, *args, "--json", env=env)
+        done = run_gitcp(where or self.top, *args, "--json", env=self.home_variable)
         assert done.returncode == 0, (done.stdout, done.stderr, self.log())
         return json.loads(done.stdout)
 
