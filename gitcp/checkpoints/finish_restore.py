@@ -241,7 +241,7 @@ def _append(
     workspace, journal, request, before = restore
     target = request.target
     if request.files:
-        note_brought(workspace, journal.checkpoint, steps, snapshot, txn.tree)
+        note_brought(workspace, journal.checkpoint, steps)
         with looking(), workspace.root() as root:
             left += unlike_target(root, restore, txn, snapshot, steps, left)
     draft = Draft(

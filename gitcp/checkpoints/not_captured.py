@@ -7,12 +7,10 @@ import msgspec
 
 from gitcp import durable
 from gitcp.errors import CorruptError
-from gitcp.format import tree as trees
 from gitcp.format.tree import DIRECTORY, GITLINK, Entry, ReadTree
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.worktree import plan, replace
-from gitcp.worktree.capture import Snapshot
+from gitcp.worktree import plan, replace, spelling
 from gitcp.worktree.files import Root
 from gitcp.worktree.ignored import ignored_at
 from gitcp.worktree.names import IGNORE_FILE, parents
@@ -29,7 +27,7 @@ def not_in_it(reason: str) -> str:
 
 
 class _Brought(msgspec.Struct, frozen=True):
-    """What the last restore of a work tree brought that rules may exclude; base64."""
+    """What the last restore of a work tree brought; base64."""
 
     restore: str
     paths: tuple[str, ...]
@@ -119,35 +117,28 @@ def _listed(going: Iterable[FileStep], target: Checkpoint) -> dict[bytes, str]:
     return reasons
 
 
-def note_brought(
-    workspace: Workspace,
-    restore: str,
-    steps: FilePlan,
-    snapshot: Snapshot,
-    read: ReadTree,
-) -> None:
-    """Notes what a restore brought and ignore rules may exclude, for its undo.
+def note_brought(workspace: Workspace, restore: str, steps: FilePlan) -> None:
+    """Notes what a restore brought, for its undo: no rule that comes later keeps that.
+
+    It is not flushed to the disk: without it these files stay, which is safe.
 
     Raises:
         StorageError: the disk refused.
     """
-    whole = _rules_matter(workspace, steps, forced=bool(snapshot.state.forced))
     paths = tuple(
-        b64encode(step.path).decode()
-        for step in steps.steps
-        if step.before is None
-        and (whole or trees.lookup(snapshot.tree, step.path, read) is None)
+        b64encode(step.path).decode() for step in steps.steps if step.before is None
     )
     file = workspace.directory / _NAME
     with durable.storage("noting what the restore brought"):
         if paths:
-            durable.replace(file, msgspec.json.encode(_Brought(restore, paths)))
+            noted = msgspec.json.encode(_Brought(restore, paths))
+            durable.replace(file, noted, sync=False)
         else:
             file.unlink(missing_ok=True)
 
 
 def brought_by(workspace: Workspace, restore: Checkpoint) -> dict[bytes, Entry]:
-    """Returns what a restore brought that ignore rules may exclude, as it brought it."""
+    """Returns what a restore brought, as it brought it."""
     try:
         raw = (workspace.directory / _NAME).read_bytes()
         noted = msgspec.json.decode(raw, type=_Brought)
@@ -162,7 +153,11 @@ def brought_by(workspace: Workspace, restore: Checkpoint) -> dict[bytes, Entry]:
     if source is None:
         return {}
     entries = {path: source.entry(path) or _DIRECTORY for path in paths}
-    return {path: entry for path, entry in entries.items() if entry.mode != GITLINK}
+    return {
+        path: _DIRECTORY if entry.mode == DIRECTORY else entry
+        for path, entry in entries.items()
+        if entry.mode != GITLINK
+    }
 
 
 def take_away(
@@ -170,25 +165,62 @@ def take_away(
 ) -> FilePlan:
     """Adds to a plan the removal of what a restore brought and nothing captured since.
 
-    What was edited since is in no checkpoint: it stays.
+    What was edited since is in no checkpoint: it stays. So does what lies in a directory
+    that has become a repository of its own.
     """
-    known = {step.path for step in planned.steps}
-    steps, left = [], []
-    for path, entry in brought.items():
+    if not brought:
+        return planned
+    known = {step.path for step in planned.steps} | target.empty_dirs
+    steps: list[FileStep] = []
+    left: dict[bytes, Left] = {}
+    look = _Look(root)
+    for path, entry in sorted(brought.items()):
         if path in known or target.entry(path) is not None:
             continue
-        if path in target.empty_dirs:
-            continue
-        there = replace.look(root, path).entry
-        if there == entry:
+        why = look.why_it_stays(path, entry)
+        if why is None:
             steps.append(plan.removal(path, entry))
-        elif there is not None:
-            left.append(Left(path, "changed since it was restored"))
+        elif why and left.keys().isdisjoint(parents(path)):
+            left[path] = Left(path, why)
     if not steps and not left:
         return planned
-    return FilePlan(
-        tuple(plan.in_order((*planned.steps, *steps))), (*planned.left, *left)
-    )
+    items = (*planned.left, *left.values())
+    above = {directory for item in items for directory in parents(item.path)}
+    steps = [step for step in steps if step.path not in above]
+    return FilePlan(tuple(plan.in_order((*planned.steps, *steps))), items)
+
+
+class _Look:
+    """Looks at what a restore brought: whether its undo may remove it."""
+
+    def __init__(self, root: Root) -> None:
+        self._root = root
+        self._folds = spelling.folds(root)
+        self._repositories: dict[bytes, bool] = {}
+
+    def why_it_stays(self, path: bytes, entry: Entry) -> str | None:
+        """Returns None where a path is as it was brought; empty where it is gone."""
+        try:
+            there = replace.look(self._root, path).entry
+            if there is None or not self._is_listed(path):
+                return ""
+            if any(map(self._is_repository, (*parents(path), path))):
+                return "nested-repository"
+        except PermissionError:
+            return "in a directory that cannot be read"
+        return None if there == entry else "changed since it was restored"
+
+    def _is_listed(self, path: bytes) -> bool:
+        """Whether it is there by this name: another one may lead to it, too."""
+        may_fold = self._folds or not path.isascii()
+        return not may_fold or spelling.is_listed(self._root, path)
+
+    def _is_repository(self, directory: bytes) -> bool:
+        known = self._repositories.get(directory)
+        if known is None:
+            known = self._root.lstat(directory + b"/.git") is not None
+            self._repositories[directory] = known
+        return known
 
 
 def find(workspace: Workspace, ident: str) -> Checkpoint | None:

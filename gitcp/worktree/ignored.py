@@ -1,7 +1,8 @@
 """Applies the ignore rules of another state of the files."""
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,6 +10,7 @@ from gitcp import durable
 from gitcp.format import tree as trees
 from gitcp.format.tree import EXECUTABLE, FILE, ReadTree
 from gitcp.git.repository import Repository
+from gitcp.worktree.files import Root
 from gitcp.worktree.names import IGNORE_FILE, parents
 from gitcp.worktree.private import PrivateGit
 
@@ -44,8 +46,23 @@ def ignored_at(
                 file = Path(scratch, os.fsdecode(name))
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(b"".join(stream(entry.oid)))
+            names = {path.rstrip(b"/"): path for path in paths}
+            _make_directories(scratch, names)
             checker = private.ignore_checker(Path(scratch))
             try:
-                return checker.ignored(sorted(paths))
+                return {names[name] for name in checker.ignored(sorted(names))}
             finally:
                 checker.close()
+
+
+def _make_directories(scratch: str, names: Mapping[bytes, bytes]) -> None:
+    """Makes those of the paths that end with a slash; git has to see a directory.
+
+    By the slash alone it knows one too, but then `/d/*` names the directory `d`.
+    """
+    with Root(scratch) as root:
+        for name in sorted(names):
+            # An ignore file of the tree may be in its place.
+            with suppress(NotADirectoryError):
+                if names[name] != name:
+                    root.make_directory(name)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tests.model import plain
 from tests.model.commands import record, same_words, untouched, words
-from tests.model.model import Facts, Node, closure, differences
+from tests.model.model import Facts, Node, differences
 from tests.model.outcome import Outcome, disk_differences, lost, restored
 from tests.model.plain import Stored
 from tests.model.world import Line, Seen, Tree, Undo, World, check, name
@@ -109,11 +109,6 @@ def outcome_of(
 ) -> Outcome:
     """What must be on disk once a checkpoint is restored."""
     created = NONE if undone is None else undone.created
-    held = frozenset() if undone is None else undone.held
-    made = {
-        path: path in held for path, node in created.items()
-        if node.kind == "dir" and before.listing.get(path) == node
-    }  # fmt: skip
     going = before.captured.files.keys() - target.captured.files.keys()
     files = {
         path: entry for path, entry in target.captured.files.items()
@@ -130,12 +125,8 @@ def outcome_of(
     excluded_dirs = {path for path in dirs if path + INSIDE in spared}
     outcome = restored(
         before.listing, before.facts, target.captured,
-        spared=spared, created=created, made=made, only=paths or None,
+        spared=spared, created=created, only=paths or None,
     )  # fmt: skip
-    outcome.open |= {
-        path for path, node in created.items() if before.listing.get(path) == node
-        and node.kind != "dir" and path not in before.captured.files
-    }  # fmt: skip
     # Tracked by now, and ignored by the older rules: no document says.
     outcome.open |= {path for path in spared if path in before.facts.index}
     outcome.open |= {p for p in dirs if p in excluded_dirs or target.captured.lists(p)}
@@ -180,10 +171,11 @@ def go_back(
     )
     after = world.look(tree)
     if files:
-        # What the restore brought that is undone may go, if it is as it was brought.
+        # What the restore brought that is undone goes, if it is as it was brought.
         own = {
-            path for path, node in created.items() if before.listing.get(path) == node
-        }
+            path for path, node in created.items()
+            if before.listing.get(path) == node and before.facts.enclosing(path) is None
+        }  # fmt: skip
         others = {p: node for p, node in before.listing.items() if p not in own}
         found = lost(others, after.listing, before.captured)
         check(not found, "; ".join(found))
@@ -262,8 +254,7 @@ def finish(
     if line is None and how != "conversation":
         brought = after.listing.keys() - before.listing.keys()
         created = {path: after.listing[path] for path in brought}
-        held = frozenset(closure(after.captured.files))
-        tree.undo = Undo(was, replaced.id, created, held)
+        tree.undo = Undo(was, replaced.id, created)
 
 
 def rehearse(

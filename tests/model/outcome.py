@@ -50,15 +50,13 @@ def restored(
     target: Captured,
     *,
     spared: Collection[bytes] = (),
-    created: Collection[bytes] = (),
-    made: Mapping[bytes, bool] | None = None,
+    created: Mapping[bytes, Node] | None = None,
     only: Collection[bytes] | None = None,
 ) -> Outcome:
     """What a restore of `target` must make of a work tree.
 
     `spared`: captured paths that the target's own ignore rules exclude. `created`:
-    what the restore that is being undone brought. `made`: the directories of it, and
-    whether the checkpoint after it holds a file in them. `only`: the named paths, or all.
+    what the restore that is being undone brought. `only`: the named paths, or all.
     """
     here = capture(listing, facts)
 
@@ -69,19 +67,19 @@ def restored(
 
     wanted = {path: entry for path, entry in target.files.items() if named(path)}
     loose = _loose(listing, facts, here)
-    made = {} if made is None else made
-    mine = {path for path in made if path in loose and facts.enclosing(path) is None}
+    created = {} if created is None else created
     # Rules that hide them do not keep them; what stays in one keeps it.
-    loose -= mine
+    loose -= {
+        path for path, node in created.items()
+        if listing.get(path) == node and facts.enclosing(path) is None
+    }  # fmt: skip
     kept = {
         path
         for path in here.files.keys() - wanted.keys()
         if not named(path)
         or ((target.lists(path) or path in spared) and path not in created)
     }  # fmt: skip
-    going = here.files.keys() - wanted.keys()
-    doubt = {path for path in going if path in created and target.lists(path)}
-    outcome = Outcome({}, open=doubt | here.murky | here.absent)
+    outcome = Outcome({}, open={*here.murky, *here.absent})
     outcome.doubtful |= closure(wanted) & here.absent
     outcome.doubtful |= wanted.keys() & here.absent
     _place(outcome, wanted, listing, facts, here, loose)
@@ -97,8 +95,6 @@ def restored(
             outcome.after.setdefault(path, listing[path])
     empty = {path for path in target.empty if named(path)}
     _directories(outcome, empty, listing, here, loose, named)
-    # A file in them was captured, and rules hide it only since: no document says.
-    outcome.open |= {path for path in mine - outcome.after.keys() if made[path]}
     _in_the_way(outcome, wanted, empty, kept, loose, facts)
     _one_to_the_disk(outcome, facts)
     return outcome

@@ -48,15 +48,11 @@ class Repo:
 
 @dataclass
 class Undo:
-    """What `undo` goes back to, and what the restore before it brought.
-
-    `held`: the directories in which the checkpoint after that restore has files.
-    """
+    """What `undo` goes back to, and what the restore before it brought."""
 
     line: Line
     id: str
     created: dict[bytes, Node]
-    held: frozenset[bytes]
 
 
 @dataclass

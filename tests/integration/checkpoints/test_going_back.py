@@ -142,6 +142,32 @@ def test_undo_takes_away_what_the_restore_brought(brought):
     assert (brought / "a").read_bytes() == b"2"
 
 
+def test_undo_takes_away_what_a_later_rule_ignores(repo):
+    save(repo, x=b"restored", **{"d/y": b"restored"})
+    git(repo, "rm", "-q", "-r", "--cached", "--ignore-unmatch", "x", "d")
+    (repo / "x").unlink()
+    (repo / "d/y").unlink()
+    (repo / "d").rmdir()
+    save(repo, a=b"2")
+    ok(repo, "restore", "-y", "1")
+    (repo / ".git/info/exclude").write_text("x\n/d/\n")
+    done = ok(repo, "undo", "-y")
+    assert {"path": "x", "action": "delete"} in done["plan"]
+    assert not (repo / "x").exists()
+    assert not (repo / "d").exists()
+
+
+def test_undo_leaves_what_has_another_spelling_by_now(repo):
+    """Where the disk knows no case, the old name still leads to it."""
+    save(repo, Name=b"1")
+    (repo / "Name").rename(repo / "name")
+    save(repo)
+    ok(repo, "restore", "-y", "1")
+    (repo / "Name").rename(repo / "name")
+    ok(repo, "undo", "-y")
+    assert (repo / "name").read_bytes() == b"1"
+
+
 def test_undo_leaves_what_was_edited_since(brought):
     (brought / ".env").write_bytes(b"mine")
     done = ok(brought, "undo", "-y")
@@ -214,3 +240,26 @@ def test_undo_leaves_ignored_directories_that_were_there_before(hidden, there):
     ok(hidden, "undo", "-y")
     assert (hidden / there).is_dir()
     assert (hidden / "f/g").exists() == (there == "f/g")
+
+
+@pytest.mark.parametrize("rules", ["/f/\n", ""])
+def test_undo_enters_no_repository_that_was_made_since(hidden, rules):
+    (hidden / ".git/info/exclude").write_text(rules)
+    ok(hidden, "restore", "-y", "1")
+    git(hidden, "init", "-q", "f")
+    done = ok(hidden, "undo", "-y")
+    assert (hidden / "f/g").is_dir()
+    assert (hidden / "f/.git").is_dir()
+    assert {item["reason"] for item in done["left"]} == {"nested-repository"}
+
+
+@pytest.mark.parametrize("rule", ["/d/*", "d/", "d"])
+def test_a_directory_goes_unless_the_rules_name_it(repo, rule):
+    """Git takes the path `d/` for one that `/d/*` names."""
+    (repo / ".git/info/exclude").write_text(f"{rule}\n!/d/a\n")
+    save(repo, a=b"1")
+    write_files(repo, {"d/a": b"2", ".gitignore": b"*.log\n"})
+    git(repo, "add", "-f", "d/a")
+    save(repo)
+    back(repo)
+    assert (repo / "d").exists() == (rule != "/d/*")
