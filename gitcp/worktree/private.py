@@ -6,13 +6,14 @@ user's rules, while the user's index, configuration and attributes stay out of i
 
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
 from gitcp.errors import GitFailedError
 from gitcp.format import index as indexes
+from gitcp.format.tree import FILE
 from gitcp.git.process import Process
 from gitcp.git.repository import Repository
 from gitcp.worktree.names import composed
@@ -33,6 +34,8 @@ _CONFIG = b"""[core]
 # Beats every .gitattributes: a comparison of content is one of raw bytes.
 _ATTRIBUTES = b"* -text -filter -ident -eol -working-tree-encoding\n"
 _FIELDS = 4
+# For an index of which only the paths count.
+_ANY_OID = b"\1" * 20
 
 
 def _content(path: Path) -> bytes | None:
@@ -104,20 +107,34 @@ class PrivateGit:
 
     def list_matching(self, globs: Sequence[str]) -> list[bytes]:
         """Returns every file in the work tree that matches ignore patterns."""
+        # No index: everything on disk counts as untracked.
+        found = self._matching(globs, "--others", self.directory / "no-index")
+        return [path for path in found if path[-1:] != b"/"]
+
+    def matching(self, globs: Sequence[str], paths: Iterable[bytes]) -> list[bytes]:
+        """Returns those of some paths that match ignore patterns, whatever is there.
+
+        The directory listing of git leaves out what is neither a file nor a link.
+        """
+        entries = dict.fromkeys(paths, (FILE, _ANY_OID))
+        if not entries:
+            return []
+        index = self.directory / "named"
+        durable.replace(index, indexes.encode_skipped(entries), sync=False)
+        return self._matching(globs, "--cached", index)
+
+    def _matching(self, globs: Sequence[str], which: str, index: Path) -> list[bytes]:
         patterns = [word for glob in globs for word in ("-x", glob)]
         out = self._repository.run(
+            *self._settings(),
             "ls-files",
             "-z",
-            "--others",
+            which,
             "--ignored",
             *patterns,
-            environment={
-                **self._environment(),
-                # No index: everything on disk counts as untracked.
-                "GIT_INDEX_FILE": str(self.directory / "no-index"),
-            },
+            environment={**self._environment(), "GIT_INDEX_FILE": str(index)},
         )
-        return [path for path in out.split(b"\0") if path and path[-1:] != b"/"]
+        return out.split(b"\0")[:-1]
 
     def ignore_checker(
         self,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gitcp.worktree import state as states
-from gitcp.worktree.files import is_directory
+from gitcp.worktree.files import is_directory, is_link, is_regular
 from gitcp.worktree.listing import Found, Listing, ScanPlace, signature, sparse_rules
 from gitcp.worktree.names import IGNORE_FILE, TEMPORARY, parents
 from gitcp.worktree.read import index_stat
@@ -132,13 +132,29 @@ class Scan:
         if self._rules.exclude:
             excluded = set(self._private.list_matching(self._rules.exclude))
             result.excluded = self._tracked.omitted(self._rules.exclude)
-            excluded |= result.excluded
+            excluded |= result.excluded | self._excluded_special()
             for path in excluded:
                 self._listing.note_ignore_file(path)
             result.look -= excluded
             result.gone |= {path for path in excluded if self._previous(path)}
             if result.wanted is not None:
                 result.wanted -= excluded
+
+    def _excluded_special(self) -> set[bytes]:
+        """Returns what is no file and `gitcp.exclude` names; it is not listed any more."""
+        skipped = self._state.skipped
+        listed = {path for path, why in skipped.items() if why == "special-file"}
+        # No listing leads to these.
+        tracked = self._found.look.intersection(self._state.forced)
+        listed |= {path for path in tracked if self._is_special(path)}
+        named = set(self._private.matching(self._rules.exclude, listed))
+        for path in named & skipped.keys():
+            del skipped[path]
+        return named
+
+    def _is_special(self, path: bytes) -> bool:
+        status = self._place.stat(path)
+        return status is not None and not (is_regular(status) or is_link(status))
 
     # --- what changed -----------------------------------------------------------
 

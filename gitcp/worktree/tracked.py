@@ -117,7 +117,11 @@ class Tracked:
         )
         new = state.nested.keys() - self._nested_before
         away = {*result.gone, *state.hidden}
-        if not (whole or came_or_went or new or self._index_changed):
+        replaced = any(
+            path not in self._forced_before and self._place.is_there(path)
+            for path in state.submodules
+        )
+        if not (whole or came_or_went or new or replaced or self._index_changed):
             self._find_submodules(away.intersection(state.forced))
             return
         state.user_index = self._index
@@ -147,7 +151,10 @@ class Tracked:
         result.gone |= released
 
     def _ignored(self) -> tuple[list[bytes], list[bytes]]:
-        """Returns the files and the submodules that git tracks though it ignores them."""
+        """Returns the files and the submodules that git tracks though it ignores them.
+
+        A file in the place of a submodule is both: it may become one again.
+        """
         files: list[bytes] = []
         submodules: list[bytes] = []
         listed = self._git(
@@ -156,7 +163,9 @@ class Tracked:
         for line in listed.split(b"\0"):
             path = line.partition(b"\t")[2]
             (submodules if line.startswith(_GITLINK) else files).append(path)
-        return files, sorted(self._present(submodules))
+        submodules = sorted(self._present(submodules))
+        files += [path for path in submodules if self._place.is_there(path)]
+        return files, submodules
 
     def _present(self, paths: Iterable[bytes]) -> Iterator[bytes]:
         """Yields paths as the disk spells them, without what a sparse checkout omits."""

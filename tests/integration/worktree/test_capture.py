@@ -238,6 +238,31 @@ def test_special_files_are_named(repo: Path):
     assert skipped(check(repo)) == named
 
 
+@pytest.mark.parametrize("rule", ["pipe", "/d/", "ign/*"])
+def test_special_files_are_not_named_where_they_are_excluded(repo: Path, rule: str):
+    """Also in the place of tracked files, one of which an ignore rule hides."""
+    paths = {"pipe": b"1", "d/pipe": b"2", "ign/pipe": b"3"}
+    write_files(repo, paths)
+    commit_all(repo)
+    write_files(repo, {".gitignore": b"ign/\n"})
+    check(repo, Rules(LARGE))
+    for path in paths:
+        (repo / path).unlink()
+        os.mkfifo(repo / path)
+    excluded = {
+        "pipe": {b"pipe", b"d/pipe", b"ign/pipe"}, "/d/": {b"d/pipe"},
+        "ign/*": {b"ign/pipe"},
+    }[rule]  # fmt: skip
+    every = {path.encode(): "special-file" for path in paths}
+    assert skipped(check(repo, Rules(LARGE))) == every
+    some = {path: why for path, why in every.items() if path not in excluded}
+    for _ in range(2):
+        assert skipped(check(repo, Rules(LARGE, exclude=(rule,)))) == some
+    (repo / "new").touch()
+    assert skipped(check(repo, Rules(LARGE, exclude=(rule,)))) == some
+    assert skipped(check(repo, Rules(LARGE))) == every
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="needs another user")
 def test_unreadable_is_named():
     with tempfile.TemporaryDirectory() as base:
@@ -510,6 +535,33 @@ def test_what_a_sparse_checkout_omits_is_not_captured_where_it_is_excluded(
     write_files(repo, {"README.md": b"2"})
     assert b"e/a" not in captured(repo, check(repo, Rules(LARGE, exclude=("/e/",))))
     assert b"e/a" in captured(repo, check(repo))
+
+
+def test_a_file_in_the_place_of_an_ignored_submodule_is_captured(
+    repo: Path, git: GitRunner
+):
+    """git tracks what is at that path, whatever it is by now."""
+    where = repo / "d/sub"
+    make_repo(where, {"f": b"1"})
+    (repo / ".git/info/exclude").write_text("/d/\n")
+    git("add", "-f", "d/sub")
+    assert skipped(check(repo)) == {b"d/sub": "nested-repository"}
+    where.rename(repo.parent / "away")
+    where.write_bytes(b"a file")
+    for content in (b"a file", b"edited"):
+        where.write_bytes(content)
+        snapshot = check(repo)
+        assert captured(repo, snapshot)[b"d/sub"] == on_disk(repo)[b"d/sub"]
+        assert skipped(snapshot) == {}
+    where.unlink()
+    assert b"d/sub" not in captured(repo, check(repo))
+    where.write_bytes(b"again")
+    assert captured(repo, check(repo))[b"d/sub"] == on_disk(repo)[b"d/sub"]
+    where.unlink()
+    (repo.parent / "away").rename(where)
+    assert skipped(check(repo)) == {b"d/sub": "nested-repository"}
+    git("rm", "-q", "-f", "--cached", "d/sub")
+    assert skipped(check(repo)) == {}
 
 
 def test_an_ignored_tracked_file_where_head_has_a_submodule_is_captured(
