@@ -93,7 +93,7 @@ def drop_unreachable(
 
     Raises:
         BusyError: other processes were at work until the timeout, or git used a pack.
-        GitFailedError: an object is missing; nothing went.
+        GitFailedError: a commit or tree is missing; nothing went.
         StorageError: the disk refused.
     """
     with durable.storage("giving space back"):
@@ -257,7 +257,13 @@ class _Reach:
     def from_roots(self, roots: Iterable[str]) -> None:
         """Adds what git reaches, and what `roots` do."""
         every = ["--all", "--reflog", "--indexed-objects"]
-        self._add(self._walk(every, roots))
+        given = list(roots)
+        try:
+            self._add(self._walk(every, given))
+        except GitFailedError:
+            # A missing blob hides nothing; a missing tree or commit fails this walk, too.
+            self._walk([*every, "--filter=blob:none", "--quiet"], given)
+            self._add(self._walk([*every, "--missing=allow-any"], given))
         loose = _loose(self._repository)
         if loose:
             # Nothing says that what lies about is complete.

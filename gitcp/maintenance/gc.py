@@ -40,7 +40,7 @@ def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
 
     Raises:
         BusyError: other processes were at work until the timeout.
-        GitFailedError: an object is missing; nothing went.
+        GitFailedError: a commit or tree is missing; nothing went.
         StorageError: the disk refused.
     """
     before = pack_sizes(workspace)

@@ -25,6 +25,10 @@ REASON = "purged"
 _LABEL = b"Gitcp-Label: "
 
 
+class NameHoldsValueError(CorruptError):
+    """The name of a session or branch holds what is to be purged."""
+
+
 _How = Callable[[Eraser, bytes], bytes]
 
 
@@ -65,9 +69,27 @@ class Purger:
         self.gone: set[bytes] = set()
         self.changed: dict[str, Checkpoint] = {}
         self.files: set[bytes] = set()
+        # Checkpoints that stay as they are, with the reason.
+        self.damaged: dict[Checkpoint, str] = {}
 
     def change(self, found: Checkpoint) -> NewContent:
-        """Returns what a checkpoint is to hold."""
+        """Returns what a checkpoint is to hold; a damaged one holds what it held."""
+        try:
+            return self._change(found)
+        except NameHoldsValueError:
+            raise
+        except CorruptError as exc:
+            self.damaged[found] = exc.message
+            return self._unchanged(found, found.raw.message)
+
+    def _unchanged(self, found: Checkpoint, message: bytes) -> NewContent:
+        if not self._moved.intersection(found.raw.parents):
+            return AS_IT_IS
+        # Another parent, and so another commit: a remote may have the old one.
+        self._moved.add(found.oid)
+        return NewContent(message=self._standing_for(found, message))
+
+    def _change(self, found: Checkpoint) -> NewContent:
         root = self._objects.tree(found.raw.tree)
         own = root.get(layout.RESERVED)
         files = {name: entry for name, entry in root.items() if name != layout.RESERVED}
@@ -87,11 +109,7 @@ class Purger:
             and said == found.manifest
             and self._same(inner)
         ):
-            if not self._moved.intersection(found.raw.parents):
-                return AS_IT_IS
-            # Another parent, and so another commit: a remote may have the old one.
-            self._moved.add(found.oid)
-            return NewContent(message=self._standing_for(found, message))
+            return self._unchanged(found, message)
         self._moved.add(found.oid)
         self.changed[found.id] = found
         self.gone |= {found.oid, found.raw.tree, inner[layout.CHECKPOINT].oid}
@@ -235,7 +253,7 @@ class Purger:
             found.branch,
             found.id,
         ):
-            raise CorruptError(
+            raise NameHoldsValueError(
                 f"the name of {found.session}/{found.branch} holds the value to purge",
                 hint="names stay: push other sessions only, or prune this one",
             )

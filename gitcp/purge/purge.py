@@ -2,11 +2,11 @@
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
-from gitcp.errors import NotFoundError, UsageError
+from gitcp.errors import CorruptError, GitcpError, NotFoundError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
 from gitcp.format.commit import purged
@@ -14,7 +14,7 @@ from gitcp.format.layout import LedgerKey
 from gitcp.format.oid import DIGITS
 from gitcp.git.drop_unreachable import drop_unreachable, store_locked
 from gitcp.git.libgit import LibgitObjects
-from gitcp.git.objects import BLOB, Objects
+from gitcp.git.objects import BLOB
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.maintenance.gc import journals
 from gitcp.names import decode
@@ -22,10 +22,9 @@ from gitcp.project.workspace import Workspace
 from gitcp.purge import beside
 from gitcp.purge.checkpoints import Purger
 from gitcp.purge.ledgers import clean
-from gitcp.purge.redact import SHORTEST, Eraser
-from gitcp.secrets import cache, dotenv, outgoing
-from gitcp.secrets.policy import pieces, scanner_of
-from gitcp.secrets.scanner import Hit, Scanner
+from gitcp.purge.redact import Eraser
+from gitcp.purge.values import find_values, long_enough
+from gitcp.secrets import cache
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.rewrite import rewrite
 from gitcp.sync import encrypted_refs, ledgers
@@ -69,6 +68,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
 
     Raises:
         NotFoundError: no checkpoint holds it.
+        CorruptError: none that can be read does, and one cannot; or a name holds it.
         UsageError: a value is too short to be told from other text.
         RestoreInterruptedError: a restore has to be ended first.
         BusyError: another process uses the store; not everything was removed.
@@ -77,8 +77,8 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
     repository = workspace.repository
     timeout = workspace.settings.lock_timeout
     names = cache.fingerprints(repository)
-    values = [(value, names.of(value)) for value in map(_long_enough, wanted.values)]
-    found, missing = _values(workspace, wanted.fingerprints)
+    values = [(value, names.of(value)) for value in map(long_enough, wanted.values)]
+    found, missing = find_values(workspace, wanted.fingerprints)
     if missing is not None and (found or values or wanted.paths):
         raise missing
     values += found
@@ -116,12 +116,9 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
             )
             taken = dropped.taken
     if not (purger.changed or steps.changed or remotes):
-        raise missing or NotFoundError(
-            "no checkpoint holds this as text",
-            hint="`gitcp scan` lists what there is; a file that holds it compressed is"
-            " taken out as a whole: gitcp purge PATH",
-        )
-    left = list(_in_work_tree(workspace, eraser, wanted.paths, purger.files))
+        raise missing or _nowhere(purger)
+    left = _damaged(purger)
+    left += _in_work_tree(workspace, eraser, wanted.paths, purger.files)
     left += beside.left(workspace, eraser)
     left += steps.left
     if not dry_run:
@@ -140,6 +137,29 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         tuple(sorted({_remote_name(ref) for ref in remotes})),
         tuple(left),
         tuple(steps.changed),
+    )
+
+
+def _damaged(purger: Purger) -> list[str]:
+    """Returns which checkpoints were left as they are, with the reason."""
+    return [
+        f"{one.trailers.session}/{one.trailers.branch} #{one.seq} {one.id}, perhaps: that"
+        f" cannot be read, and stays as it is ({reason})"
+        for one, reason in purger.damaged.items()
+    ]
+
+
+def _nowhere(purger: Purger) -> GitcpError:
+    if purger.damaged:
+        return CorruptError(
+            "no checkpoint that can be read holds this as text; it may be in"
+            f" {'; in '.join(_damaged(purger))}",
+            hint="`gitcp verify --repair` repairs what it can",
+        )
+    return NotFoundError(
+        "no checkpoint holds this as text",
+        hint="`gitcp scan` lists what there is; a file that holds it compressed is"
+        " taken out as a whole: gitcp purge PATH",
     )
 
 
@@ -181,60 +201,6 @@ class _Steps:
             f"what a step of {session} is known by ({name}): names stay"
             for name in (eraser.erased(one.encode()).decode() for one in done.named)
         ]
-
-
-def _long_enough(value: bytes) -> bytes:
-    if len(value.strip()) < SHORTEST:
-        raise UsageError(
-            f"a value of {len(value.strip())} bytes is too short: it would match unrelated text",
-            hint=f"{SHORTEST} bytes at least; or purge the file: gitcp purge PATH",
-        )
-    return value.strip(b"\r\n")
-
-
-def _values(
-    workspace: Workspace, wanted: Sequence[str]
-) -> tuple[list[tuple[bytes, str]], NotFoundError | None]:
-    """Finds the values behind fingerprints, wherever checkpoints hold them.
-
-    The second part says so where some are nowhere.
-    """
-    if not wanted:
-        return [], None
-    repository = workspace.repository
-    scan = scanner_of(workspace)
-    clean = cache.Clean(repository, scan.identity)
-    found: dict[bytes, str] = {}
-    looked: set[tuple[bytes, bytes]] = set()
-    tips = [
-        *repository.refs.list(layout.SESSIONS).values(),
-        *ledgers.here(workspace).values(),
-    ]
-    commits = outgoing.commits(repository, tips, remote=outgoing.ANY)
-    for piece in pieces(workspace, commits):
-        key = piece.oid or piece.text, piece.path
-        # In an `.env` file more counts than in others.
-        strict = dotenv.is_dotenv(piece.path)
-        known = piece.oid is not None and piece.oid in clean and not strict
-        if known or key in looked:
-            continue
-        looked.add(key)
-        for hit in _hits(repository.objects, scan, piece):
-            if hit.fingerprint in wanted and hit.value:
-                found[hit.value] = hit.fingerprint
-    names = ", ".join(sorted(set(wanted) - set(found.values())))
-    missing = NotFoundError(
-        f"no checkpoint holds {names}",
-        hint="`gitcp scan` lists fingerprints; those of other clones differ."
-        " `gitcp purge --value-from-stdin` takes the value itself",
-    )
-    return list(found.items()), missing if names else None
-
-
-def _hits(objects: Objects, scan: Scanner, piece: outgoing.Piece) -> list[Hit]:
-    if piece.oid is None:
-        return scan.scan([piece.text])
-    return scan.scan(objects.stream(piece.oid), piece.path)
 
 
 def _try(workspace: Workspace, purger: Purger, refs: Iterable[str]) -> None:
@@ -369,7 +335,12 @@ def _still_there(workspace: Workspace, gone: set[bytes]) -> Iterable[str]:
     if not there:
         return []
     reached = repository.git(
-        "rev-list", "--objects", "--all", "--reflog", "--indexed-objects"
+        "rev-list",
+        "--objects",
+        "--missing=allow-any",
+        "--all",
+        "--reflog",
+        "--indexed-objects",
     )
     held = {line[:DIGITS].decode() for line in reached.splitlines()} & there
     # Trees and blobs that a checkpoint shares with other content may rightly stay.

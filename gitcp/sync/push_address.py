@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from gitcp.errors import CorruptError, GitFailedError
 from gitcp.format import layout
 from gitcp.format.layout import LedgerKey, RefKey
 from gitcp.git import remote as remotes
@@ -15,7 +16,7 @@ from gitcp.secrets.policy import Gate
 from gitcp.sync.encrypting import PushEncryption
 from gitcp.sync.import_objects import limits_of
 from gitcp.sync.outcome import REJECTED, Outcome
-from gitcp.sync.push_policy import BEFORE, Decider, RemoteTips
+from gitcp.sync.push_policy import BEFORE, Decider, RemoteTips, unreadable
 from gitcp.trust.trusted_remotes import spelled
 
 Outcomes = dict[RefKey, Outcome]
@@ -25,6 +26,7 @@ _LONGEST_PAUSE = 1.0
 _HEADS = "refs/heads/"
 # Up to so many sessions the remote is asked for theirs only.
 _NAMED = 50
+_UNREADABLE = (CorruptError, GitFailedError)
 # What a server says when another push was faster, or holds the lock right now.
 _STALE = ("stale info", "fetch first", "non-fast-forward")
 _BUSY = (
@@ -87,7 +89,9 @@ class AddressPush:
             updates = self._decide(waiting, there, outcomes)
             if not updates:
                 break
-            self._look_through(updates, there)
+            self._look_through(updates, there, outcomes)
+            if not updates:
+                break
             if dry_run:
                 for key, update in updates.items():
                     outcomes[key] = self._decider.result(key, update)
@@ -110,7 +114,10 @@ class AddressPush:
         updates: dict[RefKey, Update] = {}
         # A ledger sorts before its branches.
         for key, oid in sorted(waiting.items()):
-            decision = self._decider.decide(key, oid, there)
+            try:
+                decision = self._decider.decide(key, oid, there)
+            except CorruptError as exc:
+                decision = self._decider.rejected(key, oid, unreadable(exc))
             ledger = outcomes.get(key.ledger)
             if not isinstance(decision, Update):
                 outcomes[key] = decision
@@ -121,12 +128,30 @@ class AddressPush:
         return updates
 
     def _look_through(
-        self, updates: Mapping[RefKey, Update], there: RemoteTips
+        self, updates: dict[RefKey, Update], there: RemoteTips, outcomes: Outcomes
     ) -> None:
-        """Looks for secrets in what is about to leave; nothing has been sent yet."""
-        leaving = [
-            update.new for update in updates.values() if update.new not in self._scanned
-        ]
+        """Looks for secrets in what is about to leave; nothing has been sent yet.
+
+        What cannot be read is taken out of the updates, and is not sent.
+        """
+        try:
+            self._look([update.new for update in updates.values()], there)
+        except _UNREADABLE:
+            for key, update in list(updates.items()):
+                try:
+                    self._look([update.new], there)
+                except _UNREADABLE as exc:
+                    reason = unreadable(exc)
+                    outcomes[key] = self._decider.rejected(key, update.new, reason)
+            for key, update in list(updates.items()):
+                ledger = outcomes.get(key.ledger)
+                if key not in outcomes and ledger and ledger.result == REJECTED:
+                    outcomes[key] = self._decider.rejected(key, update.new, BEFORE)
+                if key in outcomes:
+                    del updates[key]
+
+    def _look(self, tips: list[str], there: RemoteTips) -> None:
+        leaving = [tip for tip in tips if tip not in self._scanned]
         self._target.gate.look(
             self._target.workspace,
             leaving,

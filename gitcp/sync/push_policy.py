@@ -4,9 +4,16 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
-from gitcp.errors import BranchMovedError, PartialError
+from gitcp.errors import (
+    BranchMovedError,
+    CorruptError,
+    FormatTooNewError,
+    GitcpError,
+    PartialError,
+)
 from gitcp.format.layout import BranchKey, LedgerKey, RefKey
 from gitcp.git.remote import REFUSED_THERE, Update
+from gitcp.names import decode
 from gitcp.project.workspace import Workspace
 from gitcp.sync import ledgers
 from gitcp.sync.encrypting import PLAIN_THERE, PushEncryption
@@ -27,6 +34,7 @@ from gitcp.sync.tracking import tracked
 _MORE = "there is more there: pull"
 _GREW = "it has diverged from the branch there"
 _RAN = "its ledger has diverged: steps were run there, too"
+_UNREADABLE = "it cannot be read here: "
 BEFORE = "skipped: its step ledger was not sent"
 _PRUNED_HERE = "pruned or purged here, but not there"
 GONE = "the remote had removed it"
@@ -67,6 +75,7 @@ def refuse_rejected(pushed: Sequence[Outcome], remote: str) -> None:
 
     Raises:
         BranchMovedError: no branch could be sent.
+        CorruptError: no branch could be read.
         PartialError: some branches could not be sent.
     """
     rejected = [outcome for outcome in pushed if outcome.result == REJECTED]
@@ -80,7 +89,8 @@ def refuse_rejected(pushed: Sequence[Outcome], remote: str) -> None:
     ]
     hint = _hint(rejected, remote)
     if len(rejected) == len(pushed):
-        raise BranchMovedError(f"nothing was sent: {'; '.join(names)}", hint=hint)
+        reason = CorruptError if _are_unreadable(rejected) else BranchMovedError
+        raise reason(f"nothing was sent: {'; '.join(names)}", hint=hint)
     raise PartialError(
         f"{len(rejected)} of {len(pushed)} branches were not sent",
         left=names,
@@ -88,8 +98,20 @@ def refuse_rejected(pushed: Sequence[Outcome], remote: str) -> None:
     )
 
 
+def unreadable(exc: GitcpError) -> str:
+    """Returns the reason for not sending what cannot be read."""
+    return f"{_UNREADABLE}{exc.message}"
+
+
+def _are_unreadable(rejected: Sequence[Outcome]) -> bool:
+    reasons = {str(outcome.reason) for outcome in rejected} - {BEFORE}
+    return all(reason.startswith(_UNREADABLE) for reason in reasons)
+
+
 def _hint(rejected: Sequence[Outcome], remote: str) -> str:
     reasons = {outcome.reason for outcome in rejected} - {BEFORE}
+    if _are_unreadable(rejected):
+        return "`gitcp verify --repair` repairs what it can, then push again"
     if reasons <= {_PRUNED_HERE}:
         return f"`gitcp push {remote} --pruned` replaces the branch there"
     if any(outcome.address and outcome.reason != BEFORE for outcome in rejected):
@@ -263,5 +285,8 @@ class Decider:
             tips = self._store.refs()
             session = ledgers.name_of(self._workspace, key, tips)
             return of_ledger(session, result, oid, reason)
-        session, branch = self._store.names(key, oid)
+        try:
+            session, branch = self._store.names(key, oid)
+        except (CorruptError, FormatTooNewError):
+            session, branch = (decode(part) or part for part in key)
         return Outcome(session, branch, result, branch, oid, reason)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.damage import empty, explode, loose, replace_blob
-from tests.support.gitrepo import git_line, write_files
+from tests.support.gitrepo import git, git_line, write_files
 from tests.support.inprocess import invoke, ok
 
 PARTIAL = 3
@@ -126,3 +126,64 @@ def test_du_counts_what_is_there(repo, two):
     status, used = shown(repo, "du")
     assert status == PARTIAL
     assert next(one["bytes"] for one in used["sessions"] if one["name"] == "main") == 0
+
+
+def test_gc_needs_no_blob_but_every_tree(repo, two):
+    save(repo, 20)
+    loose(repo, record_of(repo, two[2])).unlink()
+    shown(repo, "prune", "--keep-last", "3", "--yes", "-s", "other")
+    ok(repo, "gc")
+    assert ok(repo, "restore", "-y", "1")
+    tree = git_line(repo, "rev-parse", f"{two[2]['commit']}:d")
+    loose(repo, tree).unlink()
+    before = sorted((repo / ".git/objects/pack").glob("*.pack"))
+    done = invoke(repo, "gc")
+    assert done.returncode == 20
+    assert tree.encode() in done.stderr
+    assert sorted((repo / ".git/objects/pack").glob("*.pack")) == before
+
+
+@pytest.mark.parametrize("how", ["missing", "empty", "other"])
+@pytest.mark.parametrize("which", ["record", "tree", "commit"])
+def test_push_sends_what_can_be_read(repo, two, tmp_path, which, how):
+    git(repo, "init", "-q", "--bare", str(tmp_path / "hub"))
+    git(repo, "remote", "add", "origin", str(tmp_path / "hub"))
+    part = {"record": ":.gitcp/checkpoint.json", "tree": ":d", "commit": ""}[which]
+    oid = git_line(repo, "rev-parse", two[2]["commit"] + part)
+    damage(repo, oid, how)
+    status, pushed = shown(repo, "push", "origin")
+    assert status == PARTIAL
+    results = {one["session"]: one for one in pushed["branches"]}
+    assert results["other"]["result"] == "created"
+    assert results["main"]["result"] == "rejected"
+    assert "it cannot be read here: " in results["main"]["reason"]
+    refs = git(tmp_path / "hub", "for-each-ref", "--format=%(refname)").decode()
+    assert refs.split() == ["refs/gitcp/s/other/main"]
+    assert invoke(repo, "push", "origin", "main").returncode == 15
+
+
+@pytest.mark.parametrize("how", ["missing", "empty", "other"])
+def test_purge_says_which_checkpoints_it_had_to_leave(repo, how):
+    key = "AKIA" + "Q3XK7WZP2MVB5TRD"
+    for number in range(1, 5):
+        save(repo, number)
+    write_files(repo, {"keys": f"aws_access_key_id = {key}\n".encode()})
+    save(repo, 5)
+    damaged = save(repo, 6)
+    save(repo, 7)
+    (repo / "keys").unlink()
+    save(repo, 8)
+    (found,) = shown(repo, "scan")[1]["secrets"]
+    name = found["fingerprint"]
+    explode(repo)
+    damage(repo, record_of(repo, damaged), how)
+    plan = ok(repo, "purge", name, "--dry-run")
+    assert [one["seq"] for one in plan["checkpoints"]] == [5, 7]
+    done = ok(repo, "purge", name, "--yes")
+    assert [one["seq"] for one in done["checkpoints"]] == [5, 7]
+    assert done["left"][0].startswith(f"main/main #6 {damaged['id']}, perhaps: ")
+    for number, holds in ((5, False), (6, True), (7, False)):
+        commit = git_line(repo, "rev-parse", f"refs/gitcp/s/main/main~{8 - number}")
+        assert (key.encode() in git(repo, "show", f"{commit}:keys")) == holds
+    # Nothing is left of it that can be read: not the same as nothing being left.
+    assert invoke(repo, "purge", name, "--yes").returncode in {14, 15}
