@@ -29,7 +29,8 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
     of the branch's last checkpoint that was this session's, once another has taken the
     branch over. `session` is None for one that the client has forked and whose origin
     is not known yet. `asked` is what the turn began with, `transcript` the file the
-    client writes the conversation to.
+    client writes the conversation to. `written` are the files that a restore wrote for the
+    client, with their SHA-256, and `copied` the directories that it copied for it.
     """
 
     agent: str
@@ -41,6 +42,8 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
     asked: str | None = None
     transcript: str | None = None
     seen: float = 0.0
+    written: dict[str, str] = {}
+    copied: tuple[str, ...] = ()
 
     @property
     def is_settled(self) -> bool:
@@ -90,6 +93,11 @@ def take_over(workspace: Workspace, binding: Binding, before: str) -> Binding:
         ):
             keep(workspace, msgspec.structs.replace(other, superseded=before))
     return keep(workspace, binding)
+
+
+def kept_in(directory: Path) -> Iterator[Binding]:
+    """Yields the sessions that the state of one work tree knows."""
+    return filter(None, map(_read, sorted((directory / _DIRECTORY).glob("*/*.json"))))
 
 
 def _files(workspace: Workspace, agent: str | None) -> Iterator[Path]:

@@ -259,12 +259,18 @@ def _missing(directory: Path) -> tuple[str, ...]:
 # --- what was before ------------------------------------------------------------------
 
 
-def _record_path(places: ClientPlaces, path: Path) -> Path:
+def state_directory(places: ClientPlaces) -> Path:
+    """Returns the folder of gitcp's own files that belong to the user, not to a project."""
     own = places.environment.get("XDG_STATE_HOME")
     state = (
         Path(own) if own and os.path.isabs(own) else places.home / ".local" / "state"
     )
-    return state / "gitcp" / "installed" / f"{_digest(os.fsencode(path))}.json"
+    return state / "gitcp"
+
+
+def _record_path(places: ClientPlaces, path: Path) -> Path:
+    name = f"{_digest(os.fsencode(path))}.json"
+    return state_directory(places) / "installed" / name
 
 
 def _record(places: ClientPlaces, path: Path) -> _InstallRecord | None:

@@ -1,5 +1,6 @@
 """After a restore, writes the conversation back to where its client finds it."""
 
+import hashlib
 import os
 import shlex
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from gitcp.agents import bindings, placing
 from gitcp.agents.bindings import Binding
 from gitcp.clients import known, registry
-from gitcp.clients.client import ClientPlaces, StoredConversation
+from gitcp.clients.client import ClientPlaces, ResumeFiles, StoredConversation
 from gitcp.errors import UsageError
 from gitcp.format.layout import LogName
 from gitcp.names import decode
@@ -120,13 +121,7 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
     placing.place(written)
     bindings.take_over(
         workspace,
-        Binding(
-            client.name,
-            written.session,
-            checkpoint.session,
-            checkpoint.branch,
-            source=held.source,
-        ),
+        _binding(client.name, written, checkpoint, held.source),
         checkpoint.manifest.replaced or checkpoint.id,
     )
     return Resumption(
@@ -135,6 +130,23 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
         written.command,
         written.directory,
         written.first,
+    )
+
+
+def _binding(
+    agent: str, written: ResumeFiles, checkpoint: Checkpoint, source: str
+) -> Binding:
+    """Returns what is to be known of a conversation that was written for a client."""
+    return Binding(
+        agent,
+        written.session,
+        checkpoint.session,
+        checkpoint.branch,
+        source=source,
+        written={
+            str(path): hashlib.sha256(data).hexdigest() for path, data in written.files
+        },
+        copied=tuple(str(target) for _, target in written.copies),
     )
 
 

@@ -27,9 +27,9 @@ def size(count: float) -> str:
     raise AssertionError
 
 
-def count(number: int, noun: str) -> str:
+def count(number: int, noun: str, plural: str = "") -> str:
     """Returns a number with its noun, `1 path` or `2 paths`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def place(out: Output, session: str, branch: str) -> str:

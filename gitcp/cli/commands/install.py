@@ -6,9 +6,9 @@ import click
 
 from gitcp.agents import resume
 from gitcp.cli.emit import Output, safe_path
-from gitcp.cli.options import command
+from gitcp.cli.options import command, yes_option
 from gitcp.clients.client import SCOPES, ClientPlaces
-from gitcp.errors import GitcpError, NotARepositoryError
+from gitcp.errors import GitcpError, NotARepositoryError, UsageError
 from gitcp.git.discover import discover
 from gitcp.project import installers
 from gitcp.project.installers import THINGS, Done
@@ -94,14 +94,51 @@ def install_command(out: Output, what: tuple[str, ...], scope: str | None) -> No
 
 
 @command("uninstall")
-@_what
+@click.argument(
+    "what", metavar="[WHAT]...", nargs=-1, type=click.Choice(sorted(THINGS))
+)
 @_scope
-def uninstall_command(out: Output, what: tuple[str, ...], scope: str | None) -> None:
+@click.option(
+    "--everything",
+    is_flag=True,
+    help="Remove gitcp from this project: hooks, settings, state and checkpoints",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="With --everything: show what would be removed"
+)
+@yes_option
+def uninstall_command(
+    out: Output,
+    what: tuple[str, ...],
+    scope: str | None,
+    everything: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
     """Take out what `gitcp install` put in.
 
     In every scope, unless --scope names one. A file that has not changed since is put
     back byte for byte.
+
+    With --everything, all that gitcp has made for this project goes: hooks, skills,
+    settings, restored conversations that were not continued, and .git/gitcp. Hooks in
+    your own settings, which other projects use, and the checkpoints have a question of
+    their own; --scope project leaves your own settings alone.
     """
+    if everything:
+        if what:
+            raise UsageError(
+                "--everything takes no names", hint="drop the names, or --everything"
+            )
+        from gitcp.cli import leaving
+
+        leaving.everything(out, scope=scope, dry_run=dry_run, yes=yes)
+        return
+    if not what or dry_run:
+        raise UsageError(
+            "name what to remove" if not what else "--dry-run needs --everything",
+            hint=f"one of {', '.join(sorted(THINGS))}, or --everything",
+        )
     place = _place(out)
     _all(
         out,

@@ -1,0 +1,83 @@
+"""What gitcp wrote into the clients' own folders, to be removed when gitcp goes."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp import durable
+from gitcp.agents import bindings
+from gitcp.agents.install import state_directory
+from gitcp.clients.client import ClientPlaces
+
+
+class Restored(NamedTuple):
+    """Conversations that restores have written for clients.
+
+    `unused` are files and directories as gitcp wrote them; `continued` are files that the
+    client has written to since, which are the user's by now.
+    """
+
+    unused: tuple[Path, ...]
+    continued: tuple[Path, ...]
+
+
+def restored(states: Iterable[Path], places: ClientPlaces) -> Restored:
+    """Returns the conversations that the states of work trees know of.
+
+    What gitcp itself noted for a client that keeps no file is among them.
+    """
+    own = state_directory(places)
+    unused: list[Path] = []
+    continued: list[Path] = []
+    for state in states:
+        for binding in bindings.kept_in(state):
+            noted = Path(binding.transcript or "/")
+            if noted.is_relative_to(own) and noted.is_file():
+                unused.append(noted)
+            files = {Path(path): digest for path, digest in binding.written.items()}
+            there = {path: _digest(path) for path in files}
+            changed = [
+                path for path, now in there.items() if now not in {None, files[path]}
+            ]
+            if changed:
+                continued += changed
+                continue
+            unused += [path for path, now in there.items() if now is not None]
+            unused += [path for path in map(Path, binding.copied) if path.is_dir()]
+    return Restored(tuple(unused), tuple(continued))
+
+
+def remove(paths: Iterable[Path]) -> None:
+    """Removes files and directories, and the folders that are empty then.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    with durable.storage("removing restored conversations"):
+        for path in paths:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                durable.remove(path)
+            with suppress(OSError):
+                path.parent.rmdir()
+
+
+def remove_empty(places: ClientPlaces) -> None:
+    """Removes the folders of gitcp's own files that belong to the user, if empty."""
+    directory = state_directory(places)
+    for one in (*directory.glob("*"), directory):
+        with suppress(OSError):
+            one.rmdir()
+
+
+def _digest(path: Path) -> str | None:
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    return None

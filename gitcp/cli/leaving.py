@@ -1,0 +1,238 @@
+"""`gitcp uninstall --everything`: shows what would go, asks, and removes it."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from gitcp.agents import leave as conversations
+from gitcp.agents import resume
+from gitcp.agents.leave import Restored
+from gitcp.cli.emit import Output, safe, safe_path
+from gitcp.cli.render import count
+from gitcp.clients.client import SCOPES, ClientPlaces
+from gitcp.errors import GitcpError, NothingToDoError, PartialError
+from gitcp.maintenance import leave
+from gitcp.maintenance.leave import InRepository
+from gitcp.project import installers
+from gitcp.project.installers import Done
+from gitcp.project.workspace import Workspace, open_workspace
+
+_USER = SCOPES[0]
+_SHOWN = 10
+
+
+class _Plan(NamedTuple):
+    """What is there; `user` are hooks and skills that all projects of the user share."""
+
+    project: tuple[Done, ...]
+    user: tuple[Done, ...]
+    own: InRepository
+    restored: Restored
+
+
+class _Answers(NamedTuple):
+    user: bool
+    checkpoints: bool
+
+
+def everything(out: Output, *, scope: str | None, dry_run: bool, yes: bool) -> None:
+    """Removes all that is gitcp's here, as far as the user says so.
+
+    With a `scope` other than `user`, the user's own settings stay as they are.
+
+    Raises:
+        ConfirmationError: there is no terminal to ask at, and `yes` was not given.
+        NothingToDoError: the answer was no, or there is nothing of gitcp's.
+        PartialError: something was changed by hand, and was left alone.
+    """
+    workspace = open_workspace(out.directory)
+    places = resume.place(workspace.top)
+    plan = _look(workspace, places, whole=scope in {None, _USER})
+    if dry_run:
+        _tell(out, workspace, plan)
+        return
+    if not (plan.project or plan.user or plan.own.refs or plan.own.state):
+        raise NothingToDoError("there is nothing of gitcp's here")
+    if not yes:
+        for line in _lines(plan, workspace):
+            out.tell(line)
+    out.confirm("Remove gitcp from this project?", yes=yes)
+    answers = _Answers(
+        user=bool(plan.user) and _agreed(out, _user_question(plan), yes=yes),
+        checkpoints=not plan.own.refs
+        or _agreed(out, _checkpoints_question(plan), yes=yes),
+    )
+    left = _carry_out(workspace, places, plan, answers)
+    _report(out, plan, answers)
+    if left:
+        raise PartialError(
+            f"{count(len(left), 'thing')} could not be removed",
+            left=left,
+            hint="look at each, then run the command again",
+        )
+
+
+def _look(workspace: Workspace, places: ClientPlaces, *, whole: bool) -> _Plan:
+    found = installers.all_installed(places)
+    own = leave.survey(workspace)
+    return _Plan(
+        tuple(done for done in found if done.scope != _USER),
+        tuple(done for done in found if done.scope == _USER and whole),
+        own,
+        conversations.restored(leave.state_directories(workspace), places),
+    )
+
+
+# --- asking ---------------------------------------------------------------------------
+
+
+def _agreed(out: Output, question: str, *, yes: bool) -> bool:
+    try:
+        out.confirm(question, yes=yes)
+    except NothingToDoError:
+        return False
+    return True
+
+
+def _user_question(plan: _Plan) -> str:
+    names = ", ".join(dict.fromkeys(done.what for done in plan.user))
+    return f"Remove {names} from your own settings, too? Other projects use them."
+
+
+def _checkpoints_question(plan: _Plan) -> str:
+    only = len(plan.own.only_here)
+    what = (
+        f"; {count(only, 'branch', 'branches')} of them exist only here" if only else ""
+    )
+    if only == 1:
+        what = "; 1 of them exists only here"
+    return (
+        "Delete all checkpoints of this repository, too"
+        f" ({count(plan.own.branches, 'branch', 'branches')}{what})?"
+        " This cannot be undone."
+    )
+
+
+def _lines(plan: _Plan, workspace: Workspace) -> Iterator[str]:
+    """Yields what would be removed, what exists nowhere else, and how to keep that."""
+    yield f"gitcp in {safe_path(str(workspace.top))}:"
+    for done in plan.project:
+        scope = f" ({done.scope})" if done.scope else ""
+        yield f"  {done.what}{scope} in {safe_path(done.path)}"
+    if plan.own.settings:
+        yield f"  settings {safe(', '.join(plan.own.settings))}"
+    for path in plan.own.state:
+        yield f"  {safe_path(str(path))}"
+    if plan.restored.unused:
+        paths = count(len(plan.restored.unused), "path")
+        yield f"  restored conversations that no client has continued: {paths}"
+    if plan.user:
+        yield "In your own settings, for all projects:"
+        for done in plan.user:
+            yield f"  {done.what} in {safe_path(done.path)}"
+    if plan.own.refs:
+        yield f"Checkpoints: {count(plan.own.branches, 'branch', 'branches')}"
+    yield from _only_here(plan)
+    if plan.restored.continued:
+        yield "These restored conversations were continued, and stay:"
+        for path in plan.restored.continued:
+            yield f"  {safe_path(str(path))}"
+
+
+def _only_here(plan: _Plan) -> Iterator[str]:
+    only = plan.own.only_here
+    if not only:
+        return
+    yield "On no remote, as far as is known here:"
+    for one in only[:_SHOWN]:
+        yield f"  {safe_path(f'{one.session}/{one.branch}')}"
+    if len(only) > _SHOWN:
+        yield f"  … and {len(only) - _SHOWN} more"
+    session = safe_path(only[0].session)
+    yield "To keep a session, write it to a file first:"
+    yield f"  gitcp export {session}:last -o ../{session.replace('/', '-')}.bundle"
+
+
+# --- removing -------------------------------------------------------------------------
+
+
+def _carry_out(
+    workspace: Workspace, places: ClientPlaces, plan: _Plan, answers: _Answers
+) -> list[str]:
+    """Removes what was agreed on; returns what was left alone, and why."""
+    left: list[str] = []
+    chosen = [*plan.project, *(plan.user if answers.user else ())]
+    # A skill counts as installed only where all of it is there.
+    scopes = [("skill", "project"), *([("skill", _USER)] if answers.user else [])]
+    pairs = [(done.what, done.scope) for done in chosen] + scopes
+    for what, scope in dict.fromkeys([("git-hooks", None), *pairs]):
+        try:
+            installers.installer(what).uninstall(what, places, scope)
+        except PartialError as exc:
+            left += exc.left
+        except GitcpError as exc:
+            left.append(f"{what}: {exc.message}")
+    conversations.remove(plan.restored.unused)
+    if plan.own.refs and answers.checkpoints:
+        leave.delete_checkpoints(workspace)
+    leave.remove_settings(workspace)
+    if answers.checkpoints:
+        leave.remove_state(workspace)
+    conversations.remove_empty(places)
+    return left
+
+
+# --- telling --------------------------------------------------------------------------
+
+
+def _document(plan: _Plan, *, removed: bool, answers: _Answers) -> dict[str, Any]:
+    done = [*plan.project, *(plan.user if answers.user else ())]
+    return {
+        "schema": "gitcp.uninstall/1",
+        "done": [one._replace(changed=removed)._asdict() for one in done],
+        "settings": plan.own.settings,
+        "state": [str(path) for path in plan.own.state if answers.checkpoints],
+        "conversations": [str(path) for path in plan.restored.unused],
+        "continued": [str(path) for path in plan.restored.continued],
+        "checkpoints": {
+            "refs": plan.own.refs,
+            "removed": removed and answers.checkpoints,
+            "only_here": [one._asdict() for one in plan.own.only_here],
+        },
+    }
+
+
+def _tell(out: Output, workspace: Workspace, plan: _Plan) -> None:
+    if out.json:
+        answers = _Answers(user=True, checkpoints=True)
+        out.document(_document(plan, removed=False, answers=answers))
+        return
+    for line in _lines(plan, workspace):
+        out.print(line)
+
+
+def _report(out: Output, plan: _Plan, answers: _Answers) -> None:
+    if out.json:
+        out.document(_document(plan, removed=True, answers=answers))
+        return
+    for done in (*plan.project, *(plan.user if answers.user else ())):
+        scope = f" ({done.scope})" if done.scope else ""
+        out.print(f"Removed {done.what}{scope} from {safe_path(done.path)}")
+    if plan.restored.unused:
+        paths = count(len(plan.restored.unused), "path")
+        out.print(f"Removed restored conversations: {paths}")
+    if plan.own.settings:
+        out.print(f"Removed {count(len(plan.own.settings), 'setting')}")
+    if not answers.checkpoints:
+        out.print(
+            "Kept the checkpoints, and .git/gitcp with the keys they are sealed with"
+        )
+    elif plan.own.refs:
+        out.print(
+            f"Deleted {count(plan.own.branches, 'branch', 'branches')} of checkpoints"
+        )
+    for done in plan.user if not answers.user else ():
+        out.note(f"  kept: {done.what} in {safe_path(done.path)}")
+    for path in plan.restored.continued:
+        out.note(f"  kept, as it was continued: {safe_path(str(path))}")
+    if answers.checkpoints and plan.own.refs:
+        out.note("  what git may still rely on goes with a later `git gc`")
