@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.checkpoints import labels
 from gitcp.checkpoints.message_search import before_message
+from gitcp.checkpoints.numbered import by_number
 from gitcp.errors import (
     AmbiguousError,
     CorruptError,
@@ -28,6 +29,7 @@ _SHORTEST = 4
 _SHOWN = 8
 # Reading every conversation is for what can only be the id of a message.
 _MESSAGE_ID = 16
+_NUMBER = re.compile(r"#?([1-9]\d{0,14})")
 _COMMIT = re.compile(rf"[0-9a-f]{{{_SHORTEST},{DIGITS}}}|(?:HEAD|@)(?:[~^]\d*)*")
 
 
@@ -74,6 +76,14 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
         # As a script has it whose search found nothing; `last` is not what it meant.
         raise UsageError("the selector is empty", hint="`gitcp log` lists checkpoints")
     text = selector or "last"
+    if match := _NUMBER.fullmatch(text):
+        numbered = by_number(workspace, int(match[1]))
+        if numbered is not None:
+            return Selected(numbered)
+        if text.startswith("#") or len(text) < _SHORTEST:
+            raise NotFoundError(
+                f"there is no checkpoint #{match[1]}", hint="`gitcp log` lists them"
+            )
     if re.fullmatch(PATTERN, text):
         # It may well be quoted in a conversation, too, where messages are looked for.
         story = _story(workspace, text)

@@ -41,6 +41,7 @@ def checkpoint(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
             "segments": manifest.conversation.segments,
         }
     return {
+        "number": checkpoint.number,
         "id": manifest.id,
         "commit": checkpoint.commit,
         "session": manifest.session,

@@ -72,6 +72,7 @@ def reader(out: Output) -> "Workspace":
     What it may come to read stays until it ends, whatever is pruned meanwhile. Most read
     little, and git does that sooner than libgit2 loads.
     """
+    from gitcp.checkpoints.numbered import with_numbers
     from gitcp.git.read_lock import reading
     from gitcp.project.workspace import open_workspace
 
@@ -79,6 +80,7 @@ def reader(out: Output) -> "Workspace":
     context = click.get_current_context()
     context.with_resource(reading(workspace.repository))
     context.with_resource(workspace.repository.objects.few_reads())
+    with_numbers(workspace)
     return workspace
 
 

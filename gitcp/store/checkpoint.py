@@ -1,6 +1,6 @@
 """One checkpoint, read lazily."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gitcp.at_fork import computed
@@ -22,6 +22,8 @@ from gitcp.store.origin import Origin, Seals
 _LAID_OUT = 8 * 1024 * 1024
 _LINES_LAID_OUT = 100_000
 
+NumberOf = Callable[["Checkpoint"], int | None]
+
 
 class Checkpoint:
     """A saved state: files, conversation, decisions. Immutable.
@@ -39,9 +41,11 @@ class Checkpoint:
         seals: Seals,
         allowance: Allowance,
         manifest: Manifest | None = None,
+        number_of: NumberOf | None = None,
     ) -> None:
         """Takes the `manifest` where it is known; otherwise it is read on use."""
         self.objects = objects
+        self._number_of = number_of
         self._seals = seals
         self._allowance = allowance
         self.oid = oid
@@ -68,6 +72,11 @@ class Checkpoint:
     def id(self) -> str:
         """The checkpoint's own id: 12 hex digits, stable for life."""
         return self.trailers.id
+
+    @property
+    def number(self) -> int | None:
+        """Its number in this repository, for ever; None where it has none."""
+        return self._number_of(self) if self._number_of is not None else None
 
     @property
     def seq(self) -> int:

@@ -30,10 +30,12 @@ calling `rewrite` until `moved` is empty. Old objects are gone from disk after
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import NamedTuple
 
-from gitcp.errors import CorruptError
+from gitcp.errors import BusyError, CorruptError, StorageError
 from gitcp.format.commit import relink, with_pruned
+from gitcp.format.layout import BranchKey
 from gitcp.git.objects import COMMIT
 from gitcp.git.transaction import Transaction
 from gitcp.store.checkpoint import Checkpoint
@@ -95,7 +97,10 @@ def rewrite(
         tips = ((ref, read(ref)) for ref in moving)
         return {ref: lines.tip(tip) for ref, tip in tips if tip is not None}
 
+    # Before they go: a number that was printed must say for ever what became of it.
+    lines.note_gone()
     moved = txn.publish_together(moving, decide)
+    lines.note_moved()
     commits = {old: new for old, new in lines.images.items() if old != new}
     return Rewritten(commits, moved)
 
@@ -110,6 +115,23 @@ class _Rewriter:
         # A commit that goes stands for what is before it; None for nothing.
         self.images: dict[bytes, bytes | None] = {}
         self._gone: dict[bytes, str] = {}
+        self._gone_from: list[tuple[str, BranchKey]] = []
+        self._moved: list[tuple[str, BranchKey, str]] = []
+
+    def note_gone(self) -> None:
+        """Notes which numbers are pruned.
+
+        Raises:
+            BusyError, StorageError: nothing was noted.
+        """
+        if self._gone_from:
+            self._store.numbers.note_gone(self._gone_from, self._store.now())
+
+    def note_moved(self) -> None:
+        """Notes where checkpoints with numbers are now; without it they are searched for."""
+        if self._moved:
+            with suppress(BusyError, StorageError):
+                self._store.numbers.note_moved(self._moved)
 
     def tip(self, commit: str) -> str:
         """Returns the commit that a ref is to point to."""
@@ -143,9 +165,12 @@ class _Rewriter:
         before = checkpoint.raw.parents[0] if checkpoint.raw.parents else None
         parent = None if before is None else self.images[before]
         kept = self._change(checkpoint)
+        trailers = checkpoint.trailers
+        key = BranchKey(trailers.session, trailers.branch)
         if kept is None:
             self.images[checkpoint.oid] = parent
             self._gone[checkpoint.oid] = checkpoint.id
+            self._gone_from.append((checkpoint.id, key))
             return
         message = checkpoint.raw.message if kept.message is None else kept.message
         if before is not None and before in self._gone:
@@ -154,6 +179,7 @@ class _Rewriter:
         new = relink(
             old, tree=kept.tree or checkpoint.raw.tree, parent=parent, message=message
         )
-        self.images[checkpoint.oid] = (
-            checkpoint.oid if new == old else self._txn.add_commit(new)
-        )
+        image = checkpoint.oid if new == old else self._txn.add_commit(new)
+        self.images[checkpoint.oid] = image
+        if image != checkpoint.oid:
+            self._moved.append((checkpoint.id, key, image.hex()))

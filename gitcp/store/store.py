@@ -12,7 +12,6 @@ from gitcp.errors import (
     CorruptError,
     FormatTooNewError,
     NotFoundError,
-    StorageError,
 )
 from gitcp.format import layout
 from gitcp.format.checkpoint import Manifest, timestamp
@@ -25,7 +24,9 @@ from gitcp.store.allowance import Allowance
 from gitcp.store.builder import Built
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
+from gitcp.store.numbers import Numbers
 from gitcp.store.origin import Seals
+from gitcp.store.publish import give_number, publish
 from gitcp.store.salvage import Salvage, Standing
 from gitcp.store.successor import LedgerPosition, Successor
 
@@ -67,6 +68,7 @@ class Store:
         self.repository = repository
         self.seals = Seals(repository)
         self.allowance = Allowance(repository)
+        self.numbers = Numbers(repository)
         self._clock = clock
         self._position_of = ledger_position
         self.salvage = Salvage(repository, self.checkpoint)
@@ -104,6 +106,7 @@ class Store:
             self.seals,
             self.allowance,
             manifest,
+            self.numbers.number_of,
         )
 
     def tip(self, session: str, branch: str) -> Checkpoint | None:
@@ -331,12 +334,15 @@ class Store:
                 assert tip is not None
                 return Saved(tip, created=False)
             try:
-                self._publish(transaction, key.ref, standing.ref, built.oid)
+                publish(self.repository, transaction, key.ref, standing.ref, built.oid)
             except BranchMovedError:
                 continue
             commit = parse_commit(built.raw)
             checkpoint = self._checkpoint(built.oid, commit, built.manifest)
             assert checkpoint is not None
+            # The files of a fork may never have been here.
+            here = draft.files_from is None
+            give_number(self.numbers, checkpoint, here=here)
             return Saved(checkpoint, created=True, rewritten=rewritten)
         raise BranchMovedError(
             f"{session}/{branch} kept moving", hint="run the command again"
@@ -363,19 +369,6 @@ class Store:
             )
             built = successor.build(session, branch, self._clock())
         return built, successor.rewritten
-
-    def _publish(
-        self, transaction: Transaction, ref: str, expect: str | None, new: bytes
-    ) -> None:
-        try:
-            transaction.publish(ref, expect=expect, new=new)
-        except StorageError as exc:
-            if self.repository.refs.read(ref) != new.hex():
-                raise
-            raise StorageError(
-                f"the checkpoint is saved, but not known to be durable: {exc.message}",
-                hint="save again once the disk is well",
-            ) from exc
 
 
 def require_tip(store: Store, session: str, branch: str) -> Checkpoint:

@@ -18,6 +18,7 @@ from gitcp.errors import (
 )
 from gitcp.format import layout
 from gitcp.format.layout import BranchKey, RefKey
+from gitcp.format.numbers import ELSEWHERE
 from gitcp.git import remote as remotes
 from gitcp.git.transaction import transaction
 from gitcp.git.transport import Limits
@@ -25,6 +26,7 @@ from gitcp.project.workspace import Workspace
 from gitcp.secrets.outgoing import ANY
 from gitcp.secrets.policy import Gate
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.numbering import number_all
 from gitcp.sync import ledgers
 from gitcp.sync.adopt import adopt, copy
 from gitcp.sync.import_objects import (
@@ -155,10 +157,12 @@ def take_in(workspace: Workspace, path: Path) -> list[Outcome]:
             raise refusal(str(path), validated.bad)
         copy(txn, validated.theirs.repository, tips.values(), ours)
         branches = {key: oid for key, oid in tips.items() if isinstance(key, BranchKey)}
-        return ledgers.take_over(workspace, ledgers.among(tips), branches) + [
+        done = ledgers.take_over(workspace, ledgers.among(tips), branches) + [
             adopt(workspace.store, txn, key, oid, suffix=_SUFFIX)
             for key, oid in sorted(branches.items())
         ]
+    number_all(workspace.store, place=ELSEWHERE)
+    return done
 
 
 def _tips(workspace: Workspace, path: Path, source: str) -> dict[RefKey, str]:

@@ -7,6 +7,7 @@ from gitcp.encryption.quarantine import Quarantine
 from gitcp.errors import BranchMovedError, PartialError
 from gitcp.format import layout
 from gitcp.format.layout import BranchKey, LedgerKey, RefKey
+from gitcp.format.numbers import ELSEWHERE
 from gitcp.git import remote as remotes
 from gitcp.git.drop_unreachable import store_locked
 from gitcp.git.remote import RefusedError
@@ -14,6 +15,7 @@ from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits, Told
 from gitcp.names import decode
 from gitcp.project.workspace import Workspace
+from gitcp.store.numbering import number_all
 from gitcp.sync import ledgers
 from gitcp.sync.adopt import adopt, copy, fork, remember
 from gitcp.sync.decrypting import PullDecryption
@@ -91,17 +93,7 @@ def pull(
     seen = tracked(refs, name)
     ours = workspace.store.refs()
     before = {*ours.values(), *refs.list(layout.REMOTES).values()}
-    lacking = set(ledgers.news(workspace, name, ledgers.among(theirs)))
-    to_fetch = {
-        key: there.tips[key]
-        for key, oid in theirs.items()
-        if key in lacking
-        or (
-            isinstance(key, BranchKey)
-            and seen.get(key) != oid
-            and not _purged_here(workspace, key, oid)
-        )
-    }
+    to_fetch = _to_fetch(workspace, name, theirs, there.tips, seen)
     with transaction(workspace.repository) as txn:
         source = _Source(
             workspace, txn, name, decryption, progress, interactive=interactive
@@ -116,6 +108,7 @@ def pull(
             if isinstance(key, BranchKey)
         ]
     tips = _branches(fetched.good)
+    number_all(workspace.store, place=ELSEWHERE)
     trusted_remotes.note_pulled(workspace.store, name, tips.values(), before)
     return Pulled(
         branches,
@@ -126,6 +119,27 @@ def pull(
         tuple(steps),
         _short(workspace, tips),
     )
+
+
+def _to_fetch(
+    workspace: Workspace,
+    remote: str,
+    theirs: Mapping[RefKey, str],
+    tips: Mapping[RefKey, str],
+    seen: Mapping[RefKey, str],
+) -> dict[RefKey, str]:
+    """Returns the tips that are news here, as the remote has them."""
+    lacking = set(ledgers.news(workspace, remote, ledgers.among(theirs)))
+    return {
+        key: tips[key]
+        for key, oid in theirs.items()
+        if key in lacking
+        or (
+            isinstance(key, BranchKey)
+            and seen.get(key) != oid
+            and not _purged_here(workspace, key, oid)
+        )
+    }
 
 
 def _branches(tips: Mapping[RefKey, str]) -> dict[BranchKey, str]:
@@ -334,10 +348,8 @@ class _Adoption:
         # The last part of a URL; a name of a remote may hold slashes, too.
         last = self._remote.rstrip("/").rpartition("/")[2]
         suffix = last.removesuffix(".git") or "remote"
-        if rewound:
-            theirs = self._store.checkpoint(oid)
-            if theirs is not None:
-                return fork(self._store, self._txn, theirs, suffix)
+        if rewound and (theirs := self._store.checkpoint(oid)) is not None:
+            return fork(self._store, self._txn, theirs, suffix)
         return adopt(self._store, self._txn, key, oid, suffix=suffix)
 
 

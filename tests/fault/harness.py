@@ -158,6 +158,8 @@ def users_state(repo: Path) -> dict[str, bytes]:
         if inside == "refs" or Path(inside).parent.name == "worktrees":
             directories[:] = [name for name in directories if name != "gitcp"]
         for name in files:
+            if name == "gitcp-numbers":
+                continue
             path = Path(where, name)
             found[path.relative_to(top).as_posix()] = path.read_bytes()
     return found

@@ -272,6 +272,8 @@ def users_state(git_dir: Path) -> dict[str, bytes]:
         if inside == "refs" or os.path.dirname(inside) == "worktrees":
             directories[:] = [name for name in directories if name != "gitcp"]
         for name in files:
+            if name == "gitcp-numbers":
+                continue
             if name.startswith(os.fsdecode(HIDDEN)):
                 continue
             path = os.path.join(where, name)

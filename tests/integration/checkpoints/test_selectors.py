@@ -80,9 +80,15 @@ def test_without_a_selector_it_is_the_last_of_the_current_branch(repo, history):
     assert ok(repo, "show")["checkpoint"]["id"] == history["3"]["id"]
     ok(repo, "switch", "job")
     assert ok(repo, "show")["checkpoint"]["id"] == history["job2"]["id"]
-    assert chosen(repo, "1") == ("job", "main", 1)
-    ok(repo, "switch", "main/side")
-    assert chosen(repo, "1") == ("main", "side", 1)
+
+
+def test_a_number_means_the_same_whatever_branch_is_current(repo, history):
+    for branch in ("main", "job", "main/side"):
+        ok(repo, "switch", branch)
+        for found in history.values():
+            expected = found["session"], found["branch"], found["seq"]
+            assert chosen(repo, str(found["number"])) == expected
+            assert chosen(repo, f"#{found['number']}") == expected
 
 
 def test_a_label_given_again_moves(repo, history):

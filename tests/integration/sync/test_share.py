@@ -195,7 +195,10 @@ def test_the_users_repository_is_as_it_was_after_a_pull(ann, bob):
     tree = tree_bytes(bob)
     ok(bob, "pull")
     assert [one for one in refs(bob).splitlines() if b"gitcp" not in one] == mine
-    assert {path.name for path in (bob / ".git").iterdir()} - there == {"gitcp"}
+    assert {path.name for path in (bob / ".git").iterdir()} - there == {
+        "gitcp",
+        "gitcp-numbers",
+    }
     assert tree_bytes(bob) == tree
     assert list((bob / ".git" / "gitcp").glob("tmp/*")) == []
 

@@ -1,0 +1,65 @@
+"""Finds a checkpoint by its number in this repository."""
+
+from contextlib import suppress
+
+from gitcp.checkpoints.not_captured import find
+from gitcp.errors import BusyError, CorruptError, NotFoundError, StorageError
+from gitcp.format.numbers import Assigned
+from gitcp.project.workspace import Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.numbering import number_all
+
+
+def with_numbers(workspace: Workspace) -> None:
+    """Numbers what has no number yet, where that can be written down."""
+    # On a disk that is read-only a checkpoint is named by its id.
+    with suppress(BusyError, StorageError):
+        number_all(workspace.store)
+
+
+def by_number(workspace: Workspace, number: int) -> Checkpoint | None:
+    """Returns the checkpoint that has a number; None where none ever had it.
+
+    Raises:
+        NotFoundError: it was pruned, or nothing leads to it any more.
+    """
+    numbers = workspace.store.numbers
+    assigned = numbers.find(number)
+    if assigned is None:
+        with_numbers(workspace)
+        assigned = numbers.find(number)
+    if assigned is None:
+        return None
+    checkpoint = current(workspace, assigned)
+    if checkpoint is not None:
+        return checkpoint
+    at = numbers.gone(number)
+    if at is not None:
+        raise NotFoundError(
+            f"#{number} was pruned on {at[:10]}", hint="`gitcp log` lists the others"
+        )
+    raise NotFoundError(
+        f"#{number} is in no branch any more: {assigned.key.session}/"
+        f"{assigned.key.branch} has lost its ref, or was deleted",
+        hint="`gitcp verify --lost` looks for it",
+    )
+
+
+def current(workspace: Workspace, assigned: Assigned) -> Checkpoint | None:
+    """Returns the checkpoint behind a number as a branch has it now, or None.
+
+    Raises:
+        CorruptError: it is damaged.
+    """
+    store = workspace.store
+    if store.repository.refs.read(assigned.key.ref) is not None:
+        if store.numbers.gone(assigned.number) is None:
+            with suppress(CorruptError):
+                checkpoint = store.checkpoint(assigned.commit)
+                if checkpoint is not None and checkpoint.id == assigned.id:
+                    return checkpoint
+        tip = store.standing(assigned.key).checkpoint
+        for checkpoint in store.line(tip) if tip is not None else ():
+            if checkpoint.id == assigned.id:
+                return checkpoint
+    return find(workspace, assigned.id)

@@ -1,0 +1,96 @@
+"""Lines of `gitcp-numbers`: which number a checkpoint has (docs/format.md, 22)."""
+
+import re
+import zlib
+from typing import NamedTuple
+
+from gitcp.format.layout import BranchKey
+from gitcp.format.oid import SHA1, SHA256
+
+# Where a checkpoint was made: in the main work tree, or not here. Any other place is the
+# encoded name of a linked work tree, which neither of these can be.
+MAIN_TREE = "."
+ELSEWHERE = "-"
+
+_COMMIT = f"(?:{SHA1.pattern}|{SHA256.pattern})"
+
+_ASSIGNED = re.compile(
+    rf"\+ ([1-9]\d{{0,14}}) ([0-9a-f]{{12}}) ({_COMMIT}) ([!-.0-~]+)/([!-.0-~]+)"
+    r" ([!-~]+) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z) ([!-~]*)"
+)
+_MOVED = re.compile(rf"= ([1-9]\d{{0,14}}) ({_COMMIT})")
+_GONE = re.compile(r"- ([1-9]\d{0,14}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)")
+
+
+class Assigned(NamedTuple):
+    """A number, and the checkpoint that has it for ever.
+
+    `commit` is the checkpoint's commit when this was written, `place` where it was made,
+    `created` its time, `trigger` why it was made, as a ref component.
+    """
+
+    number: int
+    id: str
+    commit: str
+    key: BranchKey
+    place: str
+    created: str
+    trigger: str
+
+
+class Moved(NamedTuple):
+    """The checkpoint of a number has another commit now: it was rewritten."""
+
+    number: int
+    commit: str
+
+
+class Gone(NamedTuple):
+    """The checkpoint of a number was pruned at a time."""
+
+    number: int
+    at: str
+
+
+NumberLine = Assigned | Moved | Gone
+
+
+def encode_line(line: NumberLine) -> bytes:
+    """Returns a line with its checksum, and the newline."""
+    if isinstance(line, Assigned):
+        session, branch = line.key
+        text = (
+            f"+ {line.number} {line.id} {line.commit} {session}/{branch}"
+            f" {line.place} {line.created} {line.trigger}"
+        )
+    elif isinstance(line, Moved):
+        text = f"= {line.number} {line.commit}"
+    else:
+        text = f"- {line.number} {line.at}"
+    raw = text.encode("ascii")
+    return b"%b %08x\n" % (raw, zlib.crc32(raw))
+
+
+def is_whole(raw: bytes) -> bool:
+    """Whether a line without its newline is as it was written."""
+    content, _, checksum = raw.rpartition(b" ")
+    return b"%08x" % zlib.crc32(content) == checksum
+
+
+def decode_line(raw: bytes) -> NumberLine | None:
+    """Returns what a line without its newline says; None where it is damaged."""
+    if not is_whole(raw):
+        return None
+    try:
+        text = raw.rpartition(b" ")[0].decode("ascii")
+    except UnicodeDecodeError:
+        return None
+    if match := _ASSIGNED.fullmatch(text):
+        number, ident, commit, session, branch, place, created, trigger = match.groups()
+        key = BranchKey(session, branch)
+        return Assigned(int(number), ident, commit, key, place, created, trigger)
+    if match := _MOVED.fullmatch(text):
+        return Moved(int(match[1]), match[2])
+    if match := _GONE.fullmatch(text):
+        return Gone(int(match[1]), match[2])
+    return None

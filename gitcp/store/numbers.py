@@ -1,0 +1,270 @@
+"""Numbers of checkpoints: one each in a repository, for ever (docs/format.md, 22).
+
+They stand in a file beside git's own: it outlives `rm -rf .git/gitcp`, and nothing that
+copies refs takes it along. It only grows; a number is never given again.
+"""
+
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from gitcp import durable
+from gitcp.errors import StorageError
+from gitcp.format.layout import BranchKey
+from gitcp.format.numbers import (
+    ELSEWHERE,
+    MAIN_TREE,
+    Assigned,
+    Gone,
+    Moved,
+    NumberLine,
+    decode_line,
+    encode_line,
+    is_whole,
+)
+from gitcp.git.repository import Repository
+from gitcp.names import encode
+from gitcp.store.checkpoint import Checkpoint
+
+NAME = "gitcp-numbers"
+_LOCK = "numbers.lock"
+# Which field of a line is a commit.
+_AT = {b"+": 3, b"=": 2}
+
+
+class Unnumbered(NamedTuple):
+    """A checkpoint that is to get a number."""
+
+    id: str
+    commit: str
+    key: BranchKey
+    place: str
+    created: str
+    trigger: str
+
+
+class Numbers:
+    """The numbers of one repository; what other processes add is seen by each look."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._path = repository.common_dir / NAME
+        # The lines, each after a newline, so that one search finds any of them.
+        self._raw = b"\n"
+        self._file: tuple[int, int] | None = None
+
+    @property
+    def place(self) -> str:
+        """The place of checkpoints that are made in this work tree."""
+        if self._repository.top is None:
+            return ELSEWHERE
+        name = self._repository.worktree_name
+        return MAIN_TREE if name is None else encode(name)
+
+    def of(self, ident: str, key: BranchKey) -> int | None:
+        """Returns the number of a checkpoint, by its id and branch; None: it has none."""
+        self._look()
+        wanted = b" %b " % ident.encode("ascii")
+        # Most that are asked for are new.
+        at = self._raw.rfind(wanted)
+        while at >= 0:
+            line = decode_line(self._line_around(at))
+            if isinstance(line, Assigned) and (line.id, line.key) == (ident, key):
+                return line.number
+            at = self._raw.rfind(wanted, 0, at)
+        return None
+
+    def number_of(self, checkpoint: Checkpoint) -> int | None:
+        """Returns the number of a checkpoint; None: it has none that can be read."""
+        trailers = checkpoint.trailers
+        key = BranchKey(trailers.session, trailers.branch)
+        # Where the file cannot be read, a checkpoint is named by its id.
+        with suppress(StorageError):
+            return self.of(checkpoint.id, key)
+        return None
+
+    def find(self, number: int) -> Assigned | None:
+        """Returns which checkpoint has a number, with its last known commit."""
+        self._look()
+        line = self._last(b"\n+ %d " % number)
+        if not isinstance(line, Assigned):
+            return None
+        moved = self._last(b"\n= %d " % number)
+        return line._replace(commit=moved.commit) if isinstance(moved, Moved) else line
+
+    def gone(self, number: int) -> str | None:
+        """Returns when the checkpoint of a number was pruned; None: it was not."""
+        self._look()
+        line = self._last(b"\n- %d " % number)
+        return line.at if isinstance(line, Gone) else None
+
+    def newest_first(self) -> Iterator[Assigned]:
+        """Yields every number that was assigned, with the commit it was assigned to."""
+        self._look()
+        for raw in self._backwards():
+            line = decode_line(raw)
+            if isinstance(line, Assigned):
+                yield line
+
+    @property
+    def damaged(self) -> int:
+        """How many lines cannot be read."""
+        self._look()
+        return sum(decode_line(raw) is None for raw in self._backwards())
+
+    def commits(self) -> set[str]:
+        """Returns every commit that a checkpoint with a number has, or had."""
+        self._look()
+        found = set()
+        for raw in self._raw.split(b"\n"):
+            kind, fields = raw[:1], raw.split(b" ", 4)
+            if kind in _AT and is_whole(raw):
+                found.add(fields[_AT[kind]].decode("ascii"))
+        return found
+
+    def assign(self, wanted: Iterable[Unnumbered]) -> list[int]:
+        """Gives checkpoints their numbers, durably; those that have one keep it.
+
+        Raises:
+            BusyError: another process kept the file.
+            StorageError: the disk refused; none has a new number.
+        """
+        numbers: list[int] = []
+        with self._locked():
+            lines: list[NumberLine] = []
+            following = self._next()
+            for one in wanted:
+                number = self.of(one.id, one.key)
+                if number is None:
+                    number = following
+                    following += 1
+                    lines.append(Assigned(number, *one))
+                numbers.append(number)
+            self._append(lines)
+        return numbers
+
+    def note_moved(self, commits: Iterable[tuple[str, BranchKey, str]]) -> None:
+        """Notes the new commits of checkpoints that were rewritten: id, branch, commit.
+
+        Raises:
+            BusyError, StorageError: they are found the long way then.
+        """
+        with self._locked():
+            moved = ((self.of(ident, key), commit) for ident, key, commit in commits)
+            self._append(
+                [
+                    Moved(number, commit)
+                    for number, commit in moved
+                    if number is not None
+                ]
+            )
+
+    def note_gone(self, checkpoints: Iterable[tuple[str, BranchKey]], at: str) -> None:
+        """Notes that checkpoints are pruned at a time.
+
+        Raises:
+            BusyError, StorageError: nothing was noted.
+        """
+        with self._locked():
+            numbers = (self.of(*one) for one in checkpoints)
+            self._append([Gone(number, at) for number in numbers if number is not None])
+
+    # --- the file -----------------------------------------------------------------
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with durable.storage("preparing to number a checkpoint"):
+            self._repository.make_directory(self._repository.store_dir)
+        with durable.locked(
+            self._repository.store_dir / _LOCK,
+            what=f"the list of numbers in {self._repository.common_dir}",
+            timeout=self._repository.refs.lock_timeout,
+        ):
+            self._look()
+            yield
+
+    def _look(self) -> None:
+        """Reads what was added to the file since the last look."""
+        with durable.storage("reading the numbers of checkpoints"):
+            try:
+                fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            except FileNotFoundError:
+                self._raw, self._file = b"\n", None
+                return
+            try:
+                status = os.fstat(fd)
+                same = self._file is not None and self._file[0] == status.st_ino
+                known = self._file[1] if same and self._file else 0
+                if same and status.st_size == known:
+                    return
+                if status.st_size < known:
+                    known = 0
+                added = _read(fd, known)
+            finally:
+                os.close(fd)
+        self._raw = (self._raw if known else b"\n") + added
+        self._file = (status.st_ino, known + len(added))
+
+    def _next(self) -> int:
+        """Returns the next free number; what a damaged line may have given stays given."""
+        damaged = 0
+        for raw in self._backwards():
+            line = decode_line(raw)
+            if isinstance(line, Assigned):
+                return line.number + damaged + 1
+            damaged += line is None
+        return damaged + 1
+
+    def _append(self, lines: list[NumberLine]) -> None:
+        if not lines:
+            return
+        data = b"".join(map(encode_line, lines))
+        with durable.storage("numbering a checkpoint"):
+            self._look()
+            new = self._file is None
+            if not self._raw.endswith(b"\n"):
+                # A process was killed while it wrote: that line stays, and says nothing.
+                data = b"\n" + data
+            fd = durable.open_own(self._path, os.O_WRONLY | os.O_APPEND)
+            try:
+                size = os.fstat(fd).st_size
+                try:
+                    if os.write(fd, data) != len(data):
+                        full = errno.ENOSPC
+                        raise OSError(full, os.strerror(full))  # noqa: TRY301
+                    os.fsync(fd)
+                except OSError:
+                    with suppress(OSError):
+                        os.ftruncate(fd, size)
+                    raise
+            finally:
+                os.close(fd)
+            if new:
+                durable.sync_directory(self._path.parent)
+            self._look()
+
+    def _line_around(self, at: int) -> bytes:
+        start = self._raw.rfind(b"\n", 0, at) + 1
+        end = self._raw.find(b"\n", at)
+        return self._raw[start : end if end >= 0 else None]
+
+    def _last(self, beginning: bytes) -> NumberLine | None:
+        at = self._raw.rfind(beginning)
+        return decode_line(self._line_around(at + 1)) if at >= 0 else None
+
+    def _backwards(self) -> Iterator[bytes]:
+        raw = self._raw
+        end = len(raw)
+        while end > 0:
+            start = raw.rfind(b"\n", 0, end) + 1
+            if start < end:
+                yield raw[start:end]
+            end = start - 1
+
+
+def _read(fd: int, start: int) -> bytes:
+    with open(fd, "rb", closefd=False) as file:
+        file.seek(start)
+        return file.read()

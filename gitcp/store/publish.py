@@ -1,0 +1,73 @@
+"""Publishes a new checkpoint: moves the branch's ref, then gives the number."""
+
+from gitcp import notices
+from gitcp.errors import BusyError, StorageError
+from gitcp.format.layout import BranchKey
+from gitcp.format.numbers import ELSEWHERE
+from gitcp.git.repository import Repository
+from gitcp.git.transaction import Transaction
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.numbers import Numbers, Unnumbered
+
+# What adapters append without files: such a checkpoint gets no number.
+_ADAPTERS = frozenset({"graph", "graph-writes", "session-store"})
+
+
+def publish(
+    repository: Repository,
+    transaction: Transaction,
+    ref: str,
+    expect: str | None,
+    new: bytes,
+) -> None:
+    """Moves a branch to a new checkpoint, durably.
+
+    Raises:
+        BranchMovedError: another process was faster.
+        BusyError: the ref stayed locked.
+        StorageError: the disk refused; the message says if the checkpoint is saved.
+    """
+    try:
+        transaction.publish(ref, expect=expect, new=new)
+    except StorageError as exc:
+        if repository.refs.read(ref) != new.hex():
+            raise
+        raise StorageError(
+            f"the checkpoint is saved, but not known to be durable: {exc.message}",
+            hint="save again once the disk is well",
+        ) from exc
+
+
+def give_number(numbers: Numbers, checkpoint: Checkpoint, *, here: bool) -> None:
+    """Gives a checkpoint that was saved just now its number.
+
+    `here` says that it is of this work tree's files.
+    It is saved: where it cannot be numbered, that is told, and a later command does it.
+    """
+    if without_number(checkpoint):
+        return
+    try:
+        numbers.assign([described(checkpoint, numbers.place if here else ELSEWHERE)])
+    except (BusyError, StorageError) as exc:
+        notices.tell(
+            f"{checkpoint.id} is saved, but has no number yet: {exc.message}."
+            " The next command that lists it gives it one"
+        )
+
+
+def without_number(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint gets no number: an adapter keeps records in it, no files."""
+    return checkpoint.trailers.trigger in _ADAPTERS and not checkpoint.holds_files
+
+
+def described(checkpoint: Checkpoint, place: str) -> Unnumbered:
+    """Returns what the list of numbers says of a checkpoint made at a place."""
+    trailers = checkpoint.trailers
+    return Unnumbered(
+        checkpoint.id,
+        checkpoint.commit,
+        BranchKey(trailers.session, trailers.branch),
+        place,
+        checkpoint.manifest.created,
+        trailers.trigger,
+    )
