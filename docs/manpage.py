@@ -1,14 +1,18 @@
 """Writes docs/gitcp.1 from the commands themselves: `python docs/manpage.py`."""
 # ruff: noqa: INP001  a script, not a package
 
+import itertools
 from pathlib import Path
 
 import click
 
 from gitcp._version import __version__
 from gitcp.cli import app
+from gitcp.cli.examples import EXAMPLES
+from gitcp.cli.topics import TOPICS
 
 TARGET = Path(__file__).with_name("gitcp.1")
+_COMMON = frozenset({"--json", "--quiet", "--help"})
 _EXITS = (
     (0, "done"),
     (1, "answered no, or nothing to do"),
@@ -30,6 +34,7 @@ _EXITS = (
     (23, "confirmation needed"),
     (24, "secrets found"),
     (25, "a restore was interrupted"),
+    (26, "encryption"),
     (70, "a bug in gitcp"),
     (130, "interrupted"),
 )
@@ -66,11 +71,24 @@ def page() -> str:
         usage = " ".join(command.collect_usage_pieces(inner))
         lines += [f'.SS "{escape(f"gitcp {name} {usage}")}"', *paragraphs(command)]
         lines += options(command, inner)
+    lines += [".SH SELECTORS", *verbatim(TOPICS["selectors"].text)]
+    lines += [".SH EXAMPLES"]
+    for line, meaning in itertools.chain.from_iterable(
+        EXAMPLES[name] for name in next(iter(app.SECTIONS.values()))
+    ):
+        lines += [".TP", f"\\fB{escape(line)}\\fR", escape(meaning)]
+    lines += [".SH FILES", *verbatim(TOPICS["places"].text)]
+    lines += [".SH ENVIRONMENT", *verbatim(TOPICS["environment"].text)]
     lines.append(".SH EXIT STATUS")
     for number, meaning in _EXITS:
         lines += [".TP", f".B {number}", escape(meaning)]
     lines += [".SH SEE ALSO", ".BR git (1)"]
     return "\n".join(lines) + "\n"
+
+
+def verbatim(text: str) -> list[str]:
+    """Returns a page of `gitcp help` without its first line, which is the heading."""
+    return [".nf", *map(escape, text.split("\n")[2:]), ".fi"]
 
 
 def paragraphs(command: click.Command) -> list[str]:
@@ -87,11 +105,12 @@ def paragraphs(command: click.Command) -> list[str]:
 
 
 def options(command: click.Command, context: click.Context) -> list[str]:
-    """Returns the options of a command."""
+    """Returns the options of a command, but for those that every command has."""
     lines: list[str] = []
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
-        if record is not None and isinstance(parameter, click.Option):
+        shared = context.parent is not None and _COMMON.intersection(parameter.opts)
+        if record is not None and isinstance(parameter, click.Option) and not shared:
             lines += [".TP", f"\\fB{escape(record[0])}\\fR", escape(record[1])]
     return lines
 

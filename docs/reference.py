@@ -13,6 +13,8 @@ from pathlib import Path
 import click
 
 from gitcp.cli import app
+from gitcp.cli.examples import EXAMPLES
+from gitcp.cli.topics import TOPICS
 from gitcp.project.settings import KNOWN
 
 HERE = Path(__file__).parent
@@ -26,22 +28,9 @@ conversations never reach the terminal. With `--json` a command prints one JSON 
 and an error is one JSON document on stderr. Exit codes: [exit-codes.md](exit-codes.md).
 """
 
-SELECTING = """\
-SEL is `[SESSION[/BRANCH]:]WHAT`. Without SESSION it is the current session and branch of
-this work tree: those last saved to, forked to or switched to in it. Without SEL it is
-`last`. WHAT is one of:
-
-* a number, as `1` or `#1`; `1` is the oldest checkpoint of the branch
-* `last`
-* `~N`, N before the last
-* the id of a checkpoint, or its first digits (4 or more)
-* a label; `label=NAME` is the label NAME even where NAME reads as something else
-* a git commit, as an id, its beginning, or `HEAD~2`: the checkpoint made at it, also if it
-  was amended, rebased or squashed since
-* the id of a message or prompt in the conversation: the state *before* it
-
-A number wins over the digits of an id. What fits several checkpoints is refused with the
-candidates. Ids and labels that the current branch does not have are looked for in all.
+COMMON = """\
+Every command takes `-h, --help`, `-q, --quiet` and `--json`. `gitcp help COMMAND` shows at
+the terminal what follows here, `gitcp help selectors` how to name a checkpoint.
 """
 
 SETTINGS = """\
@@ -165,6 +154,12 @@ def text_of(command: click.Command) -> str:
     )
 
 
+def examples(name: str) -> str:
+    """Returns the examples of a command as a block."""
+    lines = [f"# {meaning}\n{line}" for line, meaning in EXAMPLES[name]]
+    return "\n".join(["```sh", *lines, "```"])
+
+
 def common(option: tuple[str, str]) -> bool:
     """Whether every command has an option."""
     return option[0] in {"--json", "-q, --quiet"}
@@ -184,9 +179,9 @@ def page() -> str:
         "# Commands",
         "<!-- Made by docs/reference.py; do not edit. -->",
         ABOUT.strip(),
-        "Every command takes `-h, --help`, `-q, --quiet` and `--json`.",
+        COMMON.strip(),
         "## Selecting a checkpoint",
-        SELECTING.strip(),
+        f"```\n{TOPICS['selectors'].text}\n```",
     ]
     for name, command in commands().items():
         parts += [f"## {name}", f"`{usage(name, command)}`", text_of(command)]
@@ -199,6 +194,7 @@ def page() -> str:
                 for names, meaning in own
             ]
             parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]))
+        parts.append(examples(name))
     rows = [
         f"| `{name}` | {default} | {meaning} |" for name, default, meaning in settings()
     ]

@@ -11,6 +11,7 @@ import click
 from gitcp import durable, notices
 from gitcp._version import __version__
 from gitcp.cli.emit import Output, color_wanted, drop_output, safe, safe_path, writing
+from gitcp.cli.helping import summary
 from gitcp.errors import (
     EffectsStandError,
     GitcpError,
@@ -26,15 +27,15 @@ from gitcp.errors import (
 SECTIONS = {
     "Every day": {
         "save": "save",
-        "status": "status",
         "log": "log",
         "show": "show",
         "diff": "diff",
         "restore": "restore",
-        "rollback": "undo",
         "undo": "undo",
+        "status": "status",
+        "install": "install",
     },
-    "What was said, and why": {
+    "Conversation and reasons": {
         "messages": "messages",
         "context": "context",
         "decide": "decisions",
@@ -45,13 +46,10 @@ SECTIONS = {
         "branches": "sessions",
         "fork": "fork",
         "switch": "sessions",
+        "rollback": "undo",
     },
     "Files of a checkpoint": {"files": "files", "cat": "files"},
-    "Checkpoints without asking": {
-        "install": "install",
-        "uninstall": "install",
-        "watch": "watch",
-    },
+    "Automatic checkpoints": {"uninstall": "install", "watch": "watch"},
     "Commands and pipelines": {"run": "run", "steps": "steps"},
     "Sharing": {
         "push": "share",
@@ -63,23 +61,20 @@ SECTIONS = {
         "scan": "scan",
         "purge": "purge",
     },
-    "Looking after it": {
+    "Maintenance": {
         "doctor": "doctor",
         "verify": "verify",
         "du": "du",
         "prune": "prune",
         "gc": "gc",
         "config": "config",
-        "completion": "completion",
-        "demo": "demo",
     },
+    "Help": {"help": "help", "demo": "demo", "completion": "completion"},
     "Called by hooks": {"hook": "hook", "git-hook": "git_hook"},
 }
 COMMANDS = {
     name: module for section in SECTIONS.values() for name, module in section.items()
 }
-# Of a line of help: two columns before the name, two behind it.
-_MARGINS = 4
 _INTERNAL = 70
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
@@ -99,12 +94,15 @@ class _Lazy(click.Group):
             for name in names:
                 subcommand = self.get_command(ctx, name)
                 assert subcommand is not None
-                summary = subcommand.get_short_help_str(
-                    formatter.width - width - _MARGINS
-                )
-                rows.append((name.ljust(width), summary))
+                rows.append((name.ljust(width), summary(subcommand)))
             with formatter.section(title):
                 formatter.write_dl(rows)
+        from gitcp.cli.topics import TOPICS
+
+        with formatter.section("Topics, for `gitcp help TOPIC`"):
+            formatter.write_dl(
+                [(name.ljust(width), topic.about) for name, topic in TOPICS.items()]
+            )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
@@ -132,7 +130,8 @@ class _Lazy(click.Group):
 
 @click.group(
     cls=_Lazy,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
 )
 @click.version_option(__version__, message="gitcp %(version)s")
 @click.option(
@@ -150,6 +149,9 @@ class _Lazy(click.Group):
     default="auto",
     help="Whether to colour the output",
 )
+@click.option(
+    "--json", is_flag=True, expose_value=False, help="Print one JSON document"
+)
 @click.pass_context
 def _root(
     ctx: click.Context, directory: str | None, quiet: bool, verbose: bool, color: str
@@ -162,6 +164,10 @@ def _root(
     ctx.color = out.color
     if directory is not None:
         out.directory = directory
+    if ctx.invoked_subcommand is None:
+        from gitcp.cli.topics import SHORT
+
+        out.print(SHORT)
 
 
 def run(arguments: list[str]) -> int:
@@ -182,7 +188,7 @@ def run(arguments: list[str]) -> int:
     except click.exceptions.Exit as exc:
         return exc.exit_code
     except click.ClickException as exc:
-        error = UsageError(exc.format_message(), hint="add -h for help")
+        error = UsageError(exc.format_message(), hint=_try(exc))
         _report(out, error)
         # A client would act on the status: to Claude Code 2 is a veto.
         return 0 if _is_hook(arguments) else error.exit_status
@@ -218,6 +224,12 @@ def _limit(exc: Exception) -> StorageError | None:
             raise exc
     except StorageError as error:
         return error
+
+
+def _try(exc: click.ClickException) -> str:
+    """Returns which help to read after a usage error."""
+    context = exc.ctx if isinstance(exc, click.UsageError) else None
+    return f"try `{context.command_path if context else 'gitcp'} --help`"
 
 
 def _is_hook(arguments: list[str]) -> bool:

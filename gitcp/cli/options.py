@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from gitcp.cli.emit import Output
+from gitcp.cli.helping import Command
 from gitcp.errors import PartialError, UsageError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
         def with_output(*arguments: Any, **options: Any) -> Any:
             return function(click.get_current_context().obj, *arguments, **options)
 
-        make: Any = click.command(name, **settings)
+        make: Any = click.command(name, **{"cls": Command, **settings})
         built: click.Command = make(json_option(quiet_option(with_output)))
         return built
 

@@ -57,7 +57,7 @@ def parse_seconds(text: str, what: str) -> float:
     if match is None:
         raise UsageError(
             f"{what} is {text!a}, which is not a duration",
-            hint="write 500ms, 10s or 5m",
+            hint="write 500ms, 10s, 5m, 24h or 7d",
         )
     return float(match[1]) * _PER[match[2] or "s"]
 

@@ -25,7 +25,9 @@ def completion_command(ctx: click.Context, out: Output, shell: str) -> None:
     """  # noqa: D301  click's mark for a paragraph that stays as it is
     kind = get_completion_class(shell)
     if kind is None:
-        raise UsageError(f"there is no completion for {shell}", hint="add -h for help")
+        raise UsageError(
+            f"there is no completion for {shell}", hint="there is bash, zsh and fish"
+        )
     script = kind(ctx.find_root().command, {}, "gitcp", VARIABLE).source()
     if out.json:
         out.document({"schema": "gitcp.completion/1", "shell": shell, "script": script})

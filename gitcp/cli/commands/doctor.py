@@ -17,7 +17,7 @@ _HINT = 15
 
 @command("doctor")
 def doctor_command(out: Output) -> int:
-    """Look for whatever could keep gitcp from working here.
+    """Look for anything that keeps gitcp from working here.
 
     For each coding agent it says whether hooks are installed, whether the program that
     they call is there, whether the agent trusts them, and when the last one ran. Exits

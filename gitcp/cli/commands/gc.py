@@ -21,7 +21,7 @@ from gitcp.project.workspace import open_workspace
 )
 @yes_option
 def gc_command(out: Output, drop_lost: bool, yes: bool) -> None:
-    """Give back the disk space of pruned checkpoints.
+    """Free the disk space of pruned checkpoints.
 
     gitcp's packs become one. No checkpoint is removed, and nothing that git itself
     can reach; `gitcp verify --lost` lists what --drop-lost removes. What killed processes

@@ -78,7 +78,7 @@ def _show(out: Output, done: list[tuple[str, Done]], schema: str) -> None:
 @_what
 @_scope
 def install_command(out: Output, what: tuple[str, ...], scope: str | None) -> None:
-    """Let coding agents and git make checkpoints by themselves.
+    """Let coding agents and git save checkpoints automatically.
 
     Hooks are added to the settings that are there; again, and nothing changes. They
     never fail, block or delay what calls them: GITCP_DISABLE=1 turns them off at once,
@@ -115,7 +115,7 @@ def uninstall_command(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Take out what `gitcp install` put in.
+    """Remove what `gitcp install` added, or all of gitcp.
 
     In every scope, unless --scope names one. A file that has not changed since is put
     back byte for byte.

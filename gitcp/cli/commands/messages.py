@@ -16,7 +16,7 @@ from gitcp.format import jsontext
 
 @command("messages")
 @click.argument("selector", metavar="[SEL]", required=False)
-@click.option("-o", "file", metavar="FILE", help="Write to a file")
+@click.option("-o", "--output", "file", metavar="FILE", help="Write to a file")
 @click.option(
     "--format",
     "form",

@@ -55,7 +55,7 @@ def prune_command(
     dry_run: bool,
     yes: bool,
 ) -> int:
-    """Remove old checkpoints; the others stay as they are.
+    """Remove old checkpoints; the others keep ids and numbers.
 
     The ids and numbers of the others stay. Always kept: the newest of each branch,
     where forks start, and what the last restore left behind; and a branch as a whole

@@ -70,7 +70,7 @@ def restore_command(
     replay: bool,
     yes: bool,
 ) -> None:
-    """Bring files and conversation of a checkpoint back.
+    """Restore files and conversation from a checkpoint.
 
     What is there now is saved first; `gitcp undo` brings it back. Files that no
     checkpoint holds are never overwritten or deleted. The conversation of a coding agent

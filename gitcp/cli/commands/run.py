@@ -19,7 +19,7 @@ from gitcp.project.workspace import Workspace, open_workspace
 
 
 @command("run", context_settings={"ignore_unknown_options": True})
-@click.option("-m", "note", metavar="NOTE", help="What is being tried")
+@click.option("-m", "--message", "note", metavar="NOTE", help="What is being tried")
 @click.option(
     "--rollback-on-failure",
     is_flag=True,
@@ -41,13 +41,21 @@ from gitcp.project.workspace import Workspace, open_workspace
     help="What to do if an earlier run of the step was interrupted",
 )
 @click.option(
-    "--reads", multiple=True, metavar="PATH", help="It reads PATH (not observed)"
+    "--reads",
+    multiple=True,
+    metavar="PATH",
+    help="Declare that the step reads PATH (not verified)",
 )
 @click.option(
-    "--writes", multiple=True, metavar="PATH", help="It writes PATH, and no other"
+    "--writes",
+    multiple=True,
+    metavar="PATH",
+    help="Declare that it writes PATH, and no other",
 )
 @click.option("--after", multiple=True, metavar="NAME", help="It depends on this step")
-@click.option("-s", "session", metavar="SESSION[/BRANCH]", help="Of which session")
+@click.option(
+    "-s", "--session", "session", metavar="SESSION[/BRANCH]", help="Of which session"
+)
 @click.argument("words", nargs=-1, required=True, metavar="-- CMD [ARG]...")
 def run_command(
     out: Output,
@@ -57,7 +65,7 @@ def run_command(
     words: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Make a checkpoint, run a command, and keep its failure.
+    """Run a command; save before it, and record its failure.
 
     If the command fails, a `test-failure` checkpoint holds the files as it left them,
     its exit status, and the end of its output as a dead end in the decision log. The

@@ -14,6 +14,7 @@ from gitcp.checkpoints.save import save
 from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
+from gitcp.cli.helping import Command
 from gitcp.cli.options import command, read_input
 from gitcp.cli.render import count, headline
 from gitcp.clients.detect import detect
@@ -51,7 +52,7 @@ def _spread(args: list[str]) -> list[str]:
     return spread
 
 
-class _Ordered(click.Command):
+class _Ordered(Command):
     """Remembers the order of the log entries, which `--why` refers to.
 
     Takes several paths after `--active`: a save has no arguments that they could be.
@@ -149,9 +150,11 @@ def json_value(text: str, what: str) -> msgspec.Raw:
 
 
 @command("save", cls=_Ordered)
-@click.option("-m", "note", metavar="NOTE", help="What this state is")
+@click.option("-m", "--message", "note", metavar="NOTE", help="What this state is")
 @click.option("--label", metavar="NAME", help="A name to select it by")
-@click.option("-s", "where", metavar="SESSION[/BRANCH]", help="Where to save")
+@click.option(
+    "-s", "--session", "where", metavar="SESSION[/BRANCH]", help="Where to save"
+)
 @click.option("--messages", metavar="FILE", help="The whole conversation, or -")
 @click.option("--append", metavar="FILE", help="New messages as JSON lines, or -")
 @click.option("--transcript", metavar="FILE", help="An agent's own transcript file")

@@ -78,7 +78,7 @@ def sessions_command(out: Output) -> int:
 
 
 @command("branches")
-@click.option("-s", "name", metavar="SESSION", help="Of which session")
+@click.option("-s", "--session", "name", metavar="SESSION", help="Of which session")
 def branches_command(out: Output, name: str | None) -> int:
     """List the branches of a session."""
     workspace = reader(out)

@@ -118,7 +118,7 @@ def push_command(
     re_encrypt: bool,
     dry_run: bool,
 ) -> None:
-    """Send sessions to a remote; all, where none is named.
+    """Push sessions to a remote (default: all).
 
     A branch there only moves forward. Where it went on there, too, it is left alone,
     and you are told how to go on.
@@ -182,7 +182,7 @@ def _print_pushed(
 @click.argument("remote", metavar="[REMOTE]", required=False)
 @click.argument("sessions", metavar="[SESSION[/BRANCH]]...", nargs=-1)
 def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> None:
-    """Take in sessions of a remote; all, where none is named.
+    """Pull sessions from a remote (default: all).
 
     Everything is checked before anything is taken. Files do not change: `gitcp
     restore` brings them. Where a branch grew on both sides, theirs becomes a fork.

@@ -115,7 +115,9 @@ def ask_at_terminal(out: Output) -> Callable[[Call], str] | None:
 
 @command("steps")
 @click.argument("words", nargs=-1, metavar="[list|show|answer|affected|repair] [NAME]")
-@click.option("-s", "session", metavar="SESSION[/BRANCH]", help="Of which session")
+@click.option(
+    "-s", "--session", "session", metavar="SESSION[/BRANCH]", help="Of which session"
+)
 @click.option("--call", "which", metavar="N|KEY", help="Which call of the name")
 @click.option("--result", metavar="JSON", help="With `answer NAME done`: its result")
 @click.option(
@@ -149,7 +151,8 @@ def steps_command(
     wanted = {"list": 0, "answer": 2}.get(verb, 1)
     if len(names) != wanted:
         raise UsageError(
-            f"steps {verb} takes {count(wanted, 'word')} more", hint="add -h for help"
+            f"steps {verb} takes {count(wanted, 'word')} more",
+            hint="try `gitcp help steps`",
         )
     if verb == "list":
         _list(out, engine)

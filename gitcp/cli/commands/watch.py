@@ -13,7 +13,7 @@ from gitcp.project.workspace import open_workspace
 @command("watch")
 @click.option("--minutes", metavar="N", help="Instead of gitcp.intervalMinutes")
 def watch_command(out: Output, minutes: str | None) -> None:
-    """Make a checkpoint at an interval, until interrupted.
+    """Save at an interval, until interrupted.
 
     The interval is `gitcp.intervalMinutes`. Only where something changed. With
     --json, one line for each checkpoint.

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gitcp.cli.app import COMMANDS
+from gitcp.cli.topics import TOPICS
 from gitcp.errors import GitcpError
 from gitcp.format import checkpoint as manifests
 from tests.support.gitrepo import (
@@ -39,6 +40,8 @@ def test_help_names_every_command_once_and_cuts_nothing_short(tmp_path):
     done = invoke(tmp_path, "--help", env={"COLUMNS": "80"})
     assert done.returncode == 0
     told = done.stdout.decode().partition("Show this message and exit.")[2]
+    told, _, topics = told.partition("Topics, for")
+    assert re.findall(r"^  ([a-z-]+) {2,}\S", topics, re.MULTILINE) == list(TOPICS)
     assert "..." not in told
     listed = re.findall(r"^  ([a-z-]+) {2,}\S", told, re.MULTILINE)
     assert sorted(listed) == sorted(COMMANDS)

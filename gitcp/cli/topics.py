@@ -1,0 +1,167 @@
+"""The pages of `gitcp help TOPIC`; the man page and docs/cli.md have them as well."""
+
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from gitcp import errors
+from gitcp.errors import GitcpError
+from gitcp.project.settings import KNOWN, VARIABLES
+
+_WIDTH = 80
+
+SHORT = """\
+gitcp saves files, conversation and decisions together, in your git repository.
+
+  gitcp install claude-code   save before each prompt and after each turn
+  gitcp save -m "it works"    save now
+  gitcp log                   see what was saved, newest first
+  gitcp show 3                look at one checkpoint
+  gitcp diff 3                see what has changed since
+  gitcp restore 3             go back to it: files and conversation
+  gitcp undo                  take the last restore back
+  gitcp status                see where you are
+
+`gitcp help` lists all commands, `gitcp help restore` explains one of them."""
+
+_SELECTORS = """\
+How to name a checkpoint.
+
+Wherever the usage of a command shows SEL, A or B, each of these will do:
+
+  47, '#47'         the checkpoint with that number in this repository; a number
+                    never comes to mean another checkpoint (quote the #: to a
+                    shell it begins a comment)
+  last              the newest checkpoint; what a command takes without SEL
+  last~2, ~2        two before the newest
+  80cf1dba132b      an id, or its first digits, four or more
+  before-refactor   a label; label=NAME where NAME reads as something else
+  HEAD~2, v1.2      a git commit: the checkpoint made at it, also if the commit
+                    was amended, rebased or squashed since
+  MESSAGE-ID        a prompt or message of the conversation: the state before it
+  '2 hours ago', 'yesterday 12:00', '@{2026-11-21 18:00}'
+                    a time: the newest checkpoint at or before it
+
+By the branch that it is on:
+
+  main:3            the third checkpoint of the session main
+  main/try:3        the third of its branch try
+  main:last         the newest of it; ~N, ids, labels and the rest go there too
+
+`gitcp diff` takes two of them, or A..B.
+
+A number wins over the digits of an id. What fits more than one checkpoint is
+refused, and the candidates are listed. `gitcp log` shows numbers and labels,
+`gitcp sessions` the names of sessions."""
+
+_ENVIRONMENT = """\
+Environment variables that gitcp reads.
+
+  GITCP_DISABLE=1     every hook does nothing, at once and silently
+  GITCP_SETTING       a setting for one command; it wins over git's
+                      configuration. GITCP_MAX_FILE_SIZE is gitcp.maxFileSize;
+                      `gitcp help settings` lists them
+  NO_COLOR, FORCE_COLOR, TERM=dumb
+                      whether to colour; --color wins over them
+  HOME, XDG_CONFIG_HOME, XDG_DATA_HOME, XDG_STATE_HOME
+                      where your own settings, and those of clients, are
+  CLAUDE_CONFIG_DIR, CODEX_HOME
+                      where these clients keep settings and conversations
+
+gitcp runs git, which reads its own: GIT_CONFIG_GLOBAL, GIT_SSH_COMMAND, ..."""
+
+_FILES = """\
+Where gitcp keeps things.
+
+  refs/gitcp/*        the checkpoints: ordinary git objects below refs that are
+                      neither branches nor tags
+  .git/gitcp/         locks, keys, the state of a restore under way, caches
+  .git/gitcp/hooks.log
+                      what hooks did and could not do
+  .git/config         settings, section gitcp; yours for all projects are in
+                      ~/.gitconfig
+  ~/.local/state/gitcp/
+                      what client settings were before `gitcp install`
+
+Nothing is written into the work tree except by a restore, or by `gitcp install`
+with --scope project or local. `gitcp uninstall --everything` removes all of it."""
+
+_JSON = """\
+JSON for programs.
+
+With --json, every command prints one document on stdout; a command that keeps
+running (watch) prints one on each line. A document names its form:
+{"schema": "gitcp.save/1", ...}. Fields may be added; none is renamed or
+removed.
+
+An error is one document on stderr:
+{"error": {"code": ..., "message": ..., "hint": ..., "exit": ...}}
+`gitcp help exit-codes` lists the codes.
+
+Times are RFC 3339, in UTC. A path that is not UTF-8 comes as `path`, escaped,
+and as `path_b64`. Nothing asks: give --yes where a command would."""
+
+
+class Topic(NamedTuple):
+    """A page: what it is about, and its text or what makes it."""
+
+    about: str
+    make: Callable[[], str]
+
+    @property
+    def text(self) -> str:
+        """The page, at most 80 columns wide."""
+        return self.make()
+
+
+def _exit_codes() -> str:
+    lines = ["Exit codes, and the `code` of an error with --json.", ""]
+    lines += _row("0", "", "done")
+    by_status = sorted(_classes(GitcpError), key=lambda one: one.exit_status)
+    for one in by_status:
+        about = (one.__doc__ or "").strip().split("\n\n")[0].removesuffix(".")
+        lines += _row(str(one.exit_status), one.code, " ".join(about.split()))
+    lines += _row(str(GitcpError.exit_status), "internal", "a bug in gitcp")
+    lines += _row("130", "", "interrupted, by Ctrl-C or a signal")
+    return "\n".join(lines)
+
+
+def _classes(kind: type[GitcpError]) -> Iterator[type[GitcpError]]:
+    for one in kind.__subclasses__():
+        if one.__module__ == errors.__name__:
+            if "code" in vars(one):
+                yield one
+            yield from _classes(one)
+
+
+def _row(number: str, code: str, about: str) -> list[str]:
+    head = f"  {number:>3}  {code:<20} "
+    return textwrap.wrap(
+        about, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head)
+    )
+
+
+def _settings() -> str:
+    lines = [
+        "Settings: git configuration, section gitcp.",
+        "",
+        "`gitcp config` shows those in force here, `gitcp config KEY VALUE` sets one",
+        "for this repository, `git config --global gitcp.KEY VALUE` for all of yours.",
+    ]
+    for name, known in KNOWN.items():
+        default = known.default or "none"
+        lines += ["", f"  {name} (default: {default}; {VARIABLES[name]})"]
+        lines += textwrap.wrap(
+            known.meaning, _WIDTH, initial_indent="      ", subsequent_indent="      "
+        )
+    return "\n".join(lines)
+
+
+TOPICS = {
+    "selectors": Topic("how to name a checkpoint", lambda: _SELECTORS),
+    "settings": Topic("what can be set, and how", _settings),
+    "environment": Topic("variables that gitcp reads", lambda: _ENVIRONMENT),
+    "places": Topic("where gitcp keeps things", lambda: _FILES),
+    "exit-codes": Topic("what an exit code means", _exit_codes),
+    "json": Topic("documents for programs", lambda: _JSON),
+}
