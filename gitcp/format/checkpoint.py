@@ -166,6 +166,10 @@ def _compact(raw: msgspec.Raw) -> msgspec.Raw:
     return NULL if bytes(raw) == b"null" else msgspec.Raw(compact(bytes(raw)))
 
 
+# Parts of a path that no file has for a name.
+_NO_NAMES = frozenset({b"", b".", b".."})
+
+
 class Skipped(NamedTuple):
     """A path that was not captured, or not for sure, and why."""
 
@@ -177,6 +181,19 @@ class _SkippedLine(msgspec.Struct, omit_defaults=True):
     path: str
     reason: str
     path_b64: str | None = None
+
+    def path_bytes(self) -> bytes:
+        """Returns the path.
+
+        Raises:
+            ValueError: no file can have it.
+        """
+        path = self.path.encode()
+        if self.path_b64 is not None:
+            path = base64.b64decode(self.path_b64, validate=True)
+        if b"\0" in path or not _NO_NAMES.isdisjoint(path.split(b"/")):
+            raise ValueError(f"{show_path(path)!a} is not a path")
+        return path
 
 
 def show_path(path: bytes) -> str:
@@ -218,11 +235,7 @@ def decode_skipped(raw: bytes, where: str) -> Iterator[Skipped]:
     for line in raw.splitlines():
         try:
             entry = decoder.decode(line)
-            path = (
-                base64.b64decode(entry.path_b64, validate=True)
-                if entry.path_b64 is not None
-                else entry.path.encode()
-            )
+            path = entry.path_bytes()
         except (msgspec.MsgspecError, ValueError, RecursionError) as exc:
             raise CorruptError(
                 f"the skipped.jsonl of {where} is damaged: {exc}",

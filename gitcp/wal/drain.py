@@ -18,7 +18,7 @@ from gitcp.git.ended import STAGED_REF
 from gitcp.git.objects import COMMIT
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
-from gitcp.wal import log_file
+from gitcp.wal import log_check, log_file
 from gitcp.wal.log_file import DamagedLogError, LogFile, LogRecord, RefMove
 
 
@@ -44,7 +44,8 @@ def drain(
     into git; the file is kept in `damaged`, and the log can be used again.
 
     Raises:
-        DamagedLogError: a log was damaged, or moved a ref that is not gitcp's.
+        DamagedLogError: a log was damaged, moved a ref that is not gitcp's, or was copied
+            from another repository.
         StorageError, BusyError: the logs stay.
     """
     held = list(logs)
@@ -53,8 +54,9 @@ def drain(
     count = 0
     with ExitStack() as stack:
         txn: Transaction | None = None
-        for log in held:
-            records, damage = _read(log)
+        read = {log: _read(log) for log in held}
+        _refuse_copied(repository, read)
+        for log, (records, damage) in read.items():
             if damage is not None:
                 damaged[log] = damage
             for record in records:
@@ -81,6 +83,32 @@ def drain(
             " the next command goes on without it; run `gitcp verify`",
         )
     return count
+
+
+def _refuse_copied(
+    repository: Repository,
+    read: dict[LogFile, tuple[list[LogRecord], DamagedLogError | None]],
+) -> None:
+    """Replaces the records of logs that were not written in this repository by an error.
+
+    What this process wrote is not looked at again.
+    """
+    doubtful = [log for log, (records, _) in read.items() if records and not log.wrote]
+    if not doubtful:
+        return
+    logged = {
+        oid
+        for records, _ in read.values()
+        for record in records
+        for oid, _ in record.objects
+    }
+    for log in doubtful:
+        reason = log_check.fault(read[log][0], logged, repository.objects)
+        if reason is not None:
+            error = (
+                f"the write-ahead log {log.path} is not of this repository: {reason}"
+            )
+            read[log] = [], DamagedLogError(error)
 
 
 def _read(log: LogFile) -> tuple[list[LogRecord], DamagedLogError | None]:

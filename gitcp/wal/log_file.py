@@ -78,6 +78,8 @@ class LogFile:
         self.generation = 0
         # Up to where this process knows the file to be whole.
         self.known = 0
+        # Whether this object has added to the file.
+        self.wrote = False
         self._synced = 0
 
     def __del__(self) -> None:
@@ -123,6 +125,7 @@ class LogFile:
             self._owner = os.getpid()
             self.generation += 1
             self.known = self._synced = 0
+            self.wrote = False
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -256,6 +259,7 @@ class LogFile:
                     os.ftruncate(self._fd, self.known)
                 raise
         self.known += len(raw)
+        self.wrote = True
         return self.known
 
     def sync(self) -> None:

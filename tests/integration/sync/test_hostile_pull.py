@@ -230,6 +230,22 @@ LISTS: dict[str, tuple[bytes, bytes]] = {
         b"skipped.jsonl",
         b'{"path":"a","reason":"r","path_b64":"!"}\n',
     ),
+    "skipped.jsonl with a NUL": (
+        b"skipped.jsonl",
+        b'{"path":"a\\u0000b","reason":"r"}\n',
+    ),
+    "skipped.jsonl with a NUL in base64": (
+        b"skipped.jsonl",
+        b'{"path":"a","reason":"r","path_b64":"AAAA"}\n',
+    ),
+    "a skipped path outside": (
+        b"skipped.jsonl",
+        b'{"path":"../../x","reason":"r"}\n',
+    ),
+    "a skipped path from the root": (
+        b"skipped.jsonl",
+        b'{"path":"/etc/passwd","reason":"r"}\n',
+    ),
     "an empty directory outside": (b"empty-dirs.txt", b"../../x\0"),
     "an empty directory in .git": (b"empty-dirs.txt", b".git/x\0"),
 }
