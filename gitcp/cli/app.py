@@ -75,6 +75,7 @@ SECTIONS = {
 COMMANDS = {
     name: module for section in SECTIONS.values() for name, module in section.items()
 }
+_COMPLETE = "_GITCP_COMPLETE"
 _INTERNAL = 70
 _INTERRUPTED = 130
 _CLOSED_PIPE = 141
@@ -175,6 +176,10 @@ def run(arguments: list[str]) -> int:
     out = Output()
     # Known before click has parsed anything, for errors in the usage itself.
     out.json = "--json" in arguments[: _end_of_options(arguments)]
+    if _COMPLETE in os.environ:
+        from gitcp.cli import completion_shells
+
+        completion_shells.register()
     try:
         with notices.listening(out.warn):
             result: Any = _root.main(
@@ -200,7 +205,7 @@ def run(arguments: list[str]) -> int:
         return _INTERRUPTED
     except (BrokenPipeError, SystemExit) as exc:
         # click ends a completion by an exit of its own, and a closed pipe likewise.
-        if isinstance(exc, SystemExit) and "_GITCP_COMPLETE" in os.environ:
+        if isinstance(exc, SystemExit) and _COMPLETE in os.environ:
             return exc.code if isinstance(exc.code, int) else _INTERNAL
         # The reader of our output is gone; Python would complain again at exit.
         drop_output()

@@ -1,17 +1,16 @@
 """`gitcp completion`: prints a script that completes commands in a shell."""
 
 import click
-from click.shell_completion import get_completion_class
 
+from gitcp.cli.completion_shells import SHELLS
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command
-from gitcp.errors import UsageError
 
 VARIABLE = "_GITCP_COMPLETE"
 
 
 @command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(list(SHELLS)))
 @click.pass_context
 def completion_command(ctx: click.Context, out: Output, shell: str) -> None:
     """Print the script that completes commands in a shell.
@@ -23,11 +22,7 @@ def completion_command(ctx: click.Context, out: Output, shell: str) -> None:
 
     Then start a new shell.
     """  # noqa: D301  click's mark for a paragraph that stays as it is
-    kind = get_completion_class(shell)
-    if kind is None:
-        raise UsageError(
-            f"there is no completion for {shell}", hint="there is bash, zsh and fish"
-        )
+    kind = SHELLS[shell]
     script = kind(ctx.find_root().command, {}, "gitcp", VARIABLE).source()
     if out.json:
         out.document({"schema": "gitcp.completion/1", "shell": shell, "script": script})

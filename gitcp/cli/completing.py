@@ -1,0 +1,172 @@
+"""Which values a shell completes: by the word that stands for a parameter in the usage."""
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterator
+
+import click
+from click.shell_completion import CompletionItem
+
+from gitcp.checkpoints import candidates
+from gitcp.checkpoints.candidates import Candidate
+from gitcp.checkpoints.selectors import select
+from gitcp.cli.emit import Output, one_line
+from gitcp.cli.options import path_inside
+from gitcp.errors import GitcpError
+from gitcp.project.settings import KNOWN
+from gitcp.project.workspace import Workspace, open_workspace
+
+Items = list[CompletionItem[str]]
+_WORD = re.compile(r"[A-Z]+")
+_ABOUT = 50
+# The others would have to be quoted, each shell in its own way; and a name that came
+# from elsewhere must not become a command by a key.
+_PLAIN = re.compile(r"[\w./:@%+=,~#-]+")
+
+
+def complete(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> Items | None:
+    """Returns the values that may be meant; None where gitcp knows nothing of them."""
+    words = _words(parameter)
+    if "FILE" in words:
+        return [CompletionItem(incomplete, type="file")]
+    if "DIR" in words:
+        return [CompletionItem(incomplete, type="dir")]
+    found: list[Candidate] | None = None
+    for word in words:
+        look = _LOOKS.get(word)
+        if look is None:
+            continue
+        try:
+            found = [*(found or ()), *look(context, parameter, incomplete)]
+        except GitcpError:
+            # There is no repository, or no such checkpoint.
+            found = found or []
+    if found is None:
+        return None
+    items = [
+        CompletionItem(one.word, help=one_line(one.about, _ABOUT) or None)
+        for one in dict.fromkeys(found)
+        if one.word.startswith(incomplete) and _PLAIN.fullmatch(one.word)
+    ]
+    wants_path = not _PATHS.isdisjoint(words)
+    return items or ([CompletionItem(incomplete, type="file")] if wants_path else [])
+
+
+def _words(parameter: click.Parameter) -> list[str]:
+    """Returns the words that stand for a parameter in the usage, as `[SEL] NAME`."""
+    shown = parameter.metavar or (parameter.name or "").upper()
+    return _WORD.findall(shown)
+
+
+def _workspace(context: click.Context) -> Workspace:
+    return open_workspace(_directory(context))
+
+
+def _directory(context: click.Context) -> str:
+    # The root command has not run: it only parsed.
+    directory: str = context.find_root().params.get("directory") or "."
+    return directory
+
+
+def _given(context: click.Context, parameter: click.Parameter) -> tuple[str, ...]:
+    value = context.params.get(parameter.name or "")
+    return value if isinstance(value, tuple) else ()
+
+
+def _checkpoints(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> Iterator[Candidate]:
+    # Of `[SEL] NAME` and `[B] [PATH]...` it is the first word.
+    if not _given(context, parameter):
+        yield from candidates.checkpoints(_workspace(context), incomplete)
+
+
+def _sessions(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> Iterator[Candidate]:
+    del parameter
+    yield from candidates.sessions(_workspace(context), incomplete)
+
+
+def _remotes(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> Iterator[Candidate]:
+    del parameter, incomplete
+    for name, values in _workspace(context).repository.config.items():
+        if name.startswith("remote.") and name.endswith(".url"):
+            yield Candidate(name[len("remote.") : -len(".url")], values[-1])
+
+
+def _settings(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> Iterator[Candidate]:
+    del parameter, incomplete
+    if context.info_name == "config":
+        for name, known in KNOWN.items():
+            yield Candidate(name, known.meaning)
+
+
+def _topics(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> Iterator[Candidate]:
+    from gitcp.cli.topics import TOPICS
+
+    del parameter, incomplete
+    yield from (Candidate(name, topic.about) for name, topic in TOPICS.items())
+    root = context.find_root()
+    if isinstance(root.command, click.Group):
+        yield from map(Candidate, root.command.list_commands(root))
+
+
+def _paths(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> Iterator[Candidate]:
+    """Yields paths of the checkpoint that stands before them in the command."""
+    del parameter
+    named = [
+        value
+        for one in context.command.params
+        if isinstance(one, click.Argument)
+        and not _CHECKPOINT.isdisjoint(_words(one))
+        and isinstance(value := context.params.get(one.name or ""), str)
+    ]
+    if not named:
+        return
+    workspace = _workspace(context)
+    checkpoint = select(workspace, named[0])
+    out = Output()
+    out.directory = _directory(context)
+    folder, slash, _ = incomplete.rpartition("/")
+    inside = path_inside(out, workspace.top, folder or ".")
+    for name, is_directory in candidates.names_in(checkpoint, inside):
+        text = os.fsdecode(name) + ("/" if is_directory else "")
+        yield Candidate(f"{folder}{slash}{text}")
+
+
+_CHECKPOINT = frozenset({"SEL", "A", "B"})
+_PATHS = frozenset({"PATH", "P"})
+_LOOKS: dict[
+    str, Callable[[click.Context, click.Parameter, str], Iterator[Candidate]]
+] = {
+    **dict.fromkeys(_CHECKPOINT, _checkpoints),
+    **dict.fromkeys(_PATHS, _paths),
+    "SESSION": _sessions,
+    "REMOTE": _remotes,
+    "KEY": _settings,
+    "TOPIC": _topics,
+}
+
+
+def words_of(line: str) -> tuple[list[str], str]:
+    """Returns the arguments of a command line, and the last one if it is not complete."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        # In the middle of a quoted word.
+        words = line.split()
+    if not line or line[-1].isspace():
+        return words[1:], ""
+    return words[1:-1], words[-1] if words else ""
