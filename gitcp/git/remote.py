@@ -150,9 +150,10 @@ def bundled(repository: Repository, source: str, limits: Limits) -> bytes:
         # git reads it byte by byte.
         raise _too_many(source)
     listed = b""
-    for verb in (("verify", "-q"), ("list-heads",)):
+    # With -q the first would not say which commits a bundle needs that are not here.
+    for verb in ("verify", "list-heads"):
         ended = transport.run(
-            ["bundle", *verb, source],
+            ["bundle", verb, source],
             cwd=repository.top or repository.git_dir,
             limits=listing(limits),
             doing="reading it",

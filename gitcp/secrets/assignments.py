@@ -57,7 +57,7 @@ _CLOSE = 120
 _LEAST = 16
 _NESTED = 3
 # What stands between two strings.
-_BETWEEN = re.compile(rb"[)\]},;?:+].*[(\[{,;?:+]")
+_BETWEEN = re.compile(rb"(?:[)\]},;?:+]|\.\w{1,30}\().*[(\[{,;?:+]")
 # Long runs without a place for a name in them: what a program or a picture is encoded in.
 _ENDS = b"\t\r\n\"'`,;(){}[]<>\\|&?"
 _ENDED = bytes.maketrans(_ENDS, b" " * len(_ENDS))
@@ -125,6 +125,10 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     before = chunk[len(chunk.rstrip(_NAME)) :]
     name = before + data[at : match.start("rest")]
     rest = data[match.start("rest") : match.end("rest")]
+    colon = data[match.end("rest") : match.end("rest") + 1] == b":"
+    if colon and data.endswith(b"://", 0, at - len(before)):
+        # The name of a user in a URL: what follows is looked at as that.
+        return None
     strength = names.strength(name, rest, data[at - len(before) - 1 : at - len(before)])
     if strength == names.NONE:
         return None

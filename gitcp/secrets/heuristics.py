@@ -11,7 +11,7 @@ from gitcp.secrets import words
 
 _PLACEHOLDER = re.compile(
     rb"(?i)example|sample|placeholder|change.?me|replace.?(?:me|this|with)|redacted"
-    rb"|purged:|your[_.-]|my[_-]?(?:secret|token|pass|key)|dummy|fake[_-]|insert|todo"
+    rb"|\xe2\x80\xa6|purged:|your[_.-]|my[_-]?(?:secret|token|pass|key)|dummy|fake[_-]|insert|todo"
     rb"|x{4,}|\*{3,}|\.{3,}|0{8,}|12345678|abcdefgh|deadbeef|undefined|%\(|%s|lorem"
 )
 _REFERENCE = re.compile(
@@ -22,11 +22,14 @@ _REFERENCE = re.compile(
     rb"|args|secrets|vars|params|req"
     rb"|request)[.\[]|//[a-z]|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\("
     rb"|\[[a-z]\S*-|\[[A-Za-z_ -][A-Za-z0-9_ -]*\]\Z|\(\?|\^|arn:aws:|(?:sha|md)\d{1,3}[-:=]|\?"
+    rb"|/\^|\((?:[&|!]\()?[A-Za-z]{1,20}=%"
 )
 # What a program or a pattern has somewhere in it, and a value nowhere.
 _EXPRESSION = re.compile(
     rb"\$\{|\{\{|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
     rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|%d\Z|=;"
+    # What a signature in the way of AWS is for: a day, a region, a service.
+    rb"|/\d{8}/[\w-]{1,40}/[\w-]{1,40}/\w{1,20}_request"
 )
 _ADDRESS = re.compile(rb"0[xX](?:[0-9a-fA-F]{1,8}|[0-9a-fA-F]{40})")
 _ROOTED = re.compile(
@@ -46,9 +49,17 @@ _SPOKEN = re.compile(rb"[a-z]{2,}(?:[_.:/+-][a-z]{2,}){0,4}(?:[_-]?\d{1,4})?")
 # The name of a standard, a curve, a type of numbers; a time.
 _STANDARD = re.compile(
     rb"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d[\d:.]*(?:[Zz]|[+-]\d\d:?\d\d)?"
+    rb"|(?:[A-Z][A-Z0-9]{1,7}-){1,4}(?:MD5|SHA-?\d{1,3}|PLUS|CBC|GCM)"
     rb"|[A-Z]{2,6}-\d{1,5}(?:-\d{1,4})?|(?:RFC|ISO|IEC|IEEE|FIPS|ANSI)\d{1,5}|[A-Za-z]{2,12}\d{2,4}[krtv]\d"
     rb"|(?:Big)?(?:Uint|Int|Float)\d{1,3}(?:Clamped)?Array|[A-Za-z]{2,20}\[[A-Za-z_][\w.]{0,60}\]"
 )
+# Where a database is, and how it is spoken to, without a password for it.
+_SOURCE = re.compile(
+    rb"(?!.*(?:pass|pwd|secret|key|token))[a-z]{2,20}:(?:[a-z][\w ]{0,40}=[^;=]{0,80};?){1,9}",
+    re.IGNORECASE,
+)
+# Words of a language that is written without Latin letters.
+_OTHER_LETTERS = re.compile(rb"(?:[\xe3-\xed][\x80-\xbf]{2}){4}")
 # The name of a version of something, as in a list of features.
 _DATED = re.compile(rb"[a-z]+(?:[_-][a-z]+)*-20\d\d-\d\d-\d\d", re.IGNORECASE)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
@@ -165,6 +176,8 @@ def plausible(value: bytes) -> bool:
     """Whether a value can be a secret at all; most words of a text cannot."""
     if _DATED.fullmatch(value) or _STANDARD.fullmatch(value) or not words.text(value):
         return False
+    if _SOURCE.fullmatch(value) or _OTHER_LETTERS.search(value):
+        return False
     return len(value) >= _SHORT and (not value.isalpha() or len(value) >= _PLAIN_WORD)
 
 
@@ -204,6 +217,7 @@ def spoken(value: bytes) -> bool:
         and re.search(rb"\d", value) is not None
         and not _VERSION.fullmatch(value)
         and not _NUMBER.fullmatch(value)
+        and not _STANDARD.fullmatch(value)
         and (chance(value) or entropy(value) >= 2.5)  # noqa: PLR2004  eight unlike
     )
 

@@ -32,6 +32,8 @@ _SECRET_KEY = re.compile(
 )
 _NOT_SECRET = re.compile(
     rb"(?i)public[_.-]?(?:api[_.-]?)?key|\bpubkey|(?:key|pass)[_-]?id\Z|publishable"
+    # A number that is used once.
+    rb"|websocket[_.-]?key\Z"
 )
 # What pages and repeats a request of a cloud.
 _PAGING = re.compile(

@@ -24,6 +24,8 @@ _PUTTY = re.compile(
 _AFTER_SCHEME = re.compile(
     rb"://([^\s/:@\"'<>\\`|{}()\[\],]{0,200}):([^\s/@\"'<>\\`|(),]{3,300})@(?=[\w\[.-])"
 )
+# With it the query of a URL has begun, and the sign behind is no more than a letter of it.
+_IN_QUERY = re.compile(rb"\?[a-z_]{1,20}=", re.IGNORECASE)
 # In the address of a node of a network the key is public.
 _ALONE = re.compile(
     rb"://(?<!enrtree://)(?<!enode://)([A-Za-z0-9_-]{20,255})@(?=[\w\[-])"
@@ -64,7 +66,7 @@ def urls(data: bytes, spend: Spend) -> Iterator[Token]:
         return
     for match in _AFTER_SCHEME.finditer(data):
         spend(_JUDGED)
-        if heuristics.password(match[2]):
+        if _IN_QUERY.search(match[2]) is None and heuristics.password(match[2]):
             yield Token("url-password", match[2], match.start(2))
         elif heuristics.irregular(match[1]):
             yield Token("url-password", match[1], match.start(1))

@@ -75,6 +75,20 @@ CLEAN = {
     "a cookie to remove": "document.cookie = 'paletteColors1=;path=/;max-age=0'",
     "a map of sources": "CAC5B6C,iBAAiBpwD,GAClB0rD,GAAQ1wL",
     "a constant": 'X_PASSWORD_SCRAM_SHA_256 = "X_PASSWORD_SCRAM_SHA_256"',
+    "code between elements": '"<password>".concat(Gt(r),"</password>")',
+    "what a signature is for": (
+        "Authorization: AWS4-HMAC-SHA256 Credential=xxx/19700101/0/127/xxx4_request,"
+    ),
+    "a number used once": "Sec-WebSocket-Key: NDMyMTUzMjE2MzIxNzMyMQ==",
+    "a mechanism": "imap://%HOSTIP:%PORT/800 --login-options AUTH=CRAM-MD5 curl -u u:CRAM-MD5",
+    "a name to be typed": "<source>master password for %1</source><translation>p</translation>"
+    ' password="1-database…"',
+    "a database without a password": "PDO_TEST_DSN: dblib:host=127.0.0.1;dbname=m;version=7.0",
+    "a user in a URL": '"http://secret:@www.example.net/index.php?test=1"',
+    "a filter": "$config['password_ldap_search_filter'] = '(uid=%login)'; password=(uid=%login)",
+    "a pattern of a reply": "$config['password_httpapi_expect'] = '/^ok$/i'; password='/^ok$/i'",
+    "a sentence of another language": "password = 'パスワードは123456のように'",
+    "a port to fill in": "http://user@example.net:%HTTPPORT?email=name@example.org/1118",
     "where a key is to go": (
         "p:`-----BEGIN PRIVATE KEY-----${t}`,c:s4})})," + "a1B2c3D4e5F6g7H8i9J0,k1L" * 9
     ),

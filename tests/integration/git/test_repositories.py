@@ -266,6 +266,28 @@ def test_who_does_not_own_it_is_told_which_directory_to_trust(tmp_path):
     assert not (top / ".git" / "gitcp").exists()
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
+@pytest.mark.parametrize("how", ["a link to it", "a linked work tree", "its own"])
+def test_a_work_tree_of_another_user_is_not_served(repo, tmp_path, how):
+    """Else what lies there is captured here, and a restore writes ours there."""
+    ok(repo, "save")
+    theirs = tmp_path / "theirs"
+    if how == "a linked work tree":
+        git(repo, "worktree", "add", "-q", "--detach", theirs)
+    elif how == "a link to it":
+        theirs.mkdir()
+        (theirs / ".git").write_text(f"gitdir: {repo / '.git'}\n")
+        os.chown(theirs / ".git", 65534, 65534)
+    else:
+        theirs = repo
+    (theirs / "theirs").write_bytes(b"x")
+    os.chown(theirs, 65534, 65534)
+    before = tree_bytes(theirs), tree_bytes(repo / ".git")
+    for args in (("save",), ("restore", "1", "--yes"), ("undo",), ("push",), ("gc",)):
+        assert "another user owns it" in refused(theirs, *args, exit=17)
+    assert (tree_bytes(theirs), tree_bytes(repo / ".git")) == before
+
+
 @pytest.mark.parametrize(
     "name",
     [
