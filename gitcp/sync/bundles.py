@@ -65,9 +65,12 @@ def export(
 
     Raises:
         WouldOverwriteError: the file is there, and `force` was not given.
+        UsageError: what is there is no file, as a device, or the directory is missing.
         SecretsFoundError: it would hold secrets; nothing was written.
         TransferError: it cannot be written.
     """
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is not a regular file", hint="name another file")
     if path.exists() and not force:
         raise WouldOverwriteError(
             f"{path} exists already",

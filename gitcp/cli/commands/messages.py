@@ -1,5 +1,6 @@
 """`gitcp messages`: prints the conversation of a checkpoint."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ from gitcp.checkpoints.conversation import UNREADABLE, as_markdown, records
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
-from gitcp.durable import replace, replace_from, storage
+from gitcp.durable import replace_from, storage
 from gitcp.errors import PartialError
 from gitcp.format import jsontext
 
@@ -58,7 +59,7 @@ def messages_command(
         (out.json_text if form == "json" else out.raw)(data)
     else:
         with storage(f"writing {file}"):
-            replace(Path(out.directory, file), data)
+            _write(Path(out.directory, file), [data])
         out.note(f"wrote {len(data):,} bytes to {file}")
     if unreadable:
         raise PartialError(
@@ -75,5 +76,16 @@ def _bytes(out: Output, checkpoint: Checkpoint, file: str | None) -> None:
         return
     path = Path(out.directory, file)
     with storage(f"writing {file}"):
-        size = replace_from(path, checkpoint.conversation_stream())
+        size = _write(path, checkpoint.conversation_stream())
     out.note(f"wrote {size:,} bytes to {file}")
+
+
+def _write(path: Path, chunks: Iterable[bytes]) -> int:
+    """Writes a file in one step and returns its size; what is no file is written to.
+
+    A file in the place of /dev/null would break every program of the machine.
+    """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as file:
+            return sum(map(file.write, chunks))
+    return replace_from(path.resolve(), chunks)

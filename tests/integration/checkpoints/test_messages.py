@@ -324,6 +324,33 @@ def test_a_transcript_is_byte_identical(repo, tmp_path, name):
     assert other["checkpoint"]["conversation"]["agent"] == "mine"
 
 
+def test_a_pipe_is_written_to_and_not_replaced(repo, tmp_path):
+    """As /dev/null is, where root works."""
+    raw = TRANSCRIPTS["claude-code"][1]
+    ok(repo, "save", "--transcript", give(tmp_path, raw))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        for form in ("jsonl", "markdown"):
+            invoke(repo, "messages", "--format", form, "--output", pipe)
+            assert pipe.is_fifo()
+            assert os.read(reader, 1 << 16)
+        fails(repo, 2, "export", "last", "--force", "-o", pipe)
+        assert pipe.is_fifo()
+    finally:
+        os.close(reader)
+
+
+def test_a_file_is_written_where_a_link_leads(repo, tmp_path):
+    raw = TRANSCRIPTS["claude-code"][1]
+    ok(repo, "save", "--transcript", give(tmp_path, raw))
+    (tmp_path / "link").symlink_to("file")
+    invoke(repo, "messages", "--output", tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == raw
+
+
 @pytest.mark.parametrize(
     ("first", "second", "lines"),
     [
