@@ -95,10 +95,6 @@ def switch(world: World, tree: Tree, *, line: Line, files: bool) -> None:
     tree.undo = None
 
 
-# A name that no pattern has.
-INSIDE = b"/\x01inside"
-
-
 def outcome_of(
     world: World,
     tree: Tree,
@@ -119,17 +115,17 @@ def outcome_of(
     spared = world.rules.ignored(
         dict(zip(files, texts, strict=True)),
         tree.repo.git_dir / "info" / "exclude",
-        {*going, *(path + INSIDE for path in dirs)},
+        going,
+        dirs,
         folds=before.facts.folds,
     )
-    excluded_dirs = {path for path in dirs if path + INSIDE in spared}
     outcome = restored(
         before.listing, before.facts, target.captured,
         spared=spared, created=created, only=paths or None,
     )  # fmt: skip
     # Tracked by now, and ignored by the older rules: no document says.
     outcome.open |= {path for path in spared if path in before.facts.index}
-    outcome.open |= {p for p in dirs if p in excluded_dirs or target.captured.lists(p)}
+    outcome.open |= {p for p in dirs if p in spared or target.captured.lists(p)}
     return outcome
 
 
@@ -233,14 +229,14 @@ def finish(
     new = [one for one in made if one not in saved]
     check(len(new) == 1 and len(saved) <= 1, f"a restore made {len(made)} checkpoints")
     (done,) = new
-    check(replaced is not None, "nothing was saved before the restore")
-    assert replaced is not None
     wanted_files = after.captured
     if done.trigger == "fork":
         # No file had to change: the branch begins with the checkpoint as it was.
         untouched(world, tree, before)
         wanted_files = target.captured
     else:
+        check(replaced is not None, "nothing was saved before the restore")
+        assert replaced is not None
         world.must_hold(replaced, before.captured, "the state before the restore")
     world.must_hold(done, wanted_files, "the restore")
     wanted = words(replaced if how == "files" or paths else target)
@@ -254,6 +250,7 @@ def finish(
     if line is None and how != "conversation":
         brought = after.listing.keys() - before.listing.keys()
         created = {path: after.listing[path] for path in brought}
+        assert replaced is not None
         tree.undo = Undo(was, replaced.id, created)
 
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -49,11 +50,7 @@ def run(
 
 
 def fsck(where: Path, *args: str) -> None:
-    """Lets git look for damage.
-
-    Not in its commit graph: the user's own `git repack -a -d` removes commits that no
-    ref has any more and leaves them in the graph, also without gitcp.
-    """
+    """Lets git look for damage, but in its graph: `git repack -a -d` leaves that stale."""
     run(where, "-c", "core.commitGraph=false", "fsck", "--no-dangling", *args)
 
 
@@ -129,23 +126,23 @@ class Rules:
         files: dict[bytes, bytes],
         exclude: Path,
         paths: Iterable[bytes],
+        directories: Iterable[bytes],
         *,
         folds: bool,
     ) -> frozenset[bytes]:
         """Those of some paths that the `.gitignore` files of another tree exclude."""
-        top = os.fsencode(self.where)
-        made = []
+        for path in (*directories, *map(os.path.dirname, files)):
+            (self.where / os.fsdecode(path)).mkdir(parents=True, exist_ok=True)
         for path, data in files.items():
-            place = os.path.join(top, path)
-            os.makedirs(os.path.dirname(place), exist_ok=True)
-            with open(place, "wb") as file:
-                file.write(data)
-            made.append(place)
+            (self.where / os.fsdecode(path)).write_bytes(data)
         try:
-            return self._check(paths, folds=folds, file=exclude)
+            return self._check([*paths, *directories], folds=folds, file=exclude)
         finally:
-            for place in made:
-                os.unlink(place)
+            for place in self.where.iterdir():
+                if place.is_dir() and place.name != ".git":
+                    shutil.rmtree(place)
+                elif place.is_file():
+                    place.unlink()
 
     def _check(
         self, paths: Iterable[bytes], *, folds: bool, file: Path
