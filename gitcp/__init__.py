@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         WouldOverwriteError as WouldOverwriteError,
     )
     from gitcp.format.log import Decision as Decision
+    from gitcp.format.tree import Change as Change
     from gitcp.ledger.call import Call as Call
     from gitcp.notices import GitcpWarning as GitcpWarning
     from gitcp.steps.compensate import Compensated as Compensated
@@ -81,6 +82,7 @@ _MODULES = {
         "UnsafePathError UnsupportedRepositoryError UsageError WouldOverwriteError"
     ),
     "gitcp.format.log": "Decision",
+    "gitcp.format.tree": "Change",
     "gitcp.ledger.call": "Call",
     "gitcp.notices": "GitcpWarning",
     "gitcp.steps.compensate": "Compensated",

@@ -18,6 +18,9 @@ class GitcpError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint is not None:
+            # A traceback shows it as well; the command line prints it by itself.
+            self.add_note(hint)
 
 
 class NothingToDoError(GitcpError):

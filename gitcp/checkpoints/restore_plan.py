@@ -1,5 +1,6 @@
 """Computes what a restore would do, before anything is written."""
 
+import collections
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from gitcp.errors import (
 )
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
-from gitcp.format.tree import GITLINK, ReadTree
+from gitcp.format.tree import GITLINK, Change, ReadTree
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -24,7 +25,14 @@ from gitcp.trust.withheld import Bounds, withheld_from
 from gitcp.worktree import apply, plan, spelling
 from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.files import Root
-from gitcp.worktree.plan import FilePlan, Left, Side, Withheld
+from gitcp.worktree.plan import (
+    MAKE_DIR,
+    REMOVE_DIR,
+    FilePlan,
+    Left,
+    Side,
+    Withheld,
+)
 
 
 class RestorePlan(NamedTuple):
@@ -42,6 +50,19 @@ class RestorePlan(NamedTuple):
     behind: RewoundSteps = RewoundSteps()
     operation: str | None = None
     since: tuple[Checkpoint, ...] = ()
+
+    def __str__(self) -> str:
+        """Returns what would be done, a line for each file."""
+        return "\n".join(_described(self))
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The files that would change, by path: `path` (bytes), `status`, both entries."""
+        return tuple(
+            Change(step.path, step.before, step.after)
+            for step in sorted(self.steps.steps, key=lambda step: step.path)
+            if step.action not in {MAKE_DIR, REMOVE_DIR}
+        )
 
     @property
     def target(self) -> Checkpoint:
@@ -71,6 +92,32 @@ class RestorePlan(NamedTuple):
 
 # The name that `gitcp` exports.
 Plan = RestorePlan
+
+
+def _described(plan: RestorePlan) -> Iterator[str]:
+    target, changes = plan.target, plan.changes
+    note = f" {target.note.splitlines()[0]}" if target.note else ""
+    yield f"restore {target.session}/{target.branch} {target.id}{note}"
+    for status, done in _DONE.items():
+        for change in changes:
+            if change.status == status:
+                yield f"  {done:<9}  {show_path(change.path)}"
+    for left in (*plan.steps.left, *plan.obstacles):
+        yield f"  {'left':<9}  {show_path(left.path)} ({left.reason})"
+    for call in plan.behind.outside:
+        yield f"  {'stays':<9}  step {call.name} ({call.effect})"
+    if plan.conversation:
+        held = target.manifest.conversation
+        messages = f"{held.messages} messages" if held else "none"
+        yield f"  {'talk':<9}  {messages}"
+    counts = collections.Counter(change.status for change in changes)
+    shown = ", ".join(
+        f"{counts[status]} {done}" for status, done in _DONE.items() if counts[status]
+    )
+    yield f"  {shown or 'no file changes'}"
+
+
+_DONE = {"deleted": "deleted", "modified": "replaced", "added": "created"}
 
 
 def side(checkpoint: Checkpoint) -> Side:

@@ -1,7 +1,9 @@
 """The classes `Session` and `Batch` that `gitcp` exports, without durable steps."""
 
+import itertools
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -16,13 +18,15 @@ from gitcp.checkpoints.labels import check_label
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.save import save
-from gitcp.errors import UsageError
-from gitcp.format.log import Decision
+from gitcp.checkpoints.selectors import select
+from gitcp.errors import NotFoundError, UsageError
+from gitcp.format.log import KINDS, Decision
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, NewRecords
 
 T = TypeVar("T")
+_BEFORE_LAST = re.compile(r"(?:last)?(?:~(\d{1,9}))?(?<=.)")
 
 
 class BaseSession:
@@ -60,8 +64,9 @@ class BaseSession:
         anything that is JSON. A position of None leaves the last one standing.
 
         Raises:
-            UsageError: something is not JSON, both kinds of messages are given, or the
-                label reads as a number, an id or a time.
+            UsageError: something is not JSON, both kinds of messages are given, one of them
+                is a text, a decision is of no known kind, or the label reads as a
+                number, an id or a time.
             BusyError: another process is saving or restoring in this work tree.
             StorageError: the disk refused; nothing was saved.
         """
@@ -73,6 +78,8 @@ class BaseSession:
             )
         records: tuple[NewRecords, ...] = ()
         given = messages if messages is not None else append
+        _refuse_text(given, "messages" if messages is not None else "append")
+        _check_entries(decisions)
         if given is not None:
             data = b"".join(
                 bytes(_json(message, "a message", any_text=True)) + b"\n"
@@ -110,7 +117,7 @@ class BaseSession:
 
     def plan_restore(
         self,
-        checkpoint: Checkpoint,
+        checkpoint: Checkpoint | str,
         *,
         paths: Sequence[str | bytes] = (),
         files: bool = True,
@@ -118,7 +125,10 @@ class BaseSession:
         replay: bool = False,
         trust: bool = False,
     ) -> RestorePlan:
-        """Returns what restoring would do; writes nothing.
+        """Returns what restoring a checkpoint would do; writes nothing.
+
+        The checkpoint may be a selector, as on the command line; `last` and `~N` are those
+        of this session's branch. `print(plan)` shows what would change.
 
         Of a checkpoint that was made elsewhere, files that tools execute by themselves
         and links that lead outside stay as they are, unless `trust` is given.
@@ -129,11 +139,13 @@ class BaseSession:
         Raises:
             CorruptError: the checkpoint is damaged.
             UnsafePathError: it names a path that must not be written.
+            NotFoundError, AmbiguousError: the selector matches no checkpoint, or several.
         """
+        _refuse_text(paths, "paths")
         return restore_plan.plan_restore(
             self._workspace,
             request_restore(
-                checkpoint,
+                self._chosen(checkpoint),
                 paths=[os.fsencode(path) for path in paths],
                 files=files,
                 conversation=conversation,
@@ -143,8 +155,11 @@ class BaseSession:
             ),
         )
 
-    def restore(self, plan: RestorePlan) -> Restored:
+    def restore(self, plan: RestorePlan | Checkpoint | str) -> Restored:
         """Carries out a plan; what is there now is saved first.
+
+        Instead of a plan a checkpoint or a selector may be given: it is planned, and
+        carried out at once.
 
         Raises:
             WouldOverwriteError: something that no checkpoint holds is in the way.
@@ -152,7 +167,38 @@ class BaseSession:
                 fork, or compensate first.
             PartialError: done, but files changed meanwhile and were left alone.
         """
+        if not isinstance(plan, RestorePlan):
+            plan = self.plan_restore(plan)
         return restoring.restore(self._workspace, plan.request)
+
+    def undo(self) -> Restored:
+        """Takes the last restore back; again, and it is restored.
+
+        Raises:
+            NothingToDoError: nothing was restored.
+            WouldOverwriteError, EffectsStandError, PartialError: as `restore`.
+        """
+        return undo(self._workspace)
+
+    def _chosen(self, checkpoint: Checkpoint | str) -> Checkpoint:
+        """Returns a checkpoint, by a selector if need be."""
+        if isinstance(checkpoint, Checkpoint):
+            return checkpoint
+        if not isinstance(checkpoint, str):
+            raise UsageError(
+                f"{checkpoint!a} is neither a checkpoint nor a selector",
+                hint="pass what `save` returned, or text such as 'last'",
+            )
+        before = _BEFORE_LAST.fullmatch(checkpoint)
+        if before is None:
+            return select(self._workspace, checkpoint)
+        distance = int(before[1] or 0)
+        for chosen in itertools.islice(self.checkpoints(), distance, None):
+            return chosen
+        raise NotFoundError(
+            f"there is no checkpoint {checkpoint} in {self.name}/{self.branch}",
+            hint="`gitcp log` lists them",
+        )
 
     def flush(self) -> None:
         """Puts what steps have recorded into git's refs now, for `git push` to find.
@@ -181,6 +227,38 @@ class BaseSession:
             UsageError: the position that the session has saved is not a batch's.
         """
         return Batch(self, records, every=every, seconds=seconds, note=note)
+
+
+def undo(workspace: Workspace) -> Restored:
+    """Takes the last restore back; see `BaseSession.undo`."""
+    replaced, undone = restoring.last_replaced(workspace)
+    request = request_restore(
+        replaced, note=f"undid a restore: back to {replaced.id}", undoes=undone
+    )
+    return restoring.restore(workspace, request)
+
+
+def _refuse_text(given: object, name: str) -> None:
+    """Raises if a text is given where many things are wanted: it would be its letters."""
+    if isinstance(given, str | bytes):
+        raise UsageError(
+            f"{name} must be a list, not {type(given).__name__}",
+            hint=f"{name}=[{given[:20]!r}]",
+        )
+
+
+def _check_entries(decisions: Sequence[Decision]) -> None:
+    _refuse_text(decisions, "decisions")
+    for entry in decisions:
+        if not isinstance(entry, Decision):
+            raise UsageError(
+                f"{entry!a} is not a Decision", hint="gitcp.Decision(text, why=…)"
+            )
+        if entry.kind not in KINDS:
+            raise UsageError(
+                f"there is no kind of decision {entry.kind!a}",
+                hint=f"it is one of {', '.join(KINDS)}",
+            )
 
 
 class Batch(Generic[T]):

@@ -5,11 +5,11 @@ import contextvars
 import functools
 import os
 import threading
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ParamSpec, Self, TypeVar, cast
 
 from gitcp import at_fork
 from gitcp.errors import StepTimeoutError, UsageError
@@ -32,6 +32,8 @@ from gitcp.steps.model import (
     takes_key,
 )
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _WAITING = 64
 
 
@@ -260,22 +262,24 @@ class Declared:
     def __repr__(self) -> str:
         return f"<step {self._options.name!a}>"
 
-    def __call__(self, function: Function) -> Function:
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Returns a function each call of which is a step."""
         refuse_generator(self._options.name, function)
         if is_async(function):
 
             @functools.wraps(function)
-            async def awaited(*arguments: Any, **named: Any) -> Any:
+            async def awaited(*arguments: P.args, **named: P.kwargs) -> Any:
                 given = bound(function, arguments, named)
                 return await start(self._engine, self._options, *given)
 
-            return awaited
+            # What a coroutine function is to its caller: a call that can be awaited.
+            return cast("Callable[P, R]", awaited)
 
         @functools.wraps(function)
-        def called(*arguments: Any, **named: Any) -> Any:
+        def called(*arguments: P.args, **named: P.kwargs) -> R:
             given = bound(function, arguments, named)
-            return start(self._engine, self._options, *given)
+            value: R = start(self._engine, self._options, *given)
+            return value
 
         return called
 

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from gitcp.at_fork import computed
 from gitcp.checkpoints import fork as forking
+from gitcp.checkpoints.finish_restore import Restored
 from gitcp.checkpoints.selectors import select
-from gitcp.checkpoints.session import BaseSession
+from gitcp.checkpoints.session import BaseSession, undo
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.ledger.call import Call
 from gitcp.project.workspace import Current, Workspace, open_workspace
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from gitcp.steps.compensate import Compensated
     from gitcp.steps.engine import Engine
     from gitcp.steps.repair import Affected
+    from gitcp.steps.runner import Declared
+
+R = TypeVar("R")
 
 
 def open(directory: str | os.PathLike[str] = ".") -> "Store":  # noqa: A001  gitcp.open
@@ -60,6 +64,17 @@ class Store:
         """
         return select(self._workspace, selector)
 
+    def undo(self) -> Restored:
+        """Takes the last restore in this work tree back; again, and it is restored.
+
+        Raises:
+            NothingToDoError: nothing was restored.
+            WouldOverwriteError: something that no checkpoint holds is in the way.
+            EffectsStandError: a step reached outside since.
+            PartialError: done, but files changed meanwhile and were left alone.
+        """
+        return undo(self._workspace)
+
 
 class Session(BaseSession):
     """One thread of work, on one of its branches.
@@ -74,15 +89,32 @@ class Session(BaseSession):
 
         return Engine(self._workspace, Current(self.name, self.branch))
 
-    def fork(self, checkpoint: Checkpoint, name: str) -> "Branch":
+    def fork(self, checkpoint: Checkpoint | str, name: str) -> "Branch":
         """Makes a new branch at a checkpoint; files stay as they are.
+
+        The checkpoint may be a selector, as for `plan_restore`.
 
         Raises:
             UsageError: the name is taken.
+            NotFoundError, AmbiguousError: the selector matches no checkpoint, or several.
         """
-        forking.fork_only(self._workspace.store, checkpoint, name)
-        return Branch(self._workspace, checkpoint.session, name)
+        chosen = self._chosen(checkpoint)
+        forking.fork_only(self._workspace.store, chosen, name)
+        return Branch(self._workspace, chosen.session, name)
 
+    @overload
+    def step(
+        self, name: str, function: None = None, /, **given: Unpack[StepOptions]
+    ) -> "Declared": ...
+    @overload
+    def step(
+        self,
+        name: str,
+        function: Callable[..., R],
+        /,
+        *arguments: Any,
+        **given: Unpack[StepOptions],
+    ) -> R: ...
     def step(
         self,
         name: str,

@@ -1,6 +1,7 @@
 """One checkpoint, read lazily."""
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 from gitcp.at_fork import computed
@@ -8,13 +9,14 @@ from gitcp.errors import AgentRecordError, CorruptError
 from gitcp.format import checkpoint as manifests
 from gitcp.format import jsontext, layout, log, tree
 from gitcp.format.checkpoint import Manifest, Skipped
-from gitcp.format.commit import Commit, Trailers
+from gitcp.format.commit import Commit, Trailers, trailers_of
 from gitcp.format.layout import LogName
 from gitcp.format.log import Decision
-from gitcp.format.tree import DIRECTORY, Entry
+from gitcp.format.tree import DIRECTORY, Change, Entry
 from gitcp.git.objects import Objects
 from gitcp.store import logs
 from gitcp.store.allowance import Allowance
+from gitcp.store.described import Described
 from gitcp.store.origin import Origin, Seals
 
 # Of a conversation from elsewhere: bytes and lines that are laid out for people. The
@@ -22,10 +24,13 @@ from gitcp.store.origin import Origin, Seals
 _LAID_OUT = 8 * 1024 * 1024
 _LINES_LAID_OUT = 100_000
 
+# Loaded on use: it lies above the store (docs/decisions/0072).
+_BRIEFING = "gitcp.checkpoints.conversation"
+
 NumberOf = Callable[["Checkpoint"], int | None]
 
 
-class Checkpoint:
+class Checkpoint(Described):
     """A saved state: files, conversation, decisions. Immutable.
 
     `commit` is the commit's id in hex. What the commit message says (`id`, `seq`,
@@ -69,54 +74,9 @@ class Checkpoint:
         return self.oid.hex()
 
     @property
-    def id(self) -> str:
-        """The checkpoint's own id: 12 hex digits, stable for life."""
-        return self.trailers.id
-
-    @property
     def number(self) -> int | None:
         """Its number in this repository, for ever; None where it has none."""
         return self._number_of(self) if self._number_of is not None else None
-
-    @property
-    def seq(self) -> int:
-        """Its number on its branch, from 1."""
-        return self.trailers.seq
-
-    @property
-    def session(self) -> str:
-        """The name of its session."""
-        return self.manifest.session
-
-    @property
-    def branch(self) -> str:
-        """The name of its branch."""
-        return self.manifest.branch
-
-    @property
-    def note(self) -> str | None:
-        """The note it was saved with."""
-        return self.manifest.note
-
-    @property
-    def label(self) -> str | None:
-        """Its label."""
-        return self.manifest.label
-
-    @property
-    def trigger(self) -> str:
-        """Why it was made."""
-        return self.manifest.trigger
-
-    @property
-    def position(self) -> Any:
-        """Where a pipeline stood: any JSON value, or None."""
-        return jsontext.decode(self.manifest.position)
-
-    @property
-    def metadata(self) -> Any:
-        """What came with the messages as metadata, or None."""
-        return jsontext.decode(self.manifest.metadata)
 
     @computed
     def manifest(self) -> Manifest:
@@ -180,7 +140,10 @@ class Checkpoint:
     @computed
     def files_oid(self) -> bytes | None:
         """What `files_tree` is, for who only compares it or hands it on."""
-        entries = dict(self.objects.tree(self.raw.tree))
+        return self._files_of(self.raw.tree)
+
+    def _files_of(self, root: bytes) -> bytes | None:
+        entries = dict(self.objects.tree(root))
         entries.pop(layout.RESERVED, None)
         return self.objects.pin(tree.encode(entries)) if entries else None
 
@@ -214,6 +177,36 @@ class Checkpoint:
     def entry(self, path: bytes) -> Entry | None:
         """Returns the entry at a path of the files, or None."""
         return tree.lookup(self.files_tree, path, self.objects.tree)
+
+    @computed
+    def changes(self) -> tuple[Change, ...]:
+        """The files that differ from the checkpoint before it on its line, by path.
+
+        Of the first checkpoint these are all its files. Each has `path` (bytes), `status`
+        (`added`, `modified` or `deleted`), and the entries `old` and `new`.
+
+        Raises:
+            CorruptError: a tree, or the checkpoint before it, is missing.
+        """
+        before: bytes | None = None
+        if self.raw.parents:
+            parent = self.objects.commit(self.raw.parents[0])
+            if trailers_of(parent) is not None:
+                before = self._files_of(parent.tree)
+        changes = tree.diff(before, self.files_tree, self.objects.tree)
+        return tuple(sorted(changes, key=lambda change: change.path))
+
+    def context(self) -> str:
+        """Returns what a new conversation should know, as Markdown.
+
+        The facts, the task, decisions, dead ends and next steps up to this checkpoint;
+        nothing is left out. What was recorded elsewhere is quoted under a warning.
+
+        Raises:
+            CorruptError: the decision log is damaged.
+        """
+        briefing: str = import_module(_BRIEFING).context(self)
+        return briefing
 
     def conversation(self, source: str | None = None) -> bytes:
         """Returns the conversation's bytes, exactly as stored.

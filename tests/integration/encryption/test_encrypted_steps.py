@@ -61,9 +61,13 @@ def stepped(repo: Path, *names: str) -> gitcp.Session:
 
 def done(repo: Path, *names: str) -> None:
     """Calls the steps again, as a restarted program does: none is run."""
+
+    def again() -> dict[str, str]:
+        pytest.fail(NOT_AGAIN)
+
     session = vat(repo)
     for name in names:
-        found = session.step(name, lambda: pytest.fail(NOT_AGAIN))
+        found = session.step(name, again)
         assert found == {"did": name, "at": MARKER}
 
 

@@ -521,7 +521,7 @@ def test_what_only_begins_when_it_is_called_is_not_taken_for_done(repo):
             step()
     assert run.steps() == []
     with pytest.raises(gitcp.UsageError, match="not awaited"):
-        run.step("mail", lambda: send("a"))
+        _ = run.step("mail", lambda: send("a"))
     # What the function did before it gave the coroutine is not known.
     assert [one.state for one in run.steps()] == ["open"]
     run.answer("mail", "failed")

@@ -196,7 +196,11 @@ def test_who_answers_elsewhere_is_believed_and_marked(ann, bob):
     """What another clone recorded is a report: its results are given, not acted upon."""
     shared(ann, bob)
     run = gitcp.open(bob).session("job")
-    assert run.step("load", lambda: pytest.fail("it is done")) == 1
+
+    def load() -> int:
+        pytest.fail("it is done")
+
+    assert run.step("load", load) == 1
     found = ok(bob, "steps")["steps"]
     assert [(one["name"], one["foreign"]) for one in found] == [("load", True)]
     run.step("mine", lambda: 2)
