@@ -19,6 +19,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.support.gitrepo import (
+    PATIENCE,
     Executable,
     Symlink,
     git,
@@ -95,7 +96,7 @@ def strace(
         input=data,
         capture_output=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
 

@@ -30,6 +30,7 @@ from tests.fault.harness import (
     users_state,
 )
 from tests.support.gitrepo import (
+    PATIENCE,
     Node,
     git_line,
     gitcp_argv,
@@ -153,7 +154,7 @@ def traced(base: Path, options: Sequence[str | Path], args: Sequence[str]) -> Do
         input=b"",
         capture_output=True,
         check=False,
-        timeout=120,
+        timeout=PATIENCE,
     )
 
 

@@ -18,6 +18,8 @@ from tests.support import forked
 from tests.support.templates import copied
 
 # Given to the git commands of the tests only: gitcp itself must need no identity.
+# Seconds for one command of gitcp's; a long run beside other work needs more.
+PATIENCE = float(os.environ.get("GITCP_PATIENCE") or 120)
 IDENTITY = (
     "-c",
     "user.name=Tess Ter",
@@ -189,7 +191,7 @@ def run_gitcp(
     *args: str | bytes | Path,
     input: bytes | None = None,  # noqa: A002  the name subprocess uses
     env: Env | None = None,
-    timeout: float = 120,
+    timeout: float = PATIENCE,
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs gitcp as a process of its own, without a terminal; never raises on exit.
 
