@@ -12,7 +12,7 @@ from gitcp.secrets import words
 _PLACEHOLDER = re.compile(
     rb"(?i)example|sample|placeholder|change.?me|replace.?(?:me|this|with)|redacted"
     rb"|\xe2\x80\xa6|purged:|your[_.-]|my[_-]?(?:secret|token|pass|key)|dummy|fake[_-]|insert|todo"
-    rb"|x{4,}|\*{3,}|\.{3,}|0{8,}|12345678|abcdefgh|deadbeef|undefined|%\(|%s|lorem"
+    rb"|x{4,}|\*{3,}|\.{3,}|0{8,}|([1-9])\1{7}|12345678|abcdefgh|deadbeef|undefined|%\(|%s|lorem"
 )
 _REFERENCE = re.compile(
     rb"\$[({]|\$[A-Za-z_]\w*(?:\Z|[/\"':{.-])|%[A-Za-z_]\w*%|%\(|%[sdr]\Z|<[A-Za-z/!?_| -]"
@@ -22,7 +22,9 @@ _REFERENCE = re.compile(
     rb"|args|secrets|vars|params|req"
     rb"|request)[.\[]|//[a-z]|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\("
     rb"|\[[a-z]\S*-|\[[A-Za-z_ -][A-Za-z0-9_ -]*\]\Z|\(\?|\^|arn:aws:|(?:sha|md)\d{1,3}[-:=]|\?"
-    rb"|/\^|\((?:[&|!]\()?[A-Za-z]{1,20}=%"
+    rb"|/\^|\((?:[&|!]\()?[A-Za-z]{1,20}=%|%\{|\*{1,2}[a-z][a-z0-9]*_\w*\Z"
+    rb"|(?:\.[a-z]{2,20}){3}"
+    rb"|(?i:uid|cn|ou|dc|o)=[^,=]{1,60},(?i:ou|dc|o|c)="
 )
 # What a program or a pattern has somewhere in it, and a value nowhere.
 _EXPRESSION = re.compile(
@@ -35,7 +37,7 @@ _ADDRESS = re.compile(rb"0[xX](?:[0-9a-fA-F]{1,8}|[0-9a-fA-F]{40})")
 _ROOTED = re.compile(
     rb"/(?:tmp|usr|etc|home|var|opt|root|Users|mnt|bin|lib|dev|proc|run|srv|app|data)/"
 )
-_CONSTANT = re.compile(rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_CONSTANT = re.compile(rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:\$\d{1,3})?")
 _PATH = re.compile(rb"/(?:[\w.@-]+(?:/|\Z))*")
 _IDENTIFIER = re.compile(rb"[A-Za-z_$][A-Za-z_$-]*(?:\.[A-Za-z_$][\w$-]*)*")
 # `b64decode`, `Ed25519PrivateKey.generate`: one number within words, or dots.
@@ -49,7 +51,9 @@ _SPOKEN = re.compile(rb"[a-z]{2,}(?:[_.:/+-][a-z]{2,}){0,4}(?:[_-]?\d{1,4})?")
 # The name of a standard, a curve, a type of numbers; a time.
 _STANDARD = re.compile(
     rb"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d[\d:.]*(?:[Zz]|[+-]\d\d:?\d\d)?"
-    rb"|(?:[A-Z][A-Z0-9]{1,7}-){1,4}(?:MD5|SHA-?\d{1,3}|PLUS|CBC|GCM)"
+    rb"|(?i:[a-z][a-z0-9]{1,7}-(?:[a-z0-9]{2,8}-){0,3}"
+    rb"(?:md5|sha-?\d{1,3}|plus|cbc|ctr|gcm|crypt)|utf-?\d{1,2}[bl]e)"
+    rb"|[A-Z](?:\.\d{1,3}){2,4}|[A-Za-z-]{2,30}=\d{1,3}(?:\.\d{1,3}){3}"
     rb"|[A-Z]{2,6}-\d{1,5}(?:-\d{1,4})?|(?:RFC|ISO|IEC|IEEE|FIPS|ANSI)\d{1,5}|[A-Za-z]{2,12}\d{2,4}[krtv]\d"
     rb"|(?:Big)?(?:Uint|Int|Float)\d{1,3}(?:Clamped)?Array|[A-Za-z]{2,20}\[[A-Za-z_][\w.]{0,60}\]"
 )
@@ -59,7 +63,7 @@ _SOURCE = re.compile(
     re.IGNORECASE,
 )
 # Words of a language that is written without Latin letters.
-_OTHER_LETTERS = re.compile(rb"(?:[\xe3-\xed][\x80-\xbf]{2}){4}")
+_OTHER_LETTERS = re.compile(rb"(?:[\xe3-\xed][\x80-\xbf]{2}){2}")
 # The name of a version of something, as in a list of features.
 _DATED = re.compile(rb"[a-z]+(?:[_-][a-z]+)*-20\d\d-\d\d-\d\d", re.IGNORECASE)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
@@ -88,6 +92,7 @@ _RANDOM = 3.0
 _VERY_RANDOM = 3.6
 _RANDOM_LENGTH = 20
 _NO_PATH = 4.4
+_PARTS_OF_NAME = 3
 _KEY_CHARACTERS = 48
 _KEY_SHARE = 0.7
 _KEY_LINE = 20
@@ -120,7 +125,11 @@ def placeholder(value: bytes) -> bool:
         or _ROOTED.match(value) is not None
         or (
             _CONSTANT.fullmatch(value) is not None
-            and (words.worded(value) or not irregular(value))
+            and (
+                value.count(b"_") >= _PARTS_OF_NAME
+                or words.worded(value)
+                or not irregular(value)
+            )
         )
         or (_PATH.fullmatch(value) is not None and entropy(value) < _NO_PATH)
     )

@@ -41,7 +41,7 @@ _PAGING = re.compile(
     rb"|start\w*|end\w*"
     rb"|resume|skip|delta|change\w*|cursor|idempoten\w*|creator|caller|marker"
     rb"|watermark|list|batch"
-    rb"|scroll|since|upload|input|output|ordering|lock|fencing|cancel\w*|access_?token_?sub|css"
+    rb"|scroll|since|version|upload|input|output|ordering|lock|fencing|cancel\w*|access_?token_?sub|css"
     rb"|style|color|theme"
     rb"|design|syntax|lex\w*|parse\w*|unk|bos|eos|pad|mask|special"
     rb"|stop)[_.-]?(?:page[_.-]?|request[_.-]?)?token\Z"
@@ -162,6 +162,8 @@ def holds(
     if not quoted and b"." in value and heuristics.code(name, value):
         return False
     if _UUID.fullmatch(value):
+        if heuristics.placeholder(value):
+            return False
         return strength == PASSWORD or (
             strength == STRONG and not loose and _sure(name)
         )

@@ -59,6 +59,8 @@ _ID_NAME = re.compile(
 )
 # What a program decodes is data.
 _DECODED = re.compile(rb"(?i)(?:decode|unpack|inflate|parse)\w{0,20}\([\"'`]\Z")
+# With it, the id of a message; with a colon in front of both, a user of a host.
+_OF_HOST = re.compile(rb"@[\w-]+(?:\.[\w-]+)+")
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 _UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # What judging a shape costs, in bytes looked at.
@@ -75,6 +77,8 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         head, tail = match["head"], match["tail"]
         start = match.start()
         if _DECODED.search(data, max(0, start - 60), start) is not None:
+            continue
+        if _OF_HOST.match(data, match.end()) and data[start - 1 : start] != b":":
             continue
         if is_digest(data, start) or _ID_NAME.search(data, max(0, start - 60), start):
             continue
