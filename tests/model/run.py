@@ -32,6 +32,8 @@ def populate(base: Path) -> None:
     (base / "outside").write_bytes(b"outside\n")
     make_repo(base / "r", {".gitignore": b"*.ign\n", "a": b"one\n", "d/a": b"two\n"})
     git(base / "r", "config", "gitcp.maxFileSize", str(LIMIT))
+    # A hook that gives up on a busy machine does what it must, but not what is looked for.
+    git(base / "r", "config", "gitcp.hookTimeout", "900")
     git(base / "r", "config", "user.name", "Tess Ter")
     git(base / "r", "config", "user.email", "tess@example.invalid")
 
