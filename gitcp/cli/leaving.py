@@ -99,17 +99,9 @@ def _user_question(plan: _Plan) -> str:
 
 
 def _checkpoints_question(plan: _Plan) -> str:
-    only = len(plan.own.only_here)
-    what = (
-        f"; {count(only, 'branch', 'branches')} of them exist only here" if only else ""
-    )
-    if only == 1:
-        what = "; 1 of them exists only here"
-    return (
-        "Delete all checkpoints of this repository, too"
-        f" ({count(plan.own.branches, 'branch', 'branches')}{what})?"
-        " This cannot be undone."
-    )
+    branches = count(plan.own.branches, "branch", "branches")
+    only = f", {len(plan.own.only_here)} only here" if plan.own.only_here else ""
+    return f"Delete all checkpoints, too, for good ({branches}{only})?"
 
 
 def _lines(plan: _Plan, workspace: Workspace) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 COMMANDS = ("checkpoint", "checkpoints", "restore", "rollback", "prune")
 _NAME = "gitcp"
 _MARK = re.compile(
-    rb"\n<!-- gitcp install skill: ([0-9a-f]{64}) (\d+) -->\n\Z", re.ASCII
+    rb"\n<!-- gitcp install skill: ([0-9a-f]{64}) (\d+) -->(\n?)", re.ASCII
 )
 _RULE = """\
 ---
@@ -107,4 +107,6 @@ def mark_of(raw: bytes) -> Mark | None:
         return None
     content = raw[: match.start()]
     same = hashlib.sha256(content).hexdigest().encode() == match[1]
-    return Mark(same, int(match[2]), content)
+    # What a user wrote below the mark is a change, too.
+    whole = raw[match.start() :] == match[0] and bool(match[3])
+    return Mark(same and whole, int(match[2]), content)

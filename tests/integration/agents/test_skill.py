@@ -99,6 +99,16 @@ def test_a_file_that_was_changed_stays_and_is_told(repo):
     assert changed.read_text() == text
 
 
+@pytest.mark.parametrize("more", ["mine\n", "\n", ""])
+def test_a_file_that_was_added_to_stays_and_is_told(repo, more):
+    ok(repo, "install", "skill", "--scope", "project")
+    changed = repo / ".claude" / "commands" / "restore.md"
+    text = changed.read_text() + more if more else changed.read_text().rstrip()
+    changed.write_text(text)
+    assert "was changed since" in fails(repo, 3, "uninstall", "skill")
+    assert changed.read_text() == text
+
+
 def test_a_file_of_an_older_gitcp_is_brought_up_to_date(repo):
     old = repo / ".claude" / "skills" / "gitcp" / "SKILL.md"
     ok(repo, "install", "skill", "--scope", "project")
