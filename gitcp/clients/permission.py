@@ -1,5 +1,6 @@
 """Whether a client lets our hooks run: trusted, untrusted, or switched off."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -36,7 +37,6 @@ def _claude_code(
 
 
 def _gemini(client: Client, path: Path, places: ClientPlaces, read: Read) -> Permission:
-    del places
     text = read(path)
     if hook_settings.field(text, "hooksConfig", "enabled") is False:
         return Permission(
@@ -49,6 +49,34 @@ def _gemini(client: Client, path: Path, places: ClientPlaces, read: Read) -> Per
         return Permission(
             granted=False, reason="start `gemini`, and enable them with /hooks"
         )
+    if places.top is not None and path.is_relative_to(places.top):
+        return _gemini_folder(client, places.top, places, read)
+    return Permission()
+
+
+def _gemini_folder(
+    client: Client, top: Path, places: ClientPlaces, read: Read
+) -> Permission:
+    """Gemini CLI blocks a project's hooks, silently, in a folder that is not trusted."""
+    settings = client.settings("user", places)
+    if (
+        hook_settings.field(read(settings), "security", "folderTrust", "enabled")
+        is False
+    ):
+        return Permission()
+    own = places.environment.get("GEMINI_CLI_TRUSTED_FOLDERS_PATH")
+    folders = Path(own) if own else settings.with_name("trustedFolders.json")
+    known = hook_settings.field(read(folders))
+    real = Path(os.path.realpath(top))
+    # The nearest folder decides; of one that is in no list it asks when it starts.
+    for folder in (real, *real.parents):
+        level = known.get(str(folder)) if isinstance(known, dict) else None
+        if level == "DO_NOT_TRUST" and folder == real:
+            return Permission(
+                granted=False, reason=f"start `gemini` in {top}, and enter /permissions"
+            )
+        if level == "TRUST_FOLDER":
+            return Permission(granted=True)
     return Permission()
 
 

@@ -135,6 +135,25 @@ def test_codex_runs_what_is_trusted_as_it_is(repo, home):
     assert health(repo, "codex")["trusted"] is False
 
 
+def test_gemini_runs_no_hooks_of_a_project_it_does_not_trust(repo, home, monkeypatch):
+    monkeypatch.setenv("PATH", f"{home / 'bin'}:/usr/bin:/bin")
+    program(home / "bin" / "gitcp", "exit 0")
+    ok(repo, "install", "gemini", "--scope", "project")
+    assert health(repo, "gemini")["trusted"] is None
+    folders = home / "home" / ".gemini" / "trustedFolders.json"
+    folders.parent.mkdir(parents=True)
+    folders.write_text(json.dumps({str(repo.parent): "TRUST_FOLDER"}))
+    assert health(repo, "gemini")["trusted"] is True
+    both = {str(repo): "DO_NOT_TRUST", str(repo.parent): "TRUST_FOLDER"}
+    folders.write_text(json.dumps(both))
+    found = health(repo, "gemini")
+    assert found["trusted"] is False
+    assert "/permissions" in found["problems"][0]
+    settings = folders.with_name("settings.json")
+    settings.write_text('{"security": {"folderTrust": {"enabled": false}}}')
+    assert health(repo, "gemini")["trusted"] is None
+
+
 def test_codex_runs_no_hooks_of_a_project_it_does_not_trust(repo, home, monkeypatch):
     monkeypatch.setenv("PATH", f"{home / 'bin'}:/usr/bin:/bin")
     program(home / "bin" / "gitcp", "exit 0")
