@@ -157,7 +157,7 @@ def _runs(program: str, places: ClientPlaces) -> bool:
     found = shutil.which(program, path=places.environment.get("PATH"))
     if found is None:
         return False
-    with suppress(OSError), open(found, "rb") as file:
+    with suppress(OSError), open(found, "rb", opener=_at_once) as file:
         # What an upgraded Python leaves of a virtual environment: a script without one.
         shebang = _SHEBANG.match(file.read(_FIRST_LINE))
         if shebang is not None:
@@ -166,6 +166,11 @@ def _runs(program: str, places: ClientPlaces) -> bool:
                 return shutil.which(os.fsdecode(shebang[2])) is not None
             return os.access(interpreter, os.X_OK)
     return True
+
+
+def _at_once(path: str, flags: int) -> int:
+    # A pipe in the program's place must not be waited for.
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 # --- the last event -------------------------------------------------------------------

@@ -73,6 +73,9 @@ def test_a_script_whose_python_is_gone_does_not_run(repo, home):
     assert health(repo, "claude-code")["runs"] is True
     script.write_text("#!/opt/gone/bin/python\n")
     assert health(repo, "claude-code")["runs"] is False
+    script.unlink()
+    os.mkfifo(script, 0o755)
+    assert invoke(repo, "doctor").returncode in {0, 1}
 
 
 def test_hooks_of_the_project_call_gitcp_by_name(repo, home, monkeypatch):
