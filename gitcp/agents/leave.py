@@ -25,10 +25,12 @@ class Restored(NamedTuple):
     continued: tuple[Path, ...]
 
 
-def restored(states: Iterable[Path], places: ClientPlaces) -> Restored:
+def restored(states: Iterable[Path], places: ClientPlaces, *, shared: bool) -> Restored:
     """Returns the conversations that the states of work trees know of.
 
-    What gitcp itself noted for a client that keeps no file is among them.
+    What gitcp itself noted for a client that keeps no file is among them. In a `shared`
+    repository nothing counts as unused: others can write what the states say, and no file
+    of the user's is removed on their word.
     """
     own = state_directory(places)
     unused: list[Path] = []
@@ -48,6 +50,8 @@ def restored(states: Iterable[Path], places: ClientPlaces) -> Restored:
                 continue
             unused += [path for path, now in there.items() if now is not None]
             unused += [path for path in map(Path, binding.copied) if path.is_dir()]
+    if shared:
+        return Restored((), (*continued, *unused))
     return Restored(tuple(unused), tuple(continued))
 
 

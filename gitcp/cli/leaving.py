@@ -78,7 +78,11 @@ def _look(workspace: Workspace, places: ClientPlaces, *, whole: bool) -> _Plan:
         tuple(done for done in found if done.scope != _USER),
         tuple(done for done in found if done.scope == _USER and whole),
         own,
-        conversations.restored(leave.state_directories(workspace), places),
+        conversations.restored(
+            leave.state_directories(workspace),
+            places,
+            shared=workspace.repository.access.shared,
+        ),
     )
 
 
@@ -125,7 +129,7 @@ def _lines(plan: _Plan, workspace: Workspace) -> Iterator[str]:
         yield f"Checkpoints: {count(plan.own.branches, 'branch', 'branches')}"
     yield from _only_here(plan)
     if plan.restored.continued:
-        yield "These restored conversations were continued, and stay:"
+        yield "These restored conversations stay, as they may be in use:"
         for path in plan.restored.continued:
             yield f"  {safe_path(str(path))}"
 
@@ -225,6 +229,6 @@ def _report(out: Output, plan: _Plan, answers: _Answers) -> None:
     for done in plan.user if not answers.user else ():
         out.note(f"  kept: {done.what} in {safe_path(done.path)}")
     for path in plan.restored.continued:
-        out.note(f"  kept, as it was continued: {safe_path(str(path))}")
+        out.note(f"  kept, as it may be in use: {safe_path(str(path))}")
     if answers.checkpoints and plan.own.refs:
         out.note("  what git may still rely on goes with a later `git gc`")

@@ -195,6 +195,24 @@ def test_restored_conversations_go_unless_they_were_continued(repo, home):
     assert agent.transcript.exists()
 
 
+def test_in_a_shared_repository_no_file_goes_on_the_word_of_others(repo, home):
+    git(repo, "config", "core.sharedRepository", "group")
+    agent = Agent(repo, home / "claude")
+    agent.turn("one", a="1")
+    ok(repo, "restore", agent.line()[-1].id, "-y")
+    # As another member of the group could write it.
+    mine = home / "mine"
+    mine.mkdir()
+    (mine / "letter").write_text("dear")
+    for path in (repo / ".git" / "gitcp" / "agents").rglob("*.json"):
+        state = json.loads(path.read_bytes())
+        path.write_text(json.dumps({**state, "copied": [str(mine)]}))
+    done = ok(repo, "uninstall", "--everything", "-y")
+    assert done["conversations"] == []
+    assert str(mine) in done["continued"]
+    assert (mine / "letter").exists()
+
+
 def test_what_was_changed_by_hand_is_left_and_told(repo):
     install(repo)
     (page,) = (repo / ".claude" / "skills").rglob("SKILL.md")
