@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import compileall
 import os
+import secrets
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -37,15 +38,26 @@ MEMORY = Path("/dev/shm")
 ROOM = 4 << 30
 
 
+# The seeds of the model-based test in this run, and how many: 100 steps each.
+MODEL_SEEDS = "GITCP_MODEL_SEEDS"
+_SEED_COUNT = 3
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Compiles gitcp, once for a run."""
+    """Compiles gitcp and draws seeds, once for a run."""
     if os.environ.get("PYTEST_DEBUG_TEMPROOT") == str(MEMORY):
         tempfile.tempdir = str(MEMORY)
     if hasattr(config, "workerinput"):
         return
+    seeds = [str(secrets.randbelow(10**9)) for _ in range(_SEED_COUNT)]
+    os.environ.setdefault(MODEL_SEEDS, " ".join(seeds))
     # Tests start gitcp hundreds of times from this checkout, mostly in an environment
     # that forbids it to keep what Python compiled.
     compileall.compile_dir(ROOT / "gitcp", quiet=2)
+
+
+def pytest_report_header() -> str:
+    return f"{MODEL_SEEDS}={os.environ[MODEL_SEEDS]!r}"
 
 
 @pytest.hookimpl(wrapper=True)

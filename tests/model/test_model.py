@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import MODEL_SEEDS
 from tests.model import places, run
 from tests.model.steps import Step
 
-SEED = int(os.environ.get("GITCP_MODEL_SEED", secrets.randbelow(10**9)))
-# Known to agree. A new seed each time finds errors of the model, too: that is what the
-# slow runs are for, until they agree for long.
-SEEDS = [SEED] if "GITCP_MODEL_SEED" in os.environ else [101, 102]
-# A run that is repeated by its seed may be one of the slow ones, which are longer.
-COUNT = run.LONGEST if "GITCP_MODEL_SEED" in os.environ else 100
+GIVEN = os.environ.get("GITCP_MODEL_SEED")
+SEED = int(GIVEN or secrets.randbelow(10**9))
+# New ones each time, in the header of the run: `tests/conftest.py` draws them, once for all
+# workers.
+SEEDS = [SEED] if GIVEN else [int(seed) for seed in os.environ[MODEL_SEEDS].split()]
+# A run that is repeated by its seed may be one of the slow ones, which are longer. The steps of
+# a shorter run are the first of a longer one.
+COUNT = run.LONGEST if GIVEN else 100
 PLACE = os.environ.get("GITCP_MODEL_PLACE", "here")
 STEPS = int(os.environ.get("GITCP_MODEL_STEPS", "1000"))
 # How often to run a failure again to make it shorter.
