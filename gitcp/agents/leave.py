@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
@@ -13,12 +14,18 @@ from gitcp.agents import bindings
 from gitcp.agents.install import state_directory
 from gitcp.clients.client import ClientPlaces
 
+# Ids of conversations, as clients make them: they cannot be guessed.
+_ID = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|ses_[0-9A-Za-z]{20,}", re.ASCII
+)
+_SHORT = 8
+
 
 class Restored(NamedTuple):
     """Conversations that restores have written for clients.
 
-    `unused` are files and directories as gitcp wrote them; `continued` are files that the
-    client has written to since, which are the user's by now.
+    `unused` are files and directories as gitcp wrote them. `continued` are those that the
+    client has written to since, or may need for others: they are the user's by now.
     """
 
     unused: tuple[Path, ...]
@@ -40,19 +47,30 @@ def restored(states: Iterable[Path], places: ClientPlaces, *, shared: bool) -> R
             noted = Path(binding.transcript or "/")
             if noted.is_relative_to(own) and noted.is_file():
                 unused.append(noted)
-            files = {Path(path): digest for path, digest in binding.written.items()}
-            there = {path: _digest(path) for path in files}
+            there = {path: _digest(Path(path)) for path in binding.written}
+            files = [Path(path) for path, now in there.items() if now is not None]
+            folders = [path for path in map(Path, binding.copied) if path.is_dir()]
             changed = [
-                path for path, now in there.items() if now not in {None, files[path]}
+                Path(path)
+                for path, now in there.items()
+                if now not in {None, binding.written[path]}
             ]
             if changed:
                 continued += changed
                 continue
-            unused += [path for path, now in there.items() if now is not None]
-            unused += [path for path in map(Path, binding.copied) if path.is_dir()]
+            # A copy of a repository may come with a state that names any path.
+            ident = binding.agent_session
+            for path in (*files, *folders):
+                named = path.name == ident if path in folders else _names(path, ident)
+                (unused if named and _ID.fullmatch(ident) else continued).append(path)
     if shared:
         return Restored((), (*continued, *unused))
     return Restored(tuple(unused), tuple(continued))
+
+
+def _names(path: Path, ident: str) -> bool:
+    """Whether a file is named by a conversation's id, or lies in a folder that is."""
+    return any(ident in part or ident[:_SHORT] in part for part in path.parts)
 
 
 def remove(paths: Iterable[Path]) -> None:

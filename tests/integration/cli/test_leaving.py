@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -193,6 +194,27 @@ def test_restored_conversations_go_unless_they_were_continued(repo, home):
     assert not written[unused].exists()
     assert written[used].exists()
     assert agent.transcript.exists()
+
+
+@pytest.mark.parametrize("ident", [None, "mine", "-home-me-projects-mine"])
+def test_a_copied_repository_does_not_say_what_goes(repo, home, ident):
+    agent = Agent(repo, home / "claude")
+    agent.turn("one", a="1")
+    ok(repo, "restore", agent.line()[-1].id, "-y")
+    mine = home / "mine"
+    mine.mkdir()
+    letter = mine / "letter"
+    letter.write_text("dear")
+    digest = hashlib.sha256(b"dear").hexdigest()
+    for path in (repo / ".git" / "gitcp" / "agents").rglob("*.json"):
+        state = json.loads(path.read_bytes())
+        state |= {"copied": [str(mine)], "written": {str(letter): digest}}
+        if ident is not None:
+            state["agent_session"] = ident
+        path.write_text(json.dumps(state))
+    done = ok(repo, "uninstall", "--everything", "-y")
+    assert done["conversations"] == []
+    assert letter.exists()
 
 
 def test_in_a_shared_repository_no_file_goes_on_the_word_of_others(repo, home):
