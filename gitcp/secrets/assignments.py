@@ -64,6 +64,7 @@ _ENDED = bytes.maketrans(_ENDS, b" " * len(_ENDS))
 _RUN = 100
 # Three letters are a word in what a program wrote by chance, but not spelt as one.
 _SHORT_WORD = 3
+_NO_NAME = re.compile(rb"\d{1,2}[A-Za-z]|[A-Z]\Z")
 _CALLED = frozenset({b"(", b"["})
 _GOES_ON = frozenset({b",", b";", b")", b"}", b"|", b"<", b">"})
 _CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
@@ -115,8 +116,10 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
         return None
     at = match.start()
     keyword = data[at : match.start("rest")]
-    if len(keyword) <= _SHORT_WORD and not (
-        keyword.islower() or keyword.isupper() or keyword.istitle()
+    rest = data[match.start("rest") : match.end("rest")]
+    if len(keyword) <= _SHORT_WORD and (
+        _NO_NAME.match(rest)
+        or not (keyword.islower() or keyword.isupper() or keyword.istitle())
     ):
         return None
     if (quoted and _BETWEEN.fullmatch(value)) or (not quoted and _in_data(data, at)):
@@ -124,7 +127,6 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     chunk = data[max(0, at - _LONGEST_NAME) : at]
     before = chunk[len(chunk.rstrip(_NAME)) :]
     name = before + data[at : match.start("rest")]
-    rest = data[match.start("rest") : match.end("rest")]
     colon = data[match.end("rest") : match.end("rest") + 1] == b":"
     if colon and data.endswith(b"://", 0, at - len(before)):
         # The name of a user in a URL: what follows is looked at as that.

@@ -23,7 +23,7 @@ _REFERENCE = re.compile(
     rb"|request)[.\[]|//[a-z]|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\("
     rb"|\[[a-z]\S*-|\[[A-Za-z_ -][A-Za-z0-9_ -]*\]\Z|\(\?|\^|arn:aws:|(?:sha|md)\d{1,3}[-:=]|\?"
     rb"|/\^|\((?:[&|!]\()?[A-Za-z]{1,20}=%|%\{|\*{1,2}[a-z][a-z0-9]*_\w*\Z"
-    rb"|(?:\.[a-z]{2,20}){3}"
+    rb"|(?:\.[a-z]{2,20}){3}|\d{1,4}(?:\.\d{1,6}){2}[\w.-]{0,20}@"
     rb"|(?i:uid|cn|ou|dc|o)=[^,=]{1,60},(?i:ou|dc|o|c)="
 )
 # What a program or a pattern has somewhere in it, and a value nowhere.

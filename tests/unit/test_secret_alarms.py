@@ -104,6 +104,8 @@ CLEAN = {
     "an entry of a directory": 'password="uid=user1,ou=People,$BASEDN"',
     "an expansion": 'password="%{string:Tmp-String-0}"',
     "one digit": "secret_key: 11111111-1111-1111-1111-111111111111",
+    "a list of versions": '"@aws-sdk/credential-provider-x" "3.19.0"\n  "@aws-sdk/types" "3.19.0"',
+    "chance": "_yzXtLRxeu]:HSk9<l7=MbJ2+_T%.pw0lG=Ei4pA4+?J1O^n<nf0 pPwY:s#auv3,}?lhp9Z",
     "a constant renamed": "x.token = STRINGIFY_TIMETOKENS$1;",
     "where a key is to go": (
         "p:`-----BEGIN PRIVATE KEY-----${t}`,c:s4})})," + "a1B2c3D4e5F6g7H8i9J0,k1L" * 9
