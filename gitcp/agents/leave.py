@@ -45,7 +45,9 @@ def restored(states: Iterable[Path], places: ClientPlaces, *, shared: bool) -> R
     for state in states:
         for binding in bindings.kept_in(state):
             noted = Path(binding.transcript or "/")
-            if noted.is_relative_to(own) and noted.is_file():
+            # One folder for each client; beside them lies what was installed.
+            spooled = noted.parent == own / binding.agent and noted.suffix == ".jsonl"
+            if spooled and noted.is_file():
                 unused.append(noted)
             there = {path: _digest(Path(path)) for path in binding.written}
             files = [Path(path) for path, now in there.items() if now is not None]

@@ -15,6 +15,7 @@ from gitcp.agents import install as installer
 from gitcp.agents.health import unprotected
 from gitcp.clients import codex_trust, hook_settings
 from gitcp.project.workspace import open_workspace
+from tests.support.gitrepo import run_gitcp
 from tests.support.hooks import program
 from tests.support.inprocess import invoke, ok
 
@@ -187,12 +188,13 @@ def test_the_last_event_is_told(repo, home):
     }
     raw = json.dumps(payload).encode()
     began = int(time.time())
-    invoke(repo, "hook", "claude-code", "UserPromptSubmit", input=raw)
+    run_gitcp(repo, "hook", "claude-code", "UserPromptSubmit", input=raw)
+    assert not (repo / ".git" / "gitcp" / "hooks.log").exists()
     found = health(repo, "claude-code")["last_event"]
     assert began <= datetime.fromisoformat(found).timestamp() <= time.time()
     assert b"last event 20" in invoke(repo, "doctor").stdout
     # A failed hook was an event, too.
     before = health(repo, "gemini")["last_event"]
-    invoke(repo, "hook", "gemini", "BeforeAgent", input=b"not JSON")
+    run_gitcp(repo, "hook", "gemini", "BeforeAgent", input=b"not JSON")
     assert before is None
     assert health(repo, "gemini")["last_event"] is not None

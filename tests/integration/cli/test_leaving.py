@@ -11,7 +11,7 @@ import pytest
 
 from gitcp.errors import NothingToDoError
 from tests.support.agent import Agent
-from tests.support.gitrepo import git, tree_bytes
+from tests.support.gitrepo import git, run_gitcp, tree_bytes
 from tests.support.inprocess import fails, invoke, ok
 
 
@@ -206,15 +206,36 @@ def test_a_copied_repository_does_not_say_what_goes(repo, home, ident):
     letter = mine / "letter"
     letter.write_text("dear")
     digest = hashlib.sha256(b"dear").hexdigest()
+    record = home / "state" / "gitcp" / "installed" / "x.jsonl"
+    record.parent.mkdir(parents=True)
+    record.write_text("{}")
     for path in (repo / ".git" / "gitcp" / "agents").rglob("*.json"):
         state = json.loads(path.read_bytes())
         state |= {"copied": [str(mine)], "written": {str(letter): digest}}
+        state["transcript"] = str(record)
         if ident is not None:
             state["agent_session"] = ident
         path.write_text(json.dumps(state))
     done = ok(repo, "uninstall", "--everything", "-y")
     assert done["conversations"] == []
     assert letter.exists()
+    assert record.exists()
+
+
+def test_what_was_noted_for_a_client_without_a_file_goes(repo, home):
+    spool = home / "state" / "gitcp" / "cursor" / "abc.jsonl"
+    payload = {
+        "conversation_id": "abc",
+        "workspace_roots": [str(repo)],
+        "prompt": "hello",
+        "hook_event_name": "beforeSubmitPrompt",
+    }
+    raw = json.dumps(payload).encode()
+    run_gitcp(repo, "hook", "cursor", "beforeSubmitPrompt", input=raw)
+    assert spool.exists()
+    done = ok(repo, "uninstall", "--everything", "-y")
+    assert done["conversations"] == [str(spool)]
+    assert not spool.parent.parent.exists()
 
 
 def test_in_a_shared_repository_no_file_goes_on_the_word_of_others(repo, home):
