@@ -69,8 +69,8 @@ class Purger:
         self.gone: set[bytes] = set()
         self.changed: dict[str, Checkpoint] = {}
         self.files: set[bytes] = set()
-        # Checkpoints that stay as they are, with the reason.
-        self.damaged: dict[Checkpoint, str] = {}
+        # Checkpoints that stay as they are, with the reason, by their ids.
+        self.damaged: dict[str, tuple[Checkpoint, str]] = {}
 
     def change(self, found: Checkpoint) -> NewContent:
         """Returns what a checkpoint is to hold; a damaged one holds what it held."""
@@ -79,7 +79,7 @@ class Purger:
         except NameHoldsValueError:
             raise
         except CorruptError as exc:
-            self.damaged[found] = exc.message
+            self.damaged[found.id] = found, exc.message
             return self._unchanged(found, found.raw.message)
 
     def _unchanged(self, found: Checkpoint, message: bytes) -> NewContent:

@@ -145,7 +145,7 @@ def _damaged(purger: Purger) -> list[str]:
     return [
         f"{one.trailers.session}/{one.trailers.branch} #{one.seq} {one.id}, perhaps: that"
         f" cannot be read, and stays as it is ({reason})"
-        for one, reason in purger.damaged.items()
+        for one, reason in purger.damaged.values()
     ]
 
 
