@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gitcp.agents import bindings, transcripts
 from gitcp.agents.bindings import Binding
+from gitcp.agents.meanwhile import overtaking
 from gitcp.clients import registry
 from gitcp.clients.client import Event
 from gitcp.project.workspace import Workspace
@@ -65,7 +66,10 @@ def _growing(workspace: Workspace) -> list[Binding]:
     return [
         one
         for one in bindings.latest_first(workspace)
-        if one.session is not None and one.superseded is None and one.transcript
+        if one.session is not None
+        and one.superseded is None
+        and one.transcript
+        and overtaking(workspace, one) is None
     ]
 
 

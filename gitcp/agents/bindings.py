@@ -16,9 +16,12 @@ import msgspec
 from gitcp import durable
 from gitcp.names import encode
 from gitcp.project.workspace import Workspace
+from gitcp.store.checkpoint import Checkpoint
 
 _DIRECTORY = "agents"
 _SHORT = 8
+# A client that was not heard of for so long, in seconds, is taken for closed.
+_LATELY = 3_600.0
 _RANDOM_FIRST = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4")
 
 
@@ -30,7 +33,9 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
     branch over. `session` is None for one that the client has forked and whose origin
     is not known yet. `asked` is what the turn began with, `transcript` the file the
     client writes the conversation to. `written` are the files that a restore wrote for the
-    client, with their SHA-256, and `copied` the directories that it copied for it.
+    client, with their SHA-256, and `copied` the directories that it copied for it;
+    `written_at` is the id of that restore's checkpoint. `restore` is the id of the last
+    restore in the work tree that the client knows of. `ended` says that it was closed.
     """
 
     agent: str
@@ -44,6 +49,9 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
     seen: float = 0.0
     written: dict[str, str] = {}
     copied: tuple[str, ...] = ()
+    restore: str | None = None
+    written_at: str | None = None
+    ended: bool = False
 
     @property
     def is_settled(self) -> bool:
@@ -67,9 +75,9 @@ def short(agent_session: str) -> str:
     return agent_session[-_SHORT:]
 
 
-def keep(workspace: Workspace, binding: Binding) -> Binding:
-    """Remembers where a session of an agent grows."""
-    refreshed = msgspec.structs.replace(binding, seen=time.time())
+def keep(workspace: Workspace, binding: Binding, *, seen: bool = True) -> Binding:
+    """Remembers where a session of an agent grows; `seen` says that it was just there."""
+    refreshed = msgspec.structs.replace(binding, seen=time.time()) if seen else binding
     path = _path(workspace, binding.agent, binding.agent_session)
     with durable.storage("noting the agent's session"):
         workspace.repository.make_directory(path.parent)
@@ -83,6 +91,28 @@ def latest_first(workspace: Workspace, agent: str | None = None) -> list[Binding
     return sorted(bindings, key=lambda one: one.seen, reverse=True)
 
 
+def still_open(workspace: Workspace, restore: Checkpoint) -> list[Binding]:
+    """Returns the sessions that are likely open in a client that a restore overtook.
+
+    Clients do not say when they are killed: one is counted that was heard of lately, or
+    whose transcript grew lately, and that did not say that it ended.
+    """
+    return [
+        one
+        for one in latest_first(workspace)
+        if not one.ended
+        and one.restore != restore.id
+        and one.transcript is not None
+        and max(one.seen, _grew(one.transcript)) > time.time() - _LATELY
+    ]
+
+
+def _grew(transcript: str) -> float:
+    with suppress(OSError):
+        return Path(transcript).stat().st_mtime
+    return 0.0
+
+
 def take_over(workspace: Workspace, binding: Binding, before: str) -> Binding:
     """Gives a branch to a session; those that grew it go on elsewhere from `before`."""
     for other in latest_first(workspace):
@@ -91,7 +121,10 @@ def take_over(workspace: Workspace, binding: Binding, before: str) -> Binding:
             and other.superseded is None
             and other.agent_session != binding.agent_session
         ):
-            keep(workspace, msgspec.structs.replace(other, superseded=before))
+            # One that was never resumed is still where it was written.
+            unused = other.written_at if other.transcript is None else None
+            superseded = msgspec.structs.replace(other, superseded=unused or before)
+            keep(workspace, superseded, seen=False)
     return keep(workspace, binding)
 
 

@@ -4,11 +4,13 @@ import msgspec
 
 from gitcp.agents import bindings, transcripts
 from gitcp.agents.bindings import Binding
+from gitcp.agents.meanwhile import branch_name
 from gitcp.checkpoints import fork
 from gitcp.checkpoints.message_search import before_message
 from gitcp.clients.client import Client, Event
 from gitcp.errors import GitcpError
 from gitcp.format.layout import LogName
+from gitcp.format.numbers import Assigned
 from gitcp.project.workspace import MAIN, Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
@@ -18,9 +20,15 @@ _FIRST_SEGMENTS = 3
 
 
 def settle(
-    workspace: Workspace, client: Client, event: Event, binding: Binding | None
+    workspace: Workspace,
+    client: Client,
+    event: Event,
+    binding: Binding | None,
+    restore: Assigned | None = None,
 ) -> Binding:
     """Returns where a session grows from now on; makes the branch where it is a fork.
+
+    `restore` is one in this work tree that it has not seen, if there is one.
 
     The session of the result is None where the client forked, and has written nothing
     yet that would tell from what.
@@ -28,7 +36,8 @@ def settle(
     if binding is not None and binding.is_settled:
         return binding
     if binding is not None and binding.session is not None:
-        return _goes_on(workspace, binding) or _new(workspace, client, event)
+        name = branch_name(workspace, restore) if restore is not None else None
+        return _goes_on(workspace, binding, name) or _new(workspace, client, event)
     content = _content(client, event)
     if content:
         asked = binding.asked if binding else None
@@ -80,7 +89,9 @@ def _is_its_own(workspace: Workspace, tip: Checkpoint, agent_session: str) -> bo
     )
 
 
-def _goes_on(workspace: Workspace, binding: Binding) -> Binding | None:
+def _goes_on(
+    workspace: Workspace, binding: Binding, name: str | None
+) -> Binding | None:
     """Forks where the session was when another took its branch over, if that is there."""
     assert binding.session is not None
     assert binding.superseded is not None
@@ -90,10 +101,11 @@ def _goes_on(workspace: Workspace, binding: Binding) -> Binding | None:
     if start is None:
         # Pruned, or the branch is gone.
         return None
-    name = _free(workspace, start.session, binding.agent_session)
-    fork.fork_only(workspace.store, start, name)
+    names = _names(binding.agent_session) if name is None else (name,)
+    branch = _free(workspace, start.session, names)
+    fork.fork_only(workspace.store, start, branch)
     return bindings.keep(
-        workspace, msgspec.structs.replace(binding, branch=name, superseded=None)
+        workspace, msgspec.structs.replace(binding, branch=branch, superseded=None)
     )
 
 
@@ -113,7 +125,7 @@ def _related(
     start = tip
     if first is not None:
         start = before_message(workspace.store, tip, first) or tip
-    name = _free(workspace, start.session, event.session)
+    name = _free(workspace, start.session, _names(event.session))
     fork.fork_only(workspace.store, start, name)
     return bindings.keep(
         workspace,
@@ -181,11 +193,16 @@ def _begins_otherwise(
     return client.first_new_message(beginning, copied) == ""
 
 
-def _free(workspace: Workspace, session: str, agent_session: str) -> str:
-    for name in (f"fork-{bindings.short(agent_session)}", f"fork-{agent_session}"):
+def _names(agent_session: str) -> tuple[str, ...]:
+    return f"fork-{bindings.short(agent_session)}", f"fork-{agent_session}"
+
+
+def _free(workspace: Workspace, session: str, names: tuple[str, ...]) -> str:
+    """Returns the first of these names that no branch has, or one with a number."""
+    for name in names:
         if workspace.store.tip(session, name) is None:
             return name
     number = 2
-    while workspace.store.tip(session, f"{name}-{number}") is not None:
+    while workspace.store.tip(session, f"{names[-1]}-{number}") is not None:
         number += 1
-    return f"{name}-{number}"
+    return f"{names[-1]}-{number}"

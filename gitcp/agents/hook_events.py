@@ -10,12 +10,15 @@ import msgspec
 
 from gitcp.agents import bindings
 from gitcp.agents.bindings import Binding
+from gitcp.agents.meanwhile import overtaking, save_beside, told
 from gitcp.checkpoints.first_line import brief
+from gitcp.checkpoints.standing import last_restore, stands_on
 from gitcp.clients import client as words
 from gitcp.clients.client import Client, Event
 from gitcp.errors import AgentRecordError, GitcpError
 from gitcp.format import jsontext
 from gitcp.format.layout import branch_ref
+from gitcp.format.numbers import Assigned
 from gitcp.project.settings import Settings
 from gitcp.project.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -28,6 +31,8 @@ _LOCK = 4.0
 _REF_LOCK = 2.0
 # Where only these happened, bookkeeping in the transcript is not a reason for a checkpoint.
 _QUIET = frozenset({words.TURN_START, words.COMPACT, words.SESSION_END, INTERVAL})
+# What a binding has to know of.
+_NOTED = frozenset({words.TURN_START, words.SESSION_END})
 # At a session's borders a file that the client has rewritten is found out.
 _THOROUGH = frozenset({words.COMPACT, words.SESSION_END})
 
@@ -94,6 +99,22 @@ def warning(workspace: Workspace, event: Event) -> str | None:
     )
 
 
+def overtaken(workspace: Workspace, client: Client, event: Event) -> str | None:
+    """Returns what the model has to be told of a restore under its client, or None."""
+    if event.what != words.TURN_START:
+        return None
+    return told(workspace, event, bindings.find(workspace, client.name, event.session))
+
+
+def reminded(workspace: Workspace, client: Client, event: Event) -> str | None:
+    """Returns the reasons that an agent is given as its session begins, or None."""
+    if event.what != words.SESSION_START:
+        return None
+    from gitcp.agents.reminder import reminder  # noqa: PLC0415  once a session
+
+    return reminder(workspace, client, event)
+
+
 def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | None:
     """Does what an event asks for; returns the checkpoint if one was made.
 
@@ -113,13 +134,21 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
     if event.what == words.SESSION_START:
         _begin(workspace, client, event, binding)
         return None
+    restore = overtaking(workspace, binding)
     trigger = trigger_of(settings, event)
+    if trigger is None and event.what == words.TURN_START and binding and restore:
+        # It goes on from here, though no checkpoint is due.
+        binding = bindings.keep(
+            workspace, msgspec.structs.replace(binding, restore=restore.id)
+        )
     if trigger is None:
         if not _interval_over(workspace, binding):
             return None
         trigger = INTERVAL
     workspace = workspace.with_lock_timeout(_LOCK, refs=_REF_LOCK)
-    return _save(workspace, client, event, binding, trigger)
+    if restore is not None and event.what != words.TURN_START:
+        return save_beside(workspace, client, restore)
+    return _save(workspace, client, event, binding, trigger, restore)
 
 
 def trigger_of(settings: Settings, event: Event) -> str | None:
@@ -165,6 +194,7 @@ def _save(
     event: Event,
     binding: Binding | None,
     trigger: str,
+    restore: Assigned | None,
 ) -> Checkpoint | None:
     # Most calls of hooks come here with nothing to do, and the client waits for them.
     from gitcp.agents import transcripts  # noqa: PLC0415
@@ -175,12 +205,21 @@ def _save(
     if bound is None or not bound.is_settled:
         from gitcp.agents import branching as forks  # noqa: PLC0415
 
-        bound = forks.settle(workspace, client, event, binding)
+        bound = forks.settle(workspace, client, event, binding, restore)
     note = _note(event, bound, trigger)
+    if restore is not None:
+        note = brief(f"after the restore #{restore.number}, {note or trigger}", _NOTE)
     if bound.session is None:
         # A fork of which the client has written nothing yet: only the files are there
         # to save, and they belong to the line that they stand on.
-        saved = save(workspace, Draft(trigger, note=note, quiet=True))
+        stood = stands_on(workspace)
+        saved = save(
+            workspace,
+            Draft(trigger, note=note, quiet=True),
+            session=stood.session,
+            branch=stood.branch,
+            steer=False,
+        )
         _remember(workspace, event, bound)
         return saved.checkpoint if saved.created else None
     line = bound.session, bound.branch
@@ -202,8 +241,9 @@ def _save(
         session=bound.session,
         branch=bound.branch,
         complete=with_records,
+        steer=False,
     )
-    if event.what == words.TURN_START or binding != bound:
+    if event.what in _NOTED or binding != bound:
         _remember(workspace, event, bound)
     return saved.checkpoint if saved.created else None
 
@@ -211,8 +251,16 @@ def _save(
 def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
     asked = brief(event.prompt_text, _NOTE) if event.prompt_text else binding.asked
     file = str(event.transcript) if event.transcript else binding.transcript
+    restore = last_restore(workspace)
     bindings.keep(
-        workspace, msgspec.structs.replace(binding, asked=asked, transcript=file)
+        workspace,
+        msgspec.structs.replace(
+            binding,
+            asked=asked,
+            transcript=file,
+            ended=event.what == words.SESSION_END,
+            restore=restore.id if restore is not None else None,
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from gitcp.agents import bindings, placing
 from gitcp.agents.bindings import Binding
+from gitcp.checkpoints.standing import last_restore
 from gitcp.clients import known, registry
 from gitcp.clients.client import ClientPlaces, ResumeFiles, StoredConversation
 from gitcp.errors import UsageError
@@ -119,10 +120,17 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
     if written is None:
         return None
     placing.place(written)
+    restore = last_restore(workspace)
     bindings.take_over(
         workspace,
-        _binding(client.name, written, checkpoint, held.source),
-        checkpoint.manifest.replaced or checkpoint.id,
+        _binding(
+            client.name,
+            written,
+            checkpoint,
+            held.source,
+            restore.id if restore is not None else None,
+        ),
+        _before(workspace, checkpoint),
     )
     return Resumption(
         client.name,
@@ -134,7 +142,11 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
 
 
 def _binding(
-    agent: str, written: ResumeFiles, checkpoint: Checkpoint, source: str
+    agent: str,
+    written: ResumeFiles,
+    checkpoint: Checkpoint,
+    source: str,
+    restore: str | None,
 ) -> Binding:
     """Returns what is to be known of a conversation that was written for a client."""
     return Binding(
@@ -147,7 +159,16 @@ def _binding(
             str(path): hashlib.sha256(data).hexdigest() for path, data in written.files
         },
         copied=tuple(str(target) for _, target in written.copies),
+        restore=restore,
+        written_at=checkpoint.id,
     )
+
+
+def _before(workspace: Workspace, checkpoint: Checkpoint) -> str:
+    """Returns the id of what a branch was at before a restore was appended to it."""
+    parents = checkpoint.raw.parents
+    before = workspace.store.checkpoint(parents[0]) if parents else None
+    return before.id if before is not None else checkpoint.id
 
 
 def _directory(workspace: Workspace, recorded: str | None) -> Path:

@@ -79,7 +79,7 @@ def finish(
     """
     done = _appended(workspace, journal)
     if done is not None:
-        workspace.make_current(journal.session, journal.branch)
+        _make_current(workspace, journal)
         journals.remove(workspace.directory)
         return Restored(done, saved, FilePlan((), ()), ())
     restore = open_restore(workspace, journal)
@@ -106,7 +106,7 @@ def finish(
         result.checkpoint,
         request.target if request.conversation else before,
     )
-    workspace.make_current(journal.session, journal.branch)
+    _make_current(workspace, journal)
     restore.close()
     if left:
         raise PartialError(
@@ -153,7 +153,7 @@ def _abort(workspace: Workspace, journal: Journal) -> Checkpoint:
         # Where the branch cannot be read, the files still can be put back.
         done = None
     if done is not None:
-        workspace.make_current(journal.session, journal.branch)
+        _make_current(workspace, journal)
         journals.remove(workspace.directory)
         return done
     steps = journal.plan()
@@ -175,6 +175,12 @@ def _abort(workspace: Workspace, journal: Journal) -> Checkpoint:
             hint=f"checkpoint {restore.before.id} holds how they were",
         )
     return restore.before
+
+
+def _make_current(workspace: Workspace, journal: Journal) -> None:
+    """Makes the branch current that a fork made or a person named; no other."""
+    if journal.fork is not None or journal.named:
+        workspace.make_current(journal.session, journal.branch)
 
 
 def _is_readable(workspace: Workspace, journal: Journal) -> bool:

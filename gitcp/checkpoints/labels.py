@@ -2,6 +2,7 @@
 
 import re
 
+from gitcp.checkpoints.times import is_time
 from gitcp.errors import UsageError
 from gitcp.names import check_typed
 
@@ -11,21 +12,11 @@ _NUMBER = re.compile(r"#?\d+")
 _LAST = re.compile(r"last(?:~\d*)?|~.*")
 _HEX = re.compile(r"[0-9a-fA-F]{4,64}")
 _COMMIT = re.compile(r"(?:HEAD|@)(?:[~^@{].*)?")
-_UNIT = r"(?:second|sec|minute|min|hour|day|week|fortnight|month|year)s?"
-_DAY = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?"
-_CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[ap]m)?"
-_TIME = re.compile(
-    rf"(?:now|today|yesterday|noon|midnight|teatime|{_DAY})(?: {_CLOCK})?"
-    rf"|(?:\d+|an?|one|last)[ .]{_UNIT}(?:[ .]ago)?|last {_DAY}"
-    rf"|\d{{4}}-\d{{2}}-\d{{2}}(?:[T ].*)?|{_CLOCK}",
-    re.IGNORECASE,
-)
 _MEANINGS = (
     (_NUMBER, "a checkpoint's number"),
     (_LAST, "a place before the last checkpoint"),
     (_HEX, "the digits of an id"),
     (_COMMIT, "a git commit"),
-    (_TIME, "a time"),
 )
 
 
@@ -40,6 +31,11 @@ def check_label(label: str) -> str:
     Raises:
         UsageError: a selector would take it for something else.
     """
+    if is_time(label):
+        raise UsageError(
+            f"the label {label!a} could not be selected: it reads as a time",
+            hint="choose another word",
+        )
     for pattern, meaning in _MEANINGS:
         if pattern.fullmatch(label):
             raise UsageError(

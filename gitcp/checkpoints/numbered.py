@@ -8,6 +8,7 @@ from gitcp.format.numbers import Assigned
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.numbering import number_all
+from gitcp.store.store import Store
 
 
 def with_numbers(workspace: Workspace) -> None:
@@ -45,6 +46,13 @@ def by_number(workspace: Workspace, number: int) -> Checkpoint | None:
     )
 
 
+def by_number_or_none(workspace: Workspace, number: int) -> Checkpoint | None:
+    """Returns the checkpoint that has a number; None where it is gone or damaged."""
+    with suppress(NotFoundError, CorruptError):
+        return by_number(workspace, number)
+    return None
+
+
 def current(workspace: Workspace, assigned: Assigned) -> Checkpoint | None:
     """Returns the checkpoint behind a number as a branch has it now, or None.
 
@@ -54,12 +62,22 @@ def current(workspace: Workspace, assigned: Assigned) -> Checkpoint | None:
     store = workspace.store
     if store.repository.refs.read(assigned.key.ref) is not None:
         if store.numbers.gone(assigned.number) is None:
-            with suppress(CorruptError):
-                checkpoint = store.checkpoint(assigned.commit)
-                if checkpoint is not None and checkpoint.id == assigned.id:
-                    return checkpoint
+            checkpoint = _at(store, assigned)
+            if checkpoint is not None:
+                return checkpoint
         tip = store.standing(assigned.key).checkpoint
         for checkpoint in store.line(tip) if tip is not None else ():
             if checkpoint.id == assigned.id:
                 return checkpoint
     return find(workspace, assigned.id)
+
+
+def _at(store: Store, assigned: Assigned) -> Checkpoint | None:
+    """Returns the checkpoint at the commit that is noted for a number, if it is there."""
+    latest = store.numbers.find(assigned.number) or assigned
+    for commit in dict.fromkeys((latest.commit, assigned.commit)):
+        with suppress(CorruptError):
+            checkpoint = store.checkpoint(commit)
+            if checkpoint is not None and checkpoint.id == assigned.id:
+                return checkpoint
+    return None

@@ -8,6 +8,7 @@ from gitcp.checkpoints.restore_observer import restore_observer
 from gitcp.checkpoints.restore_plan import RestorePlan, compute
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.save import append, captured
+from gitcp.checkpoints.standing import RESTORE, continues_on, made_here, stands_on
 from gitcp.errors import NothingToDoError, WouldOverwriteError
 from gitcp.format.checkpoint import show_path
 from gitcp.git.transaction import transaction
@@ -66,6 +67,7 @@ def _check_logs(request: RestoreRequest) -> None:
 def _restore(
     workspace: Workspace, capture: Capture, request: RestoreRequest
 ) -> Restored:
+    stood = stands_on(workspace)
     with transaction(workspace.repository) as txn:
 
         def save_present(
@@ -77,15 +79,22 @@ def _restore(
             draft = Draft(
                 "before-restore", note=f"before restoring {request.target.id}"
             )
-            saved = append(workspace, txn, snapshot, draft)
+            saved = append(
+                workspace,
+                txn,
+                snapshot,
+                draft,
+                session=stood.session,
+                branch=stood.branch,
+                steer=False,
+            )
             return saved, snapshot.sparse, plan.steps
 
         saved, sparse, steps = captured(capture, txn, save_present)
     before = saved.checkpoint
     # A tip that cannot be read has to stop the restore before the first write.
     _ = before.manifest
-    current = workspace.current()
-    onto = request.onto or current
+    onto = request.onto or continues_on(workspace, request, stood)
     session, branch = request.fork or (onto.session, onto.branch)
     entry = Journal(
         checkpoint=secrets.token_hex(6),
@@ -103,6 +112,7 @@ def _restore(
         trust=request.trust,
         target_id=request.target.id,
         before_id=before.id,
+        named=request.onto is not None,
     ).holding(steps)
     journal.write(workspace.directory, entry)
     with naming_both_ways():
@@ -123,23 +133,18 @@ def _refuse_obstacles(plan: RestorePlan) -> None:
 
 
 def last_replaced(workspace: Workspace) -> tuple[Checkpoint, Checkpoint]:
-    """Returns what the last restore in the current branch replaced, and that restore.
+    """Returns what the last restore in this work tree replaced, and that restore.
 
     Raises:
         NothingToDoError: nothing was restored.
     """
-    current = workspace.current()
-    store = workspace.store
-    tip = store.tip(current.session, current.branch)
-    for checkpoint in store.line(tip) if tip else ():
-        if checkpoint.trailers.trigger != "restore":
-            continue
+    for checkpoint in made_here(workspace, RESTORE):
         replaced = checkpoint.manifest.replaced
         before = _find(workspace, checkpoint, replaced) if replaced else None
         if before is not None:
             return before, checkpoint
     raise NothingToDoError(
-        f"nothing was restored in {current.session}/{current.branch}",
+        "nothing was restored in this work tree",
         hint="`gitcp log` shows what can be restored",
     )
 

@@ -28,12 +28,14 @@ def save(
     include: tuple[str, ...] = (),
     complete: Callable[[Draft], Draft] | None = None,
     progress: Progress | None = None,
+    steer: bool = True,
 ) -> Saved:
     """Makes a checkpoint of the work tree, unless nothing changed.
 
-    Without `session` and `branch` it goes to the current ones. `include` are globs of
-    ignored paths to capture as well. `complete` adds to the draft what takes time to
-    find out: git scans meanwhile.
+    Without `session` and `branch` it goes to the current ones; where they are named, they
+    become the current ones, unless `steer` is false: a hook must not move a person.
+    `include` are globs of ignored paths to capture as well. `complete` adds to the draft
+    what takes time to find out: git scans meanwhile.
 
     Raises:
         RestoreInterruptedError: a restore has to be ended first.
@@ -53,7 +55,13 @@ def save(
                 capture,
                 txn,
                 lambda snapshot: append(
-                    workspace, txn, snapshot, whole, session=session, branch=branch
+                    workspace,
+                    txn,
+                    snapshot,
+                    whole,
+                    session=session,
+                    branch=branch,
+                    steer=steer,
                 ),
                 progress=progress,
             )
@@ -71,6 +79,7 @@ def append(
     *,
     session: str | None = None,
     branch: str | None = None,
+    steer: bool = True,
 ) -> Saved:
     """Makes a checkpoint of a snapshot; the caller holds the work tree's lock."""
     noted = workspace.noted()
@@ -89,7 +98,8 @@ def append(
     if waiting:
         workspace.clear_pending()
     pending_rewrites.forget(workspace.directory, rewritten)
-    workspace.make_current(session, branch)
+    if steer:
+        workspace.make_current(session, branch)
     if saved.created and saved.checkpoint.seq == 1 and noted is not None:
         was_here = noted == Current(session, branch)
         _tell_if_lost(workspace, session, branch, was_here=was_here)
@@ -114,7 +124,7 @@ def _tell_if_lost(
             if not was_here or (line.session, line.branch) == (session, branch):
                 notices.tell(
                     f"{line.session}/{line.branch} has lost its ref: nothing leads to its"
-                    f" checkpoints up to #{line.tip.seq} {line.tip.id}."
+                    f" checkpoints up to {line.tip.id}."
                     " `gitcp verify --lost --repair` puts them back"
                 )
 

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitcp.checkpoints import labels
+from gitcp.checkpoints import labels, times
 from gitcp.checkpoints.message_search import before_message
 from gitcp.checkpoints.numbered import by_number
+from gitcp.checkpoints.reach import Reach
+from gitcp.checkpoints.standing import before_newest, readable, stands_on, timeline
 from gitcp.errors import (
     AmbiguousError,
     CorruptError,
@@ -29,6 +31,7 @@ _SHORTEST = 4
 _SHOWN = 8
 # Reading every conversation is for what can only be the id of a message.
 _MESSAGE_ID = 16
+_DISTANCE = re.compile(r"(?:last)?~(\d{1,9})")
 _NUMBER = re.compile(r"#?([1-9]\d{0,14})")
 _COMMIT = re.compile(rf"[0-9a-f]{{{_SHORTEST},{DIGITS}}}|(?:HEAD|@)(?:[~^]\d*)*")
 
@@ -89,6 +92,8 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
         story = _story(workspace, text)
         if story is not None and (story.because or story.replaces):
             return Selected(story.chosen, story)
+    if times.is_time(text) and not workspace.bare:
+        return Selected(_at_time(workspace, text))
     try:
         checkpoint = _by_name(workspace, text)
     except NotFoundError:
@@ -133,22 +138,65 @@ def _is_named(checkpoint: Checkpoint, text: str) -> bool:
 def _by_name(workspace: Workspace, text: str) -> Checkpoint:
     current = workspace.current()
     store = workspace.store
-    what = text
     if ":" in text:
         return _qualified(store, current, text)
-    tip = store.tip(current.session, current.branch)
-    if tip is not None:
-        try:
-            return _on_branch(store, current.session, current.branch, what, text)
-        except NotFoundError:
-            elsewhere = _anywhere(store, what) or _said_anywhere(store, what)
-            if elsewhere is None:
-                raise
-            return elsewhere
-    elsewhere = _anywhere(store, what) or _said_anywhere(store, what)
+    distance = _DISTANCE.fullmatch(text)
+    if text == "last" or distance is not None:
+        return _of_timeline(workspace, int(distance[1]) if distance else 0)
+    # What a person named last, then what this work tree stands on, then all others.
+    near = current if workspace.bare else stands_on(workspace)
+    for session, branch in dict.fromkeys(
+        (each.session, each.branch) for each in (current, near)
+    ):
+        if store.tip(session, branch) is not None:
+            with suppress(NotFoundError):
+                return _on_branch(store, session, branch, text, text)
+    elsewhere = _anywhere(store, text) or _said_anywhere(store, text)
     if elsewhere is None:
-        return require_tip(store, current.session, current.branch)
+        raise NotFoundError(
+            f"there is no checkpoint {text!a}",
+            hint="`gitcp log --all` lists them; `gitcp sessions` the sessions",
+        )
     return elsewhere
+
+
+def _at_time(workspace: Workspace, text: str) -> Checkpoint:
+    """Returns the newest checkpoint of this work tree at a time, or before it."""
+    moment = times.when(workspace, text, end=True)
+    reach = Reach(workspace.store)
+    for entry in timeline(workspace):
+        if entry.created <= moment:
+            checkpoint = readable(reach, entry)
+            if checkpoint is not None:
+                return checkpoint
+    raise NotFoundError(
+        f"this work tree has no checkpoint from {text} or before",
+        hint="`gitcp log` lists them",
+    )
+
+
+def _of_timeline(workspace: Workspace, distance: int) -> Checkpoint:
+    """Returns the checkpoint so many rows below the newest that `gitcp log` lists."""
+    current = workspace.current()
+    if workspace.bare:
+        what = f"~{distance}" if distance else "last"
+        return _on_branch(workspace.store, current.session, current.branch, what, what)
+    found = before_newest(workspace, distance)
+    if found is not None:
+        return found
+    if distance:
+        raise NotFoundError(
+            f"there are not {distance} checkpoints before the last",
+            hint="see `gitcp log`",
+        )
+    # Numbers that cannot be written down, as on a disk that is read-only.
+    tip = workspace.store.tip(current.session, current.branch)
+    if tip is not None:
+        return tip
+    raise NotFoundError(
+        "there is no checkpoint in this work tree yet",
+        hint="`gitcp save` makes one; `gitcp log --all` lists those of other work trees",
+    )
 
 
 def _qualified(store: Store, current: Current, text: str) -> Checkpoint:
@@ -183,9 +231,9 @@ def _on_branch(
         if len(what) < _SHORTEST or what.startswith("#"):
             raise NotFoundError(
                 f"there is no checkpoint {what} in {session}/{branch}",
-                hint=f"`gitcp log` lists those up to #{tip.seq} that there are",
+                hint=f"the newest there is {session}/{branch}:{tip.seq}",
             )
-    if match := re.fullmatch(r"~(\d{1,9})", what):
+    if match := _DISTANCE.fullmatch(what):
         for distance, checkpoint in enumerate(store.line(tip)):
             if distance == int(match[1]):
                 return checkpoint
@@ -256,7 +304,7 @@ def _only(matches: list[Checkpoint], what: str) -> Checkpoint:
 
 def _ambiguous(matches: list[Checkpoint], what: str) -> AmbiguousError:
     shown = ", ".join(
-        f"{match.id} ({match.session}/{match.branch} #{match.seq})"
+        f"{match.id} ({match.session}/{match.branch}:{match.seq})"
         for match in matches[:_SHOWN]
     )
     more = " …" if len(matches) > _SHOWN else ""

@@ -360,7 +360,7 @@ def _offset(last: Checkpoint) -> int:
     if isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0:
         return offset
     raise UsageError(
-        f"the position in {last.session}/{last.branch} #{last.seq} is not a batch's:"
+        f"the position in {last.session}/{last.branch}:{last.seq} is not a batch's:"
         f" {json.dumps(position)[:80]}",
         hint='give the batch a session of its own, or save position={"offset": N} first',
     )

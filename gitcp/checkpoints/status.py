@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitcp.checkpoints.standing import before_newest
 from gitcp.format import tree
 from gitcp.format.log import Decision
 from gitcp.format.tree import Change
@@ -16,9 +17,10 @@ if TYPE_CHECKING:
 
 
 class Status(NamedTuple):
-    """The current line and what is not in it yet.
+    """The newest checkpoint of a work tree, and what is not in it yet.
 
-    `tip` is None before the first save; `interrupted` is the restore that was interrupted.
+    `current` is where a person's saves go. `tip` is None before the first save;
+    `interrupted` is the restore that was interrupted.
     """
 
     current: Current
@@ -37,7 +39,9 @@ def status(workspace: Workspace) -> Status:
         GitFailedError: git failed.
     """
     current = workspace.current()
-    tip = workspace.store.tip(current.session, current.branch)
+    tip = before_newest(workspace, 0)
+    if tip is None:
+        tip = workspace.store.tip(current.session, current.branch)
     # Never published, so nothing that is read here gets into the repository.
     with workspace.capturing() as capture, transaction(workspace.repository) as txn:
 

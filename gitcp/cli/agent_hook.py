@@ -13,7 +13,7 @@ _LIMIT = 256 * 1024 * 1024
 
 
 def run(agent: str, event: str, directory: str = ".") -> None:
-    """Handles one event of one client; says only that a restore is open, if one is."""
+    """Handles one event of one client; prints what its agent has to know, if anything."""
     where = here() if directory == "." else directory
     what = f"{agent} {event}"
 
@@ -35,8 +35,13 @@ def run(agent: str, event: str, directory: str = ".") -> None:
             return client.answer(event, warning)
         left = workspace.settings.hook_timeout - (time.monotonic() - started)
         with limited(left, what), workspace.repository.objects.few_reads():
+            told = turns.overtaken(workspace, client, received)
             turns.handle(workspace, client, received)
-        return None
+            reminder = turns.reminded(workspace, client, received)
+        if told is None:
+            return client.answer(event, reminder, quietly=True) if reminder else None
+        notices.tell(told)
+        return client.answer(event, told)
 
     guarded(what, work, directory=where)
 

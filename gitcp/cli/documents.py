@@ -54,6 +54,7 @@ def checkpoint(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
         "author": manifest.author,
         "base": manifest.base,
         "files": manifest.files,
+        "changed": checkpoint.changed._asdict(),
         "conversation": conversation,
         "decisions": manifest.decisions.entries if manifest.decisions else 0,
         "task": manifest.task,

@@ -123,6 +123,7 @@ class Output:
 
     def __init__(self) -> None:
         self.quiet = False
+        self.silent = False
         self.verbose = False
         self.color = False
         self.json = False
@@ -137,7 +138,12 @@ class Output:
         return f"{_MARK}{start}{_MARK}{text}{_MARK}{end}{_MARK}"
 
     def print(self, text: str = "") -> None:
-        """Prints a line of the result; only what `style` made steers a terminal."""
+        """Prints a line of the result; only what `style` made steers a terminal.
+
+        Where a command that changes something is to be quiet, there is none.
+        """
+        if self.silent:
+            return
         with writing():
             click.echo(_printable(text), color=self.color)
 

@@ -60,7 +60,7 @@ def show(out: Output, findings: Iterable[Finding]) -> None:
 
 
 def _place(place: Place) -> str:
-    where = f"{place.session}/{place.branch} #{place.seq} {place.checkpoint}"
+    where = f"{place.session}/{place.branch}:{place.seq} {place.checkpoint}"
     if place.checkpoint is None:
         where = f"commit {place.commit[:12]}"
     if place.kind == "ledger":

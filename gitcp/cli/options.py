@@ -42,7 +42,7 @@ quiet_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=_set_quiet,
-    help="Print results and errors only",
+    help="Print errors only, and what was asked for",
 )
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask")
 trust_option = click.option(
@@ -52,13 +52,25 @@ trust_option = click.option(
 )
 
 
+# What changes something: with -q it prints nothing but errors, and JSON where asked for.
+_CHANGING = frozenset(
+    {
+        *("save", "restore", "rollback", "undo", "fork", "switch", "decide", "run"),
+        *("prune", "gc", "purge", "push", "pull", "import", "export"),
+        *("install", "uninstall", "trust"),
+    }
+)
+
+
 def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
     """A command that takes `--json` and `-q` and is handed the Output first."""
 
     def decorate(function: F) -> click.Command:
         @functools.wraps(function)
         def with_output(*arguments: Any, **options: Any) -> Any:
-            return function(click.get_current_context().obj, *arguments, **options)
+            out = click.get_current_context().obj
+            out.silent = out.quiet and name in _CHANGING
+            return function(out, *arguments, **options)
 
         make: Any = click.command(name, **{"cls": Command, **settings})
         built: click.Command = make(json_option(quiet_option(with_output)))

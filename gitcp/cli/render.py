@@ -7,13 +7,20 @@ from gitcp import Checkpoint
 from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.format import tree
 from gitcp.format.log import Decision
-from gitcp.worktree.plan import DELETE, MAKE_DIR, REMOVE_DIR, FileStep
 
 if TYPE_CHECKING:
     # It brings everything that restoring needs; most commands need none of it.
     from gitcp.sync.preview import Foretold
 
 _SIGN = {"added": ("A", "green"), "modified": ("M", "yellow"), "deleted": ("D", "red")}
+SIGNS = {status: sign for status, (sign, _) in _SIGN.items()}
+_TITLES = {
+    "claude-code": "Claude Code",
+    "codex": "Codex",
+    "cursor": "Cursor",
+    "gemini": "Gemini CLI",
+    "opencode": "OpenCode",
+}
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 _KILO = 1024
 
@@ -32,16 +39,23 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def title_of(kind: str) -> str:
+    """Returns what a client is called; loading its module for that takes too long."""
+    return _TITLES.get(kind, one_line(kind, 20))
+
+
 def place(out: Output, session: str, branch: str) -> str:
     """Returns `session/branch`."""
     return out.style(one_line(f"{session}/{branch}".replace("\n", "\\n")), fg="cyan")
 
 
 def name_of(out: Output, checkpoint: Checkpoint) -> str:
-    """Returns `session/branch #seq id`."""
-    number = out.style(f"#{checkpoint.seq}", bold=True)
+    """Returns `#47 id`; of a checkpoint without a number `session/branch:seq id`."""
     ident = out.style(checkpoint.id, fg="yellow")
-    return f"{place(out, checkpoint.session, checkpoint.branch)} {number} {ident}"
+    if checkpoint.number is not None:
+        return f"{out.style(f'#{checkpoint.number}', fg='cyan', bold=True)} {ident}"
+    where = place(out, checkpoint.session, checkpoint.branch)
+    return f"{where}:{checkpoint.seq} {ident}"
 
 
 def headline(out: Output, checkpoint: Checkpoint) -> str:
@@ -105,16 +119,6 @@ def change_lines(out: Output, changes: Iterable[tree.Change]) -> Iterable[str]:
     for change in changes:
         sign, color = _SIGN[change.status]
         yield f"  {out.style(sign, fg=color)} {safe_path(change.path)}"
-
-
-def step_line(out: Output, step: FileStep) -> str:
-    """Returns a line for one step of a restore."""
-    if step.action in {DELETE, REMOVE_DIR}:
-        color = "red"
-    else:
-        color = "green" if step.before is None else "yellow"
-    slash = "/" if step.action in {MAKE_DIR, REMOVE_DIR} else ""
-    return f"  {out.style(f'{step.action:<6}', fg=color)} {safe_path(step.path)}{slash}"
 
 
 def decision_line(out: Output, entry: Decision) -> str:

@@ -7,23 +7,23 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gitcp import Checkpoint
-from gitcp.agents import resume
+from gitcp.agents import bindings, resume
 from gitcp.agents.resume import Resumption
 from gitcp.checkpoints import restore as ops
 from gitcp.checkpoints.finish_restore import Restored
-from gitcp.checkpoints.not_captured import not_in_it
 from gitcp.checkpoints.restore_observer import RewoundSteps
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest
+from gitcp.checkpoints.standing import before_newest
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe, safe_path
+from gitcp.cli.plan_lines import describe, stays
 from gitcp.cli.render import (
     count,
     headline,
     name_of,
-    prompt_plan,
     provenance,
-    step_line,
+    title_of,
     whose,
 )
 from gitcp.errors import GitcpError, PartialError
@@ -62,6 +62,8 @@ def document(
 
 
 _SINCE = 5
+# How many lines of a plan stand above the question: a screen has little more.
+_STEPS = 16
 
 
 class Handed(NamedTuple):
@@ -78,77 +80,6 @@ class Handed(NamedTuple):
     def shown(self, directory: str) -> str | None:
         """Returns the command that resumes it, for a shell in a directory."""
         return self.resumption.shown(directory) if self.resumption else None
-
-
-def not_captured(target: Checkpoint) -> list[Left]:
-    """Returns what a checkpoint says it does not hold."""
-    return [Left(path, not_in_it(reason)) for path, reason in target.skipped()]
-
-
-def _stays(
-    workspace: Workspace, target: Checkpoint, steps: FilePlan
-) -> tuple[list[Left], list[Left]]:
-    """Returns what a restore leaves as it is, and what neither it nor the disk has."""
-    known = {item.path for item in steps.left}
-    left, absent = list(steps.left), []
-    with workspace.root() as root:
-        for item in not_captured(target):
-            try:
-                there = root.lstat(item.path) is not None
-            except PermissionError:
-                there = True
-            if not there:
-                absent.append(item)
-            elif item.path not in known:
-                left.append(item)
-    return left, absent
-
-
-def _describe(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]:
-    lines = [f"Restore {headline(out, plan.target)}", *provenance(out, plan.target)]
-    what = []
-    if plan.files:
-        what.append(f"{count(len(plan.steps.steps), 'change')} to files")
-    if plan.conversation:
-        stored = plan.target.manifest.conversation
-        what.append(
-            f"conversation of {count(stored.messages, 'message')}"
-            if stored
-            else "no conversation"
-        )
-    lines.append(f"  {', '.join(what)}")
-    lines += [step_line(out, step) for step in plan.steps.steps]
-    stays, absent = _stays(workspace, plan.target, plan.steps)
-    held = [left for left in stays if left.reason in HELD]
-    if held:
-        lines.append(
-            f"  {count(len(held), 'path')} not brought from elsewhere unasked"
-            " (--trust brings them):"
-        )
-        lines += [
-            f"  {'held':<6} {safe_path(left.path)} ({left.reason})" for left in held
-        ]
-    others = [("left", left) for left in stays if left.reason not in HELD]
-    lines += [
-        f"  {word:<6} {safe_path(left.path)} ({safe(left.reason)})"
-        for word, left in (*others, *(("absent", left) for left in absent))
-    ]
-    for left in plan.obstacles:
-        lines.append(f"  {'stops':<6} {safe_path(left.path)} ({left.reason})")
-    for tip in plan.since[:_SINCE]:
-        lines.append(f"  since  {headline(out, tip)} was saved by another session")
-    for call in plan.behind.outside:
-        lines.append(
-            f"  stays  step {safe(show_call(call))} ({call.effect}, {call.state}"
-            f" {call.intent.at[:19].replace('T', ' ')}): not taken back"
-        )
-    for call in plan.behind.inside[:_SINCE]:
-        lines.append(f"  again  step {safe(show_call(call))} runs again when called")
-    if len(plan.behind.inside) > _SINCE:
-        lines.append(f"  again  and {len(plan.behind.inside) - _SINCE} more steps")
-    if plan.operation:
-        lines.append(f"  a {plan.operation} is under way: git's state stays as it is")
-    return lines
 
 
 def carry_out(
@@ -169,8 +100,12 @@ def carry_out(
         _show(out, workspace, plan)
         return None
     if plan is not None and not yes:
-        prompt_plan(out, _describe(out, workspace, plan))
-    question = "Go on? What is there now is saved first."
+        for line in describe(out, workspace, plan, _STEPS):
+            out.tell(line)
+    if plan is not None and not yes and not out.json and _is_at(workspace, plan):
+        out.print("Nothing to do: this is the state that is there.")
+        return None
+    question = "Restore? What is there now is saved first."
     if behind.outside and not request.replay:
         names = ", ".join(safe(show_call(call)) for call in behind.outside[:_SINCE])
         question = (
@@ -202,12 +137,22 @@ def carry_out(
 
 def _show(out: Output, workspace: Workspace, plan: RestorePlan) -> None:
     if out.json:
-        stays, _ = _stays(workspace, plan.target, plan.steps)
-        left = [*stays, *plan.obstacles]
+        staying, _ = stays(workspace, plan.target, plan.steps)
+        left = [*staying, *plan.obstacles]
         out.document(document(None, None, plan.steps, left, behind=plan.behind))
         return
-    for line in _describe(out, workspace, plan):
+    for line in describe(out, workspace, plan):
         out.print(line)
+
+
+def _is_at(workspace: Workspace, plan: RestorePlan) -> bool:
+    """Whether a work tree is at a plan's target, and no client waits for the talk."""
+    if plan.steps.steps or plan.obstacles or plan.steps.left:
+        return False
+    if plan.conversation and resume.can_resume(plan.target):
+        return False
+    newest = before_newest(workspace, 0)
+    return newest is not None and newest.id == plan.target.id
 
 
 def with_trust(workspace: Workspace, target: Checkpoint, trust: bool) -> bool:
@@ -307,7 +252,7 @@ def report(
     left: list[Left] = list(done.left)
     absent: list[Left] = []
     if target is not None:
-        left, absent = _stays(workspace, target, done.plan)
+        left, absent = stays(workspace, target, done.plan)
     if out.json:
         shown = handed.shown(out.directory)
         out.document(
@@ -320,8 +265,13 @@ def report(
         out.print(line)
     out.print(f"  now at {headline(out, done.checkpoint)}")
     if done.saved is not None:
-        out.print(
-            f"  what was there is {name_of(out, done.saved)}; `gitcp undo` goes back"
+        out.print(f"  your previous state is saved as {name_of(out, done.saved)}")
+    out.print("  `gitcp undo` goes back to what was there")
+    for binding in bindings.still_open(workspace, done.checkpoint):
+        out.note(
+            f"  {title_of(binding.agent)} is still open here (session"
+            f" {bindings.short(binding.agent_session)}): close it. If it goes on, its"
+            " next prompt begins a branch of its own"
         )
     resume_line(out, handed)
     say_left(out, left)

@@ -144,10 +144,10 @@ class Client(Protocol):
             ValueError: it is not what this client sends.
         """
 
-    def answer(self, hook: str, text: str) -> bytes | None:
+    def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
         """Returns what a hook prints so that the user and the agent see a text.
 
-        None where the client shows nothing that this hook says.
+        Only the agent, if `quietly`. None where the client shows nothing of it.
         """
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
@@ -222,9 +222,11 @@ class HooksInJson:
     meanings: Mapping[str, str] = {}
     head: Mapping[str, Any] | None = None
 
-    def answer(self, hook: str, text: str) -> bytes | None:
-        """Returns what shows a text to the user and to the agent."""
-        return context(hook, text) if self.meanings.get(hook) in BEGINNINGS else None
+    def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
+        """Returns what shows a text to the agent, and to the user unless `quietly`."""
+        if self.meanings.get(hook) not in BEGINNINGS:
+            return None
+        return context(hook, text, quietly=quietly)
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
         """Returns what has to stand there for each of the client's hooks."""
@@ -275,13 +277,11 @@ def event_in_common_fields(
     )
 
 
-def context(hook: str, text: str) -> bytes:
+def context(hook: str, text: str, *, quietly: bool = False) -> bytes:
     """Returns an answer in the form that Claude Code began with, and others took over."""
-    answer = {
-        "systemMessage": text,
-        "hookSpecificOutput": {"hookEventName": hook, "additionalContext": text},
-    }
-    return json.dumps(answer).encode()
+    told = {"hookEventName": hook, "additionalContext": text}
+    answer: dict[str, Any] = {"hookSpecificOutput": told}
+    return json.dumps(answer if quietly else {"systemMessage": text, **answer}).encode()
 
 
 def grouped(command: str, timeout: int) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class Cursor(HooksInJson):
             record=_record(hook, payload),
         )
 
-    def answer(self, hook: str, text: str) -> bytes | None:
+    def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
         """Returns what shows a text to the agent as a session begins, or to the user.
 
         Cursor shows the user what the hook before a prompt says only where that is
@@ -109,7 +109,7 @@ class Cursor(HooksInJson):
         match hook:
             case "sessionStart":
                 return json.dumps({"additional_context": text}).encode()
-            case "beforeSubmitPrompt":
+            case "beforeSubmitPrompt" if not quietly:
                 return json.dumps({"continue": True, "user_message": text}).encode()
             case _:
                 return None

@@ -111,9 +111,10 @@ class OpenCode:
             inline=tuple(inline),
         )
 
-    def answer(self, hook: str, text: str) -> bytes | None:
+    def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
         """Returns what the plugin shows to the user; it has no way to tell the agent."""
-        return text.encode() if _HOOKS.get(hook) in words.BEGINNINGS else None
+        begins = _HOOKS.get(hook) in words.BEGINNINGS
+        return text.encode() if begins and not quietly else None
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
         """Returns True: the plugin hands over what is there."""

@@ -210,7 +210,7 @@ def _checkpoint(
         session, branch = at_work.session, at_work.branch
         draft = draft._replace(records=at_work.records)
     try:
-        saved = save(workspace, draft, session=session, branch=branch)
+        saved = save(workspace, draft, session=session, branch=branch, steer=False)
     except BusyError as exc:
         return f"no checkpoint: {exc.message}"
     what = "made" if saved.created else "nothing changed since"

@@ -137,10 +137,13 @@ class Check:
                 before = self._store.checkpoint(found.raw.parents[0])
                 if before is None and not first:
                     self.problems.add(
-                        b"", f"is #{said.seq} but nothing is before it (I3)"
+                        b"",
+                        f"is the {said.seq}th of its branch but nothing is before it (I3)",
                     )
         elif not first:
-            self.problems.add(b"", f"is #{said.seq} but has no parent (I3)")
+            self.problems.add(
+                b"", f"is the {said.seq}th of its branch but has no parent (I3)"
+            )
         if before is None:
             return
         same = (before.trailers.session, before.trailers.branch) == (
@@ -151,10 +154,14 @@ class Check:
         if said.pruned is not None:
             if said.seq < expected:
                 self.problems.add(
-                    b"", f"is #{said.seq} and should be #{expected} or more (I3)"
+                    b"",
+                    f"has place {said.seq} on its branch and should have {expected} or more (I3)",
                 )
         elif said.seq != expected:
-            self.problems.add(b"", f"is #{said.seq} and should be #{expected} (I3)")
+            self.problems.add(
+                b"",
+                f"has place {said.seq} on its branch and should have {expected} (I3)",
+            )
 
     # --- what gitcp wrote ---------------------------------------------------------
 

@@ -210,7 +210,9 @@ def _lost(workspace: Workspace) -> DoctorCheck:
     found = lost(workspace)
     if not found:
         return DoctorCheck("lost", ok=True, detail="no branch has lost checkpoints")
-    names = [f"{one.session}/{one.branch} up to #{one.tip.seq}" for one in found]
+    names = [
+        f"{one.session}/{one.branch}, with {one.tip.seq} checkpoints" for one in found
+    ]
     return DoctorCheck(
         "lost",
         ok=True,

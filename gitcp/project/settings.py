@@ -194,6 +194,12 @@ KNOWN = {
         "minutes of an agent's turn after which hooks make a checkpoint (0: never)",
         field="interval",
     ),
+    "injectContext": Known(
+        "compact",
+        _one_of("off", "compact", "always"),
+        "when hooks give an agent the reasons of the work tree: off, compact (a new"
+        " conversation, or after a compaction), always (a resumed one, too)",
+    ),
     "hookTimeout": Known(
         "10s", _last(parse_seconds), "how long a hook may take before it gives up"
     ),
@@ -288,6 +294,7 @@ class Settings(NamedTuple):
     interval: float
     commit_trailer: bool
     max_checkpoints: int
+    inject_context: str
 
     @classmethod
     def of(

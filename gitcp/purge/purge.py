@@ -143,7 +143,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
 def _damaged(purger: Purger) -> list[str]:
     """Returns which checkpoints were left as they are, with the reason."""
     return [
-        f"{one.trailers.session}/{one.trailers.branch} #{one.seq} {one.id}, perhaps: that"
+        f"{one.trailers.session}/{one.trailers.branch}:{one.seq} {one.id}, perhaps: that"
         f" cannot be read, and stays as it is ({reason})"
         for one, reason in purger.damaged.values()
     ]

@@ -1,8 +1,8 @@
 """One checkpoint, read lazily."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from gitcp.at_fork import computed
 from gitcp.errors import AgentRecordError, CorruptError
@@ -25,9 +25,25 @@ _LAID_OUT = 8 * 1024 * 1024
 _LINES_LAID_OUT = 100_000
 
 # Loaded on use: it lies above the store (docs/decisions/0072).
-_BRIEFING = "gitcp.checkpoints.conversation"
+_BRIEFING = "gitcp.checkpoints.briefing"
 
-NumberOf = Callable[["Checkpoint"], int | None]
+
+class FileCounts(NamedTuple):
+    """How many files were added, modified and deleted."""
+
+    added: int
+    modified: int
+    deleted: int
+
+
+class Around(Protocol):
+    """What a repository knows of a checkpoint; see `gitcp.store.surroundings`."""
+
+    def number_of(self, checkpoint: "Checkpoint") -> int | None:
+        """Returns its number there."""
+
+    def changed(self, checkpoint: "Checkpoint") -> FileCounts:
+        """Counts what changed since the state before it."""
 
 
 class Checkpoint(Described):
@@ -46,11 +62,11 @@ class Checkpoint(Described):
         seals: Seals,
         allowance: Allowance,
         manifest: Manifest | None = None,
-        number_of: NumberOf | None = None,
+        around: "Around | None" = None,
     ) -> None:
         """Takes the `manifest` where it is known; otherwise it is read on use."""
         self.objects = objects
-        self._number_of = number_of
+        self._around = around
         self._seals = seals
         self._allowance = allowance
         self.oid = oid
@@ -60,7 +76,7 @@ class Checkpoint(Described):
 
     def __repr__(self) -> str:
         trailers = self.trailers
-        return f"<Checkpoint {trailers.id} {trailers.session}/{trailers.branch} #{trailers.seq}>"
+        return f"<Checkpoint {trailers.id} {trailers.session}/{trailers.branch}:{trailers.seq}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Checkpoint) and other.oid == self.oid
@@ -76,7 +92,15 @@ class Checkpoint(Described):
     @property
     def number(self) -> int | None:
         """Its number in this repository, for ever; None where it has none."""
-        return self._number_of(self) if self._number_of is not None else None
+        return self._around.number_of(self) if self._around is not None else None
+
+    @property
+    def changed(self) -> "FileCounts":
+        """How many files changed since the state before it in its work tree."""
+        if self._around is not None:
+            return self._around.changed(self)
+        files = self.manifest.files
+        return FileCounts(files.added, files.modified, files.deleted)
 
     @computed
     def manifest(self) -> Manifest:

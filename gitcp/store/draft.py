@@ -108,4 +108,4 @@ def fork_draft(start: Checkpoint) -> Draft:
 
 def fork_note(start: Checkpoint) -> str:
     """Returns the note of the first checkpoint of a fork."""
-    return f"forked from {start.branch} #{start.seq}"
+    return f"forked from {start.session}/{start.branch}:{start.seq}"

@@ -82,3 +82,16 @@ def _place(checkpoint: Checkpoint, trees: frozenset[str]) -> str:
     trailers = checkpoint.trailers
     named = next((one for one in trailers[1:3] if one in trees), None)
     return named or MAIN_TREE
+
+
+def note_pruned(store: Store, tip: Checkpoint, new: str) -> None:
+    """Notes the numbers that go as a branch becomes a pruned form of itself.
+
+    Raises:
+        BusyError, StorageError: nothing was noted.
+    """
+    pruned = store.checkpoint(new)
+    stay = {one.id for one in store.line(pruned)} if pruned is not None else set()
+    going = [one.trailers for one in store.line(tip) if one.id not in stay]
+    keys = [(one.id, BranchKey(one.session, one.branch)) for one in going]
+    store.numbers.note_gone(keys, store.now())

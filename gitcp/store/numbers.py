@@ -6,6 +6,7 @@ copies refs takes it along. It only grows; a number is never given again.
 
 import errno
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
@@ -30,6 +31,7 @@ from gitcp.store.checkpoint import Checkpoint
 
 NAME = "gitcp-numbers"
 _LOCK = "numbers.lock"
+_GONE = re.compile(rb"\n- (\d+) ")
 # Which field of a line is a commit.
 _AT = {b"+": 3, b"=": 2}
 
@@ -63,15 +65,22 @@ class Numbers:
         name = self._repository.worktree_name
         return MAIN_TREE if name is None else encode(name)
 
-    def of(self, ident: str, key: BranchKey) -> int | None:
-        """Returns the number of a checkpoint, by its id and branch; None: it has none."""
+    def of(self, ident: str, key: BranchKey | None = None) -> int | None:
+        """Returns the number of a checkpoint, by its id and branch; None: it has none.
+
+        An id alone will do where nothing hangs on it: a stranger may have given it twice.
+        """
         self._look()
         wanted = b" %b " % ident.encode("ascii")
         # Most that are asked for are new.
         at = self._raw.rfind(wanted)
         while at >= 0:
             line = decode_line(self._line_around(at))
-            if isinstance(line, Assigned) and (line.id, line.key) == (ident, key):
+            if (
+                isinstance(line, Assigned)
+                and line.id == ident
+                and key in {None, line.key}
+            ):
                 return line.number
             at = self._raw.rfind(wanted, 0, at)
         return None
@@ -100,12 +109,20 @@ class Numbers:
         line = self._last(b"\n- %d " % number)
         return line.at if isinstance(line, Gone) else None
 
-    def newest_first(self) -> Iterator[Assigned]:
-        """Yields every number that was assigned, with the commit it was assigned to."""
+    def gone_numbers(self) -> set[int]:
+        """Returns every number whose checkpoint was pruned."""
         self._look()
-        for raw in self._backwards():
+        return {int(number) for number in _GONE.findall(self._raw)}
+
+    def newest_first(self, trigger: str | None = None) -> Iterator[Assigned]:
+        """Yields every number that was assigned, or those of one trigger.
+
+        The commit is the one that it was assigned to.
+        """
+        self._look()
+        for raw in self._backwards(trigger):
             line = decode_line(raw)
-            if isinstance(line, Assigned):
+            if isinstance(line, Assigned) and trigger in {None, line.trigger}:
                 yield line
 
     @property
@@ -113,6 +130,31 @@ class Numbers:
         """How many lines cannot be read."""
         self._look()
         return sum(decode_line(raw) is None for raw in self._backwards())
+
+    def newest_number(self) -> int:
+        """Returns the highest number that was given; 0 where none was."""
+        return next((entry.number for entry in self.newest_first()), 0)
+
+    def before(self, ident: str, key: BranchKey) -> Iterator[Assigned]:
+        """Yields what was made in a checkpoint's work tree before it, newest first.
+
+        Nothing where the checkpoint was not made here.
+        """
+        number = self.of(ident, key)
+        own = self.find(number) if number is not None else None
+        if own is None or own.place == ELSEWHERE:
+            return
+        for raw in self._backwards(below=own.number):
+            line = decode_line(raw)
+            if isinstance(line, Assigned) and line.place == own.place:
+                yield self.find(line.number) or line
+
+    def first_of(self, session: str) -> Assigned | None:
+        """Returns the first number that a session got, by its component."""
+        self._look()
+        at = self._raw.find(b" %b/" % session.encode("ascii"))
+        line = decode_line(self._line_around(at)) if at >= 0 else None
+        return line if isinstance(line, Assigned) else None
 
     def commits(self) -> set[str]:
         """Returns every commit that a checkpoint with a number has, or had."""
@@ -254,9 +296,24 @@ class Numbers:
         at = self._raw.rfind(beginning)
         return decode_line(self._line_around(at + 1)) if at >= 0 else None
 
-    def _backwards(self) -> Iterator[bytes]:
+    def _backwards(
+        self, word: str | None = None, *, below: int | None = None
+    ) -> Iterator[bytes]:
+        """Yields the lines, or those that have a word in them, the last first.
+
+        With `below` only those that are before the line that assigned a number.
+        """
         raw = self._raw
         end = len(raw)
+        if below is not None:
+            end = raw.rfind(b"\n+ %d " % below)
+        if word is not None:
+            wanted = b" %b " % word.encode("ascii")
+            while (at := raw.rfind(wanted, 0, end)) >= 0:
+                end = raw.rfind(b"\n", 0, at) + 1
+                after = raw.find(b"\n", at)
+                yield raw[end : after if after >= 0 else None]
+            return
         while end > 0:
             start = raw.rfind(b"\n", 0, end) + 1
             if start < end:

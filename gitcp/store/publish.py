@@ -1,7 +1,10 @@
 """Publishes a new checkpoint: moves the branch's ref, then gives the number."""
 
+from contextlib import suppress
+
 from gitcp import notices
-from gitcp.errors import BusyError, StorageError
+from gitcp.errors import BusyError, CorruptError, FormatTooNewError, StorageError
+from gitcp.format.checkpoint import timestamp
 from gitcp.format.layout import BranchKey
 from gitcp.format.numbers import ELSEWHERE
 from gitcp.git.repository import Repository
@@ -68,6 +71,13 @@ def described(checkpoint: Checkpoint, place: str) -> Unnumbered:
         checkpoint.commit,
         BranchKey(trailers.session, trailers.branch),
         place,
-        checkpoint.manifest.created,
+        created_of(checkpoint),
         trailers.trigger,
     )
+
+
+def created_of(checkpoint: Checkpoint) -> str:
+    """Returns when a checkpoint was made, to the second where it cannot be read."""
+    with suppress(CorruptError, FormatTooNewError):
+        return checkpoint.manifest.created
+    return timestamp(checkpoint.raw.epoch)

@@ -151,7 +151,7 @@ class Salvage:
             where = "/".join(decode(part) or part for part in key)
             notices.tell(
                 f"the newest checkpoint of {where} is damaged ({cause.message});"
-                f" the newest sound one is #{newest.seq} {newest.id}."
+                f" the newest sound one is {newest.id}."
                 " `gitcp verify --repair` looks for a good copy, and else puts the"
                 " branch there"
             )

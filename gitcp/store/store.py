@@ -29,6 +29,7 @@ from gitcp.store.origin import Seals
 from gitcp.store.publish import give_number, publish
 from gitcp.store.salvage import Salvage, Standing
 from gitcp.store.successor import LedgerPosition, Successor
+from gitcp.store.surroundings import Surroundings
 
 _RETRIES = 50
 # Prunings that one look may meet, one after another.
@@ -69,6 +70,7 @@ class Store:
         self.seals = Seals(repository)
         self.allowance = Allowance(repository)
         self.numbers = Numbers(repository)
+        self._around = Surroundings(self.numbers, self.checkpoint)
         self._clock = clock
         self._position_of = ledger_position
         self.salvage = Salvage(repository, self.checkpoint)
@@ -106,7 +108,7 @@ class Store:
             self.seals,
             self.allowance,
             manifest,
-            self.numbers.number_of,
+            self._around,
         )
 
     def tip(self, session: str, branch: str) -> Checkpoint | None:
@@ -228,8 +230,8 @@ class Store:
         if below is None:
             raise missing
         notices.tell(
-            f"what lies between {below.id} (#{below.seq}) and {checkpoint.id}"
-            f" (#{checkpoint.seq}) is damaged: {missing.message}. `gitcp verify` says"
+            f"what lies between {below.id} and {checkpoint.id}"
+            f" is damaged: {missing.message}. `gitcp verify` says"
             " more"
         )
         return below

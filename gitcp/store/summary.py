@@ -10,7 +10,7 @@ def summary(manifest: Manifest, new: Iterable[Decision]) -> bytes:
     """Returns the page of one checkpoint; its size does not grow with history."""
     files = manifest.files
     lines = [
-        f"# {manifest.session}/{manifest.branch} #{manifest.seq}",
+        f"# {manifest.session}/{manifest.branch}:{manifest.seq}",
         "",
         manifest.note or f"({manifest.trigger})",
         "",

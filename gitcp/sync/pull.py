@@ -15,7 +15,7 @@ from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits, Told
 from gitcp.names import decode
 from gitcp.project.workspace import Workspace
-from gitcp.store.numbering import number_all
+from gitcp.store.numbering import note_pruned, number_all
 from gitcp.sync import ledgers
 from gitcp.sync.adopt import adopt, copy, fork, remember
 from gitcp.sync.decrypting import PullDecryption
@@ -338,6 +338,7 @@ class _Adoption:
             return None
         try:
             with store_locked(store.repository, timeout=1):
+                note_pruned(store, tip, oid)
                 self._txn.move_ref(key.ref, expect=ours, new=oid)
         except BranchMovedError:
             return None

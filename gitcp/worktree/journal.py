@@ -26,7 +26,7 @@ class Journal(msgspec.Struct, frozen=True):
     when pruning gives them other commits. `paths` (empty for all) and `sparse` (left out
     by a sparse checkout) are base64. `withhold` leaves out what a stranger's checkpoint
     may not bring unasked; `trust` hands a conversation that was made elsewhere to its
-    client.
+    client. `named` says that a person named the branch: it becomes the current one.
 
     `steps` is the plan: action, path in base64, and mode and object before and after.
     `left` has what the plan leaves alone, path in base64 and reason. gitcp 0.1.0 wrote
@@ -50,6 +50,7 @@ class Journal(msgspec.Struct, frozen=True):
     before_id: str | None = None
     steps: tuple[StepRow, ...] | None = None
     left: tuple[tuple[str, str], ...] = ()
+    named: bool = False
 
     def plan(self) -> FilePlan | None:
         """Returns the plan it holds; None for a journal of gitcp 0.1.0."""

@@ -139,7 +139,7 @@ def key_of(run: Run, agent_session: str) -> Any:
 
 
 def triggers(run: Run) -> list[str]:
-    log = ok(run.project, "log", "-s", "work", "--all")["checkpoints"]
+    log = ok(run.project, "log", "-s", "work", "--all", "--full")["checkpoints"]
     return [one["trigger"] for one in reversed(log)]
 
 

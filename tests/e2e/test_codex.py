@@ -223,7 +223,7 @@ def test_a_linked_work_tree_has_a_line_of_its_own(project):
     git(project.top, "commit", "-q", "-m", "all")
     git(project.top, "worktree", "add", "-q", other)
     project.codex("the other way", where=other)
-    there = project.gitcp("log", where=other)["checkpoints"]
+    there = project.gitcp("log", "--full", where=other)["checkpoints"]
     assert there[0]["note"] == "the other way"
     assert not (project.top / "other").exists()
     assert "the other way" not in json.dumps(project.checkpoints())

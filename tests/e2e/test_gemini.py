@@ -88,7 +88,7 @@ class Project:
         return json.loads(done.stdout)
 
     def checkpoints(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.gitcp("log")["checkpoints"]
+        found: list[dict[str, Any]] = self.gitcp("log", "--full")["checkpoints"]
         return found[::-1]
 
     def sent_before(self, prompt: str) -> list[Any]:
@@ -163,7 +163,7 @@ def test_two_clients_in_one_work_tree_do_not_mix(project):
         begun = {name: pool.submit(project.gemini, said[name]) for name in said}
     sessions = {name: one.result() for name, one in begun.items()}
     assert len(set(sessions.values())) == 2
-    tips = project.gitcp("log", "--all")["checkpoints"]
+    tips = project.gitcp("log", "--all", "--full")["checkpoints"]
     for name, prompt in said.items():
         line = [
             one

@@ -598,7 +598,7 @@ def test_a_commit_beside_a_damaged_tip_is_made_and_the_damage_is_logged(hooked):
     (hooked / ".git/refs/gitcp/s/main/main").write_text("0" * 39 + "1\n")
     commit(hooked, b"four")
     assert git_line(hooked, "log", "-1", "--format=%s") == "four"
-    assert "newest sound one is #1" in hooks.log(hooked)
+    assert "newest sound one is" in hooks.log(hooked)
 
 
 # --- pushing -----------------------------------------------------------------------------

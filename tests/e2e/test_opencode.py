@@ -139,7 +139,7 @@ class Project:
         """
         deadline = time.monotonic() + 120
         while True:
-            found = self.gitcp("log", "--all")["checkpoints"][::-1]
+            found = self.gitcp("log", "--all", "--full")["checkpoints"][::-1]
             ended = [one for one in found if one["trigger"] == "turn-end"]
             if len(ended) >= number or time.monotonic() > deadline:
                 assert len(ended) == number, found
@@ -239,7 +239,7 @@ def test_a_subagent_is_kept_beside_the_session_that_made_it(project):
     project.gitcp("config", "frequency", "tool")
     session = project.turn("delegate")
     project.ends(1)
-    line = project.gitcp("log", "--all")["checkpoints"]
+    line = project.gitcp("log", "--all", "--full")["checkpoints"]
     assert (project.top / "part").read_bytes() == b"p\n"
     assert {"tool", "subagent-stop"} <= {one["trigger"] for one in line}
     assert len({(one["session"], one["branch"]) for one in line}) == 1

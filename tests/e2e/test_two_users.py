@@ -137,7 +137,7 @@ def test_two_users_with_agents_hand_work_to_each_other(users, hub, tmp_path):
     head = git_line(ann.clone, "rev-parse", "HEAD")
     assert git_line(ann.clone, "log", "-1", "--format=%s") == "Add VAT"
     ann.git("push", "-q", "origin", "main")
-    session = ann.gitcp("status")["session"]
+    session = ann.gitcp("log")["checkpoints"][0]["session"]
     assert outcome(ann.gitcp("push")) == {f"{session}/main": ("created", "main")}
 
     # Bob, on a machine that never saw it, finds out why.

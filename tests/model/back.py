@@ -45,7 +45,7 @@ def restore(
 def undo(world: World, tree: Tree) -> None:
     """`gitcp undo`, where the model knows to what."""
     undone = tree.undo
-    if undone is None or world.current(tree) != undone.line:
+    if undone is None:
         return
     target = tree.repo.records[undone.id]
     go_back(world, tree, target, ["undo", "-y"], undone=undone)
@@ -53,7 +53,7 @@ def undo(world: World, tree: Tree) -> None:
 
 def rollback(world: World, tree: Tree) -> None:
     """`gitcp rollback`."""
-    target = tree.repo.tip(world.current(tree))
+    target = world.newest(tree)
     if target is not None:
         go_back(world, tree, target, ["rollback", "-y"])
 
@@ -141,9 +141,9 @@ def go_back(
     line: Line | None = None,
 ) -> None:
     """Runs a command that brings a checkpoint's files back, and looks at everything."""
-    was = world.current(tree)
+    world.current(tree)
     before = world.look(tree)
-    tip = tree.repo.tip(was)
+    tips = {line: tree.repo.tip(line) for line in tree.repo.lines}
     files = how != "conversation"
     created = NONE if undone is None else undone.created
     outcome = outcome_of(world, tree, before, target, undone, paths)
@@ -152,10 +152,14 @@ def go_back(
     saved = [one for one in made if one.trigger == "before-restore"]
     for one in saved:
         world.must_hold(one, before.captured, "before the restore")
-        check(name(one) == was, f"what was there was saved to {name(one)}, not {was}")
-        same_words(one, (words(tip)[0], words(tip)[1] + tuple(tree.pending)))
+        # It is saved where the work tree stood, with the words of that conversation.
+        talk, decisions = words(tips.get(name(one)))
+        same_words(one, (talk, decisions + tuple(tree.pending)))
         tree.pending = []
-    replaced = saved[-1] if saved else tip
+    done = [one for one in made if one.trigger == "restore"][-1:]
+    replaced = saved[-1] if saved else None
+    for one in done:
+        replaced = tree.repo.records[one.document["replaced"]]
     if status == 18:
         check(bool(outcome.blocked | outcome.doubtful) and files,
               f"refused though nothing is in the way: {document}")  # fmt: skip
@@ -241,11 +245,11 @@ def finish(
     world.must_hold(done, wanted_files, "the restore")
     wanted = words(replaced if how == "files" or paths else target)
     same_words(done, wanted)
+    # Only a fork and a switch move the person; a conversation goes on where it was.
     tree.current = line or was
-    check(name(done) == tree.current, f"restored to {name(done)}, not {tree.current}")
-    for other in world.trees.values():
-        if other.undo is not None and other.undo.line in {was, tree.current}:
-            other.undo = None
+    lines = {was, name(target), *([name(replaced)] if replaced is not None else [])}
+    lines = {line} if line is not None else lines
+    check(name(done) in lines, f"restored to {name(done)}, not one of {lines}")
     tree.undo = None
     if line is None and how != "conversation":
         brought = after.listing.keys() - before.listing.keys()

@@ -239,7 +239,17 @@ def agent(world: World, tree: Tree, *, agent: str, event: str) -> None:
     made = [one for one in made if one.trigger != "fork"]
     for one in made:
         world.must_hold(one, before.captured, f"{agent} {event}")
-    if event == "Stop":
+    overtaken = agent in tree.overtaken and event == "Stop"
+    if not overtaken:
+        tree.overtaken.discard(agent)
+        tree.at_work.add(agent)
+    if overtaken:
+        # What it says is of another moment than the files: only these may be saved.
+        check(len(made) <= 1, f"{agent}: {len(made)} checkpoints after a restore")
+        for one in made:
+            check(one.trigger == "after-restore", f"{one.id} is shown as a turn")
+            tree.pending = []
+    elif event == "Stop":
         log = tree.repo.git_dir / "gitcp" / "hooks.log"
         told = log.read_text() if log.exists() else ""
         check(len(made) == 1, f"{agent} made {len(made)} checkpoints: {told}")

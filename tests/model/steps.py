@@ -248,6 +248,11 @@ def carry_out(world: World, step: Step) -> None:
         return
     known = {id_ for one in world.trees.values() for id_ in one.repo.records}
     OPS[step.op][2](world, tree, **step.args)
+    news = tree.repo.records.keys() - known
+    if any(tree.repo.records[id_].trigger == "restore" for id_ in news):
+        # Agents at work since before know nothing of it until their next prompt.
+        tree.overtaken |= tree.at_work
+        tree.at_work = set()
     for one in {id(one.repo): one.repo for one in world.trees.values()}.values():
         world.unchanged(one)
     made = [id_ for one in world.trees.values() for id_ in one.repo.records]

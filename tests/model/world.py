@@ -69,6 +69,9 @@ class Tree:
     current: Line | None = None
     undo: Undo | None = None
     pending: list[str] = field(default_factory=list)
+    # Agents that gitcp has heard of here; those that a restore overtook since.
+    at_work: set[str] = field(default_factory=set)
+    overtaken: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -178,6 +181,11 @@ class World:
             ) if true
         ]  # fmt: skip
         return f"\n  {path!r}: {self.seen.listing.get(path)} {', '.join(marks)}"
+
+    def newest(self, tree: Tree) -> Stored | None:
+        """The newest checkpoint of a work tree: gitcp says which one that is."""
+        status, shown = self.call(tree, "show", "last", may=(0, 13))
+        return None if status else tree.repo.records[shown["checkpoint"]["id"]]
 
     def current(self, tree: Tree) -> Line:
         """The session and branch that the person in a work tree is on."""

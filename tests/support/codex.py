@@ -120,7 +120,7 @@ supports_websockets = false
         return json.loads(done.stdout)
 
     def checkpoints(self, *args: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.gitcp("log", *args)["checkpoints"]
+        found: list[dict[str, Any]] = self.gitcp("log", "--full", *args)["checkpoints"]
         return found[::-1]
 
     def log(self) -> str:

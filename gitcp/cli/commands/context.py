@@ -2,7 +2,8 @@
 
 import click
 
-from gitcp.checkpoints.conversation import context, tokens
+from gitcp.checkpoints import briefing, reasons
+from gitcp.checkpoints.conversation import tokens
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
@@ -12,9 +13,19 @@ from gitcp.cli.options import command, reader
 @click.argument("selector", metavar="[SEL]", required=False)
 @click.option("--window", type=click.IntRange(min=1), help="Warn above N tokens")
 def context_command(out: Output, selector: str | None, window: int | None) -> None:
-    """Print what goes in front of a restored conversation."""
-    checkpoint = select(reader(out), selector)
-    text = context(checkpoint)
+    """Print a briefing for the next conversation.
+
+    Without SEL it has the reasons of this work tree: what any conversation here decided,
+    tried and left to do, as far as it led to the present state.
+    """
+    workspace = reader(out)
+    gathered = reasons.of_work_tree(workspace, pending=True)
+    # In a bare repository there is no work tree, and before the first save nothing.
+    if selector is None and gathered.newest is not None and not workspace.bare:
+        checkpoint, text = gathered.newest, briefing.work_tree(gathered)
+    else:
+        checkpoint = select(workspace, selector)
+        text = briefing.context(checkpoint)
     own = tokens(len(text.encode("utf-8", "replace")))
     conversation = checkpoint.manifest.conversation
     whole = own + tokens(conversation.bytes if conversation else 0)

@@ -2,9 +2,12 @@
 
 import os
 import re
+from itertools import chain
 
 import click
 
+from gitcp import Checkpoint
+from gitcp.checkpoints import reasons
 from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
@@ -13,7 +16,7 @@ from gitcp.cli.render import decision_line
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import KINDS, Decision
-from gitcp.project.workspace import open_workspace
+from gitcp.project.workspace import Workspace, open_workspace
 
 
 @command("decide")
@@ -41,6 +44,19 @@ def decide_command(
         out.print(f"Noted for the next save:\n{decision_line(out, entry)}")
 
 
+def _log_of(
+    workspace: Workspace, selector: str | None
+) -> tuple[Checkpoint, list[Decision]]:
+    """Returns the entries of a checkpoint, or of the work tree where none is named."""
+    if selector is None and not workspace.bare:
+        gathered = reasons.of_work_tree(workspace)
+        if gathered.newest is not None:
+            foreign = [reversed(each.decisions()) for each in gathered.elsewhere]
+            return gathered.newest, [*gathered.entries, *chain(*foreign)]
+    checkpoint = select(workspace, selector)
+    return checkpoint, checkpoint.decisions()
+
+
 @command("decisions")
 @click.argument("selector", metavar="[SEL]", required=False)
 @click.option("--kind", metavar="K", help="Of one kind only")
@@ -53,7 +69,11 @@ def decisions_command(
     path: str | None,
     grep: str | None,
 ) -> None:
-    """Print the decision log of a checkpoint."""
+    """Print what was decided, tried and found.
+
+    Without SEL by any conversation in this work tree, newest first, as far as it led to the
+    present state; with SEL the decision log of a checkpoint, oldest first.
+    """
     try:
         pattern = re.compile(grep or "", re.IGNORECASE)
     except re.error as exc:
@@ -61,7 +81,7 @@ def decisions_command(
             f"{grep!a} is not a regular expression: {exc}", hint="escape it with \\"
         ) from exc
     workspace = reader(out)
-    checkpoint = select(workspace, selector)
+    checkpoint, log = _log_of(workspace, selector)
 
     # Entries keep paths as they were written; here it may be written in another way.
     names = set()
@@ -78,7 +98,7 @@ def decisions_command(
 
     entries = [
         entry
-        for entry in checkpoint.decisions()
+        for entry in log
         if (kind is None or entry.kind == kind)
         and (path is None or about(entry))
         and (pattern.search(entry.text) or pattern.search(entry.why or ""))
@@ -96,7 +116,7 @@ def decisions_command(
     for entry in entries:
         out.print(decision_line(out, entry))
     if not entries:
-        out.note("nothing in the decision log fits")
+        out.note("No matching entries in the decision log.")
     pending = len(workspace.pending())
     if pending:
         out.note(f"{pending} more wait for the next save")

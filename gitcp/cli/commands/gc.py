@@ -91,6 +91,6 @@ def _show(out: Output, done: Cleaned, *, drop_lost: bool) -> None:
 
 def _lines(out: Output, lines: Sequence[Lost]) -> list[str]:
     return [
-        f"  {place(out, line.session, line.branch)}  #{line.tip.seq} {line.tip.id}"
+        f"  {place(out, line.session, line.branch)}  {line.tip.seq} {line.tip.id}"
         for line in lines
     ]

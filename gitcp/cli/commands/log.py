@@ -1,39 +1,28 @@
-"""`gitcp log`: lists the checkpoints of a branch."""
+"""`gitcp log`: lists what happened in a work tree, one row for each turn."""
 
-from collections.abc import Iterable, Iterator
+import os
+import re
+from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 import click
 
 from gitcp import Checkpoint
+from gitcp.checkpoints import history
+from gitcp.checkpoints.history import Filters, Listed, Scope
 from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, one_line, safe, unstyled
-from gitcp.cli.options import command, left_out, reader
-from gitcp.cli.render import changed, when, width
-from gitcp.errors import CorruptError, FormatTooNewError, GitcpError
-from gitcp.store.store import Store, require_tip
+from gitcp.cli.emit import Output, one_line
+from gitcp.cli.layout import age, cells, fit, pad, width
+from gitcp.cli.options import command, left_out, path_inside, reader
+from gitcp.cli.render import title_of
+from gitcp.errors import CorruptError, FormatTooNewError, GitcpError, UsageError
+from gitcp.project.workspace import Workspace
+from gitcp.store.store import Store
 
-
-def _readable(
-    checkpoints: Iterable[Checkpoint], unreadable: list[str]
-) -> Iterator[Checkpoint]:
-    """Yields the checkpoints of a line but for the damaged ones.
-
-    Raises:
-        CorruptError: the first one cannot be read at all.
-        FormatTooNewError: a newer gitcp wrote one.
-    """
-    last = ""
-    try:
-        for checkpoint in checkpoints:
-            last = checkpoint.id
-            if _is_readable(checkpoint, unreadable, CorruptError):
-                yield checkpoint
-    except CorruptError as exc:
-        if not last:
-            raise
-        unreadable.append(f"what came before {last} is left out: {exc}")
+# How many rows are listed where no number is given: a screen or two.
+_ROWS = 30
 
 
 def _is_readable(
@@ -43,7 +32,7 @@ def _is_readable(
     try:
         _ = checkpoint.manifest
     except reasons as exc:
-        unreadable.append(f"#{checkpoint.seq} {checkpoint.id} is left out: {exc}")
+        unreadable.append(f"{checkpoint.id} is left out: {exc}")
         return False
     return True
 
@@ -111,73 +100,256 @@ class _Graph:
         return " ".join(marks)
 
 
-def _line(
-    out: Output, checkpoint: Checkpoint, prefix: str, *, with_branch: bool
-) -> str:
-    manifest = checkpoint.manifest
-    number = f"#{manifest.seq}"
-    where = f"{manifest.session}/{manifest.branch} {number}" if with_branch else number
-    trigger = "" if manifest.trigger == "manual" else f"[{one_line(manifest.trigger)}] "
-    label = f"({one_line(manifest.label)}) " if manifest.label else ""
+class _Page:
+    """Prints rows under a header for each conversation."""
+
+    def __init__(self, out: Output, workspace: Workspace) -> None:
+        self._out = out
+        self._store = workspace.store
+        self._session: str | None = None
+        self._width = width()
+
+    def row(self, listed: Listed, prefix: str = "", *, headers: bool = True) -> None:
+        """Prints a row, after a header where another conversation begins."""
+        if headers and listed.checkpoint.session != self._session:
+            self._session = listed.checkpoint.session
+            self._out.print(self._header(listed))
+        self._out.print(self._line(listed, prefix))
+
+    def _header(self, listed: Listed) -> str:
+        """Returns who talked, what was asked first, and when."""
+        checkpoint = listed.checkpoint
+        held = checkpoint.manifest.conversation
+        about = history.first_prompt(self._store, checkpoint)
+        parts = [one_line(checkpoint.session)]
+        if held is not None and held.agent_session is not None:
+            parts = [title_of(held.kind), *([f'"{one_line(about)}"'] if about else [])]
+        parts.append(age(checkpoint.manifest.created))
+        text = fit(" · ".join(parts), self._width)
+        return self._out.style(text, bold=True)
+
+    def _line(self, listed: Listed, prefix: str) -> str:
+        out, checkpoint = self._out, listed.checkpoint
+        name = f"#{checkpoint.number}" if checkpoint.number else checkpoint.id
+        left = f"{prefix}{name:>6}  {age(checkpoint.manifest.created):>10}  "
+        counts = " ".join(
+            f"{sign}{count}"
+            for count, sign in zip(listed.changed, "+~-", strict=True)
+            if count
+        )
+        mark = _mark(listed)
+        tools = " ".join(history.tools_of(self._store, listed)[:_TOOLS])
+        room = None
+        if self._width is not None:
+            room = self._width - cells(left) - cells(mark) - len(counts) - 2
+            if tools and room - cells(tools) - 2 >= _PROMPT:
+                room -= cells(tools) + 2
+            else:
+                tools = ""
+        text = one_line(self._numbered(checkpoint, listed.prompt or checkpoint.note))
+        text = fit(text, room)
+        if room is not None:
+            text = pad(text, room)
+        behind = "  ".join(part for part in (tools, counts) if part)
+        line = (
+            f"{out.style(left, fg='cyan')}{out.style(mark, fg='green')}{text}"
+            f"  {out.style(behind, dim=True)}"
+        )
+        return (
+            line.rstrip()
+            if behind
+            else f"{out.style(left, fg='cyan')}"
+            + (f"{out.style(mark, fg='green')}{text}".rstrip())
+        )
+
+    def _numbered(self, checkpoint: Checkpoint, note: str | None) -> str:
+        """Returns a note; where gitcp wrote it, with numbers for the ids in it."""
+        if note is None or checkpoint.trigger not in _OWN_NOTES:
+            return note or ""
+
+        def number(match: re.Match[str]) -> str:
+            found = self._store.numbers.of(match[0])
+            return f"#{found}" if found else match[0]
+
+        return _IDS.sub(number, note)
+
+
+# Columns that a prompt has at least, before tools are named beside it.
+_PROMPT = 24
+_TOOLS = 4
+_OWN_NOTES = frozenset({"restore", "before-restore"})
+_IDS = re.compile(r"\b[0-9a-f]{12}\b")
+
+
+def _mark(listed: Listed) -> str:
+    """Returns what is special about a row: where it is from, a label, why it was made."""
+    checkpoint = listed.checkpoint
+    marks = []
     if checkpoint.origin.files is not None:
-        label = f"<{one_line(checkpoint.origin.files, 20)}> {label}"
-    messages = f"{manifest.conversation.messages} msg" if manifest.conversation else ""
-    left = (
-        f"{prefix}{out.style(safe(f'{where:<6}'), fg='cyan')} "
-        f"{out.style(manifest.id, fg='yellow')} {out.style(when(checkpoint), dim=True)} "
-        f"{changed(checkpoint):<12} {messages:<8} "
+        marks.append(f"<{one_line(checkpoint.origin.files, 20)}>")
+    if checkpoint.label:
+        marks.append(f"({one_line(checkpoint.label)})")
+    trigger = checkpoint.trigger
+    if listed.row.is_turn and trigger != "turn-end":
+        marks.append("[unfinished]")
+    elif trigger not in {"manual", "turn-end"}:
+        marks.append(f"[{one_line(trigger, 20)}]")
+    return "".join(f"{mark} " for mark in marks)
+
+
+def _document(listed: Listed) -> dict[str, Any]:
+    made = documents.checkpoint(listed.checkpoint)
+    assert made is not None
+    made["changed"] = listed.changed._asdict()
+    if listed.prompt is not None or listed.row.is_turn:
+        made["turn"] = {"prompt": listed.prompt, "checkpoints": listed.ids}
+    return made
+
+
+def _filters(
+    out: Output,
+    workspace: Workspace,
+    since: str | None,
+    until: str | None,
+    grep: str | None,
+    text: str | None,
+    agent: str | None,
+    paths: Sequence[str],
+) -> Filters:
+    from gitcp.checkpoints.times import when
+
+    try:
+        words = re.compile(grep, re.IGNORECASE) if grep is not None else None
+    except re.error as exc:
+        raise UsageError(
+            f"{grep!a} is not a regular expression: {exc}", hint="escape it with \\"
+        ) from exc
+    inside = tuple(path_inside(out, workspace.top, path) for path in paths)
+    return Filters(
+        when(workspace, since) if since else None,
+        when(workspace, until) if until else None,
+        words,
+        os.fsencode(text) if text is not None else None,
+        agent,
+        () if b"" in inside else inside,
     )
-    room = max(20, width() - len(unstyled(left)) - len(trigger) - len(label))
-    return (
-        f"{left}{out.style(trigger, dim=True)}{out.style(label, fg='green')}"
-        f"{one_line(manifest.note or '', room)}"
-    ).rstrip()
+
+
+def _scope(workspace: Workspace, where: str | None, *, everything: bool) -> Scope:
+    if everything or where is None:
+        # No work tree is on any branch of a bare store.
+        return Scope(everything=everything or workspace.bare)
+    session, branch = split(where, workspace.current())
+    return Scope(session=session, branch=branch if "/" in where else None)
 
 
 @command("log")
-@click.option("-n", "count", type=click.IntRange(min=1), help="Show at most N")
-@click.option("-s", "where", metavar="SESSION[/BRANCH]", help="Of which branch")
-@click.option("--all", "everything", is_flag=True, help="Of all sessions and branches")
-@click.option("--graph", is_flag=True, help="Draw the lines")
+@click.option(
+    "-n", "--count", "count", type=click.IntRange(min=1), help="Show at most N rows"
+)
+@click.option(
+    "-s", "--session", "where", metavar="SESSION[/BRANCH]", help="Of one session only"
+)
+@click.option("--all", "everything", is_flag=True, help="Of the whole repository")
+@click.option("--full", is_flag=True, help="Also what was saved inside of turns")
+@click.option("--graph", is_flag=True, help="Draw the branches")
+@click.option("--since", metavar="TIME", help="Not older than a time")
+@click.option("--until", metavar="TIME", help="Not younger than a time")
+@click.option("--grep", metavar="RE", help="Whose note, prompt or reasons match")
+@click.option(
+    "-S", "--text", "text", metavar="TEXT", help="That added or removed a text in files"
+)
+@click.option("--agent", metavar="NAME", help="Of one agent only")
+@click.argument("paths", metavar="[-- PATH...]", nargs=-1)
 def log_command(
-    out: Output, count: int | None, where: str | None, everything: bool, graph: bool
+    out: Output,
+    count: int | None,
+    where: str | None,
+    everything: bool,
+    full: bool,
+    graph: bool,
+    since: str | None,
+    until: str | None,
+    grep: str | None,
+    text: str | None,
+    agent: str | None,
+    paths: tuple[str, ...],
 ) -> int:
-    """List checkpoints, newest first."""
+    """List what happened here, newest first.
+
+    One row is one turn of an agent, or a checkpoint of its own. All sessions and clients
+    that worked in this work tree are listed. `+1 ~2 -3` counts the files that a row added,
+    changed and deleted here.
+    """
     workspace = reader(out)
     unreadable: list[str] = []
-    store = workspace.store
-    current = workspace.current()
-    session, branch = (
-        split(where, current) if where else (current.session, current.branch)
-    )
-    # No work tree is on any branch of a bare store.
-    everything = everything or (workspace.bare and where is None)
-    if everything:
-        checkpoints = _newest_first(store, unreadable)
-    elif where is None and store.tip(session, branch) is None:
-        checkpoints = iter(())
-    else:
-        line = store.line(require_tip(store, session, branch))
-        checkpoints = _readable(line, unreadable)
-    shown = islice(checkpoints, count)
+    scope = _scope(workspace, where, everything=everything or graph)
+    if graph and not out.json:
+        return _draw(out, workspace, count, unreadable)
+    found = history.find(workspace, scope, unreadable)
+    filters = _filters(out, workspace, since, until, grep, text, agent, paths)
+    rows = history.listing(workspace, found, filters, unreadable, full=full)
     if out.json:
+        shown = list(islice(rows, count))
+        inside = {ident for listed in shown for ident in listed.ids}
+        hidden = sum(entry.id not in inside for entry in found.entries)
         out.document(
             {
                 "schema": "gitcp.log/1",
-                "checkpoints": [
-                    documents.checkpoint(checkpoint) for checkpoint in shown
-                ],
+                "checkpoints": [_document(listed) for listed in shown],
+                "hidden": hidden + len(inside) - len(shown),
                 "unreadable": unreadable,
             }
         )
         return left_out(out, unreadable)
-    columns = _Graph()
-    empty = True
-    for checkpoint in shown:
-        empty = False
-        prefix = f"{columns.row(checkpoint)}  " if graph or everything else ""
-        with_branch = everything or checkpoint.manifest.branch != branch
-        out.print(_line(out, checkpoint, prefix, with_branch=with_branch))
-    if empty and not unreadable:
+    # What is searched for is wanted whole, and so is the repository.
+    searched = filters != Filters() or everything
+    limit = count or (None if searched else _ROWS)
+    page = _Page(out, workspace)
+    listed = list(islice(rows, limit))
+    for each in listed:
+        page.row(each)
+    _tell_rest(out, found.entries, listed, searched=searched, full=full)
+    if not found.entries and not unreadable:
+        _tell_empty(out, workspace)
+    return left_out(out, unreadable)
+
+
+def _tell_rest(
+    out: Output,
+    found: Sequence[Any],
+    listed: Sequence[Listed],
+    *,
+    searched: bool,
+    full: bool,
+) -> None:
+    if searched or not listed:
+        return
+    last = listed[-1].row.first
+    older = [entry for entry in found if entry.number < last.number]
+    if older:
+        rows = len(older) if full else history.count_rows(older)
+        what = "checkpoint" if full else "turn"
+        out.note(f"{rows:,} older {what}{'' if rows == 1 else 's'}: -n, --all")
+
+
+def _tell_empty(out: Output, workspace: Workspace) -> None:
+    others = len(workspace.store.refs())
+    if others:
+        out.note(
+            "nothing was saved in this work tree yet; `gitcp log --all` has the rest"
+        )
+    else:
         out.note("no checkpoints yet; `gitcp save` makes one")
+
+
+def _draw(
+    out: Output, workspace: Workspace, count: int | None, unreadable: list[str]
+) -> int:
+    """Prints every checkpoint of the repository beside its branches' lines."""
+    columns = _Graph()
+    page = _Page(out, workspace)
+    for checkpoint in islice(_newest_first(workspace.store, unreadable), count):
+        prefix = f"{columns.row(checkpoint)}  "
+        page.row(history.alone(checkpoint), prefix, headers=False)
     return left_out(out, unreadable)

@@ -13,16 +13,15 @@ from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.cli.options import command, path_inside, reader, trust_option, yes_option
+from gitcp.cli.plan_lines import not_captured, step_lines
 from gitcp.cli.render import (
     count,
     headline,
     provenance,
-    step_line,
 )
 from gitcp.cli.restoring import (
     carry_out,
     document,
-    not_captured,
     refuse_withheld,
     report,
     say_left,
@@ -236,8 +235,8 @@ def _show_whole(
     out.print(f"Write {headline(out, target)} to {safe_path(shlex.quote(directory))}")
     for line in provenance(out, target):
         out.print(line)
-    for step in steps.steps:
-        out.print(step_line(out, step))
+    for line in step_lines(out, steps.steps):
+        out.print(line)
     for item in steps.left:
         out.print(f"  {'left':<6} {safe_path(item.path)} ({safe(item.reason)})")
 

@@ -43,7 +43,7 @@ def _table(out: Output, branches: list[ListedBranch], current: Current) -> None:
         created = branch.created[:19].replace("T", " ")
         note = one_line(branch.note, 50) if branch.note else ""
         mark = "*" if is_current else " "
-        line = f"{mark} {shown:<{width}}  {f'#{branch.seq}':>6}  {created}  {note}"
+        line = f"{mark} {shown:<{width}}  {branch.seq:>6}  {created}  {note}"
         lines.append(line.rstrip())
     out.print("\n".join(lines))
 

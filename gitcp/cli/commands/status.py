@@ -1,13 +1,16 @@
 """`gitcp status`: prints the state of the work tree and of its branch."""
 
 from gitcp.agents.bindings import Binding, latest_first
+from gitcp.agents.health import unprotected
 from gitcp.agents.resume import place
 from gitcp.checkpoints.status import Status, status
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, one_line, safe, safe_path
+from gitcp.cli.layout import age, fit, width
 from gitcp.cli.options import command, reader
-from gitcp.cli.render import change_lines, decision_line, headline
+from gitcp.cli.render import SIGNS, change_lines, count, decision_line, title_of
 from gitcp.project.installers import Done, all_installed
+from gitcp.project.workspace import MAIN
 
 _SHOWN = 20
 _AGENTS = 5
@@ -15,7 +18,10 @@ _AGENTS = 5
 
 @command("status")
 def status_command(out: Output) -> None:
-    """Show the current session, and what a save would add."""
+    """Show where you are, and what a save would add.
+
+    With `gitcp -v status` also every changed file, and the agents.
+    """
     workspace = reader(out)
     state = status(workspace)
     installed = all_installed(place(workspace.top))
@@ -43,7 +49,11 @@ def status_command(out: Output) -> None:
         )
         return
     _show(out, state)
-    _show_agents(out, installed, agents)
+    if out.verbose:
+        _show_more(out, state)
+        _show_agents(out, installed, agents)
+    for warning in unprotected(workspace):
+        out.warn(warning)
 
 
 def _agent(binding: Binding) -> dict[str, str | None]:
@@ -58,7 +68,7 @@ def _agent(binding: Binding) -> dict[str, str | None]:
 def _show_agents(out: Output, installed: list[Done], agents: list[Binding]) -> None:
     for binding in agents:
         branch = safe(f"{binding.session}/{binding.branch}")
-        out.print(f"{binding.agent} {safe(binding.agent_session)} grows {branch}")
+        out.print(f"{binding.agent} {safe(binding.agent_session)} saves to {branch}")
     for done in installed:
         scope = f" ({done.scope})" if done.scope else ""
         out.print(f"Installed: {done.what}{scope} in {safe(done.path)}")
@@ -67,27 +77,58 @@ def _show_agents(out: Output, installed: list[Done], agents: list[Binding]) -> N
 
 
 def _show(out: Output, state: Status) -> None:
+    """Prints in three lines where the work tree is; more only where something is wrong."""
     if state.interrupted is not None:
-        out.print(out.style("a restore was interrupted here", fg="red", bold=True))
+        out.print(out.style("A restore was interrupted here.", fg="red", bold=True))
         out.print("  `gitcp restore --continue` finishes it, `--abort` takes it back")
-    branch = safe(f"{state.current.session}/{state.current.branch}")
-    if state.tip is None:
-        out.print(f"On {out.style(branch, fg='cyan')}, which has no checkpoint yet")
-    else:
-        out.print(f"On {headline(out, state.tip)}")
-    if not state.changes:
-        out.print("No file changed since" if state.tip else "There is no file to save")
-    else:
-        count = len(state.changes)
-        files = "1 file" if count == 1 else f"{count:,} files"
-        out.print(f"{files} changed since:" if state.tip else f"{files} to save:")
-        for line in change_lines(out, state.changes[:_SHOWN]):
-            out.print(line)
-        if count > _SHOWN:
-            out.print(f"  … and {count - _SHOWN:,} more")
-    if state.skipped:
-        out.print(f"{state.skipped:,} paths would not be captured")
+    out.print(_where(out, state))
+    out.print(_what(state))
+    current = state.current
+    branch = "" if current.branch == MAIN else f"/{current.branch}"
+    line = f"Your own saves go to {safe(f'{current.session}{branch}')}"
     if state.pending:
-        out.print("Waiting for the next save:")
-        for entry in state.pending:
-            out.print(decision_line(out, entry))
+        waiting = count(len(state.pending), "reason")
+        line += f"; {waiting} wait{'s' if len(state.pending) == 1 else ''} for the next"
+    out.print(line)
+    if state.skipped:
+        out.print(f"{count(state.skipped, 'path')} would not be captured")
+
+
+def _where(out: Output, state: Status) -> str:
+    tip = state.tip
+    if tip is None:
+        return "Nothing was saved here yet: `gitcp save`"
+    name = f"#{tip.number}" if tip.number else tip.id
+    held = tip.manifest.conversation
+    about = [age(tip.manifest.created)]
+    if held is not None and held.agent_session is not None:
+        about.append(title_of(held.kind))
+    behind = f" ({', '.join(about)})"
+    room = width()
+    left = None if room is None else room - len(f"At {name} ") - len(behind)
+    note = fit(one_line(tip.note or f"[{tip.trigger}]"), left)
+    return f"At {out.style(name, fg='cyan', bold=True)} {note}{behind}"
+
+
+def _what(state: Status) -> str:
+    if not state.changes:
+        return "No changes since" if state.tip else "There is no file to save"
+    names = [
+        f"{SIGNS[change.status]} {safe_path(change.path)}"
+        for change in state.changes[:_SHOWN]
+    ]
+    files = (
+        f"{count(len(state.changes), 'file')} {'changed' if state.tip else 'to save'}"
+    )
+    line = f"{files}: {', '.join(names)}"
+    if len(state.changes) > _SHOWN:
+        line += ", …"
+    return fit(line, width())
+
+
+def _show_more(out: Output, state: Status) -> None:
+    """Prints what `-v` adds: every changed file, and the reasons that wait."""
+    for line in change_lines(out, state.changes):
+        out.print(line)
+    for entry in state.pending:
+        out.print(decision_line(out, entry))

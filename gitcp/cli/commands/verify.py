@@ -117,7 +117,7 @@ def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
     else:
         for item in lines:
             name = out.style(safe(f"{item.session}/{item.branch}"), fg="cyan")
-            line = f"  {name}  #{item.tip.seq} {item.tip.id}"
+            line = f"  {name}  {item.tip.seq} {item.tip.id}"
             back = names.get(item.tip.id, item.branch)
             if back != item.branch:
                 line += f"  as {safe(f'{item.session}/{back}')}"

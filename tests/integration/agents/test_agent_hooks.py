@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from gitcp import durable, notices
-from gitcp.agents import branching
+from gitcp.agents import bindings, branching
 from gitcp.agents import hook_events as agent_turns
 from gitcp.checkpoints import watch
 from gitcp.clients import registry
@@ -320,7 +320,8 @@ def test_two_agents_in_one_tree_have_a_session_each(repo, config):
         assert len(ends) == 3
         assert {said(found).agent_session for found in ends} == {agent.ident}
         assert agent.transcript.read_bytes().startswith(ends[-1].conversation())
-    assert open_workspace(repo).current().session == f"claude-code-{two.ident[:8]}"
+    # No hook moves the person who works beside them.
+    assert open_workspace(repo).current().session == "main"
 
 
 def test_ids_that_begin_alike_are_told_apart(repo, config):
@@ -341,8 +342,11 @@ def test_what_a_restore_takes_over_is_not_written_to_by_the_old_session(agent, r
     tip = agent.line()[-1]
     agent.turn("three", new="3")
     assert agent.line()[-1].id == tip.id
-    current = open_workspace(repo).current()
-    assert current.branch == f"fork-{agent.ident[:8]}"
+    workspace = open_workspace(repo)
+    binding = bindings.find(workspace, "claude-code", agent.ident)
+    assert binding is not None
+    assert binding.branch == f"after-restore-{first.number}"
+    assert workspace.current().session == "main"
     # The restored one, which goes on from the copy, grows the branch.
     copy = Agent(repo, agent.transcript.parents[2], new)
     (copy.transcript,) = agent.transcript.parents[1].glob(f"*/{new}.jsonl")
@@ -494,8 +498,8 @@ def test_nothing_of_the_environment_is_stored(agent, repo):
     )
     assert len(agent.line()) == 1
     dumped = subprocess.run(
-        "git cat-file --batch-all-objects --batch; cat .git/gitcp/agents/*/* "
-        ".git/gitcp/*.json",
+        "git cat-file --batch-all-objects --batch; cat .git/gitcp-numbers;"
+        " find .git/gitcp -name '*.json' -exec cat {} +",
         shell=True,
         cwd=repo,
         capture_output=True,
@@ -615,7 +619,7 @@ def test_status_tells_who_grows_what(agent, repo):
         "session": f"claude-code-{agent.ident[:8]}",
         "branch": "main",
     }
-    assert agent.ident in invoke(repo, "status").stdout.decode()
+    assert agent.ident in invoke(repo, "-v", "status").stdout.decode()
 
 
 # --- watch ----------------------------------------------------------------------------

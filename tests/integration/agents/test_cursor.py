@@ -40,7 +40,9 @@ def test_a_turn_is_a_checkpoint_with_what_the_hooks_showed(repo, hook, tmp_path)
     hook("afterShellExecution", command="echo", output="ok", duration=1)
     hook("afterAgentResponse", text="It is broken.")
     hook("stop", status="completed", loop_count=0)
-    line = json.loads(run_gitcp(repo, "log", "--json").stdout)["checkpoints"][::-1]
+    line = json.loads(run_gitcp(repo, "log", "--json", "--full").stdout)["checkpoints"][
+        ::-1
+    ]
     assert [one["trigger"] for one in line] == ["turn-start", "turn-end"]
     assert line[1]["note"] == "break it"
     assert line[1]["conversation"]["agent"] == "cursor"

@@ -47,7 +47,7 @@ def test_a_prompt_that_is_there_already_is_not_in_the_state_before_it(repo):
         messages=[*lines, message(4, "assistant")],
         session=SESSION,
     )
-    shown = json.loads(run_gitcp(repo, "log", "--json").stdout)["checkpoints"]
+    shown = json.loads(run_gitcp(repo, "log", "--json", "--full").stdout)["checkpoints"]
     assert [one["conversation"]["messages"] for one in shown] == [4, 2]
     assert shown[0]["note"] == "the third"
 
@@ -68,7 +68,7 @@ def test_what_a_subagent_said_is_stored_with_its_parent(repo):
     )
     (session,) = json.loads(run_gitcp(repo, "sessions", "--json").stdout)["sessions"]
     assert [one["name"] for one in session["branches"]] == ["main"]
-    line = json.loads(run_gitcp(repo, "log", "--json").stdout)["checkpoints"]
+    line = json.loads(run_gitcp(repo, "log", "--json", "--full").stdout)["checkpoints"]
     assert line[0]["trigger"] == "subagent-stop"
     assert line[0]["conversation"]["messages"] == 1
 

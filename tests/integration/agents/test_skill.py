@@ -57,7 +57,7 @@ def test_a_user_gets_them_everywhere(repo, sealed, tmp_path):
     nowhere.mkdir()
     ok(nowhere, "install", "skill")
     assert files(sealed) == OF_USER
-    assert b"skill" in invoke(repo, "status").stdout
+    assert b"skill" in invoke(repo, "-v", "status").stdout
     ok(repo, "uninstall", "skill")
     # The directory was there before, and empty.
     assert tree_bytes(sealed) == before

@@ -45,7 +45,7 @@ def as_written_by_0_1_0(repo: Path) -> None:
     """Takes from a journal what gitcp 0.1.0 did not write."""
     file = repo / ".git/gitcp/restore.json"
     held = json.loads(file.read_bytes())
-    for name in ("steps", "left", "target_id", "before_id", "trust"):
+    for name in ("steps", "left", "target_id", "before_id", "trust", "named"):
         del held[name]
     assert set(held) == {
         "checkpoint", "session", "branch", "target", "before", "files",

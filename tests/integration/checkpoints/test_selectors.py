@@ -40,11 +40,12 @@ def history(repo) -> dict[str, dict]:
 @pytest.mark.parametrize(
     ("selector", "expected"),
     [
-        ("last", ("main", "main", 3)),
+        ("last", ("job", "main", 2)),
         ("1", ("main", "main", 1)),
         ("3", ("main", "main", 3)),
-        ("~0", ("main", "main", 3)),
-        ("~2", ("main", "main", 1)),
+        ("~0", ("job", "main", 2)),
+        ("~2", ("main", "main", 3)),
+        ("last~4", ("main", "main", 1)),
         ("good", ("main", "main", 2)),
         ("main:1", ("main", "main", 1)),
         ("main/main:last", ("main", "main", 3)),
@@ -76,10 +77,20 @@ def test_ids_and_commits(repo, history):
     assert chosen(repo, "HEAD~1") == ("main", "main", 1)
 
 
-def test_without_a_selector_it_is_the_last_of_the_current_branch(repo, history):
-    assert ok(repo, "show")["checkpoint"]["id"] == history["3"]["id"]
-    ok(repo, "switch", "job")
-    assert ok(repo, "show")["checkpoint"]["id"] == history["job2"]["id"]
+def test_without_a_selector_it_is_the_newest_that_was_made_here(repo, history):
+    for session in ("main", "job"):
+        ok(repo, "switch", session)
+        assert ok(repo, "show")["checkpoint"]["id"] == history["job2"]["id"]
+    save(repo, "-s", "main")
+    assert ok(repo, "show")["checkpoint"]["number"] == 7
+
+
+def test_a_time_is_the_state_then(repo, history):
+    assert chosen(repo, "now") == ("job", "main", 2)
+    assert chosen(repo, "@{now}") == ("job", "main", 2)
+    assert chosen(repo, history["2"]["created"]) == ("main", "main", 2)
+    assert "no checkpoint" in fails(repo, 13, "show", "yesterday 12:00")
+    assert "is not a time" in fails(repo, 2, "show", "@{foo}")
 
 
 def test_a_number_means_the_same_whatever_branch_is_current(repo, history):
@@ -102,7 +113,7 @@ def test_a_label_in_two_sessions_is_ambiguous_from_a_third(repo, history):
     save(repo, "-s", "third")
     said = fails(repo, 14, "show", "good")
     assert history["2"]["id"] in said
-    assert "job/main #3" in said
+    assert "job/main:3" in said
     assert chosen(repo, "main/main:good") == ("main", "main", 2)
 
 

@@ -328,10 +328,12 @@ def at_terminal(
 
 
 @pytest.fixture
-def poisoned(repo) -> Path:
+def poisoned(repo, monkeypatch) -> Path:
     """Everything that a checkpoint can hold, with what steers a terminal in it."""
     import gitcp
 
+    # A program is refused another kind; what others send may have one.
+    monkeypatch.setattr("gitcp.checkpoints.session.KINDS", ("fact", "task", NASTY))
     write_files(repo, {f"f{NASTY.replace('/', '')}": f"{NASTY}\n".encode()})
     os.mkfifo(repo / f"p{NASTY.replace('/', '')}")
     entry = gitcp.Decision(NASTY, why=NASTY, kind="fact", paths=(NASTY,))

@@ -48,6 +48,8 @@ def users_own(git_dir: Path) -> dict[str, bytes]:
         if relative.as_posix() == "objects/pack":
             continue
         for name in files:
+            if name == "gitcp-numbers":
+                continue
             path = where / name
             found[path.relative_to(git_dir).as_posix()] = path.read_bytes()
     return found

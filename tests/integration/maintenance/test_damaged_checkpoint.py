@@ -182,7 +182,7 @@ def test_purge_says_which_checkpoints_it_had_to_leave(repo, how):
     done = ok(repo, "purge", name, "--yes")
     assert [one["seq"] for one in done["checkpoints"]] == [5, 7]
     (left,) = (one for one in done["left"] if damaged["id"] in one)
-    assert left.startswith(f"main/main #6 {damaged['id']}, perhaps: ")
+    assert left.startswith(f"main/main:6 {damaged['id']}, perhaps: ")
     for number, holds in ((5, False), (6, True), (7, False)):
         commit = git_line(repo, "rev-parse", f"refs/gitcp/s/main/main~{8 - number}")
         assert (key.encode() in git(repo, "show", f"{commit}:keys")) == holds

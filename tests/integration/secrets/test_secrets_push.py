@@ -101,7 +101,7 @@ def test_a_refusal_names_places_and_never_values(shared):
     assert done.returncode == 24
     said = done.stderr.decode()
     assert "deep/conf.ini:3" in said
-    assert "main/main #1" in said
+    assert "main/main:1" in said
     assert value not in said
 
 

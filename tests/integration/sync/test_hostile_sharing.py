@@ -14,6 +14,7 @@ import pytest
 
 import gitcp
 from gitcp.cli.app import COMMANDS
+from gitcp.format.log import KINDS
 from gitcp.trust.autoexec import executed
 from gitcp.trust.withheld import leads_outside
 from tests.support.clones import refs, results, save
@@ -91,8 +92,11 @@ def at_terminal(repo: Path, *args: str) -> str:
 
 
 @pytest.fixture
-def poisoned(ann, bob) -> dict[str, str]:
+def poisoned(ann, bob, monkeypatch) -> dict[str, str]:
     """A session in bob's clone, pulled, that is evil wherever text can be."""
+    # gitcp makes no entry of another kind; a stranger's may have one.
+    kinds = (*KINDS, f"k{EVIL}", EVIL)
+    monkeypatch.setattr("gitcp.checkpoints.session.KINDS", kinds)
     name = f"s{EVIL}"
     write_files(ann, {f"f{EVIL.replace('/', '')}": b"x", "plain": EVIL.encode()})
     git(ann, "config", "user.name", f"Mallory{EVIL}")

@@ -54,9 +54,8 @@ def test_a_trusted_remote_needs_no_option(ann, bob, own):
     assert ok(bob, "show", "s:last")["withheld"]["conversation"] is None
     write_files(bob, {"a.py": b"9"})
     ok(bob, "save")
-    assert "claude --resume" in ok(bob, "rollback", "--yes")["resume"]
+    assert "claude --resume" in ok(bob, "restore", "s:last", "--yes")["resume"]
     assert "claude --resume" in ok(bob, "fork", "s/main:1", "f", "--yes")["resume"]
-    assert "claude --resume" in ok(bob, "undo", "--yes")["resume"]
     assert ok(bob, "trust", "origin")["changed"] is False
     ok(bob, "trust", "origin", "--remove")
     # The files are there by now; the conversation would be handed over once more.

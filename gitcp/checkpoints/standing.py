@@ -1,0 +1,137 @@
+"""Where a work tree stands: its newest checkpoint, the last restore, and their branches."""
+
+from collections.abc import Iterable, Iterator
+
+from gitcp import notices
+from gitcp.checkpoints import numbered
+from gitcp.checkpoints.reach import Reach
+from gitcp.checkpoints.restore_request import RestoreRequest
+from gitcp.checkpoints.turns import rows
+from gitcp.clients import registry
+from gitcp.errors import CorruptError, FormatTooNewError
+from gitcp.format.layout import BranchKey
+from gitcp.format.numbers import Assigned
+from gitcp.project.workspace import Current, Workspace
+from gitcp.store.checkpoint import Checkpoint
+
+RESTORE = "restore"
+
+
+def timeline(workspace: Workspace) -> Iterator[Assigned]:
+    """Returns what belongs to this work tree, the newest first.
+
+    That is what was made in it, and all of the branch that a person named in it last: it
+    may have been pulled. What no branch has any more is among it.
+    """
+    numbered.with_numbers(workspace)
+    return of_work_tree(workspace, workspace.store.numbers.newest_first())
+
+
+def of_work_tree(
+    workspace: Workspace, entries: Iterable[Assigned]
+) -> Iterator[Assigned]:
+    """Yields what of a list belongs to this work tree; see `timeline`."""
+    place = workspace.store.numbers.place
+    named = workspace.current()
+    current = BranchKey.of(named.session, named.branch)
+    for entry in entries:
+        if entry.place == place or entry.key == current:
+            yield entry
+
+
+def made_here(workspace: Workspace, trigger: str | None = None) -> Iterator[Checkpoint]:
+    """Yields the checkpoints that were made in this work tree, the newest first."""
+    numbered.with_numbers(workspace)
+    numbers = workspace.store.numbers
+    reach = Reach(workspace.store)
+    for entry in numbers.newest_first(trigger):
+        if entry.place == numbers.place:
+            checkpoint = readable(reach, entry)
+            if checkpoint is not None:
+                yield checkpoint
+
+
+def readable(reach: Reach, entry: Assigned) -> Checkpoint | None:
+    """Returns the checkpoint behind a number; None where it is gone or damaged."""
+    checkpoint = reach.find(entry)
+    if checkpoint is not None:
+        try:
+            _ = checkpoint.manifest
+        except (CorruptError, FormatTooNewError):
+            return None
+    return checkpoint
+
+
+def before_newest(workspace: Workspace, distance: int) -> Checkpoint | None:
+    """Returns the checkpoint so many rows below the newest of the timeline, or None.
+
+    What is damaged is told, and left out.
+
+    Raises:
+        CorruptError: nothing but what is damaged is there.
+        FormatTooNewError: a newer gitcp wrote it.
+    """
+    left = distance
+    gone = workspace.store.numbers.gone_numbers()
+    reach = Reach(workspace.store)
+    for row in rows(timeline(workspace)):
+        checkpoint = None if row.last.number in gone else reach.find(row.last)
+        if checkpoint is None:
+            continue
+        try:
+            _ = checkpoint.manifest
+        except CorruptError as exc:
+            notices.tell(f"#{row.last.number} is damaged: {exc.message}")
+            continue
+        if left == 0:
+            return checkpoint
+        left -= 1
+    for damage in reach.damaged.values():
+        raise damage
+    return None
+
+
+def stands_on(workspace: Workspace) -> Current:
+    """Returns the branch of the newest checkpoint that was made in this work tree."""
+    here = next(made_here(workspace), None)
+    if here is None:
+        return workspace.current()
+    return Current(here.session, here.branch)
+
+
+def continues_on(
+    workspace: Workspace, request: RestoreRequest, stood: Current
+) -> Current:
+    """Returns the branch that a restore is appended to, where none was named.
+
+    A client that is resumed goes on where its conversation was, so that is the target's own
+    branch. Without the conversation it is the branch that the work tree stands on, and
+    for talk of no client's the current one.
+    """
+    if not request.conversation:
+        return stood
+    current, target = workspace.current(), request.target
+    held = target.manifest.conversation
+    # What an adapter keeps, without files, is the adapter's to append to.
+    if held is None or not registry.known(held.kind) or not target.holds_files:
+        return current
+    tip = workspace.store.tip(current.session, current.branch)
+    if tip is not None and any(one == target for one in workspace.store.line(tip)):
+        return current
+    own = BranchKey(target.trailers.session, target.trailers.branch)
+    if workspace.store.repository.refs.read(own.ref) is None:
+        return current
+    return Current(target.session, target.branch)
+
+
+def last_restore(workspace: Workspace) -> Assigned | None:
+    """Returns the last restore in this work tree; an undo and a fork can be one, too."""
+    numbers = workspace.store.numbers
+    return next(
+        (
+            entry
+            for entry in numbers.newest_first(RESTORE)
+            if entry.place == numbers.place
+        ),
+        None,
+    )

@@ -1,0 +1,65 @@
+"""Folds a work tree's timeline into rows: one for each turn of an agent, newest first."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from gitcp.clients.client import SUBAGENT_STOP, TOOL, TURN_END, TURN_START
+from gitcp.format.numbers import Assigned
+
+# What is made while a turn runs, and folded into it.
+_INNER = frozenset({TURN_START, TOOL, SUBAGENT_STOP, "interval"})
+# What a row can begin with, seen from its end, that more of the same turn follows.
+_ENDS = frozenset({TURN_END, TOOL, SUBAGENT_STOP})
+# After these on a branch, what came before belongs to no turn that is still open.
+_BORDERS = frozenset({TURN_END, TURN_START, "restore", "before-restore", "fork"})
+
+
+class Row(NamedTuple):
+    """One row of a timeline: a turn with all its checkpoints, or a checkpoint alone.
+
+    `entries` are newest first; the first one stands for the row.
+    """
+
+    entries: tuple[Assigned, ...]
+
+    @property
+    def last(self) -> Assigned:
+        """The newest checkpoint of the row."""
+        return self.entries[0]
+
+    @property
+    def first(self) -> Assigned:
+        """The oldest checkpoint of the row."""
+        return self.entries[-1]
+
+    @property
+    def is_turn(self) -> bool:
+        """Whether it is a turn of an agent, ended or not."""
+        return self.last.trigger in _ENDS or self.last.trigger == TURN_START
+
+
+def rows(entries: Iterable[Assigned]) -> Iterator[Row]:
+    """Yields the rows of a timeline, newest first.
+
+    Two agents may take turns at the same time: each branch has its own.
+    """
+    waiting: dict[int, list[Assigned]] = {}
+    running: dict[tuple[str, str], int] = {}
+    for at, entry in enumerate(entries):
+        row = running.get(entry.key)
+        if row is not None and entry.trigger in _INNER:
+            waiting[row].append(entry)
+            if entry.trigger == TURN_START:
+                del running[entry.key]
+        else:
+            if entry.trigger in _BORDERS:
+                running.pop(entry.key, None)
+            waiting[at] = [entry]
+            if entry.trigger in _ENDS:
+                running[entry.key] = at
+        # A row that still runs may get more; those below it wait for it.
+        still = set(running.values())
+        while waiting and (first := next(iter(waiting))) not in still:
+            yield Row(tuple(waiting.pop(first)))
+    for left in waiting.values():
+        yield Row(tuple(left))

@@ -1,0 +1,64 @@
+"""Lays lines out: widths of text, what fits, ages and times in the user's zone."""
+
+import datetime
+import shutil
+import sys
+import time
+
+_MINUTE = 60
+_HOUR = 60 * _MINUTE
+_DAY = 24 * _HOUR
+_WEEK = 7 * _DAY
+
+
+def width() -> int | None:
+    """Returns the columns of the terminal; None where stdout is none: nothing is cut."""
+    if not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def cells(text: str) -> int:
+    """Returns how many columns a text takes in a terminal."""
+    if text.isascii():
+        return len(text)
+    # Most text needs no table of wide characters.
+    from wcwidth import wcswidth
+
+    return max(0, wcswidth(text))
+
+
+def fit(text: str, room: int | None) -> str:
+    """Returns a text, cut to so many columns where it is longer."""
+    if room is None or cells(text) <= room:
+        return text
+    kept = text
+    while kept and cells(kept) > room - 1:
+        # Wide characters take two columns: a first guess, then one by one.
+        kept = kept[: max(0, min(len(kept) - 1, room - 1))]
+    return f"{kept}…"
+
+
+def pad(text: str, columns: int) -> str:
+    """Returns a text with spaces behind it, up to so many columns."""
+    return text + " " * max(0, columns - cells(text))
+
+
+def age(created: str, now: float | None = None) -> str:
+    """Returns how long ago a checkpoint was made, for people: `5 min ago`."""
+    moment = datetime.datetime.fromisoformat(created)
+    passed = (time.time() if now is None else now) - moment.timestamp()
+    if passed < _MINUTE:
+        return "just now" if passed > -_MINUTE else day(created)
+    if passed < _HOUR:
+        return f"{passed // _MINUTE:.0f} min ago"
+    if passed < _DAY:
+        return f"{passed // _HOUR:.0f} h ago"
+    if passed < _WEEK:
+        return f"{passed // _DAY:.0f} d ago"
+    return day(created)
+
+
+def day(created: str) -> str:
+    """Returns the date of a checkpoint in the user's zone."""
+    return datetime.datetime.fromisoformat(created).astimezone().strftime("%Y-%m-%d")
