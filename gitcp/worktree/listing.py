@@ -18,7 +18,7 @@ from gitcp.format import tree as trees
 from gitcp.git.repository import Repository
 from gitcp.worktree.clock import Clock
 from gitcp.worktree.files import Root, is_directory
-from gitcp.worktree.names import IGNORE_FILE, folded, no_place
+from gitcp.worktree.names import IGNORE_FILE, folded, no_place, parents
 from gitcp.worktree.private import IgnoreChecker, PrivateGit
 from gitcp.worktree.state import ScanState, Signature
 
@@ -220,7 +220,7 @@ class Listing:
 
     def _children(self, directory: bytes, known: Known) -> list[_Child]:
         """Notes a directory and returns those of its children that must be judged."""
-        if directory and self._is_unlisted(directory):
+        if directory and (self._is_unlisted(directory) or self._is_inside(directory)):
             self.forget(directory)
             return []
         try:
@@ -253,6 +253,11 @@ class Listing:
             return []
         self._drop_unlisted(directory, names, status)
         return self._note(directory, listed, known, known_as)
+
+    def _is_inside(self, directory: bytes) -> bool:
+        """Whether it lies in a nested repository, which may just have been found."""
+        nested = self._state.nested
+        return bool(nested) and not nested.keys().isdisjoint(parents(directory))
 
     def _note(
         self,

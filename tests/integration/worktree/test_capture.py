@@ -410,6 +410,21 @@ def test_many_repositories_in_tracked_directories(repo: Path, git: GitRunner):
     assert captured(repo, check(repo)) == on_disk_but_git(repo)
 
 
+def test_a_directory_that_changes_as_the_one_above_becomes_a_repository_is_left_alone(
+    repo: Path, git: GitRunner
+):
+    """Both are listed again by the same scan."""
+    write_files(repo, {"m/d/f": b"1", "m/g": b"2"})
+    check(repo)
+    git("-C", repo / "m", "init", "-q")
+    (repo / "m/d/f").rename(repo / "m/f")
+    snapshot = check(repo)
+    assert snapshot.empty == ()
+    assert skipped(snapshot) == {b"m": "nested-repository"}
+    (repo / "m/new").mkdir()
+    assert check(repo).empty == ()
+
+
 def on_disk_but_git(repo: Path):
     return {path: e for path, e in on_disk(repo).items() if b"/.git/" not in path}
 
