@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from gitcp.checkpoints import numbered, standing
+from gitcp.checkpoints import standing
 from gitcp.checkpoints.conversation import tool_names
 from gitcp.checkpoints.fork import branches
 from gitcp.checkpoints.reach import Reach
 from gitcp.checkpoints.turns import Row, rows
 from gitcp.clients.client import TURN_END
-from gitcp.errors import CorruptError, FormatTooNewError, StorageError, TransferError
+from gitcp.errors import CorruptError, FormatTooNewError, TransferError
 from gitcp.format import tree
 from gitcp.format.layout import BranchKey, LogName
 from gitcp.format.numbers import ELSEWHERE, Assigned
@@ -87,8 +87,6 @@ def find(workspace: Workspace, scope: Scope, unreadable: list[str]) -> Found:
         tip = require_tip(store, scope.session, scope.branch)
         line = [_entry(checkpoint) for checkpoint in store.line(tip)]
         return Found(line, reached=True)
-    with suppress(StorageError):
-        numbered.with_numbers(workspace)
     listed = list(store.numbers.newest_first())
     session = BranchKey.of(scope.session, "main").session if scope.session else None
     if scope.everything or session is not None or not listed:

@@ -1,5 +1,6 @@
 """Finds a checkpoint by its number in this repository."""
 
+import time
 from contextlib import suppress
 
 from gitcp.checkpoints.not_captured import find
@@ -10,12 +11,19 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.numbering import number_all
 from gitcp.store.store import Store
 
+_LATELY = 1.0
+
 
 def with_numbers(workspace: Workspace) -> None:
     """Numbers what has no number yet, where that can be written down."""
+    numbers = workspace.store.numbers
+    # One command asks several times, and to look at every branch takes time.
+    if time.monotonic() - numbers.completed < _LATELY:
+        return
     # On a disk that is read-only a checkpoint is named by its id.
     with suppress(BusyError, StorageError):
         number_all(workspace.store)
+        numbers.completed = time.monotonic()
 
 
 def by_number(workspace: Workspace, number: int) -> Checkpoint | None:

@@ -32,8 +32,17 @@ from gitcp.store.checkpoint import Checkpoint
 NAME = "gitcp-numbers"
 _LOCK = "numbers.lock"
 _GONE = re.compile(rb"\n- (\d+) ")
+_HEADS = re.compile(rb"\n([+=-]) (\d+) ([0-9a-f]{12}(?= ))?")
+_OFTEN = 20
 # Which field of a line is a commit.
 _AT = {b"+": 3, b"=": 2}
+
+
+class _Index(NamedTuple):
+    """Where lines begin, by kind and number, and where ids stand in them."""
+
+    lines: dict[tuple[bytes, bytes], int]
+    ids: dict[bytes, list[int]]
 
 
 class Unnumbered(NamedTuple):
@@ -56,6 +65,10 @@ class Numbers:
         # The lines, each after a newline, so that one search finds any of them.
         self._raw = b"\n"
         self._file: tuple[int, int] | None = None
+        # When all that had no number got one, by the monotonic clock.
+        self.completed = float("-inf")
+        self._asked = 0
+        self._index: _Index | None = None
 
     @property
     def place(self) -> str:
@@ -71,10 +84,7 @@ class Numbers:
         An id alone will do where nothing hangs on it: a stranger may have given it twice.
         """
         self._look()
-        wanted = b" %b " % ident.encode("ascii")
-        # Most that are asked for are new.
-        at = self._raw.rfind(wanted)
-        while at >= 0:
+        for at in self._places(ident):
             line = decode_line(self._line_around(at))
             if (
                 isinstance(line, Assigned)
@@ -82,7 +92,6 @@ class Numbers:
                 and key in {None, line.key}
             ):
                 return line.number
-            at = self._raw.rfind(wanted, 0, at)
         return None
 
     def number_of(self, checkpoint: Checkpoint) -> int | None:
@@ -97,16 +106,16 @@ class Numbers:
     def find(self, number: int) -> Assigned | None:
         """Returns which checkpoint has a number, with its last known commit."""
         self._look()
-        line = self._last(b"\n+ %d " % number)
+        line = self._last(b"+", number)
         if not isinstance(line, Assigned):
             return None
-        moved = self._last(b"\n= %d " % number)
+        moved = self._last(b"=", number)
         return line._replace(commit=moved.commit) if isinstance(moved, Moved) else line
 
     def gone(self, number: int) -> str | None:
         """Returns when the checkpoint of a number was pruned; None: it was not."""
         self._look()
-        line = self._last(b"\n- %d " % number)
+        line = self._last(b"-", number)
         return line.at if isinstance(line, Gone) else None
 
     def gone_numbers(self) -> set[int]:
@@ -233,7 +242,7 @@ class Numbers:
             try:
                 fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             except FileNotFoundError:
-                self._raw, self._file = b"\n", None
+                self._raw, self._file, self._index = b"\n", None, None
                 return
             try:
                 status = os.fstat(fd)
@@ -247,6 +256,7 @@ class Numbers:
             finally:
                 os.close(fd)
         self._raw = (self._raw if known else b"\n") + added
+        self._index = None
         self._file = (status.st_ino, known + len(added))
 
     def _next(self) -> int:
@@ -292,9 +302,43 @@ class Numbers:
         end = self._raw.find(b"\n", at)
         return self._raw[start : end if end >= 0 else None]
 
-    def _last(self, beginning: bytes) -> NumberLine | None:
-        at = self._raw.rfind(beginning)
+    def _places(self, ident: str) -> Iterator[int]:
+        """Yields where an id is in the lines, the last place first."""
+        if self._index is not None or self._is_asked_often():
+            assert self._index is not None
+            yield from reversed(self._index.ids.get(ident.encode("ascii"), ()))
+            return
+        wanted = b" %b " % ident.encode("ascii")
+        at = self._raw.rfind(wanted)
+        while at >= 0:
+            yield at
+            at = self._raw.rfind(wanted, 0, at)
+
+    def _last(self, kind: bytes, number: int) -> NumberLine | None:
+        """Returns the last line of a kind about a number; None where there is none."""
+        at = self._place(kind, number)
         return decode_line(self._line_around(at + 1)) if at >= 0 else None
+
+    def _place(self, kind: bytes, number: int) -> int:
+        """Returns where the newline before that line is; -1 where there is none."""
+        if self._index is not None or self._is_asked_often():
+            assert self._index is not None
+            return self._index.lines.get((kind, b"%d" % number), -1)
+        return self._raw.rfind(b"\n%b %d " % (kind, number))
+
+    def _is_asked_often(self) -> bool:
+        """Makes the index once it has been asked for a few times: most ask once."""
+        self._asked += 1
+        if self._asked < _OFTEN:
+            return False
+        index = _Index({}, {})
+        for match in _HEADS.finditer(self._raw):
+            kind, number, ident = match.groups()
+            index.lines[kind, number] = match.start()
+            if ident is not None:
+                index.ids.setdefault(ident, []).append(match.start(3))
+        self._index = index
+        return True
 
     def _backwards(
         self, word: str | None = None, *, below: int | None = None
@@ -306,7 +350,7 @@ class Numbers:
         raw = self._raw
         end = len(raw)
         if below is not None:
-            end = raw.rfind(b"\n+ %d " % below)
+            end = self._place(b"+", below)
         if word is not None:
             wanted = b" %b " % word.encode("ascii")
             while (at := raw.rfind(wanted, 0, end)) >= 0:
