@@ -10,7 +10,6 @@ from gitcp.checkpoints.message_search import before_message
 from gitcp.clients.client import Client, Event
 from gitcp.errors import GitcpError
 from gitcp.format.layout import LogName
-from gitcp.format.numbers import Assigned
 from gitcp.project.workspace import MAIN, Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
@@ -24,11 +23,8 @@ def settle(
     client: Client,
     event: Event,
     binding: Binding | None,
-    restore: Assigned | None = None,
 ) -> Binding:
     """Returns where a session grows from now on; makes the branch where it is a fork.
-
-    `restore` is one in this work tree that it has not seen, if there is one.
 
     The session of the result is None where the client forked, and has written nothing
     yet that would tell from what.
@@ -36,6 +32,8 @@ def settle(
     if binding is not None and binding.is_settled:
         return binding
     if binding is not None and binding.session is not None:
+        # What took its branch was a restore; its number tells what to.
+        restore = workspace.store.numbers.last_restore()
         name = branch_name(workspace, restore) if restore is not None else None
         return _goes_on(workspace, binding, name) or _new(workspace, client, event)
     content = _content(client, event)

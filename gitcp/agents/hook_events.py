@@ -10,9 +10,8 @@ import msgspec
 
 from gitcp.agents import bindings
 from gitcp.agents.bindings import Binding
-from gitcp.agents.meanwhile import overtaking, save_beside, told
+from gitcp.agents.meanwhile import overtaking, save_beside, save_files, told
 from gitcp.checkpoints.first_line import brief
-from gitcp.checkpoints.standing import last_restore, stands_on
 from gitcp.clients import client as words
 from gitcp.clients.client import Client, Event
 from gitcp.errors import AgentRecordError, GitcpError
@@ -101,14 +100,14 @@ def warning(workspace: Workspace, event: Event) -> str | None:
 
 def overtaken(workspace: Workspace, client: Client, event: Event) -> str | None:
     """Returns what the model has to be told of a restore under its client, or None."""
-    if event.what != words.TURN_START:
+    if event.what != words.TURN_START or _is_off(workspace.settings):
         return None
-    return told(workspace, event, bindings.find(workspace, client.name, event.session))
+    return told(workspace, bindings.find(workspace, client.name, event.session))
 
 
 def reminded(workspace: Workspace, client: Client, event: Event) -> str | None:
     """Returns the reasons that an agent is given as its session begins, or None."""
-    if event.what != words.SESSION_START:
+    if event.what != words.SESSION_START or _is_off(workspace.settings):
         return None
     from gitcp.agents.reminder import reminder  # noqa: PLC0415  once a session
 
@@ -122,7 +121,7 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
         GitcpError: nothing was saved.
     """
     settings = workspace.settings
-    if not settings.auto_checkpoint or settings.frequency == "manual":
+    if _is_off(settings):
         return None
     if event.record is not None and event.transcript is not None:
         from gitcp.agents import transcripts  # noqa: PLC0415  most clients need it not
@@ -134,21 +133,32 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
     if event.what == words.SESSION_START:
         _begin(workspace, client, event, binding)
         return None
-    restore = overtaking(workspace, binding)
     trigger = trigger_of(settings, event)
-    if trigger is None and event.what == words.TURN_START and binding and restore:
-        # It goes on from here, though no checkpoint is due.
-        binding = bindings.keep(
-            workspace, msgspec.structs.replace(binding, restore=restore.id)
-        )
     if trigger is None:
+        if event.what == words.TURN_START:
+            binding = _acknowledge(workspace, binding)
         if not _interval_over(workspace, binding):
             return None
         trigger = INTERVAL
+    restore = overtaking(workspace, binding)
     workspace = workspace.with_lock_timeout(_LOCK, refs=_REF_LOCK)
     if restore is not None and event.what != words.TURN_START:
         return save_beside(workspace, client, restore)
     return _save(workspace, client, event, binding, trigger, restore)
+
+
+def _acknowledge(workspace: Workspace, binding: Binding | None) -> Binding | None:
+    """Notes that a client knows of the last restore, where no checkpoint is due."""
+    restore = overtaking(workspace, binding)
+    if binding is None or restore is None:
+        return binding
+    return bindings.keep(
+        workspace, msgspec.structs.replace(binding, restore=restore.id)
+    )
+
+
+def _is_off(settings: Settings) -> bool:
+    return not settings.auto_checkpoint or settings.frequency == "manual"
 
 
 def trigger_of(settings: Settings, event: Event) -> str | None:
@@ -205,23 +215,16 @@ def _save(
     if bound is None or not bound.is_settled:
         from gitcp.agents import branching as forks  # noqa: PLC0415
 
-        bound = forks.settle(workspace, client, event, binding, restore)
+        bound = forks.settle(workspace, client, event, binding)
     note = _note(event, bound, trigger)
     if restore is not None:
         note = brief(f"after the restore #{restore.number}, {note or trigger}", _NOTE)
     if bound.session is None:
         # A fork of which the client has written nothing yet: only the files are there
         # to save, and they belong to the line that they stand on.
-        stood = stands_on(workspace)
-        saved = save(
-            workspace,
-            Draft(trigger, note=note, quiet=True),
-            session=stood.session,
-            branch=stood.branch,
-            steer=False,
-        )
+        made = save_files(workspace, Draft(trigger, note=note, quiet=True))
         _remember(workspace, event, bound)
-        return saved.checkpoint if saved.created else None
+        return made
     line = bound.session, bound.branch
 
     def with_records(draft: Draft) -> Draft:
@@ -251,7 +254,7 @@ def _save(
 def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
     asked = brief(event.prompt_text, _NOTE) if event.prompt_text else binding.asked
     file = str(event.transcript) if event.transcript else binding.transcript
-    restore = last_restore(workspace)
+    restore = workspace.store.numbers.last_restore()
     bindings.keep(
         workspace,
         msgspec.structs.replace(

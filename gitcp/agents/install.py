@@ -72,7 +72,20 @@ def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
         )
         durable.make_directories(path.parent)
         durable.replace(path, merged, mode=durable.usual_mode(path))
+    notes = (*notes, *_reasons_note(client))
     return Done(agent, scope or SCOPES[0], str(path), changed=True, notes=notes)
+
+
+def _reasons_note(client: Client) -> tuple[str, ...]:
+    """Says that the model will be told something, where the client lets hooks do that."""
+    starts = ("SessionStart", "sessionStart")
+    if not any(client.answer(hook, "", quietly=True) for hook in starts):
+        return ()
+    note = (
+        "its model is given a project's decisions and next steps as a conversation"
+        " begins; `gitcp config injectContext off` turns that off"
+    )
+    return (note,)
 
 
 def uninstall(agent: str, places: ClientPlaces, scope: str | None) -> list[Done]:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from gitcp.agents import bindings, placing
 from gitcp.agents.bindings import Binding
-from gitcp.checkpoints.standing import last_restore
 from gitcp.clients import known, registry
 from gitcp.clients.client import ClientPlaces, ResumeFiles, StoredConversation
 from gitcp.errors import UsageError
@@ -120,7 +119,7 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
     if written is None:
         return None
     placing.place(written)
-    restore = last_restore(workspace)
+    restore = workspace.store.numbers.last_restore()
     bindings.take_over(
         workspace,
         _binding(

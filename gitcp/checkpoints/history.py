@@ -19,9 +19,9 @@ from gitcp.format.numbers import ELSEWHERE, Assigned
 from gitcp.project.workspace import Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint, FileCounts
-from gitcp.store.publish import created_of
+from gitcp.store.publish import described
 from gitcp.store.store import Store, require_tip
-from gitcp.store.surroundings import Surroundings
+from gitcp.store.surroundings import Surroundings, since
 
 _BEFORE = "before: "
 # Of a long turn the last ones are looked at.
@@ -143,16 +143,7 @@ def _reversed(time: str) -> tuple[int, ...]:
 
 
 def _entry(checkpoint: Checkpoint) -> Assigned:
-    trailers = checkpoint.trailers
-    return Assigned(
-        checkpoint.number or 0,
-        checkpoint.id,
-        checkpoint.commit,
-        BranchKey(trailers.session, trailers.branch),
-        ELSEWHERE,
-        created_of(checkpoint),
-        trailers.trigger,
-    )
+    return described(checkpoint, ELSEWHERE)._replace(number=checkpoint.number or 0)
 
 
 def listing(
@@ -175,21 +166,22 @@ def listing(
     reach = Reach(store, known=found.reached)
     nothing = True
     around = Surroundings(store.numbers, store.checkpoint)
+    newest = next((entry.number for entry in store.numbers.newest_first()), 0)
     folded = (Row((each,)) for each in found.entries) if full else rows(found.entries)
     for row in folded:
         if filters.since is not None and row.last.created < filters.since:
             continue
         if filters.until is not None and row.first.created > filters.until:
             continue
-        checkpoint = _read(reach, row.last, unreadable, store.numbers.newest_number())
+        checkpoint = _read(reach, row.last, unreadable, newest)
         if checkpoint is None:
             continue
         first = standing.readable(reach, row.first) or checkpoint
-        prompt = prompt_of(checkpoint) if row.is_turn and not full else None
-        shown = Listed(row, checkpoint, prompt, around.changed(checkpoint, first))
         nothing = False
-        if _passes(store, shown, around.before(first), filters):
-            yield shown
+        before = around.before(first)
+        if _passes(store, checkpoint, before, filters):
+            prompt = prompt_of(checkpoint) if row.is_turn and not full else None
+            yield Listed(row, checkpoint, prompt, since(checkpoint, before))
     if nothing:
         for damage in reach.damaged.values():
             raise damage
@@ -229,9 +221,8 @@ def prompt_of(checkpoint: Checkpoint) -> str | None:
 
 
 def _passes(
-    store: Store, listed: Listed, before: Checkpoint | None, filters: Filters
+    store: Store, checkpoint: Checkpoint, before: Checkpoint | None, filters: Filters
 ) -> bool:
-    checkpoint = listed.checkpoint
     held = checkpoint.manifest.conversation
     if filters.agent is not None and (held is None or held.kind != filters.agent):
         return False
@@ -294,13 +285,6 @@ def _touches(
             if count[0] != count[1]:
                 return True
     return False
-
-
-def alone(checkpoint: Checkpoint) -> Listed:
-    """Returns a row of one checkpoint."""
-    return Listed(
-        Row((_entry(checkpoint),)), checkpoint, checkpoint.note, checkpoint.changed
-    )
 
 
 def count_rows(found: list[Assigned]) -> int:

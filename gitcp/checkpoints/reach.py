@@ -16,7 +16,7 @@ class Reach:
     """
 
     def __init__(self, store: Store, *, known: bool = False) -> None:
-        """Takes entries that were read from branches just now as `known` to be reached."""
+        """`known` says that the entries were just read from branches: none is walked."""
         self._store = store
         self._known = known
         self._walks: dict[BranchKey, Iterator[Checkpoint]] = {}

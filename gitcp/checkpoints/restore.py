@@ -9,7 +9,7 @@ from gitcp.checkpoints.restore_plan import RestorePlan, compute
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.save import append, captured
 from gitcp.checkpoints.standing import RESTORE, continues_on, made_here, stands_on
-from gitcp.errors import NothingToDoError, WouldOverwriteError
+from gitcp.errors import NotFoundError, NothingToDoError, WouldOverwriteError
 from gitcp.format.checkpoint import show_path
 from gitcp.git.transaction import transaction
 from gitcp.project.workspace import Workspace
@@ -137,12 +137,20 @@ def last_replaced(workspace: Workspace) -> tuple[Checkpoint, Checkpoint]:
 
     Raises:
         NothingToDoError: nothing was restored.
+        NotFoundError: what it replaced has been pruned.
     """
     for checkpoint in made_here(workspace, RESTORE):
         replaced = checkpoint.manifest.replaced
-        before = _find(workspace, checkpoint, replaced) if replaced else None
-        if before is not None:
-            return before, checkpoint
+        if replaced is None:
+            continue
+        before = _find(workspace, checkpoint, replaced)
+        if before is None:
+            # An older restore is not the last one: to go there would surprise.
+            raise NotFoundError(
+                f"what the restore #{checkpoint.number} replaced has been pruned",
+                hint="`gitcp log` shows what can be restored",
+            )
+        return before, checkpoint
     raise NothingToDoError(
         "nothing was restored in this work tree",
         hint="`gitcp log` shows what can be restored",

@@ -104,9 +104,9 @@ def continues_on(
 ) -> Current:
     """Returns the branch that a restore is appended to, where none was named.
 
-    A client that is resumed goes on where its conversation was, so that is the target's own
-    branch. Without the conversation it is the branch that the work tree stands on, and
-    for talk of no client's the current one.
+    A resumed client continues its conversation, so that is the target's own branch. If
+    only files are restored it is the branch that the work tree stands on. If no client
+    can resume the conversation it is the current one.
     """
     if not request.conversation:
         return stood
@@ -118,20 +118,7 @@ def continues_on(
     tip = workspace.store.tip(current.session, current.branch)
     if tip is not None and any(one == target for one in workspace.store.line(tip)):
         return current
-    own = BranchKey(target.trailers.session, target.trailers.branch)
+    own = target.trailers.key
     if workspace.store.repository.refs.read(own.ref) is None:
         return current
     return Current(target.session, target.branch)
-
-
-def last_restore(workspace: Workspace) -> Assigned | None:
-    """Returns the last restore in this work tree; an undo and a fork can be one, too."""
-    numbers = workspace.store.numbers
-    return next(
-        (
-            entry
-            for entry in numbers.newest_first(RESTORE)
-            if entry.place == numbers.place
-        ),
-        None,
-    )

@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from gitcp.format.layout import BranchKey
 from gitcp.format.oid import SIZE
 from gitcp.names import encode
 
@@ -40,6 +41,11 @@ class Trailers(NamedTuple):
     base: str | None = None
     label: str | None = None
     pruned: str | None = None
+
+    @property
+    def key(self) -> BranchKey:
+        """The branch it was made on."""
+        return BranchKey(self.session, self.branch)
 
 
 def clamp(epoch: int) -> int:

@@ -65,6 +65,7 @@ def doctor(directory: Path, features: Sequence[Look] = ()) -> Iterator[DoctorChe
         _head,
         _branches,
         _history,
+        _numbers,
         _lost,
         _damaged_logs,
         _mirrors,
@@ -196,6 +197,19 @@ def _history(workspace: Workspace) -> DoctorCheck:
         ok=True,
         detail=f"an older gitcp may have made these wrong: {names}",
         hint="`gitcp verify` says why",
+    )
+
+
+def _numbers(workspace: Workspace) -> DoctorCheck:
+    """Whether the list of numbers is whole; what a damaged line named gets another."""
+    damaged = workspace.store.numbers.damaged
+    if not damaged:
+        return DoctorCheck("numbers", ok=True, detail="can be read")
+    return DoctorCheck(
+        "numbers",
+        ok=False,
+        detail=f"damaged lines in .git/gitcp-numbers: {damaged}",
+        hint="their numbers are not given again; the checkpoints are whole, by their ids",
     )
 
 

@@ -2,6 +2,7 @@
 
 from gitcp.checkpoints.restore_observer import RewoundSteps
 from gitcp.checkpoints.restore_request import RestoreRequest
+from gitcp.checkpoints.standing import continues_on, stands_on
 from gitcp.errors import EffectsStandError
 from gitcp.ledger.call import show_call
 from gitcp.project.workspace import Current, Workspace
@@ -12,8 +13,8 @@ _SHOWN = 5
 
 def before_plan(workspace: Workspace, request: RestoreRequest) -> RewoundSteps:
     """Returns the steps done since the target on the branch that goes back to it."""
-    current = workspace.current()
-    branch = request.onto or current
+    current = stands_on(workspace)
+    branch = request.onto or continues_on(workspace, request, current)
     if not _rewinds(workspace, request, current, branch):
         return RewoundSteps()
     return rewind.behind(workspace, branch, request.target)
@@ -43,7 +44,7 @@ def after_apply(
     workspace: Workspace, request: RestoreRequest, branch: Current, restore: str
 ) -> None:
     """Records in the ledger that a branch went back."""
-    if _rewinds(workspace, request, workspace.current(), branch):
+    if _rewinds(workspace, request, stands_on(workspace), branch):
         rewind.went_back(workspace, branch, request.target, restore)
 
 

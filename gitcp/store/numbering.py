@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from gitcp.errors import CorruptError, FormatTooNewError
-from gitcp.format.layout import BranchKey
 from gitcp.format.numbers import ELSEWHERE, MAIN_TREE
 from gitcp.names import encode
 from gitcp.store.checkpoint import Checkpoint
@@ -53,9 +52,7 @@ def _unnumbered(store: Store, tip: str) -> Iterator[Checkpoint]:
         if newest is None or without_number(newest):
             return
         for checkpoint in store.line(newest):
-            trailers = checkpoint.trailers
-            key = BranchKey(trailers.session, trailers.branch)
-            if store.numbers.of(checkpoint.id, key) is not None:
+            if store.numbers.number_of(checkpoint) is not None:
                 return
             # One that cannot be read has no number, nor has what follows it.
             _ = checkpoint.manifest
@@ -93,5 +90,5 @@ def note_pruned(store: Store, tip: Checkpoint, new: str) -> None:
     pruned = store.checkpoint(new)
     stay = {one.id for one in store.line(pruned)} if pruned is not None else set()
     going = [one.trailers for one in store.line(tip) if one.id not in stay]
-    keys = [(one.id, BranchKey(one.session, one.branch)) for one in going]
+    keys = [(one.id, one.key) for one in going]
     store.numbers.note_gone(keys, store.now())

@@ -7,6 +7,7 @@ copies refs takes it along. It only grows; a number is never given again.
 import errno
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
@@ -43,17 +44,6 @@ class _Index(NamedTuple):
 
     lines: dict[tuple[bytes, bytes], int]
     ids: dict[bytes, list[int]]
-
-
-class Unnumbered(NamedTuple):
-    """A checkpoint that is to get a number."""
-
-    id: str
-    commit: str
-    key: BranchKey
-    place: str
-    created: str
-    trigger: str
 
 
 class Numbers:
@@ -96,11 +86,9 @@ class Numbers:
 
     def number_of(self, checkpoint: Checkpoint) -> int | None:
         """Returns the number of a checkpoint; None: it has none that can be read."""
-        trailers = checkpoint.trailers
-        key = BranchKey(trailers.session, trailers.branch)
         # Where the file cannot be read, a checkpoint is named by its id.
         with suppress(StorageError):
-            return self.of(checkpoint.id, key)
+            return self.of(checkpoint.id, checkpoint.trailers.key)
         return None
 
     def find(self, number: int) -> Assigned | None:
@@ -134,15 +122,17 @@ class Numbers:
             if isinstance(line, Assigned) and trigger in {None, line.trigger}:
                 yield line
 
+    def last_restore(self) -> Assigned | None:
+        """Returns the last restore in this work tree; an undo and a fork can be one."""
+        place = self.place
+        restores = self.newest_first("restore")
+        return next((entry for entry in restores if entry.place == place), None)
+
     @property
     def damaged(self) -> int:
         """How many lines cannot be read."""
         self._look()
         return sum(decode_line(raw) is None for raw in self._backwards())
-
-    def newest_number(self) -> int:
-        """Returns the highest number that was given; 0 where none was."""
-        return next((entry.number for entry in self.newest_first()), 0)
 
     def before(self, ident: str, key: BranchKey) -> Iterator[Assigned]:
         """Yields what was made in a checkpoint's work tree before it, newest first.
@@ -175,8 +165,10 @@ class Numbers:
                 found.add(fields[_AT[kind]].decode("ascii"))
         return found
 
-    def assign(self, wanted: Iterable[Unnumbered]) -> list[int]:
+    def assign(self, wanted: Iterable[Assigned]) -> list[int]:
         """Gives checkpoints their numbers, durably; those that have one keep it.
+
+        The numbers in `wanted` are not looked at.
 
         Raises:
             BusyError: another process kept the file.
@@ -191,7 +183,7 @@ class Numbers:
                 if number is None:
                     number = following
                     following += 1
-                    lines.append(Assigned(number, *one))
+                    lines.append(one._replace(number=number))
                 numbers.append(number)
             self._append(lines)
         return numbers
@@ -240,12 +232,19 @@ class Numbers:
         """Reads what was added to the file since the last look."""
         with durable.storage("reading the numbers of checkpoints"):
             try:
-                fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+                # A repository that someone sent may have a pipe there: do not wait for it.
+                flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+                fd = os.open(self._path, flags)
             except FileNotFoundError:
                 self._raw, self._file, self._index = b"\n", None, None
                 return
             try:
                 status = os.fstat(fd)
+                if not stat.S_ISREG(status.st_mode):
+                    raise StorageError(
+                        f"{self._path} is not a regular file",
+                        hint="move it away; gitcp makes a new one",
+                    )
                 same = self._file is not None and self._file[0] == status.st_ino
                 known = self._file[1] if same and self._file else 0
                 if same and status.st_size == known:
@@ -256,7 +255,7 @@ class Numbers:
             finally:
                 os.close(fd)
         self._raw = (self._raw if known else b"\n") + added
-        self._index = None
+        self._index, self._asked = None, 0
         self._file = (status.st_ino, known + len(added))
 
     def _next(self) -> int:
@@ -304,9 +303,9 @@ class Numbers:
 
     def _places(self, ident: str) -> Iterator[int]:
         """Yields where an id is in the lines, the last place first."""
-        if self._index is not None or self._is_asked_often():
-            assert self._index is not None
-            yield from reversed(self._index.ids.get(ident.encode("ascii"), ()))
+        index = self._indexed()
+        if index is not None:
+            yield from reversed(index.ids.get(ident.encode("ascii"), ()))
             return
         wanted = b" %b " % ident.encode("ascii")
         at = self._raw.rfind(wanted)
@@ -321,24 +320,22 @@ class Numbers:
 
     def _place(self, kind: bytes, number: int) -> int:
         """Returns where the newline before that line is; -1 where there is none."""
-        if self._index is not None or self._is_asked_often():
-            assert self._index is not None
-            return self._index.lines.get((kind, b"%d" % number), -1)
+        index = self._indexed()
+        if index is not None:
+            return index.lines.get((kind, b"%d" % number), -1)
         return self._raw.rfind(b"\n%b %d " % (kind, number))
 
-    def _is_asked_often(self) -> bool:
-        """Makes the index once it has been asked for a few times: most ask once."""
+    def _indexed(self) -> _Index | None:
+        """Returns the index; None where so few were asked for that it does not pay."""
         self._asked += 1
-        if self._asked < _OFTEN:
-            return False
-        index = _Index({}, {})
-        for match in _HEADS.finditer(self._raw):
-            kind, number, ident = match.groups()
-            index.lines[kind, number] = match.start()
-            if ident is not None:
-                index.ids.setdefault(ident, []).append(match.start(3))
-        self._index = index
-        return True
+        if self._index is None and self._asked >= _OFTEN:
+            self._index = _Index({}, {})
+            for match in _HEADS.finditer(self._raw):
+                kind, number, ident = match.groups()
+                self._index.lines[kind, number] = match.start()
+                if ident is not None:
+                    self._index.ids.setdefault(ident, []).append(match.start(3))
+        return self._index
 
     def _backwards(
         self, word: str | None = None, *, below: int | None = None

@@ -5,12 +5,11 @@ from contextlib import suppress
 from gitcp import notices
 from gitcp.errors import BusyError, CorruptError, FormatTooNewError, StorageError
 from gitcp.format.checkpoint import timestamp
-from gitcp.format.layout import BranchKey
-from gitcp.format.numbers import ELSEWHERE
+from gitcp.format.numbers import ELSEWHERE, Assigned
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.numbers import Numbers, Unnumbered
+from gitcp.store.numbers import Numbers
 
 # What adapters append without files: such a checkpoint gets no number.
 _ADAPTERS = frozenset({"graph", "graph-writes", "session-store"})
@@ -63,16 +62,16 @@ def without_number(checkpoint: Checkpoint) -> bool:
     return checkpoint.trailers.trigger in _ADAPTERS and not checkpoint.holds_files
 
 
-def described(checkpoint: Checkpoint, place: str) -> Unnumbered:
-    """Returns what the list of numbers says of a checkpoint made at a place."""
-    trailers = checkpoint.trailers
-    return Unnumbered(
+def described(checkpoint: Checkpoint, place: str) -> Assigned:
+    """Returns what the list of numbers says of a checkpoint; the number is still 0."""
+    return Assigned(
+        0,
         checkpoint.id,
         checkpoint.commit,
-        BranchKey(trailers.session, trailers.branch),
+        checkpoint.trailers.key,
         place,
         created_of(checkpoint),
-        trailers.trigger,
+        checkpoint.trailers.trigger,
     )
 
 

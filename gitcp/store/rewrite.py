@@ -31,15 +31,17 @@ calling `rewrite` until `moved` is empty. Old objects are gone from disk after
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.errors import BusyError, CorruptError, StorageError
 from gitcp.format.commit import relink, with_pruned
-from gitcp.format.layout import BranchKey
 from gitcp.git.objects import COMMIT
 from gitcp.git.transaction import Transaction
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
+
+if TYPE_CHECKING:
+    from gitcp.format.layout import BranchKey
 
 
 class NewContent(NamedTuple):
@@ -165,8 +167,7 @@ class _Rewriter:
         before = checkpoint.raw.parents[0] if checkpoint.raw.parents else None
         parent = None if before is None else self.images[before]
         kept = self._change(checkpoint)
-        trailers = checkpoint.trailers
-        key = BranchKey(trailers.session, trailers.branch)
+        key = checkpoint.trailers.key
         if kept is None:
             self.images[checkpoint.oid] = parent
             self._gone[checkpoint.oid] = checkpoint.id

@@ -224,9 +224,7 @@ class Store:
                 break
             return next((left for left in now if _is_before(left, checkpoint)), None)
         trailers = checkpoint.trailers
-        below = self.salvage.newest(
-            BranchKey(trailers.session, trailers.branch), below=checkpoint.seq
-        )
+        below = self.salvage.newest(trailers.key, below=checkpoint.seq)
         if below is None:
             raise missing
         notices.tell(
@@ -238,9 +236,7 @@ class Store:
 
     def _line_now(self, checkpoint: Checkpoint) -> Iterator[Checkpoint]:
         trailers = checkpoint.trailers
-        tip = self.repository.refs.read(
-            BranchKey(trailers.session, trailers.branch).ref
-        )
+        tip = self.repository.refs.read(trailers.key.ref)
         current = self.checkpoint(tip) if tip is not None else None
         while current is not None:
             yield current

@@ -66,6 +66,19 @@ class Agent:
             return None
         return hook_events.handle(hook_events.workspace_of(event), client, event)
 
+    def told(
+        self, text: str, hook: str = "UserPromptSubmit", **more: str
+    ) -> str | None:
+        """What its hook would answer to a prompt; changes nothing."""
+        client = registry.client("claude-code")
+        raw = self.payload(hook, prompt=text, **more)
+        event = hook_events.read_event(client, hook, raw, os.environ)
+        assert event is not None
+        workspace = hook_events.workspace_of(event)
+        return hook_events.overtaken(workspace, client, event) or hook_events.reminded(
+            workspace, client, event
+        )
+
     def ask(self, text: str) -> Checkpoint | None:
         """A prompt arrives: the hook first, then the record."""
         self.turns += 1

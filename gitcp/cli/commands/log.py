@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
@@ -17,62 +17,11 @@ from gitcp.cli.emit import Output, one_line
 from gitcp.cli.layout import age, cells, fit, pad, width
 from gitcp.cli.options import command, left_out, path_inside, reader
 from gitcp.cli.render import title_of
-from gitcp.errors import CorruptError, FormatTooNewError, GitcpError, UsageError
+from gitcp.errors import UsageError
 from gitcp.project.workspace import Workspace
-from gitcp.store.store import Store
 
 # How many rows are listed where no number is given: a screen or two.
 _ROWS = 30
-
-
-def _is_readable(
-    checkpoint: Checkpoint, unreadable: list[str], *reasons: type[GitcpError]
-) -> bool:
-    """Whether it can be shown; if not for one of some reasons, that is noted."""
-    try:
-        _ = checkpoint.manifest
-    except reasons as exc:
-        unreadable.append(f"{checkpoint.id} is left out: {exc}")
-        return False
-    return True
-
-
-def _newest_first(store: Store, unreadable: list[str]) -> Iterator[Checkpoint]:
-    """Yields every checkpoint once, newest first; a parent never before its child."""
-    import heapq
-
-    heap: list[tuple[tuple[int, ...], int, Checkpoint]] = []
-    seen: set[bytes] = set()
-    count = 0
-
-    def push(checkpoint: Checkpoint | None) -> None:
-        nonlocal count
-        while checkpoint is not None and checkpoint.oid not in seen:
-            seen.add(checkpoint.oid)
-            if _is_readable(checkpoint, unreadable, CorruptError, FormatTooNewError):
-                count += 1
-                stamp = tuple(-ord(char) for char in checkpoint.manifest.created)
-                heapq.heappush(heap, (stamp, count, checkpoint))
-                return
-            checkpoint = before(checkpoint)
-
-    def before(checkpoint: Checkpoint) -> Checkpoint | None:
-        try:
-            parents = checkpoint.raw.parents
-            return store.checkpoint(parents[0]) if parents else None
-        except CorruptError as exc:
-            unreadable.append(f"what came before {checkpoint.id} is left out: {exc}")
-            return None
-
-    from gitcp.checkpoints.fork import sessions
-
-    for session in sessions(store, unreadable=unreadable.append):
-        for branch in session.branches:
-            push(branch.tip)
-    while heap:
-        _, _, checkpoint = heapq.heappop(heap)
-        yield checkpoint
-        push(before(checkpoint))
 
 
 class _Graph:
@@ -138,7 +87,8 @@ class _Page:
             if count
         )
         mark = _mark(listed)
-        tools = " ".join(history.tools_of(self._store, listed)[:_TOOLS])
+        used = history.tools_of(self._store, listed)[:_TOOLS]
+        tools = " ".join(one_line(tool, _PROMPT) for tool in used)
         room = None
         if self._width is not None:
             room = self._width - cells(left) - cells(mark) - len(counts) - 2
@@ -151,16 +101,10 @@ class _Page:
         if room is not None:
             text = pad(text, room)
         behind = "  ".join(part for part in (tools, counts) if part)
-        line = (
-            f"{out.style(left, fg='cyan')}{out.style(mark, fg='green')}{text}"
-            f"  {out.style(behind, dim=True)}"
-        )
-        return (
-            line.rstrip()
-            if behind
-            else f"{out.style(left, fg='cyan')}"
-            + (f"{out.style(mark, fg='green')}{text}".rstrip())
-        )
+        line = f"{out.style(left, fg='cyan')}{out.style(mark, fg='green')}"
+        if not behind:
+            return f"{line}{text.rstrip()}"
+        return f"{line}{text}  {out.style(behind, dim=True)}"
 
     def _numbered(self, checkpoint: Checkpoint, note: str | None) -> str:
         """Returns a note; where gitcp wrote it, with numbers for the ids in it."""
@@ -283,9 +227,9 @@ def log_command(
     """
     workspace = reader(out)
     unreadable: list[str] = []
-    scope = _scope(workspace, where, everything=everything or graph)
-    if graph and not out.json:
-        return _draw(out, workspace, count, unreadable)
+    # A graph has all branches and every checkpoint: a line leads from one to the next.
+    everything, full = everything or (graph and where is None), full or graph
+    scope = _scope(workspace, where, everything=everything)
     found = history.find(workspace, scope, unreadable)
     filters = _filters(out, workspace, since, until, grep, text, agent, paths)
     rows = history.listing(workspace, found, filters, unreadable, full=full)
@@ -307,8 +251,10 @@ def log_command(
     limit = count or (None if searched else _ROWS)
     page = _Page(out, workspace)
     listed = list(islice(rows, limit))
+    columns = _Graph()
     for each in listed:
-        page.row(each)
+        prefix = f"{columns.row(each.checkpoint)}  " if graph else ""
+        page.row(each, prefix, headers=not graph)
     _tell_rest(out, found.entries, listed, searched=searched, full=full)
     if not found.entries and not unreadable:
         _tell_empty(out, workspace)
@@ -341,15 +287,3 @@ def _tell_empty(out: Output, workspace: Workspace) -> None:
         )
     else:
         out.note("no checkpoints yet; `gitcp save` makes one")
-
-
-def _draw(
-    out: Output, workspace: Workspace, count: int | None, unreadable: list[str]
-) -> int:
-    """Prints every checkpoint of the repository beside its branches' lines."""
-    columns = _Graph()
-    page = _Page(out, workspace)
-    for checkpoint in islice(_newest_first(workspace.store, unreadable), count):
-        prefix = f"{columns.row(checkpoint)}  "
-        page.row(history.alone(checkpoint), prefix, headers=False)
-    return left_out(out, unreadable)

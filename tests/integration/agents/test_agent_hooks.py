@@ -806,6 +806,41 @@ def test_an_open_restore_is_told_as_a_turn_begins_and_only_then(repo, client):
     assert hook(repo, client, turn) == b""
 
 
+def test_a_restore_under_a_client_is_told_to_its_model_once(agent, repo):
+    first = agent.turn("one", new="1")
+    agent.turn("two", new="2")
+    restored = ok(repo, "restore", first.id, "--yes")["checkpoint"]["number"]
+    told = agent.told("three")
+    assert f"restored to #{first.number}" in told
+    assert f"#{restored} is the restore" in told
+    assert "saved as a branch of its own" in told
+    agent.turn("three", new="3")
+    assert agent.told("four") is None
+
+
+def test_a_restore_of_files_alone_takes_no_branch_of_a_client(agent, repo):
+    first = agent.turn("one", new="1")
+    agent.turn("two", new="2")
+    ok(repo, "restore", first.id, "--yes", "--files")
+    told = agent.told("three")
+    assert f"restored to #{first.number}" in told
+    assert "a branch of its own" not in told
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("autoCheckpoint", "false"), ("frequency", "manual")]
+)
+def test_who_switched_hooks_off_is_told_nothing_by_them(agent, repo, name, value):
+    first = agent.turn("one", new="1")
+    agent.turn("two", new="2")
+    ok(repo, "decide", "use tabs")
+    ok(repo, "save")
+    ok(repo, "restore", first.id, "--yes")
+    setting(repo, name, value)
+    assert agent.told("three") is None
+    assert agent.told("", "SessionStart", source="startup") is None
+
+
 def test_a_restore_that_is_under_way_is_no_news(repo):
     ok(repo, "save")
     restores.interrupt(repo, "1")

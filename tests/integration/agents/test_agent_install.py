@@ -253,6 +253,9 @@ def test_what_cannot_be_installed_is_told(repo):
     assert "emacs" in said
     shown = invoke(repo, "install", "claude-code")
     assert shown.stdout.startswith(b"Installed claude-code (user) in ")
+    assert b"`gitcp config injectContext off` turns that off" in shown.stderr
+    shown = invoke(repo, "install", "opencode")
+    assert b"injectContext" not in shown.stderr
     shown = invoke(repo, "install", "claude-code")
     assert shown.stdout.startswith(b"Already installed: claude-code (user) in ")
     shown = invoke(repo, "uninstall", "claude-code", "--scope", "local")

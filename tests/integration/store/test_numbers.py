@@ -130,6 +130,38 @@ def test_a_link_in_its_place_is_not_followed(repo, tmp_path):
     assert target.read_bytes() == b"precious\n"
 
 
+def test_a_pipe_in_its_place_is_waited_for_by_nothing(repo):
+    made = save(repo)
+    file_of(repo).unlink()
+    os.mkfifo(file_of(repo))
+    assert save(repo)["number"] is None
+    error = fails(repo, 20, "show", made["id"])
+    assert "not a regular file" in error
+    assert "move it away" in error
+
+
+def test_the_index_is_made_where_many_are_asked_for_not_at_each_save(repo):
+    save(repo)
+    numbers = open_workspace(repo).store.numbers
+    for _ in range(100):
+        assert numbers.find(1) is not None
+    assert numbers._index is not None
+    made = save(repo)
+    assert numbers.of(made["id"]) == 2
+    assert numbers._index is None
+
+
+def test_doctor_names_damaged_lines(repo):
+    save(repo)
+    save(repo)
+    raw = bytearray(file_of(repo).read_bytes())
+    raw[raw.rindex(b"main/main")] ^= 1
+    file_of(repo).write_bytes(raw)
+    checks = ok(repo, "doctor", status=1)["checks"]
+    (found,) = [check for check in checks if check["name"] == "numbers"]
+    assert found["detail"] == "damaged lines in .git/gitcp-numbers: 1"
+
+
 def test_an_adapter_s_records_get_none(repo):
     pytest.importorskip("claude_agent_sdk")
     import asyncio
