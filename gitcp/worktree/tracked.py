@@ -115,13 +115,16 @@ class Tracked:
             or (bool(result.gone) and self._is_sparse)
             or self._came_above()
         )
-        new = state.nested.keys() - self._nested_before
+        # What is tracked below one that went is found by listings again.
+        came_or_left = state.nested.keys() != self._nested_before
         away = {*result.gone, *state.hidden}
         replaced = any(
             path not in self._forced_before and self._place.is_there(path)
             for path in state.submodules
         )
-        if not (whole or came_or_went or new or replaced or self._index_changed):
+        if not (
+            whole or came_or_went or came_or_left or replaced or self._index_changed
+        ):
             self._find_submodules(away.intersection(state.forced))
             return
         state.user_index = self._index

@@ -425,6 +425,26 @@ def test_a_directory_that_changes_as_the_one_above_becomes_a_repository_is_left_
     assert check(repo).empty == ()
 
 
+def test_what_git_tracks_stays_captured_once_the_repository_above_it_is_gone(
+    repo: Path, git: GitRunner
+):
+    """Its index changes after the listing that found the file again."""
+    write_files(repo, {"d/a": b"1", "b": b"2"})
+    git("add", "-A")
+    git("-C", repo / "d", "init", "-q")
+    check(repo)
+    shutil.rmtree(repo / "d")
+    check(repo)
+    write_files(repo, {"d/a": b"1"})
+    time.sleep(0.03)
+    check(repo)
+    write_files(repo, {"c": b"3"})
+    time.sleep(0.03)
+    check(repo)
+    git("add", "-A")
+    assert b"d/a" in captured(repo, check(repo))
+
+
 def on_disk_but_git(repo: Path):
     return {path: e for path, e in on_disk(repo).items() if b"/.git/" not in path}
 
