@@ -2,13 +2,15 @@
 
 import secrets
 
+from gitcp.checkpoints import numbered
 from gitcp.checkpoints.finish_restore import Restored, finish, naming_both_ways
 from gitcp.checkpoints.not_captured import find
+from gitcp.checkpoints.reach import Reach
 from gitcp.checkpoints.restore_observer import restore_observer
 from gitcp.checkpoints.restore_plan import RestorePlan, compute
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.save import append, captured
-from gitcp.checkpoints.standing import RESTORE, continues_on, made_here, stands_on
+from gitcp.checkpoints.standing import RESTORE, continues_on, readable, stands_on
 from gitcp.errors import NotFoundError, NothingToDoError, WouldOverwriteError
 from gitcp.format.checkpoint import show_path
 from gitcp.git.transaction import transaction
@@ -137,24 +139,31 @@ def last_replaced(workspace: Workspace) -> tuple[Checkpoint, Checkpoint]:
 
     Raises:
         NothingToDoError: nothing was restored.
-        NotFoundError: what it replaced has been pruned.
+        NotFoundError: one of the two has been pruned, or is damaged.
     """
-    for checkpoint in made_here(workspace, RESTORE):
-        replaced = checkpoint.manifest.replaced
+    numbered.with_numbers(workspace)
+    reach = Reach(workspace.store)
+    hint = "`gitcp log` shows what can be restored"
+    for entry in workspace.store.numbers.newest_first(RESTORE):
+        if entry.place != workspace.store.numbers.place:
+            continue
+        # An older restore is not the last one: to go there would surprise.
+        restored = readable(reach, entry)
+        if restored is None:
+            raise NotFoundError(
+                f"the last restore, #{entry.number}, has been pruned or is damaged",
+                hint=hint,
+            )
+        replaced = restored.manifest.replaced
         if replaced is None:
             continue
-        before = _find(workspace, checkpoint, replaced)
+        before = _find(workspace, restored, replaced)
         if before is None:
-            # An older restore is not the last one: to go there would surprise.
             raise NotFoundError(
-                f"what the restore #{checkpoint.number} replaced has been pruned",
-                hint="`gitcp log` shows what can be restored",
+                f"what the restore #{entry.number} replaced has been pruned", hint=hint
             )
-        return before, checkpoint
-    raise NothingToDoError(
-        "nothing was restored in this work tree",
-        hint="`gitcp log` shows what can be restored",
-    )
+        return before, restored
+    raise NothingToDoError("nothing was restored in this work tree", hint=hint)
 
 
 def _find(workspace: Workspace, start: Checkpoint, ident: str) -> Checkpoint | None:

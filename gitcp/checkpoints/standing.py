@@ -39,12 +39,12 @@ def of_work_tree(
             yield entry
 
 
-def made_here(workspace: Workspace, trigger: str | None = None) -> Iterator[Checkpoint]:
+def _made_here(workspace: Workspace) -> Iterator[Checkpoint]:
     """Yields the checkpoints that were made in this work tree, the newest first."""
     numbered.with_numbers(workspace)
     numbers = workspace.store.numbers
     reach = Reach(workspace.store)
-    for entry in numbers.newest_first(trigger):
+    for entry in numbers.newest_first():
         if entry.place == numbers.place:
             checkpoint = readable(reach, entry)
             if checkpoint is not None:
@@ -93,7 +93,7 @@ def before_newest(workspace: Workspace, distance: int) -> Checkpoint | None:
 
 def stands_on(workspace: Workspace) -> Current:
     """Returns the branch of the newest checkpoint that was made in this work tree."""
-    here = next(made_here(workspace), None)
+    here = next(_made_here(workspace), None)
     if here is None:
         return workspace.current()
     return Current(here.session, here.branch)

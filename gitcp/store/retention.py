@@ -6,6 +6,7 @@ from typing import NamedTuple
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import layout
 from gitcp.format.commit import trailer
+from gitcp.format.numbers import Assigned
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
@@ -109,10 +110,11 @@ class RetentionGraph:
     def needed(self) -> set[str]:
         """Returns the ids that always stay.
 
-        Tips; where forks start, on either side; and for each branch the last restore,
-        what it brought and what it replaced: that is where `undo` goes.
+        Tips; where forks start, on either side; and for each branch and each work tree
+        the last restore, what it brought and what it replaced: `undo` goes there.
         """
         ids: set[str] = set()
+        last = {one.id for one in self._last_of_work_trees()}
         for ref, (_, tip) in self.tips.items():
             restored = False
             newer: Checkpoint | None = None
@@ -121,11 +123,19 @@ class RetentionGraph:
                     ids.add(checkpoint.id)
                 elif newer.trailers[1:3] != checkpoint.trailers[1:3]:
                     ids |= {newer.id, checkpoint.id}
-                if not restored and checkpoint.trailers.trigger == "restore":
+                is_restore = checkpoint.trailers.trigger == "restore"
+                if is_restore and (not restored or checkpoint.id in last):
                     restored = True
                     ids |= self._restored(ref, checkpoint)
                 newer = checkpoint
         return ids
+
+    def _last_of_work_trees(self) -> Iterable[Assigned]:
+        """Returns the last restore of each work tree; several may share a branch."""
+        last: dict[str, Assigned] = {}
+        for entry in self._store.numbers.newest_first("restore"):
+            last.setdefault(entry.place, entry)
+        return last.values()
 
     def _restored(self, ref: str, restore: Checkpoint) -> set[str]:
         """Returns the ids of a restore, of what it brought and of what it replaced."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 
 import pytest
 
 from tests.support.agent import Agent
-from tests.support.gitrepo import git
 from tests.support.inprocess import invoke, ok
 
 
@@ -52,20 +50,3 @@ def test_a_graph_keeps_to_what_was_asked_for(repo, agent):
     (row,) = lines(repo, "--graph", "-s", "other")
     assert "by hand" in row
     assert not lines(repo, "--graph", "--grep", "nothing like it")
-
-
-def test_undo_does_not_pass_over_a_restore_whose_state_is_gone(repo, agent):
-    first = agent.turn("one", a="1")
-    second = agent.turn("two", a="2")
-    ok(repo, "restore", second.id, "--yes")
-    (repo / "b").write_text("3")
-    ok(repo, "save", "-s", "other")
-    restored = ok(repo, "restore", first.id, "--yes")["checkpoint"]
-    for ref in git(repo, "for-each-ref", "--format=%(refname)").decode().split():
-        if "/other/" in ref:
-            git(repo, "update-ref", "-d", ref)
-    done = invoke(repo, "undo", "--json", "--yes")
-    assert done.returncode == 13, done.stdout
-    error = json.loads(done.stderr)["error"]
-    assert f"what the restore #{restored['number']} replaced" in error["message"]
-    assert (repo / "a").read_text() == "1"
