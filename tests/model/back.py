@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tests.model import plain
 from tests.model.commands import record, same_words, untouched, words
-from tests.model.model import Facts, Node, differences
+from tests.model.model import Facts, Node, ancestors, differences
 from tests.model.outcome import Outcome, disk_differences, lost, restored
 from tests.model.plain import Stored
 from tests.model.world import Line, Seen, Tree, Undo, World, check, name
@@ -110,7 +110,14 @@ def outcome_of(
         path: entry for path, entry in target.captured.files.items()
         if path.rpartition(b"/")[2] == b".gitignore" and entry[0] != "120000"
     }  # fmt: skip
-    dirs = before.captured.empty | before.captured.bare
+    # Directories that were there before the restore that is undone filled them.
+    filled = {
+        above
+        for path in created.keys() & before.captured.files.keys()
+        for above in ancestors(path)
+        if above not in created
+    }
+    dirs = before.captured.empty | before.captured.bare | filled
     texts = plain.blobs(tree.repo.top, [oid for _, oid in files.values()])
     spared = world.rules.ignored(
         dict(zip(files, texts, strict=True)),
@@ -125,6 +132,9 @@ def outcome_of(
     )  # fmt: skip
     # Tracked by now, and ignored by the older rules: no document says.
     outcome.open |= {path for path in spared if path in before.facts.index}
+    for path in filled & set(spared):
+        outcome.after.setdefault(path, Node("dir"))
+    dirs -= filled
     outcome.open |= {p for p in dirs if p in spared or target.captured.lists(p)}
     return outcome
 
@@ -251,6 +261,8 @@ def finish(
     lines = {line} if line is not None else lines
     check(name(done) in lines, f"restored to {name(done)}, not one of {lines}")
     tree.undo = None
+    if done.trigger == "restore":
+        tree.restore = done.id
     if line is None and how != "conversation":
         brought = after.listing.keys() - before.listing.keys()
         created = {path: after.listing[path] for path in brought}

@@ -51,9 +51,12 @@ def verify(world: World, tree: Tree) -> None:
 # --- taking away ---------------------------------------------------------------------
 
 
-def always_kept(repo: Repo) -> set[str]:
+def always_kept(world: World, repo: Repo) -> set[str]:
     """What no pruning may take."""
     kept = set(repo.labelled)
+    for tree in world.trees.values():
+        if tree.repo is repo and tree.restore in repo.records:
+            kept |= last_way_back(repo, [tree.restore])
     for ids in repo.lines.values():
         kept |= set(ids[-1:]) | last_way_back(repo, ids)
         for id_ in ids:
@@ -77,7 +80,7 @@ def prune(world: World, tree: Tree, *, keep: int, dry: bool) -> None:
         return
     repo = tree.repo
     before = world.look(tree)
-    kept = always_kept(repo)
+    kept = always_kept(world, repo)
     for ids in repo.lines.values():
         kept |= set(ids[-keep:])
     may = set()
@@ -169,6 +172,7 @@ def run(world: World, tree: Tree, *, fails: bool, back: bool) -> None:
     check(held.decisions == decisions, f"{held.id}: {held.decisions}, not {decisions}")
     if back:
         tree.undo = None
+        tree.restore = next(one.id for one in made if one.trigger == "restore")
         hidden = after.facts.ignored | after.facts.excluded
         # One that a sparse checkout left out comes back as a file.
         untouched(world, tree, before, hidden | before.captured.virtual)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+from unicodedata import normalize
 
 from tests.model.model import (
     LINK,
@@ -101,24 +102,33 @@ def restored(
 
 
 def _one_to_the_disk(outcome: Outcome, facts: Facts) -> None:
-    """What stays under one spelling and must come under another, where case is none."""
+    """What stays under one spelling and must come under another, where case is none.
+
+    A disk without case is taken to have no normalisation either (docs/limits.md).
+    """
     spellings: dict[bytes, list[bytes]] = {}
     for path in outcome.after if facts.folds else ():
-        spellings.setdefault(facts.folded(path), []).append(path)
+        text = normalize("NFD", facts.folded(path).decode("utf-8", "surrogateescape"))
+        spellings.setdefault(text.encode("utf-8", "surrogateescape"), []).append(path)
     outcome.doubtful |= {
         path for alike in spellings.values() for path in alike if len(alike) > 1
     }
 
 
 def _loose(listing: Listing, facts: Facts, here: Captured) -> set[bytes]:
-    """What is on disk and in no checkpoint: all of it must stay."""
+    """What is on disk and in no checkpoint: all of it must stay.
+
+    A directory in a nested repository stays for what is left in it, and goes with the last
+    of the files that are tracked from outside.
+    """
+    holding = closure(here.files)
     return {
         path
         for path, node in listing.items()
         if path not in here.files
         and (
             node.kind != "dir"
-            or facts.enclosing(path) is not None
+            or (facts.enclosing(path) is not None and path not in holding)
             or path in facts.ignored
             or path in facts.excluded
             or path == RESERVED

@@ -68,6 +68,8 @@ class Tree:
     git_dir: Path
     current: Line | None = None
     undo: Undo | None = None
+    # The last restore in it, whose way back no pruning takes.
+    restore: str | None = None
     pending: list[str] = field(default_factory=list)
     # Agents that gitcp has heard of here; those that a restore overtook since.
     at_work: set[str] = field(default_factory=set)
