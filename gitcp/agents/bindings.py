@@ -128,6 +128,14 @@ def take_over(workspace: Workspace, binding: Binding, before: str) -> Binding:
     return keep(workspace, binding)
 
 
+def follow(workspace: Workspace, session: str, old: str, new: str) -> None:
+    """Has the sessions that append to a branch append to its fork from now on."""
+    for binding in latest_first(workspace):
+        if (binding.session, binding.branch) == (session, old) and binding.is_settled:
+            moved = msgspec.structs.replace(binding, branch=new)
+            keep(workspace, moved, seen=False)
+
+
 def kept_in(directory: Path) -> Iterator[Binding]:
     """Yields the sessions that the state of one work tree knows."""
     return filter(None, map(_read, sorted((directory / _DIRECTORY).glob("*/*.json"))))

@@ -110,7 +110,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "push": (
         ("gitcp push", "Send all sessions to the remote"),
-        ("gitcp push origin auth --dry-run", "What would be sent of one session"),
+        ("gitcp push --fork", "What has diverged goes as a branch of its own"),
     ),
     "pull": (
         ("gitcp pull", "Take in all sessions of the remote"),

@@ -1,8 +1,10 @@
 """Keeps a line of checkpoints, lost or from elsewhere, as a fork beside ours."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from gitcp.errors import BranchMovedError
+from gitcp.format.layout import BranchKey, RefKey
 from gitcp.git.transaction import Transaction
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import fork_draft
@@ -18,25 +20,36 @@ class KeptBeside(NamedTuple):
 
 
 def keep_beside(
-    store: Store, txn: Transaction, tip: Checkpoint, suffix: str
+    store: Store,
+    txn: Transaction,
+    tip: Checkpoint,
+    suffix: str,
+    *,
+    stem: str | None = None,
+    taken: Collection[RefKey] = (),
+    unfit: Collection[RefKey] = (),
 ) -> KeptBeside:
     """Forks a line as `BRANCH~SUFFIX`; the same line twice makes one fork.
+
+    `stem` is another name than the branch's own to go in front. No new fork gets a name that
+    is `taken`, and no branch that is `unfit` is given as the fork.
 
     Raises:
         BusyError: the ref stayed locked.
         StorageError: the disk refused.
     """
     number = 1
+    stem = stem or tip.branch
     while True:
-        name = (
-            f"{tip.branch}~{suffix}"
-            if number == 1
-            else f"{tip.branch}~{suffix}-{number}"
-        )
+        name = f"{stem}~{suffix}" if number == 1 else f"{stem}~{suffix}-{number}"
         standing = store.tip(tip.session, name)
         if standing is not None:
-            if store.holds(standing.commit, tip):
+            fit = BranchKey.of(tip.session, name) not in unfit
+            if fit and store.holds(standing.commit, tip):
                 return KeptBeside(name, standing.commit, is_new=False)
+            number += 1
+            continue
+        if BranchKey.of(tip.session, name) in taken:
             number += 1
             continue
         try:

@@ -10,11 +10,11 @@ from gitcp.git.transport import Told
 from gitcp.names import check_typed, encode
 from gitcp.project.workspace import Workspace
 from gitcp.secrets.policy import Gate
-from gitcp.sync import ledgers, push_urls
+from gitcp.sync import ledgers, push_forks, push_urls
 from gitcp.sync.adopt import remember
 from gitcp.sync.encrypting import encryption_for
 from gitcp.sync.outcome import CREATED, FAST_FORWARD, FORKED, REJECTED, Outcome
-from gitcp.sync.push_address import AddressPush, PushTarget
+from gitcp.sync.push_address import AddressPush, Outcomes, PushTarget
 from gitcp.sync.tracking import tracked
 
 
@@ -25,6 +25,7 @@ def push(
     *,
     pruned: bool = False,
     re_encrypt: bool = False,
+    fork: bool = False,
     dry_run: bool = False,
     gate: Gate | None = None,
     progress: Told | None = None,
@@ -33,7 +34,8 @@ def push(
     """Sends sessions (`SESSION` or `SESSION/BRANCH`; all where none is named).
 
     A branch only moves forward there. What cannot is `rejected`, and the rest is sent;
-    see `push_policy.refuse_rejected`. With `pruned` a branch whose old checkpoints were
+    see `push_policy.refuse_rejected`. With `fork` a branch that diverged goes as a fork of
+    its own, which is made here first. With `pruned` a branch whose old checkpoints were
     pruned here is replaced there, too, if it holds nothing else there; by lease. What
     leaves is looked through first, by `gate`: the default refuses secrets as the settings
     say. The ledger of a session's steps goes before its branches, and where it cannot, they
@@ -62,13 +64,27 @@ def push(
             AddressPush(target, address, alone=len(addresses) == 1)
             for address in addresses
         ]
-        if len(pushes) == 1:
-            outcomes = [pushes[0].run(tips, dry_run=dry_run)]
-        else:
-            outcomes = push_urls.to_each(pushes, tips, dry_run=dry_run)
+        outcomes = _send(pushes, tips, dry_run=dry_run)
+        if fork and not dry_run:
+            taken = {key for each in pushes for key in each.there}
+            forks = push_forks.fork_diverged(workspace, outcomes, taken)
+            if forks:
+                again = push_forks.to_send_again(tips, forks)
+                second = _send(pushes, again, dry_run=False)
+                outcomes = list(map(push_forks.merged, outcomes, second))
+                tips |= forks
         if not dry_run:
             _remember(workspace, name, tips, push_urls.everywhere(outcomes))
         return [each[key] for each in outcomes for key in sorted(each)]
+
+
+def _send(
+    pushes: Sequence[AddressPush], tips: Mapping[RefKey, str], *, dry_run: bool
+) -> list[Outcomes]:
+    """Sends to each address; returns what became of each branch there."""
+    if len(pushes) == 1:
+        return [pushes[0].run(tips, dry_run=dry_run)]
+    return push_urls.to_each(pushes, tips, dry_run=dry_run)
 
 
 def chosen(workspace: Workspace, sessions: Sequence[str]) -> dict[RefKey, str]:

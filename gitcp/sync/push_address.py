@@ -63,6 +63,7 @@ class AddressPush:
         self._alone = alone
         self._limits = limits_of(target.workspace.settings.sharing)
         self._scanned: set[str] = set()
+        self._there: RemoteTips | None = None
         self._decider = Decider(
             target.workspace, target.remote, target.encryption, pruned=target.pruned
         )
@@ -71,6 +72,11 @@ class AddressPush:
     def shown(self) -> str:
         """Where it goes, without what is secret in the address."""
         return spelled(self._target.workspace.repository, self._address)
+
+    @property
+    def there(self) -> frozenset[RefKey]:
+        """The branches that it had when it was asked last, of the sessions pushed."""
+        return frozenset(self._there.advertised if self._there is not None else ())
 
     def none(self, tips: Mapping[RefKey, str], reason: str) -> Outcomes:
         """Returns that nothing could be sent, and why."""
@@ -255,7 +261,8 @@ class AddressPush:
         # From here on an encrypted tip is what it stands for, where that is known.
         plain = self._target.encryption.stand_for(advertised)
         known = self._history(refs) | frozenset(plain.values())
-        return RemoteTips(advertised, plain, known)
+        self._there = RemoteTips(advertised, plain, known)
+        return self._there
 
     def _history(self, advertised: Mapping[str, str]) -> frozenset[str]:
         """Returns commits of the project that a remote has, by the branches it has.

@@ -32,9 +32,9 @@ from gitcp.sync.outcome import (
 from gitcp.sync.tracking import tracked
 
 _MORE = "there is more there: pull"
-_GREW = "it has diverged from the branch there"
 _RAN = "its ledger has diverged: steps were run there, too"
 _UNREADABLE = "it cannot be read here: "
+GREW = "it has diverged from the branch there"
 BEFORE = "skipped: its step ledger was not sent"
 _PRUNED_HERE = "pruned or purged here, but not there"
 GONE = "the remote had removed it"
@@ -127,10 +127,7 @@ def _hint(rejected: Sequence[Outcome], remote: str) -> str:
         )
     if all(str(reason).startswith(REFUSED_THERE) for reason in reasons):
         return f"{remote} gave this reason: ask its administrator"
-    return (
-        f"`gitcp pull {remote}` keeps their branch as a fork beside yours;"
-        f" `gitcp fork NAME`, then `gitcp push {remote}`, shares yours under a new name"
-    )
+    return f"`gitcp push --fork {remote}` shares yours as a branch of its own"
 
 
 class Decider:
@@ -174,7 +171,7 @@ class Decider:
             return Update(key.ref, old, oid)
         if standing is _Standing.PRUNED:
             return self.rejected(key, oid, _PRUNED_HERE)
-        return self.rejected(key, oid, _RAN if isinstance(key, LedgerKey) else _GREW)
+        return self.rejected(key, oid, _RAN if isinstance(key, LedgerKey) else GREW)
 
     def _standing(self, key: RefKey, old: str | None, oid: str) -> _Standing:
         """Returns how our commit stands to the one that the remote has, if any."""
@@ -189,6 +186,10 @@ class Decider:
             return _Standing.BEHIND if had_all else _Standing.DIVERGED
         if old is None or self._follows(old, oid):
             return _Standing.AHEAD
+        seen = self._seen.get(key)
+        if seen is not None and not self._exists(old) and self._follows(oid, seen):
+            # It had all of ours when it was last seen: what it has since, a pull tells.
+            return _Standing.BEHIND
         if self._follows(oid, old) or is_pruned_form(self._store, of=oid, line=old):
             return _Standing.BEHIND
         if (
@@ -201,18 +202,20 @@ class Decider:
 
     def _follows(self, old: str, new: str) -> bool:
         """Whether a line that ends in `new` holds `old`."""
-        exists = self._store.repository.objects.exists
-        if not exists(bytes.fromhex(old)) or not exists(bytes.fromhex(new)):
+        if not self._exists(old) or not self._exists(new):
             return False
         tip = self._store.checkpoint(new)
         return tip is not None and any(
             checkpoint.commit == old for checkpoint in self._store.line(tip)
         )
 
+    def _exists(self, oid: str) -> bool:
+        return self._store.repository.objects.exists(bytes.fromhex(oid))
+
     def find_kept(self, outcomes: dict[RefKey, Outcome], there: RemoteTips) -> None:
         """Finds the branch there that holds a line which cannot go by its own name."""
         for key, outcome in outcomes.items():
-            if outcome.reason != _GREW or outcome.commit is None:
+            if outcome.reason != GREW or outcome.commit is None:
                 continue
             tips = there.branches(key.session)
             tips |= {

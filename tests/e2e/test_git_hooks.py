@@ -657,3 +657,34 @@ def test_a_push_that_fails_is_told_in_the_log_only(hooked, origin):
     git(hooked, "push", "-q", "origin", "main")
     assert git(origin, "for-each-ref", "refs/heads/main") != b""
     assert wait_for(lambda: "failed:" in hooks.log(hooked))
+    note = hooked / ".git" / "gitcp" / "push-failed.json"
+    assert wait_for(note.exists)
+    told = invoke(hooked, "status").stderr
+    assert b"sessions were not pushed to origin (just now)" in told
+    assert b"ask its administrator" in told
+    (origin / "hooks" / "update").unlink()
+    commit(hooked, b"four")
+    git(hooked, "push", "-q", "origin", "main")
+    assert wait_for(lambda: not note.exists())
+    assert b"not pushed" not in invoke(hooked, "status").stderr
+
+
+def test_what_diverged_is_pushed_as_the_fork_that_it_is(hooked, origin, tmp_path):
+    git(hooked, "config", "user.name", "Tess")
+    git(hooked, "config", "gitcp.autoPush", "true")
+    commit(hooked, b"three")
+    git(hooked, "push", "-q", "origin", "main")
+    assert wait_for(lambda: b"refs/gitcp" in git(origin, "for-each-ref"))
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "-q", origin, other)
+    assert invoke(other, "pull").returncode == 0
+    (other / "a.py").write_bytes(b"theirs")
+    assert invoke(other, "save", "-s", "main").returncode == 0
+    assert invoke(other, "push").returncode == 0
+    commit(hooked, b"four")
+    git(hooked, "push", "-q", "origin", "main")
+    assert wait_for(lambda: b"main/main%7etess" in git(origin, "for-each-ref")), (
+        hooks.log(hooked)
+    )
+    assert invoke(other, "pull").returncode == 0
+    assert invoke(other, "cat", "main/main~tess:last", "README.md").stdout == b"four"

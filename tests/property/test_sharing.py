@@ -47,6 +47,7 @@ steps = st.lists(
         st.tuples(st.just("push"), where, st.just(0), number),
         st.tuples(st.just("push"), where, st.just(0), number),
         st.tuples(st.just("pull"), where, st.just(0), number),
+        st.tuples(st.just("forking"), where, st.just(0), number),
         st.tuples(st.just("pull"), where, st.just(0), number),
         st.tuples(st.just("pruned"), where, st.just(0), number),
         st.tuples(st.just("fork"), where, st.integers(0, 2), number),
@@ -136,6 +137,8 @@ class World:
             done = invoke(repo, what, "--json")
         elif what == "pruned":
             done = invoke(repo, "push", "--json", "--pruned")
+        elif what == "forking":
+            done = invoke(repo, "push", "--json", "--fork")
         elif what in {"prune", "purge", "gc"}:
             done = self.upkeep(repo, what, argument)
         else:
@@ -145,7 +148,7 @@ class World:
             assert "Traceback" not in said, said
             # 2: the name is taken; 3, 12: diverged; 13: no message has that word.
             assert done.returncode in self.may(what), (what, done.returncode, said)
-        if what in {"push", "pruned", "pull", "prune", "purge", "gc"}:
+        if what in {"push", "pruned", "forking", "pull", "prune", "purge", "gc"}:
             assert tree_bytes(repo) == before, what
 
     @staticmethod
@@ -153,6 +156,7 @@ class World:
         return {
             "push": {0, 3, 12},
             "pruned": {0, 3, 12},
+            "forking": {0, 3, 12},
             "fork": {0, 2},
             "purge": {0, 13},
         }.get(what, {0})
@@ -228,23 +232,12 @@ class World:
 
     def settle(self) -> None:
         """All of it comes together at the remote, as each is told how."""
-        for turn in range(2):
-            for at, repo in enumerate(self.clones):
+        for _ in range(2):
+            for repo in self.clones:
                 pulled = invoke(repo, "pull", "--json")
                 assert pulled.returncode == 0, pulled.stderr
-                for number, (key, line) in enumerate(sorted(lines(repo).items())):
-                    del key
-                    tip = line[0]
-                    name = f"{tip.session}/{tip.branch}"
-                    done = invoke(repo, "push", "--json", "--pruned", "origin", name)
-                    if done.returncode == 12:
-                        own = f"own-{at}-{turn}-{number}"
-                        forked = invoke(repo, "fork", "--no-switch", tip.id, own)
-                        assert forked.returncode == 0, forked.stderr
-                        done = invoke(
-                            repo, "push", "--json", "origin", f"{tip.session}/{own}"
-                        )
-                    assert done.returncode == 0, done.stderr
+                done = invoke(repo, "push", "--json", "--pruned", "--fork")
+                assert done.returncode == 0, done.stderr
         self.check(*self.clones, self.hub)
         fresh = clone(self.hub, "fresh")
         pulled = invoke(fresh, "pull", "--json")

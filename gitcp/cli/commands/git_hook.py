@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from gitcp.cli.emit import Output
 from gitcp.cli.guard import OutOfTimeError, guarded, here, limited
 from gitcp.cli.options import command
 from gitcp.project.hook_log import write
+
+if TYPE_CHECKING:
+    from gitcp.project.workspace import Workspace
 
 # Of `hookTimeout`: the rest is for starting and for the log.
 _SHARE = 0.8
@@ -49,7 +53,8 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
         settings = workspace.settings.sharing
         # The same place and no other: what is pushed elsewhere is another matter.
         if settings.auto_push and remote == settings.remote:
-            write(directory, what, started, _push(directory, remote))
+            done = _push(directory, remote, workspace)
+            write(directory, what, started, done)
         return
     few_reads = workspace.repository.objects.few_reads()
     # The script ends a gitcp that takes the whole time; this one still says that it did.
@@ -98,26 +103,32 @@ def _remembered(directory: Path) -> Iterator[None]:
         raise
 
 
-def _push(directory: str, remote: str) -> str:
+def _push(directory: str, remote: str, workspace: "Workspace") -> str:
     """Does `gitcp push`, beside the push of the user, and returns what it said.
 
     The user does not wait for it, and there is no terminal to ask at; its limits are
-    those of any transfer. It refuses secrets and lines that went on as the command does.
+    those of any transfer. It refuses secrets as the command does; a branch that diverged
+    goes as the fork that it is, so that nothing stays unshared.
     """
     import tempfile
 
     from gitcp.cli.app import run
+    from gitcp.project import failed_push
 
     with suppress(OSError):
         os.setsid()
     with tempfile.TemporaryFile() as output:
         os.dup2(output.fileno(), 2)
         os.dup2(output.fileno(), 1)
-        status = run(["-C", directory, "push", "--", remote])
+        status = run(["-C", directory, "push", "--fork", "--", remote])
         sys.stderr.flush()
         output.seek(0)
         text = output.read().decode("utf-8", "replace").strip()
-    return f"pushed to {remote}: {text or 'done'}" if not status else f"failed: {text}"
+    if not status:
+        return f"pushed to {remote}: {text or 'done'}"
+    # `status` and `log` show it: a person does not read this log unasked.
+    failed_push.note(workspace.repository, remote, text)
+    return f"failed: {text}"
 
 
 def _given(arguments: list[str], at: int, variable: str) -> str:

@@ -17,6 +17,7 @@ from gitcp.cli.emit import Output, one_line
 from gitcp.cli.layout import age, cells, fit, pad, width
 from gitcp.cli.options import command, left_out, path_inside, reader
 from gitcp.cli.render import title_of
+from gitcp.cli.unshared import tell_failed_push_once
 from gitcp.errors import UsageError
 from gitcp.project.workspace import Workspace
 
@@ -258,6 +259,7 @@ def log_command(
     _tell_rest(out, found.entries, listed, searched=searched, full=full)
     if not found.entries and not unreadable:
         _tell_empty(out, workspace)
+    tell_failed_push_once(out, workspace)
     return left_out(out, unreadable)
 
 

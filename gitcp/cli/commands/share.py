@@ -1,5 +1,6 @@
 """`gitcp push`, `pull` and `remote-sessions`: shares sessions by a remote."""
 
+import shlex
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +109,9 @@ def _remote(workspace: Workspace, given: str | None) -> str:
     is_flag=True,
     help="Encrypt everything again, to the recipients in gitcp.encryptTo",
 )
+@click.option(
+    "--fork", is_flag=True, help="Send what has diverged as a branch of its own"
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be sent")
 def push_command(
     out: Output,
@@ -116,12 +120,13 @@ def push_command(
     allow: tuple[str, ...],
     pruned: bool,
     re_encrypt: bool,
+    fork: bool,
     dry_run: bool,
 ) -> None:
     """Push sessions to a remote (default: all).
 
-    A branch there only moves forward. Where it went on there, too, it is left alone,
-    and you are told how to go on.
+    A branch there only moves forward. Where it went on there, too, it is left alone;
+    with --fork yours goes there under a name of its own, and you continue on that.
 
     What would be sent is looked through for secrets first. Where there is one, nothing
     is sent: each is named by its place and a fingerprint, never by its value.
@@ -130,6 +135,7 @@ def push_command(
     are encrypted on the way out. Files of the project, and names of sessions, are not.
     """
     from gitcp.cli import findings
+    from gitcp.project import failed_push
     from gitcp.secrets.policy import Gate
     from gitcp.sync.push import push
     from gitcp.sync.push_policy import refuse_rejected
@@ -143,6 +149,7 @@ def push_command(
         sessions,
         pruned=pruned,
         re_encrypt=re_encrypt,
+        fork=fork,
         dry_run=dry_run,
         gate=gate,
         progress=transfer_progress(out),
@@ -164,6 +171,8 @@ def push_command(
             findings.show(out, gate.findings)
         _print_pushed(out, name, pushed, dry_run=dry_run)
     refuse_rejected(pushed, name)
+    if not (dry_run or sessions):
+        failed_push.forget(workspace.repository, name)
 
 
 def _print_pushed(
@@ -262,14 +271,14 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: "Pulled") -> N
             " pushed them to push again"
         )
     current = workspace.current()
+    diverged = False
     for one in pulled.branches:
         if one.result == "forked" and one not in pulled.rewound:
             out.note(
-                f"{one.session}/{one.branch} diverged: both sides are kept."
-                f" Theirs is {one.name}; to continue with it:"
-                f" `gitcp switch {one.session}/{one.name} --restore`."
-                f" To share yours: `gitcp fork NAME`, then `gitcp push {remote}`"
+                f"{one.session}/{one.branch} diverged: both sides are kept,"
+                f" theirs as {one.session}/{one.name}"
             )
+            diverged = True
         elif one.result == "fast-forward" and (one.session, one.branch) == (
             current.session,
             current.branch,
@@ -279,6 +288,10 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: "Pulled") -> N
                 " `gitcp restore last` brings the new ones;"
                 " a save puts yours on top of them"
             )
+    if diverged:
+        default = remote == workspace.settings.sharing.remote
+        out.note("to share yours as a branch of its own, and continue:")
+        out.note(f"  gitcp push --fork{'' if default else f' {shlex.quote(remote)}'}")
 
 
 @command("remote-sessions")

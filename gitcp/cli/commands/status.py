@@ -9,6 +9,7 @@ from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.layout import age, fit, width
 from gitcp.cli.options import command, reader
 from gitcp.cli.render import SIGNS, change_lines, count, decision_line, title_of
+from gitcp.cli.unshared import tell_failed_push
 from gitcp.project.installers import Done, all_installed
 from gitcp.project.workspace import MAIN
 
@@ -54,6 +55,7 @@ def status_command(out: Output) -> None:
         _show_agents(out, installed, agents)
     for warning in unprotected(workspace):
         out.warn(warning)
+    tell_failed_push(out, workspace)
 
 
 def _agent(binding: Binding) -> dict[str, str | None]:

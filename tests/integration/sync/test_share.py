@@ -90,20 +90,19 @@ def test_where_both_grew_push_is_rejected_and_pull_keeps_both(ann, hub, bob):
     mine = save(ann, a_py=b"ann's")
     there = refs(hub)
     said = fails(ann, 12, "push")
-    assert "gitcp pull origin" in said
-    assert "gitcp fork NAME" in said
+    assert "gitcp push --fork origin" in said
     assert refs(hub) == there
     pulled = invoke(ann, "pull")
     assert pulled.returncode == 0
     assert b"main/main as main~origin" in pulled.stdout
-    assert b"gitcp switch main/main~origin --restore" in pulled.stderr
+    assert b"gitcp push --fork" in pulled.stderr
     assert invoke(ann, "cat", "main/main~origin:last", "a.py").stdout == b"bob's"
     assert ok(ann, "log", "-n", "1")["checkpoints"][0]["id"] == mine["id"]
     assert (ann / "a.py").read_bytes() == b"ann's"
     before = refs(ann)
     assert results(ann, "pull") == {"main/main": ("up-to-date", "main~origin")}
     assert refs(ann) == before
-    # The way that the message shows.
+    # By hand, under a name of one's own.
     ok(ann, "fork", "anns", "--no-switch")
     assert results(ann, "push") == {
         "main/anns": ("created", "anns"),

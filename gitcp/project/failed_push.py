@@ -1,0 +1,84 @@
+"""Remembers that a push of sessions beside a `git push` failed, until one succeeds."""
+
+import datetime
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from gitcp import durable
+from gitcp.git.repository import Repository
+
+_NAME = "push-failed.json"
+
+
+class FailedPush(msgspec.Struct, frozen=True):
+    """The last push that failed: when, as ISO 8601 in UTC, to which remote, and why.
+
+    `hint` is what the command advised. `told` says that a person has seen it.
+    """
+
+    at: str
+    remote: str
+    reason: str
+    hint: str = ""
+    told: bool = False
+
+
+def note(repository: Repository, remote: str, output: str) -> None:
+    """Notes a failure, by what the command printed. The same one is not told again."""
+    reason, hint = _error(output)
+    before = read(repository)
+    told = (
+        before is not None
+        and before.told
+        and (before.remote, before.reason) == (remote, reason)
+    )
+    now = datetime.datetime.fromtimestamp(time.time(), datetime.UTC).isoformat()
+    _write(repository, FailedPush(now, remote, reason, hint, told))
+
+
+def read(repository: Repository) -> FailedPush | None:
+    """Returns the failure that no push has made good since, or None."""
+    with suppress(OSError, msgspec.MsgspecError):
+        raw = (Path(repository.store_dir) / _NAME).read_bytes()
+        return msgspec.json.decode(raw, type=FailedPush)
+    return None
+
+
+def untold(repository: Repository) -> FailedPush | None:
+    """Returns a failure that no person has seen yet, and notes that one has."""
+    failed = read(repository)
+    if failed is None or failed.told:
+        return None
+    # In a repository that cannot be written it is told each time.
+    with suppress(OSError):
+        _write(repository, msgspec.structs.replace(failed, told=True))
+    return failed
+
+
+def forget(repository: Repository, remote: str) -> None:
+    """Notes that a push to a remote succeeded."""
+    failed = read(repository)
+    if failed is not None and failed.remote == remote:
+        with suppress(OSError):
+            os.unlink(Path(repository.store_dir) / _NAME)
+
+
+def _write(repository: Repository, failed: FailedPush) -> None:
+    repository.make_directory(repository.store_dir)
+    path = Path(repository.store_dir) / _NAME
+    durable.replace(path, msgspec.json.encode(failed))
+
+
+def _error(output: str) -> tuple[str, str]:
+    """Returns the error and the hint among the lines that a command printed."""
+    lines = output.splitlines()
+    for at, line in enumerate(lines):
+        text = line.removeprefix("gitcp: ")
+        if text != line and not text.startswith("warning: "):
+            after = lines[at + 1] if at + 1 < len(lines) else ""
+            return text, after.strip() if after.startswith("  ") else ""
+    return (lines[-1].strip() if lines else "no reason was given"), ""
