@@ -24,12 +24,15 @@ from gitcp.store.checkpoint import Checkpoint
 
 INTERVAL = "interval"
 _NOTE = 72
+_COMMAND = 40
 # A client waits for its hooks: it must not wait for a lock as long as a person would. One
 # after the other they leave time to say in the log which one it was.
 _LOCK = 4.0
 _REF_LOCK = 2.0
 # Where only these happened, bookkeeping in the transcript is not a reason for a checkpoint.
 _QUIET = frozenset({words.TURN_START, words.COMPACT, words.SESSION_END, INTERVAL})
+# A command endangers files: where none changed since the last checkpoint, none is due.
+_FILES_ONLY = frozenset({words.BEFORE_COMMAND})
 # What a binding has to know of.
 _NOTED = frozenset({words.TURN_START, words.SESSION_END})
 # At a session's borders a file that the client has rewritten is found out.
@@ -167,6 +170,11 @@ def trigger_of(settings: Settings, event: Event) -> str | None:
         return None
     if settings.triggers and event.what not in settings.triggers:
         return None
+    if event.command is not None:
+        from gitcp.agents.read_only import only_reads  # noqa: PLC0415  one hook of many
+
+        if only_reads(event.command):
+            return None
     return event.what
 
 
@@ -235,7 +243,9 @@ def _save(
             workspace.store.tip(*line),
             thorough=trigger in _THOROUGH,
         )
-        quiet = trigger in _QUIET and not gathered.has_messages
+        quiet = trigger in _FILES_ONLY or (
+            trigger in _QUIET and not gathered.has_messages
+        )
         return draft._replace(records=gathered.records, quiet=quiet)
 
     saved = save(
@@ -272,6 +282,9 @@ def _note(event: Event, binding: Binding, trigger: str) -> str | None:
     asked = brief(event.prompt_text, _NOTE) if event.prompt_text else binding.asked
     if trigger == words.TURN_START:
         return f"before: {asked}" if asked else None
+    if trigger == words.BEFORE_COMMAND and event.command:
+        command = f"before `{brief(event.command, _COMMAND)}`"
+        return brief(f"{command}: {asked}" if asked else command, _NOTE)
     if trigger == words.TOOL and event.tools:
         names = ", ".join(dict.fromkeys(event.tools))
         return brief(f"{names}: {asked}" if asked else names, _NOTE)

@@ -1,6 +1,6 @@
 // Made by `gitcp install opencode`; `gitcp uninstall opencode` takes it out again.
 //
-// Calls gitcp before each prompt, after each tool and when a turn has ended. It never
+// Calls gitcp before each prompt, before each command, after each tool and when a turn has ended. It never
 // fails, and OpenCode waits no longer than LIMIT; GITCP_DISABLE=1 turns it off. What went
 // wrong is in .git/gitcp/hooks.log of the project.
 import { spawn } from "node:child_process"
@@ -91,6 +91,17 @@ export const Gitcp = async ({ client, directory }) => ({
       await client.tui.showToast({
         body: { title: "gitcp", message: said, variant: "warning", duration: 15000 },
       })
+  }),
+  "tool.execute.before": quietly(async (given, made) => {
+    const command = made?.args?.command
+    if (typeof command !== "string") return
+    const id = given.sessionID
+    const session = await client.session.get({ path: { id } })
+    await call(
+      "tool.execute.before",
+      { session_id: id, tool: given.tool, command, session: JSON.stringify(session.data) },
+      directory,
+    )
   }),
   "tool.execute.after": quietly(async (given) => {
     const id = given.sessionID

@@ -3,13 +3,19 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from gitcp.clients.client import SUBAGENT_STOP, TOOL, TURN_END, TURN_START
+from gitcp.clients.client import (
+    BEFORE_COMMAND,
+    SUBAGENT_STOP,
+    TOOL,
+    TURN_END,
+    TURN_START,
+)
 from gitcp.format.numbers import Assigned
 
 # What is made while a turn runs, and folded into it.
-_INNER = frozenset({TURN_START, TOOL, SUBAGENT_STOP, "interval"})
+_INNER = frozenset({TURN_START, BEFORE_COMMAND, TOOL, SUBAGENT_STOP, "interval"})
 # What a row can begin with, seen from its end, that more of the same turn follows.
-_ENDS = frozenset({TURN_END, TOOL, SUBAGENT_STOP})
+_ENDS = frozenset({TURN_END, BEFORE_COMMAND, TOOL, SUBAGENT_STOP})
 # After these on a branch, what came before belongs to no turn that is still open.
 _BORDERS = frozenset({TURN_END, TURN_START, "restore", "before-restore", "fork"})
 

@@ -35,6 +35,7 @@ _TIMEOUT = 30
 _HOOKS: Final = {
     "SessionStart": words.SESSION_START,
     "UserPromptSubmit": words.TURN_START,
+    "PreToolUse": words.BEFORE_COMMAND,
     "PostToolBatch": words.TOOL,
     "Stop": words.TURN_END,
     "StopFailure": words.TURN_END,
@@ -241,7 +242,14 @@ class ClaudeCode(HooksInJson):
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
         """Returns what has to stand in the settings for each hook."""
-        return {hook: words.grouped(command(hook), _TIMEOUT) for hook in _HOOKS}
+        return {
+            hook: words.grouped(
+                command(hook),
+                _TIMEOUT,
+                "Bash" if what == words.BEFORE_COMMAND else None,
+            )
+            for hook, what in _HOOKS.items()
+        }
 
     def notes(self, scope: str) -> tuple[str, ...]:
         """Returns what the user has to know."""

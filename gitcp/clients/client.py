@@ -16,6 +16,8 @@ SESSION_START = "session-start"
 TURN_START = "turn-start"
 TURN_END = "turn-end"
 TOOL = "tool"
+# The agent is about to run a command.
+BEFORE_COMMAND = "before-command"
 COMPACT = "compact"
 SUBAGENT_STOP = "subagent-stop"
 SESSION_END = "session-end"
@@ -35,11 +37,11 @@ class Event(NamedTuple):
     `session` is the client's own id of the conversation. `start_reason` says how a session
     began, where the client tells: `startup`, `resume`, `fork`, `compact` or `clear`.
     `prompt` is the client's id of the turn, `prompt_text` the words it began with, `tools`
-    the names of the tools used. The transcript, or with `subagent` that file, must hold
-    `final_text` (the last words of the turn) and `results` (ids of tool calls) before it is
-    read. `cwd` is where the agent works now, `project` where it was started. `inline` is
-    the conversation where the hook hands it over; `record` is a line to add to the
-    `transcript`, where the client keeps none itself.
+    the names of the tools used, `command` what a shell is about to run. The transcript, or
+    with `subagent` that file, must hold `final_text` (the last words of the turn) and
+    `results` (ids of tool calls) before it is read. `cwd` is where the agent works now,
+    `project` where it was started. `inline` is the conversation where the hook hands it
+    over; `record` is a line to add to the `transcript`, where the client keeps none itself.
     """
 
     what: str
@@ -51,6 +53,7 @@ class Event(NamedTuple):
     final_text: str | None = None
     results: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
+    command: str | None = None
     start_reason: str | None = None
     project: str | None = None
     subagent: Path | None = None
@@ -263,6 +266,10 @@ def event_in_common_fields(
     session = records.text(payload, "session_id")
     if what is None or session is None:
         return None
+    given = payload.get("tool_input")
+    command = records.text(given, "command") if isinstance(given, dict) else None
+    if what == BEFORE_COMMAND and command is None:
+        return None
     tool = records.text(payload, "tool_name")
     starts = what == SESSION_START
     return Event(
@@ -273,6 +280,7 @@ def event_in_common_fields(
         prompt_text=records.text(payload, "prompt"),
         final_text=records.text(payload, "last_assistant_message"),
         tools=(tool,) if tool else (),
+        command=command if what == BEFORE_COMMAND else None,
         start_reason=records.text(payload, "source") if starts else None,
     )
 
@@ -284,9 +292,13 @@ def context(hook: str, text: str, *, quietly: bool = False) -> bytes:
     return json.dumps(answer if quietly else {"systemMessage": text, **answer}).encode()
 
 
-def grouped(command: str, timeout: int) -> dict[str, Any]:
-    """Returns a hook in a group of its own; the timeout is in the client's unit."""
-    return {"hooks": [{"type": "command", "command": command, "timeout": timeout}]}
+def grouped(command: str, timeout: int, tool: str | None = None) -> dict[str, Any]:
+    """Returns a hook in a group of its own; the timeout is in the client's unit.
+
+    With `tool` it is called for that tool only.
+    """
+    hooks = [{"type": "command", "command": command, "timeout": timeout}]
+    return {"matcher": tool, "hooks": hooks} if tool else {"hooks": hooks}
 
 
 def whole_lines(raw: bytes) -> bytes:

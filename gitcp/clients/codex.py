@@ -39,6 +39,7 @@ _TIMEOUT_AT_END = 3
 _HOOKS: Final = {
     "SessionStart": words.SESSION_START,
     "UserPromptSubmit": words.TURN_START,
+    "PreToolUse": words.BEFORE_COMMAND,
     "PostToolUse": words.TOOL,
     "Stop": words.TURN_END,
     "PreCompact": words.COMPACT,
@@ -240,7 +241,9 @@ class Codex(HooksInJson):
         at_end = words.SESSION_END
         return {
             hook: words.grouped(
-                command(hook), _TIMEOUT_AT_END if what == at_end else _TIMEOUT
+                command(hook),
+                _TIMEOUT_AT_END if what == at_end else _TIMEOUT,
+                "Bash" if what == words.BEFORE_COMMAND else None,
             )
             for hook, what in _HOOKS.items()
         }

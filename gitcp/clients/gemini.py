@@ -37,6 +37,7 @@ _TIMEOUT_MS = 30_000
 _HOOKS: Final = {
     "SessionStart": words.SESSION_START,
     "BeforeAgent": words.TURN_START,
+    "BeforeTool": words.BEFORE_COMMAND,
     "AfterTool": words.TOOL,
     "AfterAgent": words.TURN_END,
     "SessionEnd": words.SESSION_END,
@@ -184,7 +185,15 @@ class Gemini(HooksInJson):
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
         """Returns what has to stand in the settings for each hook."""
-        return {hook: words.grouped(command(hook), _TIMEOUT_MS) for hook in _HOOKS}
+        shell = "run_shell_command"
+        return {
+            hook: words.grouped(
+                command(hook),
+                _TIMEOUT_MS,
+                shell if what == words.BEFORE_COMMAND else None,
+            )
+            for hook, what in _HOOKS.items()
+        }
 
     def notes(self, scope: str) -> tuple[str, ...]:
         """Returns what the user has to know."""

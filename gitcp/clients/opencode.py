@@ -28,6 +28,7 @@ from gitcp.clients.client import (
 # what the plugin calls us for -> what it means
 _HOOKS: Final = {
     "chat.message": words.TURN_START,
+    "tool.execute.before": words.BEFORE_COMMAND,
     "tool.execute.after": words.TOOL,
     "session.idle": words.TURN_END,
 }
@@ -101,6 +102,9 @@ class OpenCode:
             if described is not None:
                 inline.append(Source(_SESSION, content=described.encode()))
         tool = records.text(payload, "tool")
+        command = records.text(payload, "command")
+        if what == words.BEFORE_COMMAND and command is None:
+            return None
         return Event(
             what,
             session,
@@ -108,6 +112,7 @@ class OpenCode:
             prompt=prompt,
             prompt_text=records.text(payload, "prompt"),
             tools=(tool,) if tool else (),
+            command=command,
             inline=tuple(inline),
         )
 

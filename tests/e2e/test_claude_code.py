@@ -317,9 +317,16 @@ def test_a_client_that_was_killed_loses_nothing_but_the_turn(claude, project):
     whole = transcript.read_bytes()
     # As if the machine had gone down while it wrote.
     transcript.write_bytes(whole + b'{"type":"assistant","mess')
-    done = claude.gitcp(project, "restore", "last", "--yes")
+    # What the turn had written was saved before the command that ended it.
+    last, end = (
+        one
+        for one in log_of(claude, project)
+        if one["trigger"] in {"before-command", "turn-end"}
+    )
+    assert last["trigger"] == "before-command"
+    assert last["files"]["added"] == 1
+    done = claude.gitcp(project, "restore", end["id"], "--yes")
     assert tree_bytes(project) == after_one
-    assert done["saved"]["trigger"] == "before-restore"
     claude.ask("more", cwd=project, resume=resumed(done))
     same_beginning(claude, "one", "more", "Done one.")
     claude.gitcp(project, "undo", "--yes")

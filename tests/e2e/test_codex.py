@@ -32,6 +32,12 @@ SCRIPT = {
     ],
     "turn three": [[use("exec_command", cmd="echo 3 > three")], [say("three done")]],
     "the other way": [[use("exec_command", cmd="echo o > other")], [say("other done")]],
+    "lose it": [
+        [use("exec_command", cmd="echo hours > work")],
+        [use("exec_command", cmd="ls -la; cat work")],
+        [use("exec_command", cmd="rm work")],
+        [say("lost it")],
+    ],
     "slow turn": [
         [use("exec_command", cmd="echo s > slow; sleep 600")],
         [say("never said")],
@@ -108,6 +114,20 @@ def test_doctor_knows_whether_codex_runs_the_hooks(project):
     trusted, last = health()
     assert trusted is True
     assert last is not None
+
+
+@pytest.mark.slow
+def test_what_a_turn_wrote_is_saved_before_a_command_that_deletes_it(project):
+    project.codex("lose it")
+    before, end = project.checkpoints()[-2:]
+    assert (before["trigger"], before["note"]) == (
+        "before-command",
+        "before `rm work`: lose it",
+    )
+    assert end["trigger"] == "turn-end"
+    assert not (project.top / "work").exists()
+    project.gitcp("restore", before["id"], "work", "-y")
+    assert (project.top / "work").read_bytes() == b"hours\n"
 
 
 @pytest.mark.slow

@@ -35,6 +35,12 @@ SCRIPT = {
         [use("run_shell_command", command="false")],
         [say("turn two done")],
     ],
+    "lose it": [
+        [use("run_shell_command", command="echo hours > work")],
+        [use("run_shell_command", command="ls -la; cat work")],
+        [use("run_shell_command", command="rm work")],
+        [say("lost it")],
+    ],
     "another way": [[use("write_file", file_path="new.txt", content="n")], [say("ok")]],
 }
 SETTINGS = {
@@ -137,6 +143,18 @@ def test_restore_and_fork_resume_with_the_words_that_were_said(project):
     assert project.gitcp("verify")["ok"]
     log = project.top / ".git" / "gitcp" / "hooks.log"
     assert not log.exists(), log.read_text()
+
+
+@pytest.mark.slow
+def test_what_a_turn_wrote_is_saved_before_a_command_that_deletes_it(project):
+    project.gemini("lose it")
+    before, end = project.checkpoints()[-2:]
+    assert before["trigger"] == "before-command"
+    assert before["note"].startswith("before `rm work`: ")
+    assert end["trigger"] == "turn-end"
+    assert not (project.top / "work").exists()
+    project.gitcp("restore", before["id"], "work", "-y")
+    assert (project.top / "work").read_bytes() == b"hours\n"
 
 
 @pytest.mark.slow

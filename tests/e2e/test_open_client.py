@@ -34,6 +34,12 @@ def script(top: Path) -> dict:
         "first": [[shell("echo one > a.txt")], [say("Done first.")]],
         "second": [[shell("echo two > a.txt; echo b > b.txt")], [say("Done second.")]],
         "third": [[shell("echo three > c.txt")], [say("Done third.")]],
+        "lose it": [
+            [use("Write", file_path=str(top / "work"), content="hours\n")],
+            [shell("ls -la; cat work")],
+            [shell("rm work")],
+            [say("Lost it.")],
+        ],
         "go back": [[shell("gitcp restore '#2' --yes")], [say("Went back.")]],
         "undo it": [[shell("gitcp undo --yes")], [say("Undid it.")]],
         "what now": [[say("I see.")]],
@@ -179,6 +185,19 @@ def test_the_clients_own_restore_and_undo_are_those_of_a_person(claude, project)
         client.close()
     claude.gitcp(project, "undo", "--yes")
     assert tree_bytes(project) == after_first
+
+
+def test_what_a_turn_wrote_is_saved_before_a_command_that_deletes_it(claude, project):
+    claude.ask("lose it", cwd=project)
+    end, before = claude.gitcp(project, "log", "--full")["checkpoints"][:2]
+    assert (before["trigger"], before["note"]) == (
+        "before-command",
+        "before `rm work`: lose it",
+    )
+    assert end["trigger"] == "turn-end"
+    assert not (project / "work").exists()
+    claude.gitcp(project, "restore", before["id"], "work", "-y")
+    assert (project / "work").read_bytes() == b"hours\n"
 
 
 def test_a_new_conversation_knows_what_the_one_before_decided(claude, project):

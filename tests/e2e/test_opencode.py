@@ -39,6 +39,12 @@ SCRIPT = {
         [bash("false")],
         [say("turn two done")],
     ],
+    "lose it": [
+        [bash("echo hours > work")],
+        [bash("ls -la; cat work")],
+        [bash("rm work")],
+        [say("lost it")],
+    ],
     "another way": [[bash("echo n > new.txt")], [say("ok")]],
     "delegate": [
         [use("task", description="a", prompt="the part", subagent_type="general")],
@@ -191,6 +197,19 @@ def test_restore_and_fork_resume_with_the_words_that_were_said(project):
     assert ("turn three" in last["note"], last["branch"]) == (True, "second")
     assert project.gitcp("verify")["ok"]
     assert project.log() == ""
+
+
+@pytest.mark.slow
+def test_what_a_turn_wrote_is_saved_before_a_command_that_deletes_it(project):
+    project.turn("lose it")
+    project.ends(1)
+    end, before = project.gitcp("log", "--full")["checkpoints"][:2]
+    assert before["trigger"] == "before-command"
+    assert before["note"].startswith("before `rm work`: ")
+    assert end["trigger"] == "turn-end"
+    assert not (project.top / "work").exists()
+    project.gitcp("restore", before["id"], "work", "-y")
+    assert (project.top / "work").read_bytes() == b"hours\n"
 
 
 @pytest.mark.slow

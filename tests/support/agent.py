@@ -87,6 +87,12 @@ class Agent:
         self.asked = self.spoke("user", text, promptId=prompt)
         return made
 
+    def about_to_run(self, command: str) -> Checkpoint | None:
+        """The hook before a command of the shell."""
+        return self.hook(
+            "PreToolUse", tool_name="Bash", tool_input={"command": command}
+        )
+
     def answer(self, text: str) -> Checkpoint | None:
         """The turn ends, and then some bookkeeping."""
         self.spoke("assistant", text)

@@ -25,6 +25,7 @@ AGENT = "claude-code"
 # What the SDK calls back for; it does not for the start and the end of a session.
 _EVENTS = (
     "UserPromptSubmit",
+    "PreToolUse",
     "PostToolBatch",
     "Stop",
     "StopFailure",
@@ -39,6 +40,8 @@ _Callback = Callable[[Any, str | None, Any], Awaitable[dict[str, Any]]]
 
 def checkpoint_hooks(session: BaseSession) -> dict[HookEvent, list[HookMatcher]]:
     """Returns hooks that make a checkpoint before each prompt and at each turn's end.
+
+    And before a command of the shell that may change something, if files changed since.
 
         session = gitcp.open(".").session("my-work")
         options = ClaudeAgentOptions(hooks=checkpoint_hooks(session))
@@ -55,11 +58,16 @@ def checkpoint_hooks(session: BaseSession) -> dict[HookEvent, list[HookMatcher]]
     `.git/gitcp/hooks.log`. With other hooks of your own, put the lists together.
     """
     longest = session.workspace.settings.hook_timeout
-    matcher = HookMatcher(
-        hooks=[cast("Any", _callback(session, longest))],
-        timeout=math.ceil(longest + _GRACE),
-    )
-    return {cast("HookEvent", event): [matcher] for event in _EVENTS}
+    return {
+        cast("HookEvent", event): [
+            HookMatcher(
+                matcher="Bash" if event == "PreToolUse" else None,
+                hooks=[cast("Any", _callback(session, longest))],
+                timeout=math.ceil(longest + _GRACE),
+            )
+        ]
+        for event in _EVENTS
+    }
 
 
 def _callback(session: BaseSession, longest: float) -> _Callback:

@@ -111,6 +111,34 @@ def test_the_end_of_a_turn_waits_for_the_last_words(agent):
     assert made.conversation() == agent.transcript.read_bytes()
 
 
+def test_what_a_turn_wrote_is_saved_before_a_command_that_may_delete_it(agent, repo):
+    agent.ask("write it, then clean up")
+    (repo / "new").write_text("hours of work")
+    assert agent.about_to_run("ls -la && git status") is None
+    made = agent.about_to_run("rm -rf *")
+    assert (made.trigger, made.note) == (
+        "before-command",
+        "before `rm -rf *`: write it, then clean up",
+    )
+    assert b"new" in dict(made.files())
+    # Nothing changed since: what the conversation gained is no reason.
+    agent.spoke("assistant", "once more")
+    assert agent.about_to_run("rm -rf *") is None
+    (repo / "new").unlink()
+    agent.answer("oh")
+    ok(repo, "restore", made.id, "--files", "--yes")
+    assert (repo / "new").read_text() == "hours of work"
+    turn = ok(repo, "log")["checkpoints"][-1]
+    assert turn["trigger"] == "turn-end"
+    assert made.id in turn["turn"]["checkpoints"]
+
+
+def test_a_command_without_text_is_no_event(agent):
+    agent.ask("go")
+    assert agent.hook("PreToolUse", tool_name="Bash", tool_input={}) is None
+    assert agent.hook("PreToolUse", tool_name="Bash", tool_input="rm") is None
+
+
 def test_a_batch_of_tools_waits_for_its_results(agent, repo):
     setting(repo, "frequency", "tool")
     agent.ask("one")

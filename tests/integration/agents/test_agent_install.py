@@ -19,6 +19,7 @@ from tests.support.inprocess import fails, invoke, ok
 HOOKS = {
     "SessionStart",
     "UserPromptSubmit",
+    "PreToolUse",
     "PostToolBatch",
     "Stop",
     "StopFailure",
