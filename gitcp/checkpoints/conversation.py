@@ -27,6 +27,8 @@ _NOTED = frozenset(
 # What Codex keeps apart from the messages: a call's arguments, what came of it.
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
+# Cursor's hooks after a tool.
+_HOOKED = frozenset({"postToolUse", "postToolUseFailure"})
 
 
 def records(raw: bytes) -> Iterator[tuple[bytes, Any]]:
@@ -44,6 +46,19 @@ def tokens(size: int) -> int:
     return (size + _BYTES_PER_TOKEN - 1) // _BYTES_PER_TOKEN
 
 
+def messages(raw: bytes) -> list[Any]:
+    """Returns the values of the records, in order; nothing for those that are not JSON.
+
+    Of a message that a client wrote again the last version stands where the first one stood.
+    """
+    found: dict[object, Any] = {}
+    for _, value in records(raw):
+        for message in _patched(value):
+            if isinstance(message, dict):
+                found[_identity(message) or len(found)] = message
+    return list(found.values())
+
+
 def as_markdown(raw: bytes) -> str:
     """Returns a conversation for reading; what is not understood is shown as such.
 
@@ -56,7 +71,7 @@ def as_markdown(raw: bytes) -> str:
             role, text = _speech(message)
             if role is not None:
                 parts[_identity(message) or len(parts)] = f"### {role}\n\n{text}\n"
-            elif not _is_noted(message):
+            elif not is_noted(message):
                 kind = message.get("type") if isinstance(message, dict) else None
                 shown = line.decode("utf-8", "replace")
                 cut = f"{shown[:200]}…" if len(shown) > 200 else shown  # noqa: PLR2004
@@ -77,7 +92,8 @@ def _identity(value: dict[str, Any]) -> str | None:
     return ident if isinstance(ident, str) else None
 
 
-def _is_noted(value: Any) -> bool:
+def is_noted(value: Any) -> bool:
+    """Whether a record is what a client notes for itself, and not a message."""
     if not isinstance(value, dict):
         return False
     return _type(value) in _NOTED or "projectHash" in value or "$set" in value
@@ -136,16 +152,36 @@ def tool_names(raw: bytes) -> Iterator[str]:
     for _, value in records(raw):
         for message in _patched(value):
             if isinstance(message, dict):
-                yield from filter(None, map(_tool_name, _calls_in(message)))
+                for block in blocks(message):
+                    call = tool_call(block)
+                    if call is not None:
+                        yield call[0]
 
 
-def _calls_in(message: dict[str, Any]) -> Iterator[Any]:
-    """Yields what may be calls of tools in a message."""
+def role(message: dict[str, Any]) -> str | None:
+    """Returns who speaks in a message; None where it is not a message."""
+    described = message.get("info")
+    if isinstance(described, dict) and isinstance(described.get("role"), str):
+        return str(described["role"])
+    inner = message.get("message", message.get("payload", message))
+    found = inner.get("role") if isinstance(inner, dict) else None
+    if isinstance(found, str):
+        return found
+    return _type(message) if _type(message) in {"user", "gemini"} else None
+
+
+def blocks(message: dict[str, Any]) -> Iterator[Any]:
+    """Yields texts, calls of tools and all else that a record holds, in its order."""
     inner = message.get("message", message.get("payload", message))
     if not isinstance(inner, dict):
         return
     if _type(message) == "response_item" and _type(inner) in _CALLS:
         yield inner
+    if _type(message) in _HOOKED and "tool_name" in inner:
+        call = {"name": inner["tool_name"], "input": inner.get("tool_input")}
+        yield {"type": "tool_use", **call}
+    if isinstance(inner.get("content"), str):
+        yield inner["content"]
     for name in ("content", "toolCalls", "tool_calls"):
         listed = inner.get(name)
         yield from listed if isinstance(listed, list) else ()
@@ -153,20 +189,27 @@ def _calls_in(message: dict[str, Any]) -> Iterator[Any]:
     yield from parts if isinstance(parts, list) else ()
 
 
-def _tool_name(call: Any) -> str | None:
-    if not isinstance(call, dict):
+def tool_call(block: Any) -> tuple[str, Any] | None:
+    """Returns the name and the arguments of a tool's call; None for another block."""
+    if not isinstance(block, dict):
         return None
-    function = call.get("function")
-    kind = _type(call)
+    function = block.get("function")
+    kind = _type(block)
     if isinstance(function, dict):
-        name = function.get("name")
+        name, given = function.get("name"), function.get("arguments")
     elif kind == "tool":
-        name = call.get("tool")
-    elif kind == "tool_use" or kind in _CALLS or "args" in call:
-        name = call.get("name")
+        state = block.get("state")
+        name = block.get("tool")
+        given = state.get("input") if isinstance(state, dict) else None
+    elif kind in _CALLS:
+        name, given = block.get("name"), block.get(_CALLS[kind])
+    elif kind in {"tool_use", "server_tool_use"}:
+        name, given = block.get("name"), block.get("input")
+    elif "args" in block:
+        name, given = block.get("name"), block["args"]
     else:
         return None
-    return name if isinstance(name, str) else None
+    return (name, given) if isinstance(name, str) else None
 
 
 def _texts(content: Any) -> Iterator[str]:

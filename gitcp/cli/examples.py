@@ -45,7 +45,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp uninstall --everything --dry-run", "Show all that gitcp has put here"),
     ),
     "messages": (
-        ("gitcp messages last", "Read the conversation"),
+        ("gitcp messages last", "Read the conversation, turn by turn"),
         ("gitcp messages 3 -o talk.jsonl", "Write it to a file, byte for byte"),
     ),
     "context": (

@@ -4,6 +4,7 @@ import datetime
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
@@ -39,6 +40,40 @@ def fit(text: str, room: int | None) -> str:
     return f"{kept}…"
 
 
+def wrap(text: str, room: int | None) -> Iterator[str]:
+    """Yields a line in parts of so many columns, broken at spaces where there are some."""
+    if room is None:
+        yield text
+        return
+    at = 0
+    while at < len(text):
+        end = _fitting(text, at, room)
+        if end < len(text):
+            space = text.rfind(" ", at + 1, end + 1)
+            end = space if space > 0 and text[at:space].strip() else end
+        yield text[at:end]
+        at = end
+        while at < len(text) and text[at] == " ":
+            at += 1
+    if not text:
+        yield text
+
+
+def _fitting(text: str, start: int, room: int) -> int:
+    """Returns the end of the part of a text that fits into so many columns."""
+    end = min(len(text), start + room)
+    if text[start:end].isascii():
+        return end
+    from wcwidth import wcwidth
+
+    used = 0
+    for at in range(start, len(text)):
+        used += max(0, wcwidth(text[at]))
+        if used > room and at > start:
+            return at
+    return len(text)
+
+
 def pad(text: str, columns: int) -> str:
     """Returns a text with spaces behind it, up to so many columns."""
     return text + " " * max(0, columns - cells(text))
@@ -46,19 +81,27 @@ def pad(text: str, columns: int) -> str:
 
 def age(created: str, now: float | None = None) -> str:
     """Returns how long ago a checkpoint was made, for people: `5 min ago`."""
-    moment = datetime.datetime.fromisoformat(created)
-    passed = (time.time() if now is None else now) - moment.timestamp()
+    return age_of(datetime.datetime.fromisoformat(created).timestamp(), now)
+
+
+def age_of(moment: float, now: float | None = None) -> str:
+    """Returns how long ago a moment was, given in seconds since 1970."""
+    passed = (time.time() if now is None else now) - moment
     if passed < _MINUTE:
-        return "just now" if passed > -_MINUTE else day(created)
+        return "just now" if passed > -_MINUTE else _day_of(moment)
     if passed < _HOUR:
         return f"{passed // _MINUTE:.0f} min ago"
     if passed < _DAY:
         return f"{passed // _HOUR:.0f} h ago"
     if passed < _WEEK:
         return f"{passed // _DAY:.0f} d ago"
-    return day(created)
+    return _day_of(moment)
 
 
 def day(created: str) -> str:
     """Returns the date of a checkpoint in the user's zone."""
     return datetime.datetime.fromisoformat(created).astimezone().strftime("%Y-%m-%d")
+
+
+def _day_of(moment: float) -> str:
+    return datetime.datetime.fromtimestamp(moment).strftime("%Y-%m-%d")  # noqa: DTZ006  the user's zone

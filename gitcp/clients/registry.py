@@ -15,6 +15,13 @@ _MODULES = {
     "opencode": "gitcp.clients.opencode",
 }
 NAMES = tuple(sorted(_MODULES))
+# name -> module; each has an `active`. The others write nothing of a rewind, or remove what
+# was taken back.
+_REWINDS = {
+    "claude-code": "gitcp.clients.claude_code_chain",
+    "codex": "gitcp.clients.codex_rollbacks",
+    "gemini": "gitcp.clients.gemini_rewinds",
+}
 
 
 def known(name: str | None) -> bool:
@@ -35,3 +42,12 @@ def client(name: str) -> Client:
             hint=f"it knows {', '.join(NAMES)}",
         )
     return cast("Client", importlib.import_module(module).CLIENT)
+
+
+def active(name: str, content: bytes) -> bytes:
+    """Returns a client's conversation without the turns that the user took back in it."""
+    module = _REWINDS.get(name)
+    if module is None:
+        return content
+    found: bytes = importlib.import_module(module).active(content)
+    return found

@@ -18,7 +18,7 @@ import pytest
 
 from tests.e2e import test_docs
 from tests.support.claude_code import ClaudeCode, conversation, program, running
-from tests.support.gitrepo import git, make_repo, tree_bytes, write_files
+from tests.support.gitrepo import git, make_repo, run_gitcp, tree_bytes, write_files
 from tests.support.stand_in import say, use
 
 pytestmark = pytest.mark.skipif(
@@ -134,6 +134,21 @@ def same_beginning(claude: ClaudeCode, before: str, after: str, answer: str) -> 
     later = conversation(claude.server.messages(after))
     assert later[: len(earlier)] == earlier
     assert later[len(earlier)] == ("assistant", [{"type": "text", "text": answer}])
+
+
+def test_a_turn_that_was_taken_back_is_not_among_the_turns(claude, project):
+    session = claude.ask("one", cwd=project)
+    answers = [one for one in claude.records(session) if one["type"] == "assistant"]
+    claude.ask("two", cwd=project, resume=session)
+    back = ("--resume-session-at", answers[-1]["uuid"])
+    assert claude.ask("more", *back, cwd=project, resume=session) == session
+    done = run_gitcp(project, "messages")
+    assert re.sub(r"(?m)^(Turn \d+) · .*$", r"\1", done.stdout.decode()) == (
+        "Turn 1\n> one\n  * Write a.txt\n  * Read src/app.py\n"
+        "  * Edit src/app.py\n  Done one.\n\n"
+        "Turn 2\n> more\n  * Bash echo more >> more.txt\n  Done more.\n"
+    )
+    assert done.stderr == b"1 turn taken back: --all shows every record\n"
 
 
 def test_a_turn_is_undone_and_the_conversation_goes_on_from_there(claude, project):

@@ -185,7 +185,7 @@ def test_restore_and_fork_resume_with_the_words_that_were_said(project):
     assert project.sent_before("another way") == project.sent_before("turn two")
     last = project.ends(3)[-1]
     assert ("another way" in last["note"], last["branch"]) == (True, "main")
-    spoken = run_gitcp(project.top, "messages").stdout.decode()
+    spoken = run_gitcp(project.top, "messages", "--all").stdout.decode()
     assert "### assistant\n\nturn one done" in spoken
     assert "unknown record" not in spoken
 

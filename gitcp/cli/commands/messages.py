@@ -8,15 +8,23 @@ import click
 from gitcp import Checkpoint
 from gitcp.checkpoints.conversation import UNREADABLE, as_markdown, records
 from gitcp.checkpoints.selectors import select
+from gitcp.checkpoints.spoken_turns import dialogue
 from gitcp.cli.emit import Output, safe
+from gitcp.cli.layout import width
 from gitcp.cli.options import command, reader
+from gitcp.cli.render import count
+from gitcp.cli.turn_lines import answer_lines, prompt_lines, tool_lines, turn_header
 from gitcp.durable import replace_from, storage
 from gitcp.errors import PartialError
 from gitcp.format import jsontext
+from gitcp.project.workspace import Workspace
+
+_ONLY_END = "only the end of this long conversation is laid out; `--format jsonl` gives every byte"
 
 
 @command("messages")
 @click.argument("selector", metavar="[SEL]", required=False)
+@click.option("--all", "everything", is_flag=True, help="Every record, not only turns")
 @click.option("-o", "--output", "file", metavar="FILE", help="Write to a file")
 @click.option(
     "--format",
@@ -25,25 +33,35 @@ from gitcp.format import jsontext
     help="jsonl: the stored bytes; json: an array; markdown: to read",
 )
 def messages_command(
-    out: Output, selector: str | None, file: str | None, form: str | None
+    out: Output,
+    selector: str | None,
+    everything: bool,
+    file: str | None,
+    form: str | None,
 ) -> None:
-    """Print the conversation."""
-    checkpoint = select(reader(out), selector)
+    """Print the conversation, turn by turn.
+
+    A turn is a prompt, a line for each tool that ran, and the answer. Turns that were taken
+    back in the client are left out. `--all`, and each `--format`, has every record.
+    """
+    workspace = reader(out)
+    checkpoint = select(workspace, selector)
     if checkpoint.origin.logs is not None:
         out.note(
             f"this conversation was pulled from {checkpoint.origin.logs}: it is a record of"
             " what was said there, not yours"
         )
-    form = form or ("json" if out.json else "jsonl" if file else "markdown")
+    if form is None and not (out.json or file or everything):
+        _turns(out, workspace, checkpoint)
+        return
+    default = "markdown" if everything else "jsonl"
+    form = form or ("json" if out.json else default)
     if form == "jsonl":
         _bytes(out, checkpoint, file)
         return
     raw, whole = checkpoint.conversation_to_read()
     if not whole:
-        out.warn(
-            "only the end of this long conversation is laid out; `--format jsonl` gives"
-            " every byte"
-        )
+        out.warn(_ONLY_END)
     unreadable = 0
     if form == "json":
         found_all = list(records(raw))
@@ -66,6 +84,31 @@ def messages_command(
             f"{unreadable} records of the conversation are not JSON and were left out",
             hint="`--format jsonl` gives every byte",
         )
+
+
+def _turns(out: Output, workspace: Workspace, checkpoint: Checkpoint) -> None:
+    """Prints the turns that count; every record, where there are no turns."""
+    found = dialogue(checkpoint)
+    if not found.whole:
+        out.warn(_ONLY_END)
+    if not found.turns:
+        text = as_markdown(checkpoint.conversation_to_read()[0])
+        out.raw(safe(text).encode("utf-8", "replace"))
+        return
+    tops = [str(workspace.top), *([found.directory] if found.directory else [])]
+    columns = width()
+    for number, turn in enumerate(found.turns, 1):
+        if number > 1:
+            out.print()
+        out.print(turn_header(out, number, turn))
+        for line in prompt_lines(out, turn.prompt or "", columns):
+            out.print(line)
+        for line in tool_lines(out, turn.tools, tops, columns):
+            out.print(line)
+        for line in answer_lines(turn.answer, columns):
+            out.print(line)
+    if found.hidden:
+        out.note(f"{count(found.hidden, 'turn')} taken back: --all shows every record")
 
 
 def _bytes(out: Output, checkpoint: Checkpoint, file: str | None) -> None:

@@ -46,7 +46,7 @@ def test_a_turn_is_a_checkpoint_with_what_the_hooks_showed(repo, hook, tmp_path)
     assert [one["trigger"] for one in line] == ["turn-start", "turn-end"]
     assert line[1]["note"] == "break it"
     assert line[1]["conversation"]["agent"] == "cursor"
-    spoken = run_gitcp(repo, "messages").stdout.decode()
+    spoken = run_gitcp(repo, "messages", "--all").stdout.decode()
     assert "### user\n\nbreak it" in spoken
     assert "### assistant\n\nIt is broken." in spoken
     raw = run_gitcp(repo, "messages", "--format", "jsonl").stdout
