@@ -50,7 +50,7 @@ def checkpoints(workspace: Workspace, beginning: str) -> Iterator[Candidate]:
                 yield Candidate(number, _about(checkpoint))
             elif by_id:
                 yield Candidate(assigned.id, _about(checkpoint))
-            label = decode(checkpoint.trailers.label or "")
+            label = decode(checkpoint.label_component or "")
             if label and label.startswith(beginning):
                 labels.append(Candidate(label, _about(checkpoint)))
     yield from (one for one in [Candidate("last", "the newest checkpoint"), *labels])

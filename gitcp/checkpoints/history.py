@@ -165,7 +165,7 @@ def listing(
     store = workspace.store
     reach = Reach(store, known=found.reached)
     nothing = True
-    around = Surroundings(store.numbers, store.checkpoint)
+    around = Surroundings(store.numbers, store.labels, store.checkpoint)
     newest = next((entry.number for entry in store.numbers.newest_first()), 0)
     folded = (Row((each,)) for each in found.entries) if full else rows(found.entries)
     for row in folded:
@@ -237,8 +237,7 @@ def _passes(
 
 def _says(store: Store, checkpoint: Checkpoint, words: re.Pattern[str]) -> bool:
     """Whether a note, a label, or a reason that is new in a checkpoint matches."""
-    manifest = checkpoint.manifest
-    texts = [manifest.note or "", manifest.label or ""]
+    texts = [checkpoint.note or "", checkpoint.label or ""]
     with suppress(CorruptError):
         for entry in checkpoint.decisions()[_inherited(store, checkpoint) :]:
             texts += [entry.text, entry.why or ""]

@@ -130,7 +130,7 @@ def _is_named(checkpoint: Checkpoint, text: str) -> bool:
     return (
         trailers.id.startswith(text)
         or checkpoint.commit.startswith(text)
-        or (trailers.label is not None and trailers.label == _label(text))
+        or _has_label(checkpoint, _label(text))
         or text == str(trailers.seq)
     )
 
@@ -269,7 +269,7 @@ def _matching(store: Store, tip: Checkpoint, what: str) -> Iterator[Checkpoint]:
     by_commit: dict[str, Checkpoint] = {}
     for checkpoint in store.line(tip):
         trailers = checkpoint.trailers
-        if label is not None and trailers.label == label:
+        if _has_label(checkpoint, label):
             yield checkpoint
         elif is_hex:
             if trailers.id.startswith(what) or checkpoint.commit.startswith(what):
@@ -292,8 +292,12 @@ def _label(what: str) -> str | None:
     return _component(what.removeprefix(labels.PREFIX))
 
 
+def _has_label(checkpoint: Checkpoint, label: str | None) -> bool:
+    return label is not None and checkpoint.label_component == label
+
+
 def _only(matches: list[Checkpoint], what: str) -> Checkpoint:
-    labelled = [match for match in matches if match.trailers.label == _label(what)]
+    labelled = [match for match in matches if _has_label(match, _label(what))]
     if labelled:
         # A label given again moves: the newest has it.
         return labelled[0]
@@ -316,11 +320,7 @@ def _ambiguous(matches: list[Checkpoint], what: str) -> AmbiguousError:
 
 def _labelled(store: Store, label: str) -> Checkpoint | None:
     checkpoint = _anywhere(store, label)
-    return (
-        checkpoint
-        if checkpoint and checkpoint.trailers.label == _label(label)
-        else None
-    )
+    return checkpoint if checkpoint and _has_label(checkpoint, _label(label)) else None
 
 
 def _anywhere(store: Store, what: str) -> Checkpoint | None:

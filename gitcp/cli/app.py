@@ -47,6 +47,7 @@ SECTIONS = {
         "fork": "fork",
         "switch": "sessions",
         "rollback": "undo",
+        "label": "label",
     },
     "Files of a checkpoint": {"files": "files", "cat": "files"},
     "Automatic checkpoints": {"uninstall": "install", "watch": "watch"},

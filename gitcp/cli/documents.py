@@ -50,7 +50,7 @@ def checkpoint(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
         "created": manifest.created,
         "trigger": manifest.trigger,
         "note": manifest.note,
-        "label": manifest.label,
+        "label": checkpoint.label,
         "author": manifest.author,
         "base": manifest.base,
         "files": manifest.files,

@@ -85,6 +85,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp switch auth/try-hs256", "Save to that branch from now on"),
         ("gitcp switch auth --restore", "And bring its files"),
     ),
+    "label": (
+        ("gitcp label 3 green", "Name it: `green` selects it, and no prune takes it"),
+        ("gitcp label green --remove", "Take the name from it"),
+    ),
     "files": (
         ("gitcp files 3", "Every file in a checkpoint"),
         ("gitcp files last src", "Those below src"),

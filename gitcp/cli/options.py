@@ -56,6 +56,7 @@ trust_option = click.option(
 _CHANGING = frozenset(
     {
         *("save", "restore", "rollback", "undo", "fork", "switch", "decide", "run"),
+        "label",
         *("prune", "gc", "purge", "push", "pull", "import", "export"),
         *("install", "uninstall", "trust"),
     }

@@ -35,7 +35,8 @@ Wherever the usage of a command shows SEL, A or B, each of these will do:
   last              the newest checkpoint; what a command takes without SEL
   last~2, ~2        two before the newest
   80cf1dba132b      an id, or its first digits, four or more
-  before-refactor   a label; label=NAME where NAME reads as something else
+  before-refactor   a label (`save --label`, `gitcp label`); label=NAME where
+                    NAME reads as something else
   HEAD~2, v1.2      a git commit: the checkpoint made at it, also if the commit
                     was amended, rebased or squashed since
   MESSAGE-ID        a prompt or message of the conversation: the state before it

@@ -217,8 +217,8 @@ def _names(line: BranchLine) -> tuple[str, str]:
 def prune(workspace: Workspace, wanted: PrunePlan) -> PrunePlan:
     """Carries out a plan and returns what went; all branches move at one moment.
 
-    What has come to be needed since the plan was made stays: a label does not come
-    later, but a fork may. Checkpoints saved meanwhile stay.
+    What has come to be needed since the plan was made stays: it may have got a label, or a
+    fork. Checkpoints saved meanwhile stay.
 
     Raises:
         BusyError: another process uses the store, or holds a ref's lock.
@@ -266,7 +266,7 @@ def keep_to_limit(workspace: Workspace, tip: Checkpoint) -> None:
     for one in workspace.store.line(tip):
         if (one.trailers.session, one.trailers.branch) != key:
             break
-        beyond += one.trailers.label is None
+        beyond += one.label_component is None
         if beyond > kept:
             break
     if beyond <= kept:

@@ -11,6 +11,7 @@ from gitcp.project import hook_log
 from gitcp.project.workspace import Workspace
 from gitcp.purge.redact import Eraser
 from gitcp.secrets import cache
+from gitcp.store import labels
 
 _PENDING = "pending.jsonl"
 _LARGEST = 200 << 20
@@ -19,7 +20,7 @@ _NO_TEXT = frozenset({cache.DIRECTORY, "scan", "key"})
 
 
 def clear(workspace: Workspace, eraser: Eraser | None) -> None:
-    """Takes values out of decisions that wait, prompts that hooks keep, and hooks' logs.
+    """Takes values out of decisions that wait, labels, prompts that hooks keep, and hooks' logs.
 
     Raises:
         StorageError: the disk refused.
@@ -62,7 +63,7 @@ def _directories(workspace: Workspace) -> list[Path]:
 
 def _cleared(workspace: Workspace) -> Iterator[Path]:
     for directory in _directories(workspace):
-        yield directory / _PENDING
+        yield from (directory / _PENDING, directory / labels.NAME)
         yield from sorted(directory.glob("agents/*/*.json"))
         log = directory / hook_log.NAME
         yield from (log, log.with_suffix(".log.1"))

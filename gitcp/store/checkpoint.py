@@ -45,6 +45,12 @@ class Around(Protocol):
     def changed(self, checkpoint: "Checkpoint") -> FileCounts:
         """Counts what changed since the state before it."""
 
+    def label_of(self, checkpoint: "Checkpoint") -> str | None:
+        """Returns its label there."""
+
+    def label_component_of(self, checkpoint: "Checkpoint") -> str | None:
+        """Returns its label there as a ref component."""
+
 
 class Checkpoint(Described):
     """A saved state: files, conversation, decisions. Immutable.
@@ -93,6 +99,20 @@ class Checkpoint(Described):
     def number(self) -> int | None:
         """Its number in this repository, for ever; None where it has none."""
         return self._around.number_of(self) if self._around is not None else None
+
+    @property
+    def label(self) -> str | None:
+        """Its label: the one it was given last in this repository, or its own."""
+        if self._around is not None:
+            return self._around.label_of(self)
+        return self.manifest.label
+
+    @property
+    def label_component(self) -> str | None:
+        """The same as a ref component, which is known without reading its content."""
+        if self._around is not None:
+            return self._around.label_component_of(self)
+        return self.trailers.label
 
     @property
     def changed(self) -> "FileCounts":

@@ -47,11 +47,6 @@ class Described:
         return self.manifest.note
 
     @property
-    def label(self) -> str | None:
-        """Its label."""
-        return self.manifest.label
-
-    @property
     def trigger(self) -> str:
         """Why it was made."""
         return self.manifest.trigger

@@ -199,7 +199,7 @@ class RetentionGraph:
         left = rules.last
         for number, checkpoint in enumerate(line.checkpoints, 1):
             anyway = checkpoint.id in needed or (
-                rules.labelled and checkpoint.trailers.label is not None
+                rules.labelled and checkpoint.label_component is not None
             )
             if anyway or left > 0 or number <= recent:
                 stay.append(checkpoint)

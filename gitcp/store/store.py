@@ -24,6 +24,7 @@ from gitcp.store.allowance import Allowance
 from gitcp.store.builder import Built
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
+from gitcp.store.labels import Labels
 from gitcp.store.numbers import Numbers
 from gitcp.store.origin import Seals
 from gitcp.store.publish import give_number, publish
@@ -70,7 +71,8 @@ class Store:
         self.seals = Seals(repository)
         self.allowance = Allowance(repository)
         self.numbers = Numbers(repository)
-        self._around = Surroundings(self.numbers, self.checkpoint)
+        self.labels = Labels(repository)
+        self._around = Surroundings(self.numbers, self.labels, self.checkpoint)
         self._clock = clock
         self._position_of = ledger_position
         self.salvage = Salvage(repository, self.checkpoint)

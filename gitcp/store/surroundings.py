@@ -1,4 +1,4 @@
-"""What lies around a checkpoint in this repository: its number, and the state before it."""
+"""What lies around a checkpoint in this repository: its number, its label, the state before it."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -7,18 +7,28 @@ from typing import NamedTuple
 from gitcp.errors import CorruptError, FormatTooNewError, StorageError, TransferError
 from gitcp.format import tree
 from gitcp.store.checkpoint import Checkpoint, FileCounts
+from gitcp.store.labels import Labels
 from gitcp.store.numbers import Numbers
 
 
 class Surroundings(NamedTuple):
-    """The list of numbers, and how to read a checkpoint by its commit."""
+    """The list of numbers, the labels given later, and how to read a checkpoint by its commit."""
 
     numbers: Numbers
+    labels: Labels
     read: Callable[[str], Checkpoint | None]
 
     def number_of(self, checkpoint: Checkpoint) -> int | None:
         """Returns the number of a checkpoint, or None."""
         return self.numbers.number_of(checkpoint)
+
+    def label_of(self, checkpoint: Checkpoint) -> str | None:
+        """Returns the label of a checkpoint, or None."""
+        return self.labels.label_of(checkpoint)
+
+    def label_component_of(self, checkpoint: Checkpoint) -> str | None:
+        """Returns the label of a checkpoint as a ref component, or None."""
+        return self.labels.component_of(checkpoint)
 
     def changed(self, checkpoint: Checkpoint) -> FileCounts:
         """Counts what changed since the state before a checkpoint in its work tree."""

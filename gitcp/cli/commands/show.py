@@ -132,8 +132,8 @@ def show_command(out: Output, selector: str | None) -> None:
 def _show_manifest(out: Output, checkpoint: Checkpoint) -> None:
     manifest = checkpoint.manifest
     out.print(f"  made     {when(checkpoint)} UTC, {safe(manifest.trigger)}")
-    if manifest.label:
-        out.print(f"  label    {safe(manifest.label)}")
+    if checkpoint.label:
+        out.print(f"  label    {safe(checkpoint.label)}")
     base = manifest.base
     if base and base.commit:
         operation = f", {base.operation} under way" if base.operation else ""
