@@ -34,6 +34,7 @@ class Tracked:
         self._forced_before = set(state.forced)
         self._sparse_before = set(state.sparse)
         self._nested_before = set(state.nested)
+        self._skipped_before = set(state.skipped)
         self._index: Signature | None = None
         self._index_changed = True
 
@@ -212,7 +213,9 @@ class Tracked:
         state = self._state
         result = self._found
         forced = set(state.forced)
-        again = forced if everything else forced.intersection(state.hidden)
+        # A pipe in the place of one may become a file again, and no listing shows that.
+        waiting = self._skipped_before.union(state.hidden)
+        again = forced if everything else forced & waiting
         previous = self._place.previous.entry
         result.look |= {
             path

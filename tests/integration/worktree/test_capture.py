@@ -445,6 +445,21 @@ def test_what_git_tracks_stays_captured_once_the_repository_above_it_is_gone(
     assert b"d/a" in captured(repo, check(repo))
 
 
+def test_a_tracked_file_that_is_ignored_comes_back_in_the_place_of_a_pipe(
+    repo: Path, git: GitRunner
+):
+    write_files(repo, {"a": b"1", "other": b"2", ".git/info/exclude": b"a\n"})
+    git("add", "-f", "a")
+    (repo / "a").unlink()
+    os.mkfifo(repo / "a")
+    assert skipped(check(repo)) == {b"a": "special-file"}
+    time.sleep(0.03)
+    (repo / "other").rename(repo / "a")
+    snapshot = check(repo)
+    assert b"a" in captured(repo, snapshot)
+    assert skipped(snapshot) == {}
+
+
 def on_disk_but_git(repo: Path):
     return {path: e for path, e in on_disk(repo).items() if b"/.git/" not in path}
 
