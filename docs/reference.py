@@ -66,7 +66,8 @@ The bytes as they are, without any conversion.""",
 Case facts, the current task, decisions, dead ends, bugs, notes, next steps, active files
 and position. Nothing is summarised or cut. Tokens are estimated at four bytes each.""",
     "restore": """\
-Shows the plan and asks; `--yes` does not. The present state is saved first, unless the
+Shows the plan and asks; the answer `d` shows the diff and asks again; `--yes` does not ask.
+The present state is saved first, unless the
 newest checkpoint has it already. The restore itself is a new checkpoint: history is only
 added to. HEAD, branches and index stay as they are.
 

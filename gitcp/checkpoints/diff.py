@@ -15,6 +15,7 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import selection
 
 if TYPE_CHECKING:
+    from gitcp.checkpoints.restore_plan import RestorePlan
     from gitcp.worktree.capture import Snapshot
 
 T = TypeVar("T")
@@ -63,17 +64,7 @@ def with_worktree(
 
     Nothing is left in the repository.
     """
-    top = os.fsencode(workspace.top)
-
-    def on_disk(path: bytes, entry: Entry) -> Iterator[bytes]:
-        where = os.path.join(top, path)
-        if entry.mode == LINK:
-            yield os.readlink(where)
-            return
-        with open(where, "rb") as file:
-            while chunk := file.read(_TEXT_LIMIT):
-                yield chunk
-
+    on_disk = _on_disk(workspace)
     with workspace.capturing() as capture, transaction(workspace.repository) as txn:
 
         def compare(snapshot: "Snapshot") -> FilesDiff:
@@ -82,6 +73,27 @@ def with_worktree(
 
         _, diff = capture.using(txn, compare)
         return diff
+
+
+def of_plan(workspace: Workspace, plan: "RestorePlan") -> FilesDiff:
+    """Returns what a restore would change in the files of the work tree."""
+    target, changes = plan.target, iter(plan.changes)
+    return _compared(changes, (), _on_disk(workspace), _of(target), _Room(target))
+
+
+def _on_disk(workspace: Workspace) -> ReadBlob:
+    top = os.fsencode(workspace.top)
+
+    def read(path: bytes, entry: Entry) -> Iterator[bytes]:
+        where = os.path.join(top, path)
+        if entry.mode == LINK:
+            yield os.readlink(where)
+            return
+        with open(where, "rb") as file:
+            while chunk := file.read(_TEXT_LIMIT):
+                yield chunk
+
+    return read
 
 
 def _of(checkpoint: Checkpoint) -> ReadBlob:

@@ -118,6 +118,23 @@ def drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _agreed(question: str, diff: Callable[[], None]) -> bool:
+    """Asks until the answer is yes or no; shows the diff each time it is asked for."""
+    while True:
+        answer = click.prompt(
+            f"{question} [y/N/d=diff]", default="", show_default=False, err=True
+        )
+        match answer.strip().lower():
+            case "y" | "yes":
+                return True
+            case "n" | "no" | "":
+                return False
+            case "d" | "diff":
+                diff()
+            case _:
+                click.echo("Answer y (yes), n (no) or d (show the diff).", err=True)
+
+
 class Output:
     """The output of a command, and the global options."""
 
@@ -187,8 +204,10 @@ class Output:
         raw = _at_terminal(msgspec.json.encode({"error": document}), sys.stderr)
         _say(raw)
 
-    def confirm(self, question: str, *, yes: bool) -> None:
-        """Asks, unless `yes` was given.
+    def confirm(
+        self, question: str, *, yes: bool, diff: Callable[[], None] | None = None
+    ) -> None:
+        """Asks, unless `yes` was given; the answer `d` shows a `diff` and asks again.
 
         Raises:
             ConfirmationError: there is no terminal to ask at.
@@ -201,7 +220,11 @@ class Output:
                 "confirmation is required, and there is no terminal to ask at",
                 hint="add --yes, or --dry-run to see what would be done",
             )
-        if not click.confirm(question, default=False, err=True):
+        if diff is None:
+            agreed = click.confirm(question, default=False, err=True)
+        else:
+            agreed = _agreed(question, diff)
+        if not agreed:
             raise NothingToDoError("nothing was changed")
 
     def progress(self, doing: str) -> Callable[[int, int], None] | None:

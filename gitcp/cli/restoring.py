@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from gitcp import Checkpoint
@@ -112,7 +113,9 @@ def carry_out(
             f"What {names} did stays done, and its recorded result is given when it is"
             f" called again. To run it again, fork instead. {question}"
         )
-    out.confirm(question, yes=yes)
+    changes = plan is not None and plan.changes
+    diff = partial(_tell_diff, out, workspace, plan) if plan and changes else None
+    out.confirm(question, yes=yes, diff=diff)
     if plan is not None and not yes and request.target.origin.files is not None:
         # A checkpoint of one's own brings everything.
         from gitcp.cli.asking import ask_about_withheld
@@ -133,6 +136,13 @@ def carry_out(
         report(out, workspace, request.target, done, handed, behind)
     refuse_withheld(done.left)
     return done
+
+
+def _tell_diff(out: Output, workspace: Workspace, plan: RestorePlan) -> None:
+    """Prints what a plan would change in files, beside the question."""
+    from gitcp.cli.plan_diff import tell_diff
+
+    tell_diff(out, workspace, plan)
 
 
 def _show(out: Output, workspace: Workspace, plan: RestorePlan) -> None:

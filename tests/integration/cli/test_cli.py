@@ -10,6 +10,7 @@ import re
 import select
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -297,9 +298,17 @@ CONTROL = re.compile(
 
 
 def at_terminal(
-    cwd: Path, *args: str, answer: bytes = b"", env: dict | None = None
+    cwd: Path,
+    *args: str,
+    answer: bytes = b"",
+    env: dict | None = None,
+    then: Sequence[bytes] = (),
 ) -> tuple[int, str]:
-    """Runs gitcp on a terminal of its own; returns exit status and all it showed."""
+    """Runs gitcp on a terminal of its own; returns exit status and all it showed.
+
+    `answer` is for the first question, `then` has those for the next ones.
+    """
+    answers = [answer, *then] if answer else []
     variables = gitcp_environment({"TERM": "xterm", "NO_COLOR": "1", **(env or {})})
     pid, fd = pty.fork()
     if pid == 0:
@@ -318,9 +327,9 @@ def at_terminal(
         if not chunk:
             break
         shown += chunk
-        if answer and b"[y/N]" in shown:
-            os.write(fd, answer)
-            answer = b""
+        asked = len(re.findall(rb"\[y/N[^]]*\]: ", shown))
+        if answers and asked > len(then) + 1 - len(answers):
+            os.write(fd, answers.pop(0))
     _, status = os.waitpid(pid, 0)
     os.close(fd)
     text = shown.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
@@ -425,6 +434,34 @@ def test_a_terminal_is_asked(repo):
     status, shown = at_terminal(repo, "restore", "1", answer=b"y\n")
     assert status == 0, shown
     assert (repo / "README.md").read_bytes() == b"# A project\n"
+
+
+def test_at_the_question_d_shows_what_would_change_and_asks_again(repo):
+    save(repo)
+    (repo / "README.md").write_bytes(b"2\n")
+    (repo / "new").write_bytes(b"\x1b[31mnew\n")
+    save(repo)
+    status, shown = at_terminal(
+        repo, "restore", "1", answer=b"d\n", then=[b"what\n", b"d\n", b"n\n"]
+    )
+    assert status == 1, shown
+    assert (repo / "README.md").read_bytes() == b"2\n"
+    assert shown.count("[y/N/d=diff]: ") == 4
+    assert shown.count("-2\n+# A project\n") == 2
+    assert "deleted file" in shown
+    assert "\x1b[31m" not in shown
+    assert "Answer y (yes), n (no) or d (show the diff)." in shown
+    status, shown = at_terminal(repo, "restore", "1", answer=b"d\n", then=[b"y\n"])
+    assert status == 0, shown
+    assert (repo / "README.md").read_bytes() == b"# A project\n"
+    assert not (repo / "new").exists()
+
+
+def test_a_question_about_the_conversation_alone_offers_no_diff(repo):
+    save(repo, "--messages", "-", input=b'{"role":"user","content":"hi"}\n')
+    save(repo, "--allow-empty")
+    _, shown = at_terminal(repo, "restore", "1", "--conversation", answer=b"n\n")
+    assert "[y/N]: " in shown
 
 
 def test_colours(repo):
