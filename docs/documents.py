@@ -28,6 +28,11 @@ UTC. A path that is not UTF-8 is given escaped as `path` and whole as `path_b64`
 for a value, `[…]` for a list of values, and `<checkpoint>`, `<path>` or `<step>` for the
 fields of the object of that name. What is not there is null.
 
+A rename is listed as its two paths: the new one as `added`, with `renamed_from` and lines
+counted against the old content, and the old one as `deleted`, with `renamed_to`. Other paths
+have neither field. Of a turn, `changes` in `gitcp.show/1` are those of its last checkpoint,
+and `turn.changes`, `stat` and `patch` those of the whole turn.
+
 An error is one document on stderr: `{"error": {"code": …, "message": …, "hint": …,
 "exit": …}}`, with the names and numbers of [exit-codes.md](exit-codes.md). `left`, `paths`,
 `secrets` or `steps` list what it is about, where there is more than the message says.

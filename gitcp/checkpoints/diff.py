@@ -30,11 +30,17 @@ ReadBlob = Callable[[bytes, Entry], Iterator[bytes]]
 
 
 class FileDiff(NamedTuple):
-    """A changed path; the counts are lines, None where it is not text."""
+    """A changed path; the counts are lines, None where it is not text.
+
+    A rename is two of them: the new path, with what it was `renamed_from` and lines counted
+    against that; and the old one, with what it was `renamed_to` and no lines.
+    """
 
     change: Change
     added: int | None
     deleted: int | None
+    renamed_from: bytes | None = None
+    renamed_to: bytes | None = None
 
 
 class FilesDiff(NamedTuple):
@@ -46,15 +52,36 @@ class FilesDiff(NamedTuple):
 
 def between(old: Checkpoint, new: Checkpoint, paths: Sequence[bytes] = ()) -> FilesDiff:
     """Returns how the files of two checkpoints differ."""
-    read = new.objects.tree
-    changes = tree.diff(old.files_tree, new.files_tree, read)
+    return since(old, old.files_tree, new, paths)
 
-    def blob(path: bytes, entry: Entry) -> Iterator[bytes]:
-        del path
-        return new.objects.stream(entry.oid)
 
-    room = _Room(old, new)
-    return _compared(changes, paths, _of(old), blob, room)
+def since(
+    before: Checkpoint | None,
+    files: bytes | None,
+    new: Checkpoint,
+    paths: Sequence[bytes] = (),
+) -> FilesDiff:
+    """Returns how the files of a checkpoint differ from a tree, None for no files.
+
+    The tree is that of the checkpoint `before`, or of one of the user's commits.
+    """
+    changes = tree.diff(files, new.files_tree, new.objects.tree)
+    room = _Room(*filter(None, (before, new)))
+    return _compared(changes, paths, _of(new), _of(new), room)
+
+
+def renames(changes: Sequence[Change], new: Checkpoint) -> dict[bytes, bytes]:
+    """Returns what was renamed among changes that led to a checkpoint: old path by new."""
+    added = [change for change in changes if change.status == "added"]
+    deleted = [change for change in changes if change.status == "deleted"]
+    if not added or not deleted:
+        return {}
+    with comparison() as aside:
+        room = _Room(new)
+        read = _of(new)
+        sides = _sides(aside, [*added, *deleted], read, read, room)
+        words = aside.run(*sides, "--name-status", "--diff-filter=R", "-z").split(b"\0")
+    return dict(zip(words[2::3], words[1::3], strict=False))
 
 
 def with_worktree(
@@ -131,24 +158,39 @@ def _compared(
     chosen = selection(paths)
     compared = [change for change in changes if chosen(change.path)]
     with comparison() as aside:
-        before: dict[bytes, Entry | None] = {}
-        after: dict[bytes, Entry | None] = {}
-        for change in compared:
-            # git would not read a tree with such a name.
-            if path_problem(change.path) is None:
-                before[change.path] = _kept(aside, change.path, change.old, old, room)
-                after[change.path] = _kept(aside, change.path, change.new, new, room)
-        sides = aside.holding(before), aside.holding(after)
-        aside.flush()
+        sides = _sides(aside, compared, old, new, room)
         patch = aside.run(*sides, "--patch")
-        counts = _counts(aside.run(*sides, "--numstat", "-z"))
-    return FilesDiff(
-        tuple(
-            FileDiff(change, *counts.get(change.path, (None, None)))
-            for change in compared
-        ),
-        patch,
-    )
+        lines = _counts(aside.run(*sides, "--numstat", "-z"))
+    renamed_to = {each.old: path for path, each in lines.items() if each.old}
+    files = []
+    for change in compared:
+        if change.path in renamed_to:
+            file = FileDiff(change, 0, 0, renamed_to=renamed_to[change.path])
+        else:
+            found = lines.get(change.path, _Lines(None, None))
+            file = FileDiff(change, found.added, found.deleted, found.old)
+        files.append(file)
+    return FilesDiff(tuple(files), patch)
+
+
+def _sides(
+    aside: Comparison,
+    changes: Sequence[Change],
+    old: ReadBlob,
+    new: ReadBlob,
+    room: _Room,
+) -> tuple[bytes, bytes]:
+    """Adds both sides of changes to a comparison, and returns their trees."""
+    before: dict[bytes, Entry | None] = {}
+    after: dict[bytes, Entry | None] = {}
+    for change in changes:
+        # git would not read a tree with such a name.
+        if path_problem(change.path) is None:
+            before[change.path] = _kept(aside, change.path, change.old, old, room)
+            after[change.path] = _kept(aside, change.path, change.new, new, room)
+    sides = aside.holding(before), aside.holding(after)
+    aside.flush()
+    return sides
 
 
 def _kept(
@@ -175,21 +217,35 @@ def _kept(
     return Entry(entry.mode, aside.add(bytes(data)))
 
 
-def _counts(raw: bytes) -> dict[bytes, tuple[int | None, int | None]]:
-    """Returns the lines added and deleted by path."""
-    counts: dict[bytes, tuple[int | None, int | None]] = {}
+class _Lines(NamedTuple):
+    """Lines added and deleted, None where it is not text; what a path was renamed from."""
+
+    added: int | None
+    deleted: int | None
+    old: bytes | None = None
+
+
+def _counts(raw: bytes) -> dict[bytes, _Lines]:
+    """Returns the lines added and deleted by path, from what `--numstat -z` printed."""
+    counts: dict[bytes, _Lines] = {}
     words = iter(raw.split(b"\0"))
     for word in words:
         if not word:
             continue
         added, deleted, path = word.split(b"\t", 2)
+        old = None
+        if not path:
+            # A rename: both paths follow.
+            old, path = next(words), next(words)
         if b"-" in {added, deleted}:
-            counts[path] = None, None
+            counts[path] = _Lines(None, None, old)
         else:
-            before = counts.get(path, (0, 0))
-            counts[path] = (
-                (before[0] or 0) + int(added),
-                (before[1] or 0) + int(deleted),
+            # A file that became a link is there twice.
+            before = counts.get(path, _Lines(0, 0))
+            counts[path] = _Lines(
+                (before.added or 0) + int(added),
+                (before.deleted or 0) + int(deleted),
+                old or before.old,
             )
     return counts
 

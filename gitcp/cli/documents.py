@@ -1,7 +1,7 @@
 """Builds the JSON documents that several commands print."""
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,6 +13,9 @@ from gitcp.format.log import Decision
 from gitcp.worktree.plan import FilePlan, Left
 
 if TYPE_CHECKING:
+    from gitcp.checkpoints.diff import FileDiff
+    from gitcp.checkpoints.spoken_turns import SpokenTurn
+
     # It brings everything that restoring needs; most commands need none of it.
     from gitcp.sync.preview import Foretold
 
@@ -89,6 +92,71 @@ def decisions(entries: Iterable[Decision]) -> list[dict[str, Any]]:
 def changes(changes: Iterable[tree.Change]) -> list[dict[str, Any]]:
     """Returns changed paths."""
     return [{**path_fields(change.path), "status": change.status} for change in changes]
+
+
+def changes_and_renames(
+    changes: Iterable[tree.Change], renamed: Mapping[bytes, bytes]
+) -> list[dict[str, Any]]:
+    """Returns changed paths; `renamed` has what they were renamed from, by path."""
+    targets = {old: new for new, old in renamed.items()}
+    return [
+        {
+            **path_fields(change.path),
+            "status": change.status,
+            **_renamed(renamed.get(change.path), targets.get(change.path)),
+        }
+        for change in changes
+    ]
+
+
+def file_diffs(files: Iterable["FileDiff"]) -> list[dict[str, Any]]:
+    """Returns changed paths with their lines."""
+    return [
+        {
+            **path_fields(file.change.path),
+            "status": file.change.status,
+            **_renamed(file.renamed_from, file.renamed_to),
+            "old_mode": _mode(file.change.old),
+            "new_mode": _mode(file.change.new),
+            "added": file.added,
+            "deleted": file.deleted,
+        }
+        for file in files
+    ]
+
+
+def _renamed(old: bytes | None, new: bytes | None) -> dict[str, str | None]:
+    """Returns the other side of a rename, for either of its paths; else nothing."""
+    return (
+        {"renamed_from": _path(old), "renamed_to": _path(new)}
+        if old is not None or new is not None
+        else {}
+    )
+
+
+def _path(path: bytes | None) -> str | None:
+    return show_path(path) if path is not None else None
+
+
+def _mode(entry: tree.Entry | None) -> str | None:
+    return f"{entry.mode:06o}" if entry is not None else None
+
+
+def spoken(turn: "SpokenTurn | None") -> dict[str, Any]:
+    """Returns what was asked, which tools ran, and the answer."""
+    return {
+        "prompt": _unicode(turn.prompt) if turn else None,
+        "tools": [
+            {"name": _unicode(call.tool), "argument": _unicode(call.argument)}
+            for call in (turn.tools if turn else ())
+        ],
+        "answer": _unicode(turn.answer) if turn else None,
+    }
+
+
+def _unicode(text: str | None) -> str | None:
+    """Returns a text without the halves of characters that JSON may hold."""
+    return text.encode("utf-8", "replace").decode() if text is not None else None
 
 
 def skipped(entries: Iterable[Skipped]) -> list[dict[str, Any]]:

@@ -17,7 +17,9 @@ from gitcp.git.objects import BLOB, TREE
 from gitcp.git.pack import PackWriter
 
 _OPTIONS = (
-    "--no-renames",
+    "--find-renames",
+    # Of more files than that only those whose content is the same count as renamed.
+    "-l1000",
     "--no-color",
     # No program runs, and what the files say of themselves has no part in this.
     "--no-ext-diff",

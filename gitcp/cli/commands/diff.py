@@ -1,6 +1,5 @@
 """`gitcp diff`: prints what differs between two checkpoints, or the work tree."""
 
-import io
 import os
 from typing import Any
 
@@ -10,19 +9,17 @@ import msgspec
 from gitcp import Checkpoint
 from gitcp.checkpoints import diff as ops
 from gitcp.checkpoints.conversation import as_markdown
-from gitcp.checkpoints.diff import FileDiff, FilesDiff
+from gitcp.checkpoints.diff import FilesDiff
 from gitcp.checkpoints.diff_conversation import conversations
 from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, safe, safe_path
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.file_lines import colored, patch_lines, stat_lines
 from gitcp.cli.options import command, path_inside, reader
 from gitcp.cli.render import count, decision_line
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.project.workspace import Workspace
 from gitcp.store.store import require_tip
-
-_COLORS = {"+": "green", "-": "red", "@": "cyan"}
-_HEADS = ("diff ", "index ", "--- ", "+++ ", "new ", "deleted ", "old ", "similarity ")
 
 
 @command("diff")
@@ -111,20 +108,6 @@ def _head(kind: str, old: Checkpoint, new: Checkpoint | None) -> dict[str, Any]:
     }
 
 
-def _file(file: FileDiff) -> dict[str, Any]:
-    def mode(entry: Any) -> str | None:
-        return None if entry is None else f"{entry.mode:06o}"
-
-    return {
-        **documents.path_fields(file.change.path),
-        "status": file.change.status,
-        "old_mode": mode(file.change.old),
-        "new_mode": mode(file.change.new),
-        "added": file.added,
-        "deleted": file.deleted,
-    }
-
-
 def _files(
     out: Output,
     old: Checkpoint,
@@ -135,33 +118,16 @@ def _files(
 ) -> None:
     if out.json:
         document = _head("files", old, new)
-        document["changes"] = list(map(_file, diff.files))
+        document["changes"] = documents.file_diffs(diff.files)
         if not stat:
             document["patch"] = diff.patch.decode("utf-8", "backslashreplace")
         out.document(document)
         return
-    if not stat:
-        for raw in io.BytesIO(diff.patch):
-            line = raw.removesuffix(b"\n").decode("utf-8", "backslashreplace")
-            out.print(_colored(out, safe(line)))
-        return
-    names = [safe_path(file.change.path) for file in diff.files]
-    width = max(map(len, names), default=0)
-    for name, file in zip(names, diff.files, strict=True):
-        if file.added is None:
-            counts = "binary"
-        else:
-            plus = out.style(f"+{file.added}", fg="green")
-            counts = f"{plus} {out.style(f'-{file.deleted}', fg='red')}"
-        out.print(f"  {file.change.status[0].upper()} {name:<{width}}  {counts}")
-    out.note(f"{count(len(names), 'file')} with differences")
-
-
-def _colored(out: Output, line: str) -> str:
-    if line.startswith(_HEADS):
-        return out.style(line, bold=True)
-    color = _COLORS.get(line[:1])
-    return out.style(line, fg=color) if color else line
+    for line in stat_lines(out, diff.files) if stat else patch_lines(out, diff.patch):
+        out.print(line)
+    if stat:
+        differing = sum(file.renamed_to is None for file in diff.files)
+        out.note(f"{count(differing, 'file')} with differences")
 
 
 def _conversation(out: Output, old: Checkpoint, new: Checkpoint, *, stat: bool) -> None:
@@ -182,7 +148,7 @@ def _conversation(out: Output, old: Checkpoint, new: Checkpoint, *, stat: bool) 
         for sign, records in (("-", diff.removed), ("+", diff.added)):
             if not stat:
                 for line in as_markdown(b"\n".join(records.shown)).splitlines():
-                    out.print(_colored(out, safe(f"{sign} {line}".rstrip())))
+                    out.print(colored(out, safe(f"{sign} {line}".rstrip())))
     if not stat and not (diff.removed.whole and diff.added.whole):
         out.warn(
             "only the first of so many records are shown; `gitcp messages SEL --format"
