@@ -129,8 +129,7 @@ def changed_by(parts: Iterable[Part]) -> list[Change]:
     changes: dict[bytes, Change] = {}
     for part in parts:
         end = part.end
-        before = part.before.files_tree if part.before else _before_base(end)
-        for change in tree.diff(before, end.files_tree, end.objects.tree):
+        for change in tree.diff(files_before(part), end.files_tree, end.objects.tree):
             first = changes.get(change.path)
             changes[change.path] = change._replace(old=first.old) if first else change
     return [
@@ -138,6 +137,11 @@ def changed_by(parts: Iterable[Part]) -> list[Change]:
         for path in sorted(changes)
         if changes[path].old != changes[path].new
     ]
+
+
+def files_before(part: Part) -> bytes | None:
+    """Returns the tree of the files as a part found them; None for no files."""
+    return part.before.files_tree if part.before else _before_base(part.end)
 
 
 def _before_base(end: Checkpoint) -> bytes | None:

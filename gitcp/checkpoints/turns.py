@@ -13,11 +13,11 @@ from gitcp.clients.client import (
 from gitcp.format.numbers import Assigned
 
 # What is made while a turn runs, and folded into it.
-_INNER = frozenset({TURN_START, BEFORE_COMMAND, TOOL, SUBAGENT_STOP, "interval"})
+INNER = frozenset({TURN_START, BEFORE_COMMAND, TOOL, SUBAGENT_STOP, "interval"})
 # What a row can begin with, seen from its end, that more of the same turn follows.
-_ENDS = frozenset({TURN_END, BEFORE_COMMAND, TOOL, SUBAGENT_STOP})
+ENDS = frozenset({TURN_END, BEFORE_COMMAND, TOOL, SUBAGENT_STOP})
 # After these on a branch, what came before belongs to no turn that is still open.
-_BORDERS = frozenset({TURN_END, TURN_START, "restore", "before-restore", "fork"})
+BORDERS = frozenset({TURN_END, TURN_START, "restore", "before-restore", "fork"})
 
 
 class Row(NamedTuple):
@@ -41,7 +41,7 @@ class Row(NamedTuple):
     @property
     def is_turn(self) -> bool:
         """Whether it is a turn of an agent, ended or not."""
-        return self.last.trigger in _ENDS or self.last.trigger == TURN_START
+        return self.last.trigger in ENDS or self.last.trigger == TURN_START
 
 
 def rows(entries: Iterable[Assigned]) -> Iterator[Row]:
@@ -53,15 +53,15 @@ def rows(entries: Iterable[Assigned]) -> Iterator[Row]:
     running: dict[tuple[str, str], int] = {}
     for at, entry in enumerate(entries):
         row = running.get(entry.key)
-        if row is not None and entry.trigger in _INNER:
+        if row is not None and entry.trigger in INNER:
             waiting[row].append(entry)
             if entry.trigger == TURN_START:
                 del running[entry.key]
         else:
-            if entry.trigger in _BORDERS:
+            if entry.trigger in BORDERS:
                 running.pop(entry.key, None)
             waiting[at] = [entry]
-            if entry.trigger in _ENDS:
+            if entry.trigger in ENDS:
                 running[entry.key] = at
         # A row that still runs may get more; those below it wait for it.
         still = set(running.values())

@@ -13,7 +13,8 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp log --all", "Those of every session and branch"),
     ),
     "show": (
-        ("gitcp show", "The newest checkpoint: files, decisions, last messages"),
+        ("gitcp show", "The newest turn: prompt, tools, answer, files"),
+        ("gitcp show 3 -p -- src", "The lines that #3 changed in a folder"),
         ("gitcp show HEAD", "The checkpoints that a commit was made from"),
     ),
     "diff": (

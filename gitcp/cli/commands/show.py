@@ -1,23 +1,36 @@
 """`gitcp show`: prints one checkpoint."""
 
-from typing import Any
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import click
 
 from gitcp import Checkpoint
+from gitcp.checkpoints import diff
 from gitcp.checkpoints.commit_lookup import (
     CommitStory,
     Part,
     changed_by,
     decided_in,
+    files_before,
 )
 from gitcp.checkpoints.conversation import as_markdown, last_spoken
+from gitcp.checkpoints.diff import FilesDiff
+from gitcp.checkpoints.history import prompt_of
 from gitcp.checkpoints.selectors import look_up
+from gitcp.checkpoints.turn_of import Turn, spoken_in, turn_of
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe, safe_path
-from gitcp.cli.options import command, reader
+from gitcp.cli.file_lines import (
+    changed_files,
+    grouped_lines,
+    patch_lines,
+    stat_lines,
+)
+from gitcp.cli.layout import fit, width
+from gitcp.cli.options import command, path_inside, reader
 from gitcp.cli.render import (
-    change_lines,
     count,
     decision_line,
     headline,
@@ -26,14 +39,22 @@ from gitcp.cli.render import (
     when,
     withheld_lines,
 )
+from gitcp.cli.turn_lines import answer_lines, prompt_lines, tool_lines
+from gitcp.errors import NotFoundError, UsageError
 from gitcp.format.checkpoint import Conversation
+from gitcp.format.log import Decision
+from gitcp.format.tree import Change
 from gitcp.project.workspace import Workspace
 from gitcp.store.store import Store
 from gitcp.sync.preview import Foretold, foretold
+from gitcp.worktree.plan import selection
 
 _LAST = 3
 _LINES = 200
 _SHOWN = 4
+# Lines of a prompt, from its beginning, and of an answer, to its end.
+_SPOKEN = 12
+_TOOLS = 40
 
 
 def _before(store: Store, checkpoint: Checkpoint) -> Checkpoint | None:
@@ -76,57 +97,187 @@ def _head(out: Output, checkpoint: Checkpoint, preview: Foretold | None) -> None
         out.print(f"  withheld {line}")
 
 
+class _Shown(NamedTuple):
+    """What is shown: a checkpoint, with its turn or with what is behind a commit.
+
+    `parts` are what is compared: the turn if the checkpoint ends one. `changes` are those
+    of the checkpoint alone, or of the commit.
+    """
+
+    checkpoint: Checkpoint
+    behind: CommitStory | None
+    turn: Turn | None
+    parts: tuple[Part, ...]
+    paths: tuple[bytes, ...]
+
+    @property
+    def ends_turn(self) -> bool:
+        return self.turn is not None and self.turn.end.oid == self.checkpoint.oid
+
+    def changes(self) -> tuple[Change, ...]:
+        """Returns what changed, of the paths that were asked for."""
+        chosen = selection(self.paths)
+        return tuple(one for one in changed_by(self.parts) if chosen(one.path))
+
+    def decisions(self, store: Store) -> list[Decision]:
+        """Returns what was decided; another session's log is not what came before."""
+        return decided_in(
+            part
+            if self.behind
+            else Part(_before(store, part.checkpoints[0]), part.checkpoints)
+            for part in self.parts
+        )
+
+    def compared(self) -> tuple[FilesDiff, ...]:
+        """Returns the same, line by line."""
+        return tuple(
+            diff.since(part.before, files_before(part), part.end, self.paths)
+            for part in self.parts
+        )
+
+
 @command("show")
 @click.argument("selector", metavar="[SEL]", required=False)
-def show_command(out: Output, selector: str | None) -> None:
-    """Show one checkpoint: changes, decisions, last messages.
+@click.argument("words", metavar="[-- PATH...]", nargs=-1)
+@click.option("-p", "--patch", is_flag=True, help="Show the lines that changed")
+@click.option("--stat", is_flag=True, help="Count the lines that changed in each file")
+def show_command(
+    out: Output,
+    selector: str | None,
+    words: tuple[str, ...],
+    patch: bool,
+    stat: bool,
+) -> None:
+    """Show one checkpoint, or a whole turn.
 
-    What it did not capture is listed, too. SEL may be a commit of the project: then it is
-    what lies behind it.
+    Of a turn that is what was asked, the tools that ran, the end of the answer, and what
+    it changed and decided. What was not captured is listed, too. SEL may be a commit of the
+    project: then it is what lies behind it.
     """
     workspace = reader(out)
-    checkpoint, behind = look_up(workspace, selector)
-    parts = (
-        behind.parts
-        if behind
-        else (Part(_before(workspace.store, checkpoint), (checkpoint,)),)
-    )
-    changes = changed_by(parts)
-    new = decided_in(parts)
-    skipped = checkpoint.skipped()
+    shown = _looked_up(out, workspace, selector, words)
     if out.json:
-        out.document(
-            {
-                "schema": "gitcp.show/1",
-                "checkpoint": documents.checkpoint(checkpoint),
-                "changes": documents.changes(changes),
-                "decisions": documents.decisions(new),
-                "skipped": documents.skipped(skipped),
-                "behind": _behind_document(behind),
-                "withheld": documents.withheld(_told(workspace, checkpoint)),
-            }
-        )
+        _document(out, workspace, shown, patch=patch, stat=stat)
         return
-    if behind is not None:
-        _show_behind(out, behind)
+    checkpoint = shown.checkpoint
+    if shown.behind is not None:
+        _show_behind(out, shown.behind)
     _head(out, checkpoint, _told(workspace, checkpoint))
     _show_manifest(out, checkpoint)
-    out.print(f"\nFiles ({len(changes)} changed)")
-    for number, line in enumerate(change_lines(out, changes)):
-        if number == _LINES:
-            out.print(f"  … and {len(changes) - _LINES} more")
-            break
-        out.print(line)
+    if shown.turn is not None and not shown.ends_turn:
+        end = shown.turn.end
+        number = f"#{end.number}" if end.number else end.id
+        asked = fit(one_line(prompt_of(end) or ""), 60)
+        out.print(f'  turn     {number} "{asked}"')
+    if not shown.paths and checkpoint.manifest.conversation is not None:
+        _show_conversation(out, workspace, shown, checkpoint.manifest.conversation)
+    _show_files(out, shown, patch=patch, stat=stat)
+    new = shown.decisions(workspace.store)
     if new:
         out.print("\nDecisions")
         for entry in new:
             out.print(decision_line(out, entry))
-    if checkpoint.manifest.conversation is not None:
-        _show_conversation(out, checkpoint, checkpoint.manifest.conversation)
+    skipped = checkpoint.skipped()
     if skipped:
         out.print(f"\nNot captured ({len(skipped)})")
         for path, reason in skipped[:_LINES]:
             out.print(f"  {safe_path(path)} ({safe(reason)})")
+
+
+def _looked_up(
+    out: Output, workspace: Workspace, selector: str | None, words: Sequence[str]
+) -> _Shown:
+    """Finds what is named; the first word may be a path, too, if it is no checkpoint.
+
+    Raises:
+        NotFoundError: it is neither.
+    """
+    try:
+        checkpoint, behind = look_up(workspace, selector)
+    except (NotFoundError, UsageError):
+        if selector is None:
+            raise
+        checkpoint, behind = look_up(workspace, None)
+        path = path_inside(out, workspace.top, selector)
+        on_disk = os.path.join(os.fsencode(workspace.top), path)
+        if checkpoint.entry(path) is None and not os.path.lexists(on_disk):
+            raise
+        words = [selector, *words]
+    paths = tuple(path_inside(out, workspace.top, word) for word in words)
+    turn = None if behind else turn_of(workspace, checkpoint)
+    if behind is not None:
+        parts = behind.parts
+    elif turn is not None and turn.end.oid == checkpoint.oid:
+        parts = (Part(turn.before, turn.checkpoints),)
+    else:
+        parts = (Part(_before(workspace.store, checkpoint), (checkpoint,)),)
+    return _Shown(checkpoint, behind, turn, parts, paths)
+
+
+def _document(
+    out: Output, workspace: Workspace, shown: _Shown, *, patch: bool, stat: bool
+) -> None:
+    checkpoint, turn = shown.checkpoint, shown.turn
+    alone = shown
+    if shown.ends_turn:
+        # Of the checkpoint itself: the turn has its own.
+        own = Part(_before(workspace.store, checkpoint), (checkpoint,))
+        alone = shown._replace(parts=(own,))
+    changes = alone.changes()
+    compared = shown.compared() if patch or stat else ()
+    lines = [file for each in compared for file in each.files]
+    raw = b"".join(each.patch for each in compared)
+    out.document(
+        {
+            "schema": "gitcp.show/1",
+            "checkpoint": documents.checkpoint(checkpoint),
+            "changes": documents.changes_and_renames(
+                changes, diff.renames(changes, checkpoint)
+            ),
+            "decisions": documents.decisions(alone.decisions(workspace.store)),
+            "skipped": documents.skipped(checkpoint.skipped()),
+            "behind": _behind_document(shown.behind),
+            "withheld": documents.withheld(_told(workspace, checkpoint)),
+            "turn": _turn_document(workspace, shown, turn) if turn else None,
+            "stat": documents.file_diffs(lines) if stat else None,
+            "patch": raw.decode("utf-8", "backslashreplace") if patch else None,
+        }
+    )
+
+
+def _turn_document(workspace: Workspace, shown: _Shown, turn: Turn) -> dict[str, Any]:
+    """Returns the turn that a checkpoint ends, or was made in."""
+    changes = shown._replace(parts=(Part(turn.before, turn.checkpoints),)).changes()
+    return {
+        "number": turn.end.number,
+        "id": turn.end.id,
+        "checkpoints": [checkpoint.id for checkpoint in turn.checkpoints],
+        "changes": documents.changes_and_renames(
+            changes, diff.renames(changes, turn.end)
+        ),
+        "spoken": documents.spoken(spoken_in(workspace, turn.end, turn)),
+    }
+
+
+def _show_files(out: Output, shown: _Shown, *, patch: bool, stat: bool) -> None:
+    if not patch and not stat:
+        changes = shown.changes()
+        renamed = diff.renames(changes, shown.checkpoint)
+        out.print(f"\nFiles ({changed_files(changes, renamed)})")
+        for line in grouped_lines(out, changes, renamed):
+            out.print(line)
+        return
+    compared = shown.compared()
+    if stat:
+        out.print()
+        for each in compared:
+            for line in stat_lines(out, each.files):
+                out.print(line)
+    if patch:
+        out.print()
+        for each in compared:
+            for line in patch_lines(out, each.patch):
+                out.print(line)
 
 
 def _show_manifest(out: Output, checkpoint: Checkpoint) -> None:
@@ -148,14 +299,34 @@ def _show_manifest(out: Output, checkpoint: Checkpoint) -> None:
 
 
 def _show_conversation(
-    out: Output, checkpoint: Checkpoint, conversation: Conversation
+    out: Output, workspace: Workspace, shown: _Shown, conversation: Conversation
 ) -> None:
+    checkpoint = shown.checkpoint
     logs = checkpoint.origin.logs
     pulled = f", pulled from {one_line(logs, 40)}" if logs else ""
     out.print(
         f"\nConversation ({count(conversation.messages, 'message')},"
         f" {size(conversation.bytes)}, {safe(conversation.kind)}{pulled})"
     )
-    last = last_spoken(checkpoint.conversation_to_read()[0], _LAST)
-    for line in as_markdown(last).splitlines()[:_LINES]:
-        out.print(f"  {safe(line)}".rstrip())
+    turn = spoken_in(workspace, checkpoint, shown.turn)
+    if turn is None:
+        last = last_spoken(checkpoint.conversation_to_read()[0], _LAST)
+        for line in as_markdown(last).splitlines()[:_LINES]:
+            out.print(f"  {safe(line)}".rstrip())
+        return
+    columns = width()
+    asked = list(prompt_lines(out, turn.prompt or "", columns))
+    answer = list(answer_lines(turn.answer, columns))
+    tools = list(tool_lines(out, turn.tools, [str(workspace.top)], columns))
+    for line in asked[:_SPOKEN]:
+        out.print(line)
+    if len(asked) > _SPOKEN:
+        out.print(f"> … {len(asked) - _SPOKEN} more lines")
+    for line in tools[:_TOOLS]:
+        out.print(line)
+    if len(tools) > _TOOLS:
+        out.print(f"  * … and {len(tools) - _TOOLS} more")
+    if len(answer) > _SPOKEN:
+        out.print("  …")
+    for line in answer[-_SPOKEN:]:
+        out.print(line)

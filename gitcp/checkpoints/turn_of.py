@@ -1,0 +1,133 @@
+"""Finds the turn that a checkpoint belongs to, and what was spoken in it."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from gitcp.checkpoints import turns
+from gitcp.checkpoints.spoken_turns import SpokenTurn, dialogue
+from gitcp.checkpoints.spoken_turns import turns as spoken_turns
+from gitcp.clients.client import TURN_END, TURN_START
+from gitcp.format.layout import LogName
+from gitcp.project.workspace import Workspace
+from gitcp.store import logs
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Store
+from gitcp.store.surroundings import Surroundings
+
+# No turn has more checkpoints, and no other work lies between two of them.
+_FARTHEST = 1000
+
+
+class Turn(NamedTuple):
+    """A turn of an agent: its checkpoints, oldest first.
+
+    `before` is the state that was there before it in its work tree.
+    """
+
+    checkpoints: tuple[Checkpoint, ...]
+    before: Checkpoint | None
+
+    @property
+    def end(self) -> Checkpoint:
+        """The newest checkpoint of the turn."""
+        return self.checkpoints[-1]
+
+
+def turn_of(workspace: Workspace, checkpoint: Checkpoint) -> Turn | None:
+    """Returns the turn that a checkpoint ends, or that it was made in; None for none.
+
+    Raises:
+        CorruptError: a checkpoint of it is damaged.
+    """
+    store = workspace.store
+    trigger = checkpoint.trigger
+    if trigger not in turns.INNER and trigger != TURN_END:
+        return None
+    end = checkpoint if trigger == TURN_END else _end(store, checkpoint)
+    if end.trigger not in turns.ENDS:
+        return None
+    line = tuple(_line(store, end))[::-1]
+    first = line[0]
+    before = Surroundings(store.numbers, store.checkpoint).before(first)
+    if before is None and first.trigger == TURN_START and len(line) > 1:
+        # The first checkpoint of all: what it holds was there before.
+        before = first
+    return Turn(line, before)
+
+
+def _line(store: Store, end: Checkpoint) -> Iterator[Checkpoint]:
+    """Yields the checkpoints of the turn that one ends, newest first."""
+    yield end
+    for checkpoint in islice(store.line(end), 1, _FARTHEST):
+        trigger = checkpoint.trigger
+        inner = trigger in turns.INNER and checkpoint.branch == end.branch
+        if inner:
+            yield checkpoint
+        if trigger in turns.BORDERS:
+            return
+
+
+def _end(store: Store, inner: Checkpoint) -> Checkpoint:
+    """Returns the last checkpoint of the turn that one was made in; itself, if unknown."""
+    last = inner
+    if inner.number is None:
+        return last
+    for number in range(inner.number + 1, inner.number + _FARTHEST):
+        entry = store.numbers.find(number)
+        if entry is None:
+            break
+        if entry.key != inner.trailers.key:
+            continue
+        if entry.trigger in turns.BORDERS and entry.trigger != TURN_END:
+            break
+        if entry.trigger in turns.ENDS:
+            found = store.checkpoint(entry.commit)
+            if found is None:
+                # Pruned: what is left of the turn is not told apart from what came after.
+                break
+            last = found
+        if entry.trigger == TURN_END:
+            break
+    return last
+
+
+def spoken_in(
+    workspace: Workspace, checkpoint: Checkpoint, turn: Turn | None
+) -> SpokenTurn | None:
+    """Returns what was spoken last, as a checkpoint has it: in its turn, if it ends one.
+
+    Raises:
+        CorruptError: a segment of the conversation is missing or damaged.
+    """
+    held = checkpoint.manifest.conversation
+    if held is None:
+        return None
+    if (
+        turn is not None
+        and turn.end.oid == checkpoint.oid
+        and checkpoint.origin.logs is None
+    ):
+        found = spoken_turns(_new_records(workspace.store, turn))
+        asked = [each for each in found if each.prompt is not None]
+        if asked:
+            return asked[-1]
+    return next(iter(dialogue(checkpoint).turns[-1:]), None)
+
+
+def _new_records(store: Store, turn: Turn) -> bytes:
+    """Returns the records that a turn added to the conversation."""
+    held = turn.end.manifest.conversation
+    assert held is not None
+    first: Checkpoint | None = turn.checkpoints[0]
+    assert first is not None
+    if first.trigger != TURN_START:
+        # Its own records are the turn's.
+        first = store.checkpoint(first.raw.parents[0]) if first.raw.parents else None
+    before = first.manifest.conversation if first is not None else None
+    same = before is not None and before.source == held.source
+    seen = before.segments if before is not None and same else 0
+    read = turn.end.objects
+    name = LogName("conversation", held.source)
+    oids = logs.segments(turn.end.log_tree, name, read.tree)[seen:]
+    return b"".join(map(read.blob, oids))
