@@ -4,7 +4,7 @@ import collections
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from gitcp import durable
+from gitcp import durable, progress
 from gitcp.checkpoints.not_captured import brought_by, keep_uncaptured, take_away
 from gitcp.checkpoints.restore_observer import RewoundSteps, restore_observer
 from gitcp.checkpoints.restore_request import RestoreRequest
@@ -294,7 +294,10 @@ def make_steps(
 
 def check_objects(target: Checkpoint, steps: FilePlan) -> None:
     """Reads what would be written, so that damage is found before the first write."""
-    for step in steps.steps:
+    report = progress.of("reading the checkpoint:")
+    for done, step in enumerate(steps.steps):
+        if report is not None:
+            report(done, len(steps.steps))
         if step.after is None or step.after.mode in {tree.DIRECTORY, GITLINK}:
             continue
         try:

@@ -14,7 +14,7 @@ from gitcp.project.workspace import Current, Workspace, check_decisions, files_o
 from gitcp.store.draft import Draft
 from gitcp.store.store import Saved
 from gitcp.worktree import journal
-from gitcp.worktree.capture import Capture, Progress, Snapshot
+from gitcp.worktree.capture import Capture, Snapshot
 
 T = TypeVar("T")
 
@@ -27,7 +27,6 @@ def save(
     branch: str | None = None,
     include: tuple[str, ...] = (),
     complete: Callable[[Draft], Draft] | None = None,
-    progress: Progress | None = None,
     steer: bool = True,
 ) -> Saved:
     """Makes a checkpoint of the work tree, unless nothing changed.
@@ -63,7 +62,6 @@ def save(
                     branch=branch,
                     steer=steer,
                 ),
-                progress=progress,
             )
     if saved.created:
         for task in workspace.after_save():
@@ -157,14 +155,12 @@ def captured(
     capture: Capture,
     txn: Transaction,
     use: Callable[[Snapshot], T],
-    *,
-    progress: Progress | None = None,
 ) -> T:
     """Captures, hands the snapshot to `use`, and remembers it if that went well.
 
     See `Capture.using`.
     """
-    snapshot, result = capture.using(txn, use, progress=progress)
+    snapshot, result = capture.using(txn, use)
     # Derived (I7): losing it costs time, and what `use` did is done.
     with suppress(StorageError):
         capture.remember(snapshot)

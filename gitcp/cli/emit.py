@@ -5,7 +5,6 @@ import json
 import os
 import secrets
 import sys
-import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,14 +13,14 @@ from typing import Any, TextIO
 import click
 import msgspec
 
+from gitcp import progress
+from gitcp.cli.progress_line import ProgressLine
 from gitcp.errors import ConfirmationError, NothingToDoError, StorageError
 from gitcp.format.checkpoint import show_path
 
 _BIDI = frozenset(
     "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
-_SLOW = 0.5
-_EVERY = 0.1
 
 
 def safe(text: str) -> str:
@@ -145,6 +144,7 @@ class Output:
         self.color = False
         self.json = False
         self.directory = "."
+        self._progress = ProgressLine()
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
 
     def style(self, text: str, **how: Any) -> str:
@@ -161,15 +161,17 @@ class Output:
         """
         if self.silent:
             return
+        self._progress.clear()
         with writing():
             click.echo(_printable(text), color=self.color)
 
     def tell(self, text: str) -> None:
         """Prints a line that is not the result to stderr, in the colours of `style`."""
-        _say(_printable(text))
+        self._say(_printable(text))
 
     def raw(self, data: bytes) -> None:
         """Prints bytes as they are."""
+        self._progress.clear()
         if sys.stdout.isatty():
             # A terminal obeys what it is sent; a file or a pipe gets every byte.
             data = safe(self._decoder.decode(data)).encode("utf-8", "backslashreplace")
@@ -181,15 +183,17 @@ class Output:
     def note(self, text: str) -> None:
         """Says something that is not the result, to stderr."""
         if not self.quiet:
-            _say(_printable(text))
+            self._say(_printable(text))
 
     def warn(self, text: str) -> None:
         """Says something that a user must not miss, to stderr."""
-        _say(_printable(f"gitcp: warning: {text}"))
+        self._say(_printable(f"gitcp: warning: {text}"))
 
     def error(self, message: str, hint: str | None) -> None:
         """Says what went wrong, and the way out."""
-        _say(_printable(f"gitcp: {message}\n  {hint}" if hint else f"gitcp: {message}"))
+        self._say(
+            _printable(f"gitcp: {message}\n  {hint}" if hint else f"gitcp: {message}")
+        )
 
     def document(self, document: Any) -> None:
         """Prints one JSON document."""
@@ -202,6 +206,10 @@ class Output:
     def error_document(self, document: dict[str, Any]) -> None:
         """Prints an error as a JSON document to stderr."""
         raw = _at_terminal(msgspec.json.encode({"error": document}), sys.stderr)
+        self._say(raw)
+
+    def _say(self, raw: bytes) -> None:
+        self._progress.clear()
         _say(raw)
 
     def confirm(
@@ -220,26 +228,42 @@ class Output:
                 "confirmation is required, and there is no terminal to ask at",
                 hint="add --yes, or --dry-run to see what would be done",
             )
+        self._progress.clear()
         if diff is None:
             agreed = click.confirm(question, default=False, err=True)
         else:
             agreed = _agreed(question, diff)
+        # A person took that time, not gitcp.
+        self._progress.begin()
         if not agreed:
             raise NothingToDoError("nothing was changed")
 
-    def progress(self, doing: str) -> Callable[[int, int], None] | None:
-        """Returns a callback that shows progress once it has taken half a second."""
-        if self.quiet or self.json or not sys.stderr.isatty():
-            return None
-        started = last = time.monotonic()
+    def transient(self, text: str) -> None:
+        """Shows what is being done, once it has taken half a second, until it is done.
 
-        def show(done: int, total: int) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - started > _SLOW and now - last > _EVERY:
-                last = now
-                click.echo(f"\r{doing} {done:,} of {total:,}\x1b[K", err=True, nl=False)
-            if done + 1 == total and last != started:
-                click.echo("\r\x1b[K", err=True, nl=False)
+        Only at a terminal, and not with `-q` or JSON.
+        """
+        if not (self.quiet or self.json):
+            self._progress.show(one_line(text))
 
-        return show
+    def progress(self, doing: str) -> Callable[[int, int], None]:
+        """Returns a callback that shows how many of how many parts are done."""
+        return lambda done, total: self._count(doing, done, total)
+
+    @contextmanager
+    def showing_progress(self) -> Iterator[None]:
+        """Shows the progress of what is done inside, and takes the line away."""
+        self._progress.begin()
+        hidden = self.quiet or self.json or not sys.stderr.isatty()
+        try:
+            with progress.shown_by(None if hidden else self._count):
+                yield
+        finally:
+            self._progress.clear()
+
+    def _count(self, doing: str, done: int, total: int) -> None:
+        if done + 1 == total:
+            # What comes next may be another program, which knows of no line.
+            self._progress.clear()
+        elif self._progress.is_due():
+            self.transient(f"{doing} {done:,} of {total:,}")

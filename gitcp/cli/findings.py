@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import click
-
 from gitcp.cli.documents import path_fields
 from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.secrets.findings import Finding, Place
@@ -75,17 +73,11 @@ def _place(place: Place) -> str:
     return f"{where}  {what}"
 
 
-def progress(out: Output) -> Callable[[int], None] | None:
+def progress(out: Output) -> Callable[[int], None]:
     """Returns what shows how many objects were looked through."""
-    import sys
-
-    if out.quiet or out.json or not sys.stderr.isatty():
-        return None
 
     def show_count(done: int) -> None:
         if done % _OBJECTS == 0:
-            click.echo(
-                f"\rlooking for secrets: {done:,} objects\x1b[K", err=True, nl=False
-            )
+            out.transient(f"looking for secrets: {done:,} objects")
 
     return show_count

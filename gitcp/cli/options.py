@@ -71,7 +71,8 @@ def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
         def with_output(*arguments: Any, **options: Any) -> Any:
             out = click.get_current_context().obj
             out.silent = out.quiet and name in _CHANGING
-            return function(out, *arguments, **options)
+            with out.showing_progress():
+                return function(out, *arguments, **options)
 
         make: Any = click.command(name, **{"cls": Command, **settings})
         built: click.Command = make(json_option(quiet_option(with_output)))

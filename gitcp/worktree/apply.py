@@ -14,7 +14,7 @@ from contextlib import suppress
 from enum import Enum, auto
 from typing import NamedTuple
 
-from gitcp import durable
+from gitcp import durable, progress
 from gitcp.errors import CorruptError
 from gitcp.format.tree import EXECUTABLE, LINK, Entry
 from gitcp.worktree import files, replace, spelling
@@ -136,12 +136,15 @@ def apply(
         StorageError: the disk refused; the plan can be applied again, or reversed.
     """
     left: list[Left] = []
+    report = progress.of("writing files:")
     last = ""
     # A path that changes its kind has two steps.
     final = {step.path: step for step in plan.steps if step.after is not None}
     twins = spelling.twins(step.path for step in plan.steps)
     with durable.storage("restoring files"):
-        for step in plan.steps:
+        for done, step in enumerate(plan.steps):
+            if report is not None:
+                report(done, len(plan.steps))
             if step.action != last:
                 # Directories kept open may be about to go, or to be replaced.
                 root.forget()
@@ -233,7 +236,10 @@ def _sync(root: Root, plan: FilePlan) -> None:
     directories |= {
         above for directory in directories for above in (b"", *_ancestors(directory))
     }
-    for directory in sorted(directories):
+    report = progress.of("syncing directories:")
+    for done, directory in enumerate(sorted(directories)):
+        if report is not None:
+            report(done, len(directories))
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             os.fsync(root.directory(directory))
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from typing import NamedTuple, TypeVar
 
-from gitcp import durable
+from gitcp import durable, progress
 from gitcp.errors import CorruptError, GitFailedError
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Skipped
@@ -33,8 +33,6 @@ _REASONS = {
     Trouble.TOO_LARGE: "too-large",
     Trouble.UNSETTLED: "changed-while-reading",
 }
-
-Progress = Callable[[int, int], None]
 
 
 class Snapshot(NamedTuple):
@@ -96,7 +94,6 @@ class Capture:
         transaction: Transaction,
         *,
         fresh: bool = False,
-        progress: Progress | None = None,
     ) -> Snapshot:
         """Captures the work tree into a transaction.
 
@@ -133,14 +130,12 @@ class Capture:
                 # The private index may be damaged; without it nothing depends on it.
                 state = ScanState()
                 result = self._scan(state, builder, clock)
-            return builder.build(state, result, progress)
+            return builder.build(state, result)
 
     def using(
         self,
         transaction: Transaction,
         use: Callable[[Snapshot], T],
-        *,
-        progress: Progress | None = None,
     ) -> tuple[Snapshot, T]:
         """Captures, and returns the snapshot with what `use` makes of it.
 
@@ -151,10 +146,10 @@ class Capture:
             StorageError, GitFailedError: as `take` does.
         """
         try:
-            snapshot = self.take(transaction, progress=progress)
+            snapshot = self.take(transaction)
             return snapshot, use(snapshot)
         except CorruptError:
-            snapshot = self.take(transaction, fresh=True, progress=progress)
+            snapshot = self.take(transaction, fresh=True)
             return snapshot, use(snapshot)
 
     def _scan(self, state: ScanState, builder: "_Builder", clock: Clock) -> Found:
@@ -225,9 +220,7 @@ class _Builder:
         """Returns a function from paths to entries of a tree."""
         return lambda path: trees.lookup(tree, path, self._transaction.tree)
 
-    def build(
-        self, state: ScanState, result: Found, progress: Progress | None
-    ) -> Snapshot:
+    def build(self, state: ScanState, result: Found) -> Snapshot:
         """Reads, and returns the snapshot with the state that belongs to it."""
         previous = self.lookup(state.tree)
         head = self._head_lookup(len(result.look))
@@ -256,9 +249,10 @@ class _Builder:
         def before(path: bytes) -> Entry | None:
             return previous(path) if dropped.isdisjoint(parents(path)) else None
 
+        report = progress.of("reading files:")
         for done, path in enumerate(sorted(result.look)):
-            if progress is not None:
-                progress(done, len(result.look))
+            if report is not None:
+                report(done, len(result.look))
             self._enter(path, reader.read(path), before(path), state, changes)
         sparse = {
             path: Entry(*entry)

@@ -210,7 +210,6 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
         session=session,
         branch=branch,
         include=given["include"],
-        progress=out.progress("reading files:"),
     )
     checkpoint = saved.checkpoint
     if incoming is not None and incoming.raw is not None:

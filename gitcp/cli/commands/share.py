@@ -24,15 +24,7 @@ def transfer_progress(out: Output) -> Callable[[str], None] | None:
 
     if out.quiet or out.json or not sys.stderr.isatty():
         return None
-    from gitcp.cli.emit import one_line
-    from gitcp.cli.render import width
-
-    def show(text: str) -> None:
-        line = one_line(text, width() - 1)
-        end = "\n" if ", done" in text else ""
-        click.echo(f"\r{line}\x1b[K{end}", err=True, nl=False)
-
-    return show
+    return out.transient
 
 
 def can_ask() -> bool:
