@@ -32,6 +32,8 @@ _SHOWN = 8
 # Reading every conversation is for what can only be the id of a message.
 _MESSAGE_ID = 16
 _DISTANCE = re.compile(r"(?:last)?~(\d{1,9})")
+# A branch name of git's may end this way, too, but no selector is looked up as one.
+_DATED = re.compile(r"(.+)@(\{.+\})")
 _NUMBER = re.compile(r"#?([1-9]\d{0,14})")
 _COMMIT = re.compile(rf"[0-9a-f]{{{_SHORTEST},{DIGITS}}}|(?:HEAD|@)(?:[~^]\d*)*")
 
@@ -138,8 +140,12 @@ def _is_named(checkpoint: Checkpoint, text: str) -> bool:
 def _by_name(workspace: Workspace, text: str) -> Checkpoint:
     current = workspace.current()
     store = workspace.store
+    if (dated := _DATED.fullmatch(text)) and not workspace.bare:
+        session, branch = split(dated[1], current)
+        if store.tip(session, branch) is not None:
+            return _then(workspace, session, branch, f"@{dated[2]}")
     if ":" in text:
-        return _qualified(store, current, text)
+        return _qualified(workspace, current, text)
     distance = _DISTANCE.fullmatch(text)
     if text == "last" or distance is not None:
         return _of_timeline(workspace, int(distance[1]) if distance else 0)
@@ -199,14 +205,31 @@ def _of_timeline(workspace: Workspace, distance: int) -> Checkpoint:
     )
 
 
-def _qualified(store: Store, current: Current, text: str) -> Checkpoint:
+def _then(workspace: Workspace, session: str, branch: str, text: str) -> Checkpoint:
+    """Returns the newest checkpoint of a branch at a time, or before it."""
+    moment = times.when(workspace, text, end=True)
+    tip = require_tip(workspace.store, session, branch)
+    for checkpoint in workspace.store.line(tip):
+        if checkpoint.manifest.created <= moment:
+            return checkpoint
+    raise NotFoundError(
+        f"{session}/{branch} has no checkpoint from {text} or before",
+        hint=f"`gitcp log -s {session}/{branch}` lists them",
+    )
+
+
+def _qualified(workspace: Workspace, current: Current, text: str) -> Checkpoint:
     """Returns the checkpoint `SESSION[/BRANCH]:WHAT` names; a label may hold a colon."""
+    store = workspace.store
     failure: NotFoundError | UsageError | None = None
     at = text.rfind(":")
     while at >= 0:
         try:
             session, branch = split(text[:at], current)
-            return _on_branch(store, session, branch, text[at + 1 :] or "last", text)
+            what = text[at + 1 :]
+            if times.is_time(what) and not workspace.bare:
+                return _then(workspace, session, branch, what)
+            return _on_branch(store, session, branch, what or "last", text)
         except (NotFoundError, UsageError) as exc:
             failure = failure or exc
         at = text.rfind(":", 0, at)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitcp.checkpoints.in_session import newest_in
 from gitcp.checkpoints.standing import before_newest
 from gitcp.format import tree
 from gitcp.format.log import Decision
@@ -31,17 +32,23 @@ class Status(NamedTuple):
     interrupted: Journal | None
 
 
-def status(workspace: Workspace) -> Status:
-    """Returns where the work stands.
+def status(workspace: Workspace, where: str | None = None) -> Status:
+    """Returns where the work stands, or how it stands to one session.
+
+    `where` is `SESSION` or `SESSION/BRANCH`: files are compared with its newest checkpoint.
 
     Raises:
         CorruptError: the tip is damaged.
         GitFailedError: git failed.
+        NotFoundError: there is no such session.
     """
-    current = workspace.current()
-    tip = before_newest(workspace, 0)
-    if tip is None:
-        tip = workspace.store.tip(current.session, current.branch)
+    if where is not None:
+        tip: Checkpoint | None = newest_in(workspace, where)
+    else:
+        current = workspace.current()
+        tip = before_newest(workspace, 0)
+        if tip is None:
+            tip = workspace.store.tip(current.session, current.branch)
     # Never published, so nothing that is read here gets into the repository.
     with workspace.capturing() as capture, transaction(workspace.repository) as txn:
 
@@ -52,7 +59,7 @@ def status(workspace: Workspace) -> Status:
 
         _, (changes, skipped) = capture.using(txn, compare)
     return Status(
-        current,
+        workspace.current(),
         tip,
         changes,
         skipped,

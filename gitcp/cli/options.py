@@ -45,6 +45,13 @@ quiet_option = click.option(
     help="Print errors only, and what was asked for",
 )
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask")
+session_option = click.option(
+    "-s",
+    "--session",
+    "where",
+    metavar="SESSION[/BRANCH]",
+    help="Of one session only",
+)
 trust_option = click.option(
     "--trust",
     is_flag=True,
@@ -97,6 +104,19 @@ def reader(out: Output) -> "Workspace":
     context.with_resource(workspace.repository.objects.few_reads())
     with_numbers(workspace)
     return workspace
+
+
+def refuse_both(selector: str | None, where: str | None) -> None:
+    """Refuses a checkpoint beside a session.
+
+    Raises:
+        UsageError: both were given.
+    """
+    if selector is not None and where is not None:
+        raise UsageError(
+            "a checkpoint and -s are mutually exclusive",
+            hint=f"`{where}:WHAT` names a checkpoint of that session",
+        )
 
 
 def left_out(out: Output, unreadable: Sequence[str]) -> int:

@@ -48,6 +48,8 @@ By the branch that it is on:
   main:3            the third checkpoint of the session main
   main/try:3        the third of its branch try
   main:last         the newest of it; ~N, ids, labels and the rest go there too
+  'main:2 hours ago', 'main@{yesterday 12:00}'
+                    the newest of it at or before a time
 
 `gitcp diff` takes two of them, or A..B.
 

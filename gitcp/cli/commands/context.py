@@ -2,30 +2,48 @@
 
 import click
 
+from gitcp import Checkpoint
 from gitcp.checkpoints import briefing, reasons
 from gitcp.checkpoints.conversation import tokens
+from gitcp.checkpoints.in_session import newest_in
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output, safe
-from gitcp.cli.options import command, reader
+from gitcp.cli.options import command, reader, refuse_both, session_option
+from gitcp.project.workspace import Workspace
+
+
+def _briefing(
+    workspace: Workspace, selector: str | None, where: str | None
+) -> tuple[Checkpoint, str]:
+    """Returns the checkpoint that is meant, and what a conversation has to know there."""
+    if where is not None:
+        checkpoint = newest_in(workspace, where)
+        return checkpoint, briefing.context(checkpoint)
+    # In a bare repository there is no work tree, and before the first save nothing.
+    if selector is None and not workspace.bare:
+        gathered = reasons.of_work_tree(workspace, pending=True)
+        if gathered.newest is not None:
+            return gathered.newest, briefing.work_tree(gathered)
+    checkpoint = select(workspace, selector)
+    return checkpoint, briefing.context(checkpoint)
 
 
 @command("context")
 @click.argument("selector", metavar="[SEL]", required=False)
+@session_option
 @click.option("--window", type=click.IntRange(min=1), help="Warn above N tokens")
-def context_command(out: Output, selector: str | None, window: int | None) -> None:
+def context_command(
+    out: Output, selector: str | None, where: str | None, window: int | None
+) -> None:
     """Print a briefing for the next conversation.
 
     Without SEL it has the reasons of this work tree: what any conversation here decided,
-    tried and left to do, as far as it led to the present state.
+    tried and left to do, as far as it led to the present state. With `-s` those of the newest
+    checkpoint of one session.
     """
+    refuse_both(selector, where)
     workspace = reader(out)
-    gathered = reasons.of_work_tree(workspace, pending=True)
-    # In a bare repository there is no work tree, and before the first save nothing.
-    if selector is None and gathered.newest is not None and not workspace.bare:
-        checkpoint, text = gathered.newest, briefing.work_tree(gathered)
-    else:
-        checkpoint = select(workspace, selector)
-        text = briefing.context(checkpoint)
+    checkpoint, text = _briefing(workspace, selector, where)
     own = tokens(len(text.encode("utf-8", "replace")))
     conversation = checkpoint.manifest.conversation
     whole = own + tokens(conversation.bytes if conversation else 0)

@@ -8,10 +8,17 @@ import click
 
 from gitcp import Checkpoint
 from gitcp.checkpoints import reasons
+from gitcp.checkpoints.in_session import newest_in
 from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
-from gitcp.cli.options import command, path_inside, reader
+from gitcp.cli.options import (
+    command,
+    path_inside,
+    reader,
+    refuse_both,
+    session_option,
+)
 from gitcp.cli.render import decision_line
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
@@ -45,9 +52,12 @@ def decide_command(
 
 
 def _log_of(
-    workspace: Workspace, selector: str | None
+    workspace: Workspace, selector: str | None, where: str | None
 ) -> tuple[Checkpoint, list[Decision]]:
-    """Returns the entries of a checkpoint, or of the work tree where none is named."""
+    """Returns the entries of a checkpoint, of a session, or of the work tree."""
+    if where is not None:
+        checkpoint = newest_in(workspace, where)
+        return checkpoint, checkpoint.decisions()[::-1]
     if selector is None and not workspace.bare:
         gathered = reasons.of_work_tree(workspace)
         if gathered.newest is not None:
@@ -59,12 +69,14 @@ def _log_of(
 
 @command("decisions")
 @click.argument("selector", metavar="[SEL]", required=False)
+@session_option
 @click.option("--kind", metavar="K", help="Of one kind only")
 @click.option("--path", metavar="P", help="About a path, or below it")
 @click.option("--grep", metavar="RE", help="Whose text or reason matches")
 def decisions_command(
     out: Output,
     selector: str | None,
+    where: str | None,
     kind: str | None,
     path: str | None,
     grep: str | None,
@@ -72,8 +84,10 @@ def decisions_command(
     """Print what was decided, tried and found.
 
     Without SEL by any conversation in this work tree, newest first, as far as it led to the
-    present state; with SEL the decision log of a checkpoint, oldest first.
+    present state; with `-s` in one session, newest first; with SEL the decision log of a
+    checkpoint, oldest first.
     """
+    refuse_both(selector, where)
     try:
         pattern = re.compile(grep or "", re.IGNORECASE)
     except re.error as exc:
@@ -81,7 +95,9 @@ def decisions_command(
             f"{grep!a} is not a regular expression: {exc}", hint="escape it with \\"
         ) from exc
     workspace = reader(out)
-    checkpoint, log = _log_of(workspace, selector)
+    checkpoint, log = _log_of(workspace, selector, where)
+    # What waits belongs to no session yet.
+    pending = workspace.pending() if where is None else []
 
     # Entries keep paths as they were written; here it may be written in another way.
     names = set()
@@ -109,7 +125,7 @@ def decisions_command(
                 "schema": "gitcp.decisions/1",
                 "checkpoint": checkpoint.id,
                 "decisions": documents.decisions(entries),
-                "pending": documents.decisions(workspace.pending()),
+                "pending": documents.decisions(pending),
             }
         )
         return
@@ -117,6 +133,5 @@ def decisions_command(
         out.print(decision_line(out, entry))
     if not entries:
         out.note("No matching entries in the decision log.")
-    pending = len(workspace.pending())
     if pending:
-        out.note(f"{pending} more wait for the next save")
+        out.note(f"{len(pending)} more wait for the next save")

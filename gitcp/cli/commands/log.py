@@ -15,7 +15,7 @@ from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line
 from gitcp.cli.layout import age, cells, fit, pad, width
-from gitcp.cli.options import command, left_out, path_inside, reader
+from gitcp.cli.options import command, left_out, path_inside, reader, session_option
 from gitcp.cli.render import title_of
 from gitcp.cli.unshared import tell_failed_push_once
 from gitcp.errors import UsageError
@@ -192,9 +192,7 @@ def _scope(workspace: Workspace, where: str | None, *, everything: bool) -> Scop
 @click.option(
     "-n", "--count", "count", type=click.IntRange(min=1), help="Show at most N rows"
 )
-@click.option(
-    "-s", "--session", "where", metavar="SESSION[/BRANCH]", help="Of one session only"
-)
+@session_option
 @click.option("--all", "everything", is_flag=True, help="Of the whole repository")
 @click.option("--full", is_flag=True, help="Also what was saved inside of turns")
 @click.option("--graph", is_flag=True, help="Draw the branches")

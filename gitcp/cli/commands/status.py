@@ -7,7 +7,7 @@ from gitcp.checkpoints.status import Status, status
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.layout import age, fit, width
-from gitcp.cli.options import command, reader
+from gitcp.cli.options import command, reader, session_option
 from gitcp.cli.render import SIGNS, change_lines, count, decision_line, title_of
 from gitcp.cli.unshared import tell_failed_push
 from gitcp.project.installers import Done, all_installed
@@ -18,26 +18,31 @@ _AGENTS = 5
 
 
 @command("status")
-def status_command(out: Output) -> None:
+@session_option
+def status_command(out: Output, where: str | None) -> None:
     """Show where you are, and what a save would add.
 
-    With `gitcp -v status` also every changed file, and the agents.
+    With `-s` files are compared with the newest checkpoint of one session. With
+    `gitcp -v status` also every changed file, and the agents.
     """
     workspace = reader(out)
-    state = status(workspace)
+    state = status(workspace, where)
     installed = all_installed(place(workspace.top))
     # Those that grow a branch now; one that lost it has a say again when it is resumed.
     agents = [
         binding
         for binding in latest_first(workspace)
-        if binding.session is not None and binding.superseded is None
+        if binding.session is not None
+        and binding.superseded is None
+        and (where is None or state.tip is None or binding.session == state.tip.session)
     ][:_AGENTS]
     if out.json:
+        shown = state.current if where is None or state.tip is None else state.tip
         out.document(
             {
                 "schema": "gitcp.status/1",
-                "session": state.current.session,
-                "branch": state.current.branch,
+                "session": shown.session,
+                "branch": shown.branch,
                 "checkpoint": documents.checkpoint(state.tip),
                 "changed": len(state.changes),
                 "changes": documents.changes(state.changes),
