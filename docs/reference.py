@@ -20,7 +20,7 @@ from gitcp.project.settings import KNOWN
 HERE = Path(__file__).parent
 
 ABOUT = """\
-`gitcp [-C DIR] [-q] [-v] [--color auto|always|never] COMMAND …`
+`gitcp [-C DIR] [-q] [-v] [--color auto|always|never] [--no-pager] COMMAND …`
 
 Results go to stdout, everything else to stderr. Nothing asks without a terminal: give
 `--yes` in scripts. `NO_COLOR` is honoured. Control characters in file names or

@@ -151,17 +151,24 @@ class _Lazy(click.Group):
     default="auto",
     help="Whether to colour the output",
 )
+@click.option("--no-pager", is_flag=True, help="Print without a pager")
 @click.option(
     "--json", is_flag=True, expose_value=False, help="Print one JSON document"
 )
 @click.pass_context
 def _root(
-    ctx: click.Context, directory: str | None, quiet: bool, verbose: bool, color: str
+    ctx: click.Context,
+    directory: str | None,
+    quiet: bool,
+    verbose: bool,
+    color: str,
+    no_pager: bool,
 ) -> None:
     """Save and restore files, conversation and decisions together, in your git repository."""
     out: Output = ctx.obj
     out.quiet = quiet
     out.verbose = verbose
+    out.pager = not no_pager
     out.color = color_wanted(color, sys.stdout)
     ctx.color = out.color
     if directory is not None:

@@ -81,10 +81,10 @@ def _say(raw: bytes) -> None:
         click.echo(raw, err=True, color=True)
 
 
-def _at_terminal(raw: bytes, stream: TextIO) -> bytes:
+def _at_terminal(raw: bytes, terminal: bool) -> bytes:
     """Returns JSON with what could steer a terminal as escapes, if it goes to one."""
     text = raw.decode("utf-8", "backslashreplace")
-    if not stream.isatty() or text.isprintable():
+    if not terminal or text.isprintable():
         return raw
     # Outside of strings JSON is plain ASCII, so that only strings change.
     return "".join(
@@ -143,6 +143,9 @@ class Output:
         self.verbose = False
         self.color = False
         self.json = False
+        # Whether a pager may be used, and whether what is printed goes to one.
+        self.pager = True
+        self.paged = False
         self.directory = "."
         self._progress = ProgressLine()
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
@@ -172,7 +175,7 @@ class Output:
     def raw(self, data: bytes) -> None:
         """Prints bytes as they are."""
         self._progress.clear()
-        if sys.stdout.isatty():
+        if self.paged or sys.stdout.isatty():
             # A terminal obeys what it is sent; a file or a pipe gets every byte.
             data = safe(self._decoder.decode(data)).encode("utf-8", "backslashreplace")
         with writing():
@@ -201,15 +204,21 @@ class Output:
 
     def json_text(self, raw: bytes) -> None:
         """Prints JSON as it is; on a terminal what could steer it is escaped."""
-        self.raw(_at_terminal(raw, sys.stdout))
+        self.raw(_at_terminal(raw, self.paged or sys.stdout.isatty()))
 
     def error_document(self, document: dict[str, Any]) -> None:
         """Prints an error as a JSON document to stderr."""
-        raw = _at_terminal(msgspec.json.encode({"error": document}), sys.stderr)
-        self._say(raw)
+        self._say(
+            _at_terminal(msgspec.json.encode({"error": document}), sys.stderr.isatty())
+        )
 
     def _say(self, raw: bytes) -> None:
         self._progress.clear()
+        if self.paged and sys.stderr.isatty():
+            # In the pager, next to the lines that it is about.
+            with writing():
+                click.echo(raw, color=True)
+            return
         _say(raw)
 
     def confirm(

@@ -5,6 +5,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
@@ -12,8 +13,25 @@ _DAY = 24 * _HOUR
 _WEEK = 7 * _DAY
 
 
+# The columns of the terminal behind a pager.
+_behind: int | None = None
+
+
+@contextmanager
+def terminal_of(columns: int | None) -> Iterator[None]:
+    """Has `width` return so many columns meanwhile, wherever stdout leads."""
+    global _behind  # noqa: PLW0603  one terminal, as there is one stdout
+    before, _behind = _behind, columns
+    try:
+        yield
+    finally:
+        _behind = before
+
+
 def width() -> int | None:
     """Returns the columns of the terminal; None where stdout is none: nothing is cut."""
+    if _behind is not None:
+        return _behind
     if not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size((80, 24)).columns

@@ -88,8 +88,8 @@ def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
     return decorate
 
 
-def reader(out: Output) -> "Workspace":
-    """Opens the workspace for a command that only looks.
+def reader(out: Output, *, paged: bool = False) -> "Workspace":
+    """Opens the workspace for a command that only looks; its output may be `paged`.
 
     What it may come to read stays until it ends, whatever is pruned meanwhile. Most read
     little, and git does that sooner than libgit2 loads.
@@ -100,6 +100,12 @@ def reader(out: Output) -> "Workspace":
 
     workspace = open_workspace(out.directory, bare=out.directory != ".")
     context = click.get_current_context()
+    if paged:
+        from gitcp.cli.paging import paging, wanted
+
+        if wanted(out):
+            # Closed after the command's own context, and so without its locks.
+            context.find_root().with_resource(paging(out, workspace))
     context.with_resource(reading(workspace.repository))
     context.with_resource(workspace.repository.objects.few_reads())
     with_numbers(workspace)

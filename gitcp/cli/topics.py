@@ -64,6 +64,10 @@ Environment variables that gitcp reads.
   GITCP_SETTING       a setting for one command; it wins over git's
                       configuration. GITCP_MAX_FILE_SIZE is gitcp.maxFileSize;
                       `gitcp help settings` lists them
+  GIT_PAGER, PAGER    what log, show, diff, messages, decisions and context are
+                      read with at a terminal, and core.pager of git's
+                      configuration between the two; the default is less, an
+                      empty one or cat is none, and so is --no-pager
   NO_COLOR, FORCE_COLOR, TERM=dumb
                       whether to colour; --color wins over them
   HOME, XDG_CONFIG_HOME, XDG_DATA_HOME, XDG_STATE_HOME

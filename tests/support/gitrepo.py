@@ -183,7 +183,8 @@ def gitcp_environment(extra: Env | None = None) -> dict[str, str]:
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("gitcp is not importable")
     home = str(Path(spec.origin).parent.parent)
-    return _environment({"PYTHONPATH": home, **(extra or {})})
+    # At a terminal no test waits for a person to leave a pager.
+    return _environment({"PYTHONPATH": home, "GIT_PAGER": "", **(extra or {})})
 
 
 def run_gitcp(

@@ -42,7 +42,7 @@ def context_command(
     checkpoint of one session.
     """
     refuse_both(selector, where)
-    workspace = reader(out)
+    workspace = reader(out, paged=True)
     checkpoint, text = _briefing(workspace, selector, where)
     own = tokens(len(text.encode("utf-8", "replace")))
     conversation = checkpoint.manifest.conversation

@@ -94,7 +94,7 @@ def decisions_command(
         raise UsageError(
             f"{grep!a} is not a regular expression: {exc}", hint="escape it with \\"
         ) from exc
-    workspace = reader(out)
+    workspace = reader(out, paged=True)
     checkpoint, log = _log_of(workspace, selector, where)
     # What waits belongs to no session yet.
     pending = workspace.pending() if where is None else []

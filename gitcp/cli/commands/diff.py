@@ -48,7 +48,7 @@ def diff_command(
             "--files, --conversation and --decisions are mutually exclusive",
             hint="use one of them",
         )
-    workspace = reader(out)
+    workspace = reader(out, paged=True)
     old = select(workspace, first)
     new, paths = _second(out, workspace, old, rest)
     if paths and (conversation or decisions):

@@ -224,7 +224,7 @@ def log_command(
     that worked in this work tree are listed. `+1 ~2 -3` counts the files that a row added,
     changed and deleted here.
     """
-    workspace = reader(out)
+    workspace = reader(out, paged=True)
     unreadable: list[str] = []
     # A graph has all branches and every checkpoint: a line leads from one to the next.
     everything, full = everything or (graph and where is None), full or graph

@@ -44,7 +44,7 @@ def messages_command(
     A turn is a prompt, a line for each tool that ran, and the answer. Turns that were taken
     back in the client are left out. `--all`, and each `--format`, has every record.
     """
-    workspace = reader(out)
+    workspace = reader(out, paged=file is None)
     checkpoint = select(workspace, selector)
     if checkpoint.origin.logs is not None:
         out.note(

@@ -154,7 +154,7 @@ def show_command(
     it changed and decided. What was not captured is listed, too. SEL may be a commit of the
     project: then it is what lies behind it.
     """
-    workspace = reader(out)
+    workspace = reader(out, paged=True)
     shown = _looked_up(out, workspace, selector, words)
     if out.json:
         _document(out, workspace, shown, patch=patch, stat=stat)

@@ -1,0 +1,80 @@
+"""Shows what a command prints in a pager, where git would."""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO
+
+from gitcp.cli import layout
+from gitcp.cli.emit import Output, writing
+from gitcp.project import pager
+from gitcp.project.workspace import Workspace
+
+
+def wanted(out: Output) -> bool:
+    """Whether a command may use a pager: at a terminal, and for people."""
+    return out.pager and not out.json and sys.stdout.isatty()
+
+
+@contextmanager
+def paging(out: Output, workspace: Workspace) -> Iterator[None]:
+    """Keeps what is printed until the end, and then shows it in the user's pager.
+
+    The command is done by then: it holds no locks while the user reads, and a pager that
+    the user leaves early is no broken pipe.
+    """
+    program = pager.chosen(workspace, os.environ)
+    kept = _file() if program is not None else None
+    if program is None or kept is None:
+        yield
+        return
+    with kept:
+        try:
+            with _into(out, kept):
+                yield
+        except BaseException:
+            _copy(kept)
+            raise
+        if os.fstat(kept.fileno()).st_size:
+            kept.seek(0)
+            if not pager.show(program, kept):
+                _copy(kept)
+
+
+def _file() -> IO[bytes] | None:
+    """Returns a file without a name; None where none can be made."""
+    with suppress(OSError):
+        # Unbuffered: the pager goes on from where the file stands.
+        return tempfile.TemporaryFile(prefix="gitcp-page-", buffering=0)
+    return None
+
+
+@contextmanager
+def _into(out: Output, kept: IO[bytes]) -> Iterator[None]:
+    """Sends what is printed to a file, laid out as for the terminal."""
+    stdout = sys.stdout.fileno()
+    with layout.terminal_of(layout.width()):
+        before = os.dup(stdout)
+        os.dup2(kept.fileno(), stdout)
+        out.paged = True
+        try:
+            yield
+            with writing():
+                sys.stdout.flush()
+        finally:
+            out.paged = False
+            with suppress(OSError):
+                sys.stdout.flush()
+            os.dup2(before, stdout)
+            os.close(before)
+
+
+def _copy(kept: IO[bytes]) -> None:
+    """Prints what was kept, without a pager."""
+    kept.seek(0)
+    with writing():
+        shutil.copyfileobj(kept, sys.stdout.buffer)
+        sys.stdout.flush()

@@ -1,0 +1,37 @@
+"""Starts a pager the way git does."""
+
+import os
+import re
+import subprocess
+from typing import IO
+
+from gitcp import at_fork
+
+# What git gives `less` and `lv` where the user says nothing.
+_DEFAULTS = {"LESS": "FRX", "LV": "-c"}
+# A pager with one of these is a line for a shell.
+_SHELL = re.compile(r"[|&;<>()$`\\\"' \t\n*?\[#~=%]")
+# A shell's status where there is no such command, or it cannot be run.
+_MISSING = frozenset({126, 127})
+
+
+def show(pager: str, content: IO[bytes]) -> bool:
+    """Shows a file from its current position, until the user leaves the pager.
+
+    Returns False where the pager could not be started: nothing was shown.
+    """
+    command = ["sh", "-c", pager] if _SHELL.search(pager) else [pager]
+    try:
+        with at_fork.opening():
+            process = subprocess.Popen(
+                command, stdin=content, env={**_DEFAULTS, **os.environ}
+            )
+            at_fork.started(process)
+    except (OSError, ValueError):
+        return False
+    while True:
+        try:
+            return process.wait() not in _MISSING
+        except KeyboardInterrupt:
+            # It went to the pager as well, which stops what it does and stays.
+            continue

@@ -1,0 +1,26 @@
+"""Which pager the user wants, as git decides it."""
+
+from collections.abc import Mapping
+
+from gitcp.git.pager import show
+from gitcp.project.workspace import Workspace
+
+__all__ = ["chosen", "show"]
+
+_DEFAULT = "less"
+
+
+def chosen(workspace: Workspace, environment: Mapping[str, str]) -> str | None:
+    """Returns the pager, None for none: an empty one, or `cat`.
+
+    `GIT_PAGER`, `core.pager`, `PAGER`, in this order. As in git the configuration of the
+    repository counts, which comes with no clone; git reads none that another user owns.
+    """
+    pager = environment.get("GIT_PAGER")
+    if pager is None:
+        pager = workspace.repository.setting("core.pager")
+    if pager is None:
+        pager = environment.get("PAGER")
+    if pager is None:
+        pager = _DEFAULT
+    return None if pager.strip() in {"", "cat"} else pager
