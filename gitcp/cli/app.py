@@ -143,7 +143,9 @@ class _Lazy(click.Group):
     default=None,
     help="Work as if started in DIR",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print results and errors only")
+@click.option(
+    "-q", "--quiet", is_flag=True, help="Print errors only, and what was asked for"
+)
 @click.option("-v", "--verbose", is_flag=True, help="Print more details")
 @click.option(
     "--color",

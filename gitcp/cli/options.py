@@ -9,6 +9,7 @@ import click
 
 from gitcp.cli.emit import Output
 from gitcp.cli.helping import Command
+from gitcp.cli.silence import changes_something
 from gitcp.errors import PartialError, UsageError
 
 if TYPE_CHECKING:
@@ -59,17 +60,6 @@ trust_option = click.option(
 )
 
 
-# What changes something: with -q it prints nothing but errors, and JSON where asked for.
-_CHANGING = frozenset(
-    {
-        *("save", "restore", "rollback", "undo", "fork", "switch", "decide", "run"),
-        "label",
-        *("prune", "gc", "purge", "push", "pull", "import", "export"),
-        *("install", "uninstall", "trust"),
-    }
-)
-
-
 def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
     """A command that takes `--json` and `-q` and is handed the Output first."""
 
@@ -77,7 +67,7 @@ def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
         @functools.wraps(function)
         def with_output(*arguments: Any, **options: Any) -> Any:
             out = click.get_current_context().obj
-            out.silent = out.quiet and name in _CHANGING
+            out.silent = out.quiet and changes_something(name, options)
             with out.showing_progress():
                 return function(out, *arguments, **options)
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import click
-
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.commands.steps import document, line
 from gitcp.cli.emit import Output, safe, safe_path
@@ -45,7 +43,7 @@ def undo_effects(
         return
     if not yes:
         for text in lines:
-            click.echo(text, err=True, color=out.color)
+            out.tell(text)
     out.confirm("Undo these, from the top down?", yes=yes)
     done = compensate.compensate(engine, calls, keep=keep, trust=trust)
     if out.json:

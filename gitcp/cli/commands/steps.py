@@ -298,7 +298,7 @@ def _repair(
         commands.refuse_foreign(engine, affected.steps)
     if not yes and not affected.refused:
         for text in lines:
-            click.echo(text, err=True)
+            out.tell(text)
         out.confirm("Take these back, and run them again?", yes=yes)
     known = engine.history.live()
     done = repair.repair(engine, affected, trust=trust)

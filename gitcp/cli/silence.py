@@ -1,0 +1,31 @@
+"""Decides which calls of a command print nothing with `-q`: those that change something."""
+
+from collections.abc import Mapping
+from typing import Any
+
+# Whatever their arguments are, but for --dry-run.
+CHANGING = frozenset(
+    {
+        *("save", "restore", "rollback", "undo", "fork", "switch", "decide", "run"),
+        *("label", "watch", "prune", "gc", "purge", "push", "pull", "import"),
+        *("export", "install", "uninstall"),
+    }
+)
+# They list, or change something, depending on their arguments.
+MIXED = frozenset({"trust", "config", "steps"})
+_STEPS = frozenset({"answer", "repair"})
+
+
+def changes_something(name: str, given: Mapping[str, Any]) -> bool:
+    """Whether a command with these parameters changes something, rather than shows it."""
+    if given.get("dry_run"):
+        return False
+    match name:
+        case "trust":
+            return given["remote"] is not None
+        case "config":
+            return given["value"] is not None or given["unset"]
+        case "steps":
+            return not _STEPS.isdisjoint(given["words"][:1])
+        case _:
+            return name in CHANGING
