@@ -94,8 +94,8 @@ def reader(out: Output, *, paged: bool = False) -> "Workspace":
         from gitcp.cli.paging import paging, wanted
 
         if wanted(out):
-            # Closed after the command's own context, and so without its locks.
-            context.find_root().with_resource(paging(out, workspace))
+            # Entered before the lock, and so left after it: a user may read for hours.
+            context.with_resource(paging(out, workspace))
     context.with_resource(reading(workspace.repository))
     context.with_resource(workspace.repository.objects.few_reads())
     with_numbers(workspace)

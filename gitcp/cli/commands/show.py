@@ -21,19 +21,19 @@ from gitcp.checkpoints.history import prompt_of
 from gitcp.checkpoints.selectors import look_up
 from gitcp.checkpoints.turn_of import Turn, spoken_in, turn_of
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, one_line, safe, safe_path
+from gitcp.cli.emit import Output, one_line, safe, safe_path, unstyled
 from gitcp.cli.file_lines import (
     changed_files,
     grouped_lines,
     patch_lines,
     stat_lines,
 )
-from gitcp.cli.layout import fit, width
+from gitcp.cli.layout import cells, fit, width
 from gitcp.cli.options import command, path_inside, reader
 from gitcp.cli.render import (
     count,
     decision_line,
-    headline,
+    name_of,
     provenance,
     size,
     when,
@@ -90,7 +90,11 @@ def _told(workspace: Workspace, checkpoint: Checkpoint) -> Foretold | None:
 
 
 def _head(out: Output, checkpoint: Checkpoint, preview: Foretold | None) -> None:
-    out.print(headline(out, checkpoint))
+    name = name_of(out, checkpoint)
+    columns = width()
+    room = max(1, columns - cells(unstyled(name)) - 2) if columns else None
+    note = fit(one_line(checkpoint.note or ""), room)
+    out.print(f"{name}  {note}" if note else name)
     for line in provenance(out, checkpoint):
         out.print(line)
     for line in withheld_lines(preview, _LINES) if preview else ():
@@ -304,17 +308,18 @@ def _show_conversation(
     checkpoint = shown.checkpoint
     logs = checkpoint.origin.logs
     pulled = f", pulled from {one_line(logs, 40)}" if logs else ""
-    out.print(
-        f"\nConversation ({count(conversation.messages, 'message')},"
-        f" {size(conversation.bytes)}, {safe(conversation.kind)}{pulled})"
+    columns = width()
+    heading = (
+        f"Conversation ({count(conversation.messages, 'message')},"
+        f" {size(conversation.bytes)}, {one_line(conversation.kind)}{pulled})"
     )
+    out.print(f"\n{fit(heading, columns)}")
     turn = spoken_in(workspace, checkpoint, shown.turn)
     if turn is None:
         last = last_spoken(checkpoint.conversation_to_read()[0], _LAST)
         for line in as_markdown(last).splitlines()[:_LINES]:
             out.print(f"  {safe(line)}".rstrip())
         return
-    columns = width()
     asked = list(prompt_lines(out, turn.prompt or "", columns))
     answer = list(answer_lines(turn.answer, columns))
     tools = list(tool_lines(out, turn.tools, [str(workspace.top)], columns))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 import pty
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.cli.layout import cells
 from tests.support.gitrepo import git, gitcp_argv, gitcp_environment
 from tests.support.inprocess import invoke, ok
 
@@ -138,10 +140,10 @@ def test_an_error_is_not_paged_and_keeps_its_status(saved):
 def test_what_is_paged_is_laid_out_for_the_terminal(saved):
     note = "漢字かな交じり文 " * 20
     ok(saved, "save", "-m", note, "--allow-empty")
-    for columns in (40, 80):
-        _, shown = terminal(saved, "log", columns=columns, GIT_PAGER="tail -n +1")
+    for command, columns in itertools.product(("log", "show"), (40, 80)):
+        _, shown = terminal(saved, command, columns=columns, GIT_PAGER="tail -n +1")
         assert "…" in shown
-        assert max(map(len, shown.splitlines())) <= columns
+        assert max(map(cells, shown.splitlines())) <= columns
     ok(
         saved,
         "save",
