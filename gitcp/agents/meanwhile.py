@@ -90,8 +90,7 @@ def save_beside(
 def _restored(workspace: Workspace, restore: Assigned) -> int | None:
     """Returns the number of what a restore went back to, or None."""
     # Where no restore overtook a client, its hook has no use for these.
-    from gitcp.checkpoints.reach import Reach  # noqa: PLC0415
-    from gitcp.checkpoints.standing import readable  # noqa: PLC0415
+    from gitcp.checkpoints.reach import Reach, readable  # noqa: PLC0415
 
     checkpoint = readable(Reach(workspace.store), restore)
     source = checkpoint.manifest.restored_from if checkpoint is not None else None

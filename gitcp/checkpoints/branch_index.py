@@ -10,7 +10,7 @@ from contextlib import suppress
 import msgspec
 
 from gitcp import durable
-from gitcp.checkpoints import fork
+from gitcp.checkpoints import sessions
 from gitcp.errors import StorageError
 from gitcp.format.layout import BranchKey
 from gitcp.store.store import Store
@@ -67,7 +67,7 @@ def _read(
 ) -> Iterator[tuple[str, ListedBranch]]:
     for ref, oid in refs.items():
         session, _, branch = ref.partition("/")
-        for name, info in fork.branches(
+        for name, info in sessions.branches(
             store, {BranchKey(session, branch): oid}, unreadable=unreadable
         ):
             tip = info.tip

@@ -1,23 +1,17 @@
 """Forks, switches and lists branches and sessions."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from gitcp.checkpoints import export_files, restore_plan
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.errors import (
-    CorruptError,
-    FormatTooNewError,
     NotFoundError,
     UsageError,
     WouldOverwriteError,
 )
-from gitcp.format.layout import BranchKey
 from gitcp.git.transaction import transaction
-from gitcp.names import decode
 from gitcp.project.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import fork_draft, fork_note
@@ -25,69 +19,6 @@ from gitcp.store.find_current import find_current
 from gitcp.store.store import Store, require_tip
 from gitcp.trust import trusted_remotes as trust_notes
 from gitcp.worktree.plan import FilePlan
-
-
-class BranchInfo(NamedTuple):
-    """A branch and its newest checkpoint."""
-
-    name: str
-    tip: Checkpoint
-
-
-class SessionInfo(NamedTuple):
-    """A session and its branches, `main` first."""
-
-    name: str
-    branches: tuple[BranchInfo, ...]
-
-
-def sessions(
-    store: Store, *, unreadable: Callable[[str], None] | None = None
-) -> list[SessionInfo]:
-    """Returns every session, by name.
-
-    A branch whose newest checkpoint cannot be read is told to `unreadable` and left
-    out: one that is damaged must not hide the others.
-
-    Raises:
-        CorruptError, FormatTooNewError: one cannot be read, and there is no `report` to call.
-    """
-    by_session: dict[str, list[BranchInfo]] = {}
-    for session, branch in branches(store, store.refs(), unreadable=unreadable):
-        by_session.setdefault(session, []).append(branch)
-    return [
-        SessionInfo(
-            name,
-            tuple(sorted(lines, key=lambda each: (each.name != "main", each.name))),
-        )
-        for name, lines in sorted(by_session.items())
-    ]
-
-
-def branches(
-    store: Store,
-    refs: Mapping[BranchKey, str],
-    *,
-    unreadable: Callable[[str], None] | None = None,
-) -> Iterator[tuple[str, BranchInfo]]:
-    """Yields session and branch of each of these refs; see `sessions`.
-
-    Raises:
-        CorruptError, FormatTooNewError: one cannot be read, and there is no `report` to call.
-    """
-    for component, oid in refs.items():
-        try:
-            tip = store.sound(component, oid)
-            if tip is None:
-                continue
-            session, branch = store.names(component, tip.commit)
-        except (CorruptError, FormatTooNewError) as exc:
-            if unreadable is None:
-                raise
-            name = "/".join(decode(part) or part for part in component)
-            unreadable(f"{name} is left out: {exc.message}")
-            continue
-        yield session, BranchInfo(branch, tip)
 
 
 def check_free(store: Store, session: str, branch: str) -> None:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from gitcp.checkpoints import standing
 from gitcp.checkpoints.conversation import tool_names
-from gitcp.checkpoints.fork import branches
-from gitcp.checkpoints.reach import Reach
+from gitcp.checkpoints.reach import Reach, readable
+from gitcp.checkpoints.sessions import branches
 from gitcp.checkpoints.turns import Row, rows
 from gitcp.clients.client import TURN_END
 from gitcp.errors import CorruptError, FormatTooNewError, TransferError
@@ -176,7 +176,7 @@ def listing(
         checkpoint = _read(reach, row.last, unreadable, newest)
         if checkpoint is None:
             continue
-        first = standing.readable(reach, row.first) or checkpoint
+        first = readable(reach, row.first) or checkpoint
         nothing = False
         before = around.before(first)
         if _passes(store, checkpoint, before, filters):

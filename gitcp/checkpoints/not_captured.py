@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from gitcp import durable
-from gitcp.errors import CorruptError
 from gitcp.format.tree import DIRECTORY, GITLINK, Entry, ReadTree
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.find_current import find_by_id
 from gitcp.worktree import plan, replace, spelling
 from gitcp.worktree.files import Root
 from gitcp.worktree.ignored import ignored_at
@@ -149,7 +149,7 @@ def brought_by(workspace: Workspace, restore: Checkpoint) -> dict[bytes, Entry]:
     restored = restore.manifest.restored_from
     if noted.restore != restore.id or restored is None:
         return {}
-    source = find(workspace, restored)
+    source = find_by_id(workspace.store, restored)
     if source is None:
         return {}
     entries = {path: source.entry(path) or _DIRECTORY for path in paths}
@@ -221,22 +221,6 @@ class _Look:
             known = self._root.lstat(directory + b"/.git") is not None
             self._repositories[directory] = known
         return known
-
-
-def find(workspace: Workspace, ident: str) -> Checkpoint | None:
-    """Returns the checkpoint of an id on any branch; unreadable branches are skipped."""
-    seen: set[str] = set()
-    for _, tip in workspace.store.tips():
-        try:
-            for checkpoint in workspace.store.line(tip):
-                if checkpoint.id == ident:
-                    return checkpoint
-                if checkpoint.commit in seen:
-                    break
-                seen.add(checkpoint.commit)
-        except CorruptError:
-            continue
-    return None
 
 
 def _without(planned: FilePlan, reasons: dict[bytes, str]) -> FilePlan:

@@ -3,11 +3,11 @@
 import time
 from contextlib import suppress
 
-from gitcp.checkpoints.not_captured import find
 from gitcp.errors import BusyError, CorruptError, NotFoundError, StorageError
 from gitcp.format.numbers import Assigned
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.find_current import find_by_id
 from gitcp.store.numbering import number_all
 from gitcp.store.store import Store
 
@@ -77,7 +77,7 @@ def current(workspace: Workspace, assigned: Assigned) -> Checkpoint | None:
         for checkpoint in store.line(tip) if tip is not None else ():
             if checkpoint.id == assigned.id:
                 return checkpoint
-    return find(workspace, assigned.id)
+    return find_by_id(workspace.store, assigned.id)
 
 
 def _at(store: Store, assigned: Assigned) -> Checkpoint | None:

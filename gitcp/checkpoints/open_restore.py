@@ -5,7 +5,6 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from gitcp import durable
-from gitcp.checkpoints.not_captured import find
 from gitcp.checkpoints.restore_plan import bounds_of, make_steps, side
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.errors import CorruptError
@@ -13,6 +12,7 @@ from gitcp.format import tree
 from gitcp.git.transaction import Transaction
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.find_current import find_by_id
 from gitcp.trust.withheld import withheld_from
 from gitcp.worktree import apply
 from gitcp.worktree import journal as journals
@@ -73,7 +73,7 @@ def _named(workspace: Workspace, commit: str, ident: str | None) -> Checkpoint:
     try:
         checkpoint = workspace.store.checkpoint(commit)
     except CorruptError:
-        checkpoint = find(workspace, ident) if ident is not None else None
+        checkpoint = find_by_id(workspace.store, ident) if ident is not None else None
         if checkpoint is None:
             raise
     if checkpoint is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gitcp.errors import CorruptError
+from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format.layout import BranchKey
 from gitcp.format.numbers import Assigned
 from gitcp.store.checkpoint import Checkpoint
@@ -48,3 +48,14 @@ class Reach:
                 yield from self._store.line(tip)
         except CorruptError as exc:
             self.damaged[key] = exc
+
+
+def readable(reach: Reach, entry: Assigned) -> Checkpoint | None:
+    """Returns the checkpoint behind a number; None where it is gone or damaged."""
+    checkpoint = reach.find(entry)
+    if checkpoint is not None:
+        try:
+            _ = checkpoint.manifest
+        except (CorruptError, FormatTooNewError):
+            return None
+    return checkpoint

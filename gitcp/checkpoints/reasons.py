@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gitcp.checkpoints import numbered, standing
-from gitcp.checkpoints.reach import Reach
+from gitcp.checkpoints.reach import Reach, readable
 from gitcp.errors import CorruptError
 from gitcp.format.log import Decision
 from gitcp.project.workspace import Workspace
@@ -71,7 +71,7 @@ def _newest_of_sessions(workspace: Workspace) -> Iterator[Checkpoint]:
         is_restore = entry.trigger == standing.RESTORE
         if entry.number in gone or (entry.key.session in seen and not is_restore):
             continue
-        checkpoint = standing.readable(reach, entry)
+        checkpoint = readable(reach, entry)
         if checkpoint is None:
             continue
         if entry.key.session not in seen:

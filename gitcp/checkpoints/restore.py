@@ -4,20 +4,19 @@ import secrets
 
 from gitcp.checkpoints import numbered
 from gitcp.checkpoints.finish_restore import Restored, finish, naming_both_ways
-from gitcp.checkpoints.not_captured import find
-from gitcp.checkpoints.reach import Reach
+from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.restore_observer import restore_observer
 from gitcp.checkpoints.restore_plan import RestorePlan, compute
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.save import append, captured
-from gitcp.checkpoints.standing import RESTORE, continues_on, readable, stands_on
+from gitcp.checkpoints.standing import RESTORE, continues_on, stands_on
 from gitcp.errors import NotFoundError, NothingToDoError, WouldOverwriteError
 from gitcp.format.checkpoint import show_path
 from gitcp.git.transaction import transaction
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft
-from gitcp.store.find_current import find_current
+from gitcp.store.find_current import find_by_id, find_current
 from gitcp.store.store import Saved
 from gitcp.worktree import journal
 from gitcp.worktree.capture import Capture, Snapshot
@@ -170,4 +169,4 @@ def _find(workspace: Workspace, start: Checkpoint, ident: str) -> Checkpoint | N
     for checkpoint in workspace.store.line(start):
         if checkpoint.id == ident:
             return checkpoint
-    return find(workspace, ident)
+    return find_by_id(workspace.store, ident)

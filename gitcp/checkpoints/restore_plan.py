@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from gitcp import durable, progress
 from gitcp.checkpoints.not_captured import brought_by, keep_uncaptured, take_away
+from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.restore_observer import RewoundSteps, restore_observer
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.errors import (
     CorruptError,
-    FormatTooNewError,
     NotFoundError,
     UnsafePathError,
 )
@@ -20,6 +20,7 @@ from gitcp.format.tree import GITLINK, Change, ReadTree
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.publish import created_of
 from gitcp.trust.configured import configured
 from gitcp.trust.withheld import Bounds, withheld_from
 from gitcp.worktree import apply, plan, spelling
@@ -34,6 +35,8 @@ from gitcp.worktree.plan import (
     Withheld,
 )
 
+_SINCE = 5
+
 
 class RestorePlan(NamedTuple):
     """What carrying out a request would do. Making a plan writes nothing.
@@ -41,7 +44,8 @@ class RestorePlan(NamedTuple):
     `steps` is empty where only the conversation is restored. `behind` are the steps done
     since; where one of them reached outside, the request has to say `replay`. `operation`
     is what git is in the middle of. `since` has the newest checkpoints of other sessions
-    that were made after the target: what they saved may be in these files too.
+    that were made here after the target, five at most: what they saved may be in these
+    files too.
     """
 
     request: RestoreRequest
@@ -155,22 +159,24 @@ def own(workspace: Workspace, checkpoint: Checkpoint) -> Checkpoint:
 
 
 def _saved_since(workspace: Workspace, target: Checkpoint) -> tuple[Checkpoint, ...]:
-    """Returns the tips of other sessions that are younger than a checkpoint."""
-    tips = []
-    for oid in workspace.store.refs().values():
-        try:
-            tip = workspace.store.checkpoint(oid)
-            if (
-                tip is not None
-                and tip.trailers.session != target.trailers.session
-                and tip.raw.epoch > target.raw.epoch
-            ):
-                _ = tip.manifest  # it is going to be shown
-                tips.append(tip)
-        except (CorruptError, FormatTooNewError):
-            # What is wrong in another session must not stop this one.
+    """Returns the newest checkpoints of other sessions in this work tree, a few at most."""
+    numbers = workspace.store.numbers
+    reach = Reach(workspace.store)
+    created = created_of(target)
+    tips: dict[str, Checkpoint] = {}
+    for entry in numbers.newest_first():
+        if entry.number <= (target.number or 0) or len(tips) == _SINCE:
+            break
+        session = entry.key.session
+        if entry.place != numbers.place or entry.created <= created:
             continue
-    return tuple(tips)
+        if session == target.trailers.session or session in tips:
+            continue
+        # What is wrong in another session must not stop this one.
+        tip = readable(reach, entry)
+        if tip is not None:
+            tips[session] = tip
+    return tuple(tips.values())
 
 
 def compute(

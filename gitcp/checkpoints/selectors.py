@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitcp.checkpoints import labels, times
 from gitcp.checkpoints.message_search import before_message
 from gitcp.checkpoints.numbered import by_number
-from gitcp.checkpoints.reach import Reach
-from gitcp.checkpoints.standing import before_newest, readable, stands_on, timeline
+from gitcp.checkpoints.reach import Reach, readable
+from gitcp.checkpoints.standing import before_newest, stands_on, timeline
 from gitcp.errors import (
     AmbiguousError,
     CorruptError,

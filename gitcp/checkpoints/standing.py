@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from gitcp import notices
 from gitcp.checkpoints import numbered
-from gitcp.checkpoints.reach import Reach
+from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.turns import rows
 from gitcp.clients import registry
-from gitcp.errors import CorruptError, FormatTooNewError
+from gitcp.errors import CorruptError
 from gitcp.format.layout import BranchKey
 from gitcp.format.numbers import Assigned
 from gitcp.project.workspace import Current, Workspace
@@ -49,17 +49,6 @@ def _made_here(workspace: Workspace) -> Iterator[Checkpoint]:
             checkpoint = readable(reach, entry)
             if checkpoint is not None:
                 yield checkpoint
-
-
-def readable(reach: Reach, entry: Assigned) -> Checkpoint | None:
-    """Returns the checkpoint behind a number; None where it is gone or damaged."""
-    checkpoint = reach.find(entry)
-    if checkpoint is not None:
-        try:
-            _ = checkpoint.manifest
-        except (CorruptError, FormatTooNewError):
-            return None
-    return checkpoint
 
 
 def before_newest(workspace: Workspace, distance: int) -> Checkpoint | None:

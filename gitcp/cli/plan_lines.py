@@ -164,7 +164,7 @@ def _remarks(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]:
     ]
     for item in plan.obstacles:
         lines.append(f"  {'stops':<6} {safe_path(item.path)} ({item.reason})")
-    for tip in plan.since[:_SINCE]:
+    for tip in plan.since:
         lines.append(f"  since  {headline(out, tip)} was saved by another session")
     for call in plan.behind.outside:
         lines.append(

@@ -2,6 +2,7 @@
 
 import re
 import zlib
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from gitcp.format.layout import BranchKey
@@ -17,6 +18,13 @@ _COMMIT = f"(?:{SHA1.pattern}|{SHA256.pattern})"
 _ASSIGNED = re.compile(
     rf"\+ ([1-9]\d{{0,14}}) ([0-9a-f]{{12}}) ({_COMMIT}) ([!-.0-~]+)/([!-.0-~]+)"
     r" ([!-~]+) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z) ([!-~]*)"
+)
+# The same in bytes, over many lines at once.
+_LINES = re.compile(
+    rb"^(%b) ([0-9a-f]{8})$" % _ASSIGNED.pattern.encode("ascii"), re.MULTILINE
+)
+_NAMED = re.compile(
+    rb"^[+=] [0-9]+ (?:[0-9a-f]{12} )?(%b) .*$" % _COMMIT.encode("ascii"), re.MULTILINE
 )
 _MOVED = re.compile(rf"= ([1-9]\d{{0,14}}) ({_COMMIT})")
 _GONE = re.compile(r"- ([1-9]\d{0,14}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)")
@@ -94,3 +102,35 @@ def decode_line(raw: bytes) -> NumberLine | None:
     if match := _GONE.fullmatch(text):
         return Gone(int(match[1]), match[2])
     return None
+
+
+def decode_assigned(raw: bytes) -> Iterator[Assigned]:
+    """Yields what whole lines assign, in their order; others are left out."""
+    keys: dict[tuple[bytes, bytes], BranchKey] = {}
+    for match in _LINES.finditer(raw):
+        line, number, ident, commit, session, branch, place, created, trigger, check = (
+            match.groups()
+        )
+        if b"%08x" % zlib.crc32(line) != check:
+            continue
+        key = keys.get((session, branch))
+        if key is None:
+            key = keys[session, branch] = BranchKey(session.decode(), branch.decode())
+        yield Assigned(
+            int(number),
+            ident.decode(),
+            commit.decode(),
+            key,
+            place.decode(),
+            created.decode(),
+            trigger.decode(),
+        )
+
+
+def unnamed(raw: bytes, commits: Iterable[str]) -> set[str]:
+    """Returns which commits no whole line names."""
+    left = {commit.encode("ascii") for commit in commits}
+    for match in _NAMED.finditer(raw):
+        if match[1] in left and is_whole(match[0]):
+            left.discard(match[1])
+    return {commit.decode("ascii") for commit in left}

@@ -18,6 +18,7 @@ from gitcp.git import process
 from gitcp.git.access import PRIVATE, Access
 
 _SYMBOLIC = "ref: "
+_HEX = frozenset("0123456789abcdefABCDEF")
 # Others are the user's: git says what it thinks of those, and saves go on.
 _OURS = "refs/gitcp/"
 
@@ -351,20 +352,27 @@ class FileRefs:
 
     def _walk(self, prefix: str) -> Iterator[tuple[str, str | None]]:
         """Yields the loose refs below a prefix; None for what is not a commit."""
-        root = self._common / prefix
-        for directory, _, files in os.walk(root):
-            for file in files:
-                path = Path(directory, file)
-                if file.endswith(".lock"):
-                    continue
-                text = self._loose(path)
-                if text is not None and not text.startswith(_SYMBOLIC):
-                    yield path.relative_to(self._common).as_posix(), _oid(text)
+        # There may be a thousand directories, and most commands look at all of them.
+        pending = [prefix.rstrip("/")]
+        while pending:
+            above = pending.pop()
+            entries: list[os.DirEntry[str]] = []
+            with suppress(OSError):
+                entries = list(os.scandir(self._common / above))
+            for entry in entries:
+                name = f"{above}/{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(name)
+                elif not name.endswith(".lock"):
+                    text = self._loose(entry.path)
+                    if text is not None and not text.startswith(_SYMBOLIC):
+                        yield name, _oid(text)
 
     @staticmethod
-    def _loose(path: Path) -> str | None:
+    def _loose(path: str | Path) -> str | None:
         try:
-            return path.read_text("utf-8", "surrogateescape")
+            with open(path, "rb", buffering=0) as file:
+                return file.read().decode("utf-8", "surrogateescape")
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
 
@@ -386,10 +394,4 @@ def refuse_foreign(name: str) -> None:
 
 def _oid(text: str) -> str | None:
     word = text.strip()
-    if len(word) != DIGITS:
-        return None
-    try:
-        int(word, 16)
-    except ValueError:
-        return None
-    return word
+    return word if len(word) == DIGITS and _HEX.issuperset(word) else None

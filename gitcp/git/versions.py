@@ -1,10 +1,7 @@
 """Versions of git and libgit2."""
 
 import re
-from importlib.metadata import version
 from pathlib import Path
-
-import pygit2
 
 from gitcp.git import process
 
@@ -25,4 +22,9 @@ def git_version(directory: Path) -> tuple[tuple[int, int], str]:
 
 def libgit2_version() -> str:
     """Returns the versions of pygit2 and of libgit2."""
+    # Only `doctor` and reports of bugs want it, and both take long to load.
+    from importlib.metadata import version  # noqa: PLC0415
+
+    import pygit2  # noqa: PLC0415
+
     return f"pygit2 {version('pygit2')}, libgit2 {pygit2.LIBGIT2_VERSION}"

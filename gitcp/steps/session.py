@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from gitcp.at_fork import computed
 from gitcp.checkpoints import fork as forking
+from gitcp.checkpoints import sessions as listing
 from gitcp.checkpoints.finish_restore import Restored
 from gitcp.checkpoints.selectors import select
 from gitcp.checkpoints.session import BaseSession, undo
@@ -53,7 +54,7 @@ class Store:
         """Returns the sessions there are, each on its `main` or first branch."""
         return [
             Session(self._workspace, session.name, session.branches[0].name)
-            for session in forking.sessions(self._workspace.store)
+            for session in listing.sessions(self._workspace.store)
         ]
 
     def checkpoint(self, selector: str) -> Checkpoint:

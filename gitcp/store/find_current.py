@@ -1,4 +1,4 @@
-"""Finds a checkpoint again whose commit a pruning has replaced."""
+"""Finds a checkpoint again: pruning gives it another commit, but not another id."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -50,3 +50,19 @@ def find_current(store: Store, checkpoint: Checkpoint) -> Checkpoint:
             hint="`gitcp log` has the others",
         )
     return current
+
+
+def find_by_id(store: Store, ident: str) -> Checkpoint | None:
+    """Returns the checkpoint of an id on any branch; unreadable branches are skipped."""
+    seen: set[str] = set()
+    for _, tip in store.tips():
+        try:
+            for checkpoint in store.line(tip):
+                if checkpoint.id == ident:
+                    return checkpoint
+                if checkpoint.commit in seen:
+                    break
+                seen.add(checkpoint.commit)
+        except CorruptError:
+            continue
+    return None

@@ -27,11 +27,9 @@ def number_all(store: Store, *, place: str | None = None) -> None:
     if store.repository.top is None:
         return
     refs = store.refs()
-    commits = numbers.commits()
+    unnamed = numbers.unnamed(refs.values())
     lines = [
-        list(_unnumbered(store, oid))[::-1]
-        for oid in refs.values()
-        if oid not in commits
+        list(_unnumbered(store, oid))[::-1] for oid in refs.values() if oid in unnamed
     ]
     # Of each branch the oldest comes first, whatever the clocks said.
     ordered = heapq.merge(*lines, key=lambda checkpoint: checkpoint.manifest.created)

@@ -22,9 +22,10 @@ from gitcp.format.numbers import (
     Gone,
     Moved,
     NumberLine,
+    decode_assigned,
     decode_line,
     encode_line,
-    is_whole,
+    unnamed,
 )
 from gitcp.git.repository import Repository
 from gitcp.names import encode
@@ -35,8 +36,8 @@ _LOCK = "numbers.lock"
 _GONE = re.compile(rb"\n- (\d+) ")
 _HEADS = re.compile(rb"\n([+=-]) (\d+) ([0-9a-f]{12}(?= ))?")
 _OFTEN = 20
-# Which field of a line is a commit.
-_AT = {b"+": 3, b"=": 2}
+# Bytes: a few lines.
+_FEW = 2_000
 
 
 class _Index(NamedTuple):
@@ -117,9 +118,17 @@ class Numbers:
         The commit is the one that it was assigned to.
         """
         self._look()
+        if trigger is None:
+            # Many lines are read at once, but not all where the first will do.
+            raw, end, size = self._raw, len(self._raw), _FEW
+            while end > 0:
+                start = raw.rfind(b"\n", 0, max(end - size, 0)) + 1
+                yield from reversed(list(decode_assigned(raw[start:end])))
+                end, size = start, size * 4
+            return
         for raw in self._backwards(trigger):
             line = decode_line(raw)
-            if isinstance(line, Assigned) and trigger in {None, line.trigger}:
+            if isinstance(line, Assigned) and line.trigger == trigger:
                 yield line
 
     def last_restore(self) -> Assigned | None:
@@ -155,15 +164,10 @@ class Numbers:
         line = decode_line(self._line_around(at)) if at >= 0 else None
         return line if isinstance(line, Assigned) else None
 
-    def commits(self) -> set[str]:
-        """Returns every commit that a checkpoint with a number has, or had."""
+    def unnamed(self, commits: Iterable[str]) -> set[str]:
+        """Returns which of these commits no checkpoint with a number has, or had."""
         self._look()
-        found = set()
-        for raw in self._raw.split(b"\n"):
-            kind, fields = raw[:1], raw.split(b" ", 4)
-            if kind in _AT and is_whole(raw):
-                found.add(fields[_AT[kind]].decode("ascii"))
-        return found
+        return unnamed(self._raw, commits)
 
     def assign(self, wanted: Iterable[Assigned]) -> list[int]:
         """Gives checkpoints their numbers, durably; those that have one keep it.

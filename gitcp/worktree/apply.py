@@ -9,9 +9,10 @@ symbolic links.
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from enum import Enum, auto
+from functools import cached_property
 from typing import NamedTuple
 
 from gitcp import durable, progress
@@ -53,6 +54,25 @@ class Ahead(NamedTuple):
     already: set[bytes]
 
 
+class _Going:
+    """The paths that a plan removes, in each spelling that the disk takes for them."""
+
+    def __init__(self, root: Root, paths: set[bytes]) -> None:
+        self._root, self._paths = root, paths
+
+    def __contains__(self, path: object) -> bool:
+        if path in self._paths:
+            return True
+        return isinstance(path, bytes) and spelling.key(path) in self._keys
+
+    @cached_property
+    def _keys(self) -> frozenset[bytes]:
+        # Asked for only where something is in the way.
+        if not spelling.folds(self._root):
+            return frozenset()
+        return frozenset(map(spelling.key, self._paths))
+
+
 def look_ahead(
     root: Root, plan: FilePlan, *, tracked: frozenset[bytes] = frozenset()
 ) -> Ahead:
@@ -61,6 +81,7 @@ def look_ahead(
     `tracked` are paths that are this repository's though they lie in another one.
     """
     removed = {step.path for step in plan.steps if step.action in {DELETE, REMOVE_DIR}}
+    going = _Going(root, removed)
     root.forget()
     obstacles: dict[bytes, Left] = {}
     already: set[bytes] = set()
@@ -77,7 +98,7 @@ def look_ahead(
             if step.before is not None:
                 continue
             if step.path not in tracked:
-                for left in _on_the_way(root, step.path, removed, seen):
+                for left in _on_the_way(root, step.path, going, seen):
                     obstacles[left.path] = left
             there = root.lstat(step.path)
             if there is None or (others and not spelling.is_listed(root, step.path)):
@@ -85,7 +106,7 @@ def look_ahead(
             if _state(root, step) is _Now.AFTER:
                 already.add(step.path)
                 continue
-            for left in _in_the_way(root, step.path, there, removed):
+            for left in _in_the_way(root, step.path, there, going):
                 obstacles[left.path] = left
         except PermissionError:
             obstacles[step.path] = Left(step.path, "in a directory that cannot be read")
@@ -93,7 +114,7 @@ def look_ahead(
 
 
 def _on_the_way(
-    root: Root, path: bytes, removed: set[bytes], seen: set[bytes]
+    root: Root, path: bytes, removed: Container[bytes], seen: set[bytes]
 ) -> Iterator[Left]:
     """Yields what is where a directory above a path has to be."""
     for above in _ancestors(path):
@@ -113,7 +134,7 @@ def _on_the_way(
 
 
 def _in_the_way(
-    root: Root, path: bytes, there: os.stat_result, removed: set[bytes]
+    root: Root, path: bytes, there: os.stat_result, removed: Container[bytes]
 ) -> Iterator[Left]:
     """Yields what no checkpoint holds where a path has to be."""
     if files.is_directory(there):
@@ -329,7 +350,9 @@ def _ancestors(path: bytes) -> Iterator[bytes]:
         at = path.find(b"/", at + 1)
 
 
-def _content(root: Root, directory: bytes, removed: set[bytes]) -> Iterator[bytes]:
+def _content(
+    root: Root, directory: bytes, removed: Container[bytes]
+) -> Iterator[bytes]:
     """Yields what would stay in a directory once `removed` is gone."""
     names = sorted(os.fsencode(name) for name in os.listdir(root.directory(directory)))
     if b".git" in names or not (names or directory in removed):

@@ -173,6 +173,7 @@ def test_a_plan_prints_as_what_it_would_do(store, repo):
 
 
 def test_a_traceback_shows_the_hint_and_the_command_line_shows_it_once(store, repo):
+    two(store, repo)
     with pytest.raises(gitcp.NotFoundError) as caught:
         store.checkpoint("nothing-like-that")
     hint = caught.value.hint

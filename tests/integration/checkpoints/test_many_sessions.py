@@ -86,12 +86,12 @@ def test_the_list_is_kept_and_follows_each_change(many):
 def test_what_is_kept_is_not_read_again(many, monkeypatch):
     """This is what makes ten thousand as quick as ten."""
     first = names(many)
-    from gitcp.checkpoints import fork
+    from gitcp.checkpoints import sessions
 
     def refuse(*_, **__):
         raise AssertionError("a commit was read")
 
-    monkeypatch.setattr(fork, "branches", refuse)
+    monkeypatch.setattr(sessions, "branches", refuse)
     assert names(many) == first
 
 

@@ -29,3 +29,19 @@ def test_a_name_that_changed_its_case_goes_back_and_forth(tmp_path: Path):
         ok(repo, "undo", "--yes")
         assert on_disk(repo) == renamed
         assert ok(repo, "verify")["ok"]
+
+
+def test_a_directory_takes_the_place_of_a_file_in_another_spelling(tmp_path):
+    with odd_disk(tmp_path / "disk", fold=True) as disk:
+        repo = make_repo(disk / "repo", {"a": b"1"})
+        ok(repo, "save")
+        before = on_disk(repo)
+        (repo / "a").unlink()
+        (repo / "A").mkdir()
+        (repo / "A/inner").write_bytes(b"2")
+        ok(repo, "save")
+        after = on_disk(repo)
+        ok(repo, "restore", "1", "--yes")
+        assert on_disk(repo) == before
+        ok(repo, "undo", "--yes")
+        assert on_disk(repo) == after

@@ -447,13 +447,16 @@ def test_another_line_in_its_place_is_never_taken_for_it(seen, forge, hub, bob):
     forge.into(hub, {MAIN: forge.checkpoint(session="main", note="replaced")})
     ours = git_line(bob, "rev-parse", MAIN)
     there = git_line(hub, "rev-parse", MAIN)
-    # A push cannot know what it is, and leaves it alone.
-    assert "has diverged" in fails(bob, 12, "push")
+    # Before a pull it may be more of the same: a push leaves it alone.
+    pushed = invoke(bob, "push")
+    assert b"there is more there: pull" in pushed.stdout
     assert git_line(hub, "rev-parse", MAIN) == there
     done = invoke(bob, "pull", "--json")
     assert json.loads(done.stdout)["rewound"] == ["main/main"]
     assert git_line(bob, "rev-parse", MAIN) == ours
     assert here(bob) == {"main/main": "forked"}
+    assert "has diverged" in fails(bob, 3, "push")
+    assert git_line(hub, "rev-parse", MAIN) == there
 
 
 # --- bombs ------------------------------------------------------------------------
