@@ -2,19 +2,26 @@
 
 from gitcp.checkpoints import diff
 from gitcp.checkpoints.restore_plan import RestorePlan
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output
+from gitcp.cli.file_lines import patch_lines
+from gitcp.cli.paging import paging, wanted
+from gitcp.cli.plan_lines import summary
 from gitcp.project.workspace import Workspace
-
-_COLORS = {"+": "green", "-": "red", "@": "cyan"}
-_HEADS = ("diff ", "index ", "--- ", "+++ ", "new ", "deleted ", "old ", "similarity ")
 
 
 def tell_diff(out: Output, workspace: Workspace, plan: RestorePlan) -> None:
-    """Prints a patch from the files that are there to those that a restore would bring."""
-    for raw in diff.of_plan(workspace, plan).patch.split(b"\n")[:-1]:
-        line = safe(raw.decode("utf-8", "backslashreplace"))
-        if line.startswith(_HEADS):
-            line = out.style(line, bold=True)
-        elif color := _COLORS.get(line[:1]):
-            line = out.style(line, fg=color)
-        out.tell(line)
+    """Shows a patch from the files that are there to those that a restore would bring.
+
+    In the user's pager, if the output goes to a terminal. The summary of the plan follows, as
+    the question does.
+    """
+    lines = patch_lines(out, diff.of_plan(workspace, plan).patch)
+    # With `-q` nothing goes to stdout, but this was asked for.
+    if wanted(out) and not out.silent:
+        with paging(out, workspace):
+            for line in lines:
+                out.print(line)
+    else:
+        for line in lines:
+            out.tell(line)
+    out.tell(summary(out, plan))

@@ -442,17 +442,26 @@ def test_at_the_question_d_shows_what_would_change_and_asks_again(repo):
     (repo / "new").write_bytes(b"\x1b[31mnew\n")
     save(repo)
     status, shown = at_terminal(
-        repo, "restore", "1", answer=b"d\n", then=[b"what\n", b"d\n", b"n\n"]
+        repo,
+        *("restore", "1"),
+        answer=b"d\n",
+        then=[b"what\n", b"d\n", b"n\n"],
+        env={"GIT_PAGER": "sed s/^/paged:/"},
     )
     assert status == 1, shown
     assert (repo / "README.md").read_bytes() == b"2\n"
     assert shown.count("[y/N/d=diff]: ") == 4
-    assert shown.count("-2\n+# A project\n") == 2
+    assert shown.count("paged:-2\npaged:+# A project\n") == 2
+    # The summary is above each question.
+    assert shown.count("1 overwritten, 1 deleted") == 3
     assert "deleted file" in shown
     assert "\x1b[31m" not in shown
     assert "Answer y (yes), n (no) or d (show the diff)." in shown
-    status, shown = at_terminal(repo, "restore", "1", answer=b"d\n", then=[b"y\n"])
+    status, shown = at_terminal(
+        repo, "-q", "restore", "1", answer=b"d\n", then=[b"y\n"]
+    )
     assert status == 0, shown
+    assert "-2\n+# A project\n" in shown
     assert (repo / "README.md").read_bytes() == b"# A project\n"
     assert not (repo / "new").exists()
 
