@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import re
 import sys
@@ -10,58 +9,15 @@ from unittest import mock
 
 import pytest
 
-from gitcp.cli import main, progress_line
+from gitcp.cli import progress_line
 from gitcp.cli.progress_line import ProgressLine
 from gitcp.worktree import apply
 from tests.support.gitrepo import write_files
 from tests.support.inprocess import ok
+from tests.support.terminal import Terminal, at_terminal, screen
 
 FILES = {f"d/{number}": b"%d" % number for number in range(40)}
 LINE = re.compile(r"\r([^\r\x1b]+)\x1b\[K")
-
-
-class Terminal(io.TextIOWrapper):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def at_terminal(repo, *args: str) -> tuple[int, str, str]:
-    """Runs a command whose stderr is a terminal; returns its status and both outputs."""
-    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    err = Terminal(io.BytesIO(), encoding="utf-8")
-    with (
-        contextlib.chdir(repo),
-        mock.patch.object(sys, "stdout", out),
-        mock.patch.object(sys, "stderr", err),
-    ):
-        status = main(list(args))
-    texts = []
-    for stream in (out, err):
-        stream.flush()
-        raw = stream.buffer
-        assert isinstance(raw, io.BytesIO)
-        texts.append(raw.getvalue().decode())
-    return status, texts[0], texts[1]
-
-
-def screen(text: str) -> str:
-    """What a terminal shows in the end of what was written to it."""
-    lines, column = [""], 0
-    for part in re.findall(r"\r|\n|\x1b\[K|[^\r\n\x1b]+", text):
-        line = lines[-1]
-        if part == "\n":
-            lines.append("")
-            column = 0
-        elif part == "\r":
-            column = 0
-        elif part == "\x1b[K":
-            lines[-1] = line[:column]
-        else:
-            lines[-1] = line[:column] + part + line[column + len(part) :]
-            column += len(part)
-    return "\n".join(lines)
 
 
 @pytest.fixture
