@@ -285,21 +285,28 @@ def _show_files(out: Output, shown: _Shown, *, patch: bool, stat: bool) -> None:
 
 
 def _show_manifest(out: Output, checkpoint: Checkpoint) -> None:
+    columns = width()
+
+    def fact(name: str, text: str) -> None:
+        out.print(fit(f"  {name:<8} {one_line(text)}", columns))
+
     manifest = checkpoint.manifest
-    out.print(f"  made     {when(checkpoint)} UTC, {safe(manifest.trigger)}")
+    fact("made", f"{when(checkpoint)} UTC, {manifest.trigger}")
     if checkpoint.label:
-        out.print(f"  label    {safe(checkpoint.label)}")
+        fact("label", checkpoint.label)
     base = manifest.base
     if base and base.commit:
         operation = f", {base.operation} under way" if base.operation else ""
-        branch = safe(base.branch or "detached")
-        out.print(f"  git      {base.commit[:12]} ({branch}{operation})")
+        fact("git", f"{base.commit[:12]} ({base.branch or 'detached'}{operation})")
     if manifest.task:
-        out.print(f"  task     {one_line(manifest.task)}")
+        fact("task", manifest.task)
     if bytes(manifest.position) != b"null":
-        out.print(f"  position {one_line(bytes(manifest.position).decode(), 100)}")
+        fact("position", one_line(bytes(manifest.position).decode(), 100))
     if manifest.note and "\n" in manifest.note.strip():
-        out.print(f"\n{safe(manifest.note)}")
+        out.print()
+        # Indented: no line of a stranger's note is to look like a heading.
+        for line in answer_lines(manifest.note, columns):
+            out.print(line)
 
 
 def _show_conversation(

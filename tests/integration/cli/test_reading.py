@@ -209,7 +209,8 @@ def test_a_stranger_makes_no_lines_of_his_own(repo, tmp_path):
         {"role": "assistant", "content": [use]},
         {"role": "assistant", "content": HOSTILE},
     ]
-    ok(repo, "save", "--messages", "-", input=json.dumps(messages).encode())
+    raw = json.dumps(messages).encode()
+    ok(repo, "save", "--messages", "-", "-m", f"a note\n{HOSTILE}", input=raw)
     done = invoke(repo, "messages")
     text = done.stdout.decode()
     assert not any(char in text for char in "\x1b\x9b\r\x0b\u202e")
