@@ -127,7 +127,10 @@ def _hint(rejected: Sequence[Outcome], remote: str) -> str:
         )
     if all(str(reason).startswith(REFUSED_THERE) for reason in reasons):
         return f"{remote} gave this reason: ask its administrator"
-    return f"`gitcp push --fork {remote}` shares yours as a branch of its own"
+    return (
+        f"`gitcp push --fork {remote}` shares yours as a branch of its own;"
+        f" `gitcp pull {remote}` brings theirs beside it"
+    )
 
 
 class Decider:
