@@ -178,7 +178,7 @@ def listing(
             continue
         first = readable(reach, row.first) or checkpoint
         nothing = False
-        before = around.before(first)
+        before = around.before_turn(first)
         if _passes(store, checkpoint, before, filters):
             prompt = prompt_of(checkpoint) if row.is_turn and not full else None
             yield Listed(row, checkpoint, prompt, since(checkpoint, before))

@@ -49,7 +49,9 @@ def turn_of(workspace: Workspace, checkpoint: Checkpoint) -> Turn | None:
         return None
     line = tuple(_line(store, end))[::-1]
     first = line[0]
-    before = Surroundings(store.numbers, store.labels, store.checkpoint).before(first)
+    before = Surroundings(store.numbers, store.labels, store.checkpoint).before_turn(
+        first
+    )
     if before is None and first.trigger == TURN_START and len(line) > 1:
         # The first checkpoint of all: what it holds was there before.
         before = first

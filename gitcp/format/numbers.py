@@ -19,13 +19,9 @@ _ASSIGNED = re.compile(
     rf"\+ ([1-9]\d{{0,14}}) ([0-9a-f]{{12}}) ({_COMMIT}) ([!-.0-~]+)/([!-.0-~]+)"
     r" ([!-~]+) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z) ([!-~]*)"
 )
-# The same in bytes, over many lines at once.
-_LINES = re.compile(
-    rb"^(%b) ([0-9a-f]{8})$" % _ASSIGNED.pattern.encode("ascii"), re.MULTILINE
-)
-_NAMED = re.compile(
-    rb"^[+=] [0-9]+ (?:[0-9a-f]{12} )?(%b) .*$" % _COMMIT.encode("ascii"), re.MULTILINE
-)
+# In bytes, over many lines at once; compiled where they are wanted, not in every hook.
+_LINES = rb"(?m)^(%b) ([0-9a-f]{8})$" % _ASSIGNED.pattern.encode("ascii")
+_NAMED = rb"(?m)^[+=] [0-9]+ (?:[0-9a-f]{12} )?(%b) .*$" % _COMMIT.encode("ascii")
 _MOVED = re.compile(rf"= ([1-9]\d{{0,14}}) ({_COMMIT})")
 _GONE = re.compile(r"- ([1-9]\d{0,14}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)")
 
@@ -107,7 +103,7 @@ def decode_line(raw: bytes) -> NumberLine | None:
 def decode_assigned(raw: bytes) -> Iterator[Assigned]:
     """Yields what whole lines assign, in their order; others are left out."""
     keys: dict[tuple[bytes, bytes], BranchKey] = {}
-    for match in _LINES.finditer(raw):
+    for match in re.finditer(_LINES, raw):
         line, number, ident, commit, session, branch, place, created, trigger, check = (
             match.groups()
         )
@@ -130,7 +126,7 @@ def decode_assigned(raw: bytes) -> Iterator[Assigned]:
 def unnamed(raw: bytes, commits: Iterable[str]) -> set[str]:
     """Returns which commits no whole line names."""
     left = {commit.encode("ascii") for commit in commits}
-    for match in _NAMED.finditer(raw):
+    for match in re.finditer(_NAMED, raw):
         if match[1] in left and is_whole(match[0]):
             left.discard(match[1])
     return {commit.decode("ascii") for commit in left}

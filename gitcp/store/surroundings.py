@@ -34,6 +34,16 @@ class Surroundings(NamedTuple):
         """Counts what changed since the state before a checkpoint in its work tree."""
         return since(checkpoint, self.before(checkpoint))
 
+    def before_turn(self, first: Checkpoint) -> Checkpoint | None:
+        """Returns the state before a turn, by the turn's first checkpoint.
+
+        What was there as the very first turn began was not its doing.
+        """
+        before = self.before(first)
+        if before is None and first.trailers.trigger == "turn-start":
+            return first
+        return before
+
     def before(self, checkpoint: Checkpoint) -> Checkpoint | None:
         """Returns the state that was there before a checkpoint, in its work tree."""
         # Where the numbers cannot be read, nothing is known of what was before.

@@ -50,3 +50,14 @@ def test_a_graph_keeps_to_what_was_asked_for(repo, agent):
     (row,) = lines(repo, "--graph", "-s", "other")
     assert "by hand" in row
     assert not lines(repo, "--graph", "--grep", "nothing like it")
+
+
+def test_the_first_turn_counts_what_it_changed_and_not_what_was_there(repo, agent):
+    (repo / "there").write_text("1")
+    agent.ask("go")
+    (repo / "new").write_text("2")
+    agent.about_to_run("make")
+    (repo / "there").write_text("3")
+    agent.answer("done")
+    (row,) = ok(repo, "log")["checkpoints"]
+    assert row["changed"] == {"added": 1, "modified": 1, "deleted": 0}
