@@ -67,6 +67,15 @@ def _log_of(
     return checkpoint, checkpoint.decisions()
 
 
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text, re.IGNORECASE)
+    except re.error as exc:
+        raise UsageError(
+            f"{text!a} is not a regular expression: {exc}", hint="escape it with \\"
+        ) from exc
+
+
 @command("decisions")
 @click.argument("selector", metavar="[SEL]", required=False)
 @session_option
@@ -88,12 +97,7 @@ def decisions_command(
     checkpoint, oldest first.
     """
     refuse_both(selector, where)
-    try:
-        pattern = re.compile(grep or "", re.IGNORECASE)
-    except re.error as exc:
-        raise UsageError(
-            f"{grep!a} is not a regular expression: {exc}", hint="escape it with \\"
-        ) from exc
+    pattern = _pattern(grep or "")
     workspace = reader(out, paged=True)
     checkpoint, log = _log_of(workspace, selector, where)
     # What waits belongs to no session yet.
