@@ -48,14 +48,8 @@ def turn_of(workspace: Workspace, checkpoint: Checkpoint) -> Turn | None:
     if end.trigger not in turns.ENDS:
         return None
     line = tuple(_line(store, end))[::-1]
-    first = line[0]
-    before = Surroundings(store.numbers, store.labels, store.checkpoint).before_turn(
-        first
-    )
-    if before is None and first.trigger == TURN_START and len(line) > 1:
-        # The first checkpoint of all: what it holds was there before.
-        before = first
-    return Turn(line, before)
+    around = Surroundings(store.numbers, store.labels, store.checkpoint)
+    return Turn(line, around.before_turn(line[0]))
 
 
 def _line(store: Store, end: Checkpoint) -> Iterator[Checkpoint]:
