@@ -16,7 +16,15 @@ from gitcp.project.workspace import Workspace
 
 def wanted(out: Output) -> bool:
     """Whether a command may use a pager: at a terminal, and for people."""
-    return out.pager and not out.json and sys.stdout.isatty()
+    return out.pager and not out.json and _is_terminal()
+
+
+def _is_terminal() -> bool:
+    """Whether stdout is a terminal, and not a program's own object that says so."""
+    try:
+        return os.isatty(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return False
 
 
 @contextmanager
