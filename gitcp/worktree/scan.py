@@ -64,9 +64,7 @@ class Scan:
             rules = self._rules_digest()
             whole = rules != state.rules or state.tree is None or not state.dirs
             shut = closed(state)
-            if not whole:
-                self._scan_directories()
-            listed = frozenset(self._found.look)
+            listed = frozenset() if whole else self._scan_directories()
             self._compare(differing())
             whole = whole or self._ignore_rules_changed()
             if whole:
@@ -158,7 +156,8 @@ class Scan:
 
     # --- what changed -----------------------------------------------------------
 
-    def _scan_directories(self) -> None:
+    def _scan_directories(self) -> frozenset[bytes]:
+        """Looks at what changed in directories; returns the files that listings led to."""
         state = self._state
         listing = self._listing
         changed: list[bytes] = []
@@ -181,6 +180,7 @@ class Scan:
                 self._found.gone.add(path)
                 if path not in submodules:
                     changed.append(path)
+        again: set[bytes] = set()
         for path, reason in list(state.skipped.items()):
             if reason not in _LOOK_AGAIN:
                 continue
@@ -189,13 +189,16 @@ class Scan:
             if found_now is not None and is_directory(found_now):
                 changed.append(path)
             else:
-                self._found.look.add(path)
+                again.add(path)
         unsure = state.sparse.keys() | state.forced
         self._listing.walk(
             changed,
             known=lambda path: path not in unsure and is_leaf(self._previous(path)),
         )
+        listed = frozenset(self._found.look)
+        self._found.look |= again
         self._listing.drop_aliases()
+        return listed
 
     def _compare(self, differing: list[bytes]) -> None:
         """Takes from git's answer, and from what it cannot know, what truly changed."""

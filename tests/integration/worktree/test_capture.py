@@ -460,6 +460,18 @@ def test_a_tracked_file_that_is_ignored_comes_back_in_the_place_of_a_pipe(
     assert skipped(snapshot) == {}
 
 
+def test_what_was_too_large_is_no_longer_listed_once_git_does_not_track_it(
+    repo: Path, git: GitRunner
+):
+    rules = Rules(limit=1000)
+    write_files(repo, {"a": b"x" * 2000, ".git/info/exclude": b"a\n"})
+    git("add", "-f", "a")
+    assert skipped(check(repo, rules)) == {b"a": "too-large"}
+    time.sleep(0.03)
+    git("rm", "-q", "--cached", "a")
+    assert skipped(check(repo, rules)) == {}
+
+
 def on_disk_but_git(repo: Path):
     return {path: e for path, e in on_disk(repo).items() if b"/.git/" not in path}
 
