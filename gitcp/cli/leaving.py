@@ -99,7 +99,10 @@ def _agreed(out: Output, question: str, *, yes: bool) -> bool:
 
 def _user_question(plan: _Plan) -> str:
     names = ", ".join(dict.fromkeys(done.what for done in plan.user))
-    return f"Remove {names} from your own settings, too? Other projects use them."
+    return (
+        f"Remove {names} from your own settings, too? Other projects use them;"
+        " left there, they save here again."
+    )
 
 
 def _checkpoints_question(plan: _Plan) -> str:
