@@ -168,7 +168,7 @@ def _by_name(workspace: Workspace, text: str) -> Checkpoint:
 
 def _at_time(workspace: Workspace, text: str) -> Checkpoint:
     """Returns the newest checkpoint of this work tree at a time, or before it."""
-    moment = times.when(workspace, text, end=True)
+    moment = times.when(text, end=True)
     reach = Reach(workspace.store)
     for entry in timeline(workspace):
         if entry.created <= moment:
@@ -207,7 +207,7 @@ def _of_timeline(workspace: Workspace, distance: int) -> Checkpoint:
 
 def _then(workspace: Workspace, session: str, branch: str, text: str) -> Checkpoint:
     """Returns the newest checkpoint of a branch at a time, or before it."""
-    moment = times.when(workspace, text, end=True)
+    moment = times.when(text, end=True)
     tip = require_tip(workspace.store, session, branch)
     for checkpoint in workspace.store.line(tip):
         if checkpoint.manifest.created <= moment:

@@ -1,16 +1,14 @@
-"""Understands times as people type them; git does the reading."""
+"""Understands times as people type them, in their own zone."""
 
 import datetime
 import re
 import time
-from contextlib import suppress
 
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import timestamp
-from gitcp.project.workspace import Workspace
 
-# In seconds. Months and years, whose length differs, git counts.
-_SECONDS = {
+# In seconds.
+_UNITS = {
     **dict.fromkeys(("second", "sec"), 1),
     **dict.fromkeys(("minute", "min"), 60),
     "hour": 3_600,
@@ -18,39 +16,45 @@ _SECONDS = {
     "week": 604_800,
     "fortnight": 1_209_600,
 }
+# Their length differs, so they are counted on the calendar.
+_MONTHS = {"month": 1, "year": 12}
 _RELATIVE = re.compile(
-    rf"(\d{{1,6}}|an?|one|last)[ .]({'|'.join(_SECONDS)}|month|year)s?(?:[ .]ago)?",
+    rf"(\d{{1,6}}|an?|one|last)[ .]({'|'.join([*_UNITS, *_MONTHS])})s?(?:[ .]ago)?",
     re.IGNORECASE,
 )
+_SHORT = re.compile(r"(\d{1,6})([smhdw])")
+_LETTERS = {"s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week"}
 _WEEKDAY = (
     r"(?:last )?(?:mon|tue|tues|wed|wednes|thu|thurs|fri|sat|satur|sun)day"
     r"|(?:last )?(?:mon|tue|tues|wed|thu|thurs|fri|sat|sun)"
 )
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_MONTH_NAMES = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
 _DAY = (
     rf"(?P<weekday>{_WEEKDAY})|today|yesterday"
-    r"|\d{4}-\d\d?-\d\d?|\d{1,2} (?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
-    r"[a-z]*(?: \d{4})?"
+    r"|(?P<iso>\d{4}-\d\d?-\d\d?)"
+    rf"|(?P<day_of_month>\d{{1,2}}) (?P<month>{'|'.join(_MONTH_NAMES)}"
+    rf"|{'|'.join(name[:3] for name in _MONTH_NAMES)}|sept)(?: (?P<year>\d{{4}}))?"
 )
-_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_NAMED = {"noon": "12:00", "midnight": "00:00", "teatime": "17:00"}
+_HOURS = {"noon": 12, "midnight": 0, "teatime": 17}
 _CLOCK = (
-    r"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?: ?[ap]m)?|\d{1,2} ?[ap]m"
-    rf"|{'|'.join(_NAMED)}"
+    r"(?P<hour>\d{1,2}):(?P<minute>\d\d)"
+    r"(?::(?P<second>\d\d)(?P<fraction>\.\d{1,9})?)?(?: ?(?P<half>[ap]m))?"
+    rf"|(?P<hour_alone>\d{{1,2}}) ?(?P<half_alone>[ap]m)|(?P<named>{'|'.join(_HOURS)})"
 )
 _ZONE = r"(?: ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d))?"
-# What git would read is anything at all: `foo` is now, and `5 min ago` the fifth.
 _MOMENT = re.compile(
     rf"now|(?P<day>{_DAY})(?:[ T](?P<clock>{_CLOCK}){_ZONE})?", re.IGNORECASE
 )
 _CLOCK_FIRST = re.compile(
     rf"(?P<clock>{_CLOCK}){_ZONE}(?: (?P<day>{_DAY}))?", re.IGNORECASE
 )
-_SHORT = re.compile(r"(\d{1,6})(s|m|h|d|w)")
-_DATED = re.compile(r"\d{4}-\d\d-\d\d[ T]")
-_END = 0.999
-_DAY_LONG = 86_400
-_WORDS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _BRACES = re.compile(r"@\{(.+)\}")
+_END = 0.999
+_NOON = 12
 
 
 def is_time(text: str) -> bool:
@@ -58,96 +62,129 @@ def is_time(text: str) -> bool:
     return bool(_BRACES.fullmatch(text) or _RELATIVE.fullmatch(text) or _moment(text))
 
 
-def _moment(text: str) -> re.Match[str] | None:
-    return _MOMENT.fullmatch(text) or _CLOCK_FIRST.fullmatch(text)
-
-
-def when(workspace: Workspace, text: str, *, end: bool = False) -> str:
+def when(text: str, *, end: bool = False) -> str:
     """Returns a time, in the user's zone where none is named, as checkpoints hold it.
 
     `2 hours ago`, `yesterday 12:00`, `2026-11-21`, `24h`, `@{...}` with one of these. With
-    `end` it is the end of that second: git reads no fraction.
+    `end` it is the end of that second, unless a fraction of it is named.
 
     Raises:
-        UsageError: it is no time.
+        UsageError: it is no time, or there is no such day or hour.
     """
     inner = _BRACES.fullmatch(text)
     wanted = (inner[1] if inner else text).strip()
-    if short := _SHORT.fullmatch(wanted):
-        wanted = f"{short[1]} {_WORDS[short[2]]} ago"
-    if _DATED.match(wanted) and _moment(wanted):
-        with suppress(ValueError):
-            return timestamp(datetime.datetime.fromisoformat(wanted).timestamp())
-    epoch = _relative(workspace, wanted)
-    if epoch is None:
-        epoch = _absolute(workspace, wanted)
+    try:
+        epoch = _ago(wanted)
+        if epoch is None:
+            epoch = _absolute(wanted)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(
+            f"{text!a} is not a time: {error}", hint="look at the day and the hour"
+        ) from None
     if epoch is None:
         raise UsageError(
             f"{text!a} is not a time",
             hint="for instance `2 hours ago`, `yesterday 12:00`, `2026-11-21 09:30`",
         )
-    return timestamp(epoch + (_END if end else 0))
+    return timestamp(max(epoch, 0) + (_END if end and epoch == int(epoch) else 0))
 
 
-def _relative(workspace: Workspace, text: str) -> float | None:
-    """Returns a time that is so long ago, in seconds since 1970, or None."""
-    match = _RELATIVE.fullmatch(text)
-    if match is None:
+def _moment(text: str) -> re.Match[str] | None:
+    return _MOMENT.fullmatch(text) or _CLOCK_FIRST.fullmatch(text)
+
+
+def _ago(text: str) -> float | None:
+    """Returns a time that is so long ago, in seconds since 1970, or None: it is none."""
+    if short := _SHORT.fullmatch(text):
+        number, unit = int(short[1]), _LETTERS[short[2]]
+    elif match := _RELATIVE.fullmatch(text):
+        number = int(match[1]) if match[1].isdecimal() else 1
+        unit = match[2].lower()
+    else:
         return None
-    number = int(match[1]) if match[1].isdecimal() else 1
-    unit = match[2].lower()
-    seconds = _SECONDS.get(unit)
-    if seconds is None:
-        return _read_by_git(workspace, f"{number} {unit}s ago")
-    return float(max(_now() - number * seconds, 0))
+    if unit in _UNITS:
+        return float(_now() - number * _UNITS[unit])
+    then = _here(_now())
+    months = then.year * 12 + then.month - 1 - number * _MONTHS[unit]
+    year, month = months // 12, months % 12 + 1
+    # A month ago on the 31st is the last day of a shorter month.
+    next_month = datetime.date(year + month // 12, month % 12 + 1, 1)
+    last = (next_month - datetime.timedelta(days=1)).day
+    return then.replace(year=year, month=month, day=min(then.day, last)).timestamp()
 
 
-def _absolute(workspace: Workspace, text: str) -> float | None:
-    """Returns a time of a day, in seconds since 1970, or None."""
+def _absolute(text: str) -> float | None:
+    """Returns a time of a day, in seconds since 1970, or None: it is none.
+
+    Raises:
+        ValueError: there is no such day or hour.
+    """
     match = _moment(text)
     if match is None:
         return None
     if text.lower() == "now":
         return float(_now())
-    now = datetime.datetime.fromtimestamp(_now())  # noqa: DTZ006  the user's own
-    clock = _NAMED.get((match["clock"] or "").lower(), match["clock"])
+    zone = _zone(match["zone"])
+    now = _here(_now())
     day = _date(match, now.date())
-    epoch = _read_by_git(workspace, f"{day} {clock or now.strftime('%H:%M:%S')}")
-    if match["zone"]:
-        # Git leaves out a zone behind such words.
-        read = datetime.datetime.fromtimestamp(epoch)  # noqa: DTZ006  as git read it
-        epoch = read.replace(tzinfo=_zone(match["zone"])).timestamp()
-    # A clock alone says when it was that late last.
-    return epoch if match["day"] or epoch <= _now() else epoch - _DAY_LONG
+    clock = _clock(match) if match["clock"] else now.time()
+    epoch = datetime.datetime.combine(day, clock, zone).timestamp()
+    if epoch <= _now():
+        return epoch
+    if not match["day"]:
+        # A clock alone says when it was that late last.
+        day -= datetime.timedelta(days=1)
+    elif match["month"] and not match["year"]:
+        day = day.replace(year=day.year - 1)
+    else:
+        return epoch
+    return datetime.datetime.combine(day, clock, zone).timestamp()
 
 
-def _date(match: re.Match[str], today: datetime.date) -> str:
-    """Returns the day that is meant, in a form that git reads as nothing else."""
+def _date(match: re.Match[str], today: datetime.date) -> datetime.date:
     day = (match["day"] or "today").lower()
     if match["weekday"]:
         wanted = _WEEKDAYS.index(day.removeprefix("last ")[:3])
-        today -= datetime.timedelta(days=(today.weekday() - wanted - 1) % 7 + 1)
-    elif day == "yesterday":
-        today -= datetime.timedelta(days=1)
-    elif day != "today":
-        return day
-    return today.isoformat()
+        return today - datetime.timedelta(days=(today.weekday() - wanted - 1) % 7 + 1)
+    if match["iso"]:
+        return datetime.date(*map(int, day.split("-")))
+    if match["month"]:
+        names = [name[:3] for name in _MONTH_NAMES]
+        month = names.index(match["month"].lower()[:3]) + 1
+        return datetime.date(
+            int(match["year"] or today.year), month, int(match["day_of_month"])
+        )
+    return today - datetime.timedelta(days=day == "yesterday")
+
+
+def _clock(match: re.Match[str]) -> datetime.time:
+    if match["named"]:
+        return datetime.time(_HOURS[match["named"].lower()])
+    hour = int(match["hour"] or match["hour_alone"])
+    if half := match["half"] or match["half_alone"]:
+        if not 1 <= hour <= _NOON:
+            raise ValueError(f"there is no {hour} {half}")
+        hour = hour % _NOON + (_NOON if half.lower() == "pm" else 0)
+    microsecond = int(float(match["fraction"] or 0) * 1_000_000)
+    return datetime.time(
+        hour, int(match["minute"] or 0), int(match["second"] or 0), microsecond
+    )
+
+
+def _zone(name: str | None) -> datetime.timezone | None:
+    if name is None:
+        return None
+    if name.upper() in {"Z", "UTC"}:
+        return datetime.UTC
+    hours, minutes = int(name[1:3]), int(name[-2:])
+    ahead = datetime.timedelta(hours=hours, minutes=minutes)
+    return datetime.timezone(-ahead if name[0] == "-" else ahead)
 
 
 def _now() -> int:
     return int(time.time())
 
 
-def _zone(name: str) -> datetime.timezone:
-    if name.upper() in {"Z", "UTC"}:
-        return datetime.UTC
-    hours, minutes = int(name[1:3]), int(name[-2:])
-    ahead = datetime.timedelta(hours=hours, minutes=minutes)
-    if ahead >= datetime.timedelta(days=1):
-        raise UsageError(f"{name} is no time zone", hint="write it as +02:00")
-    return datetime.timezone(-ahead if name[0] == "-" else ahead)
-
-
-def _read_by_git(workspace: Workspace, text: str) -> float:
-    said = workspace.repository.git("rev-parse", f"--since={text}")
-    return float(said.strip().rpartition(b"=")[2])
+def _here(epoch: int) -> datetime.datetime:
+    """Returns a time in the user's zone, which it does not name."""
+    return datetime.datetime.fromtimestamp(epoch)  # noqa: DTZ006  the user's own

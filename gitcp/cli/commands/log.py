@@ -171,8 +171,8 @@ def _filters(
         ) from exc
     inside = tuple(path_inside(out, workspace.top, path) for path in paths)
     return Filters(
-        when(workspace, since) if since else None,
-        when(workspace, until) if until else None,
+        when(since) if since else None,
+        when(until) if until else None,
         words,
         os.fsencode(text) if text is not None else None,
         agent,
