@@ -165,11 +165,12 @@ def _saved_since(workspace: Workspace, target: Checkpoint) -> tuple[Checkpoint, 
     created = created_of(target)
     tips: dict[str, Checkpoint] = {}
     for entry in numbers.newest_first():
-        if entry.number <= (target.number or 0) or len(tips) == _SINCE:
+        if entry.place != numbers.place:
+            continue
+        # Numbers of what was pulled say nothing about when it was made.
+        if entry.created <= created or len(tips) == _SINCE:
             break
         session = entry.key.session
-        if entry.place != numbers.place or entry.created <= created:
-            continue
         if session == target.trailers.session or session in tips:
             continue
         # What is wrong in another session must not stop this one.

@@ -228,3 +228,14 @@ def test_an_unreachable_remote_is_one_clear_error(ann, hub):
         assert "origin cannot be reached" in said
         assert "git ls-remote origin" in said
     assert refs(ann) == before
+
+
+def test_what_was_saved_after_a_pulled_checkpoint_is_in_the_plan(ann, hub, bob):
+    save(ann, "-s", "vat", a_py=b"theirs")
+    ok(ann, "push")
+    mine = save(bob, a_py=b"made here since")
+    ok(bob, "pull")
+    # Its number is the higher one, although it was made before.
+    assert ok(bob, "show", "vat:1")["checkpoint"]["number"] > mine["number"]
+    said = invoke(bob, "restore", "vat:1", "--dry-run").stdout.decode()
+    assert f"since  #{mine['number']} " in said
