@@ -8,7 +8,7 @@ session carries, and by what git writes into messages.
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from gitcp.checkpoints.diff import new_entries
 from gitcp.errors import CorruptError, GitFailedError
@@ -53,14 +53,15 @@ class Part(NamedTuple):
 class CommitStory(NamedTuple):
     """All that led to a commit, oldest first; the last part's end stands for it.
 
-    `replaces` are the commits that this one was made of. Where not `because`, no hook
-    made a checkpoint at it: these are the first ones that were made on it later.
+    `replaces` are the commits that this one was made of. `made` says when the last
+    checkpoint was made: `at` the commit. Where no hook made one there, it is the first
+    made `after` it if that still has the commit's files, else the last `before` it.
     """
 
     commit: str
     parts: tuple[Part, ...]
     replaces: tuple[str, ...]
-    because: bool = True
+    made: Literal["at", "before", "after"] = "at"
 
     @property
     def chosen(self) -> Checkpoint:
@@ -89,6 +90,8 @@ def story_of(workspace: Workspace, commit: str) -> CommitStory | None:
     """
     store = workspace.store
     tips = list(_tips(workspace))
+    if not tips:
+        return None
     family = _family(workspace, commit, tips)
     named = set(_named(store, commit))
     parts: dict[bytes, Part] = {}
@@ -102,26 +105,67 @@ def story_of(workspace: Workspace, commit: str) -> CommitStory | None:
             if mine or trailers.id in named:
                 own = {trailers.base, *family}
                 parts.setdefault(checkpoint.oid, _part(line[: at + 1], own, firsts))
-    because = [
-        checkpoint for checkpoint in parts.values() if _is_because(checkpoint.end)
+    made_at = [
+        part
+        for part in parts.values()
+        if _is_because(part.end) or part.end.trailers.id in named
     ]
-    # What was made because of it, before what happens to stand on it.
+    replaces = tuple(sorted(family - {commit}))
     ordered = sorted(
-        because or parts.values(),
+        made_at or parts.values(),
         key=lambda part: (
             part.end.trailers.base == commit,
             part.end.raw.epoch,
             part.end.seq,
         ),
     )
-    if not ordered:
-        return None
-    if not because:
+    if not made_at:
         # No line has a better claim than the one the work is on.
         current = {checkpoint.oid for checkpoint in store.line(tips[0])}
         ordered = [part for part in ordered if part.end.oid in current] or ordered
-    replaces = tuple(sorted(family - {commit}))
-    return CommitStory(commit, tuple(_apart(ordered)), replaces, bool(because))
+        same = [part for part in ordered if _has_files(part.end, commit)]
+        before = None if same else _last_before(store, tips, family)
+        if before is not None:
+            return CommitStory(commit, (before,), replaces, "before")
+        ordered = same or ordered
+    if not ordered:
+        return None
+    made: Literal["at", "after"] = "at" if made_at else "after"
+    return CommitStory(commit, tuple(_apart(ordered)), replaces, made)
+
+
+def _has_files(checkpoint: Checkpoint, commit: str) -> bool:
+    """Whether a checkpoint has all the files of a commit as they are there."""
+    objects = checkpoint.objects
+    with suppress(CorruptError):
+        committed = objects.commit(bytes.fromhex(commit)).tree
+        changes = tree.diff(committed, checkpoint.files_tree, objects.tree)
+        return all(change.old is None for change in changes)
+    return False
+
+
+def _last_before(
+    store: Store, tips: Iterable[Checkpoint], family: set[str]
+) -> Part | None:
+    """Returns what was last made on the parent of a commit before the commit was, or None."""
+    parents: dict[str, int] = {}
+    for oid in family:
+        # It may be another clone's, or gone.
+        with suppress(CorruptError):
+            made = store.repository.objects.commit(bytes.fromhex(oid))
+            for parent in made.parents[:1]:
+                parents[parent.hex()] = max(made.epoch, parents.get(parent.hex(), 0))
+    found: list[Part] = []
+    for tip in tips:
+        line = list(store.line(tip))
+        for at, checkpoint in enumerate(line):
+            base = checkpoint.trailers.base
+            if base in parents and checkpoint.raw.epoch <= parents[base]:
+                oldest_first = line[at:][::-1]
+                firsts = {first.oid for first in _firsts(oldest_first)}
+                found.append(_part(oldest_first, {base, *family}, firsts))
+                break
+    return max(found, key=lambda part: (part.end.raw.epoch, part.end.seq), default=None)
 
 
 def changed_by(parts: Iterable[Part]) -> list[Change]:

@@ -92,7 +92,7 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
     if re.fullmatch(PATTERN, text):
         # It may well be quoted in a conversation, too, where messages are looked for.
         story = _story(workspace, text)
-        if story is not None and (story.because or story.replaces):
+        if story is not None and (story.made == "at" or story.replaces):
             return Selected(story.chosen, story)
     if times.is_time(text) and not workspace.bare:
         return Selected(_at_time(workspace, text))
@@ -107,7 +107,7 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
     meant = base is not None and _is_prefix(text, base)
     if meant and base is not None and not _is_named(checkpoint, text):
         story = _story(workspace, base)
-        if story is not None and story.because:
+        if story is not None and story.made == "at":
             return Selected(story.chosen, story)
     return Selected(checkpoint)
 

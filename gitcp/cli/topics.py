@@ -38,7 +38,8 @@ Wherever the usage of a command shows SEL, A or B, each of these will do:
   before-refactor   a label (`save --label`, `gitcp label`); label=NAME where
                     NAME reads as something else
   HEAD~2, v1.2      a git commit: the checkpoint made at it, also if the commit
-                    was amended, rebased or squashed since
+                    was amended, rebased or squashed since; without one, the
+                    last that was made before it
   MESSAGE-ID        a prompt or message of the conversation: the state before it
   '2 hours ago', 'yesterday 12:00', '@{2026-11-21 18:00}'
                     a time: the newest checkpoint at or before it

@@ -41,6 +41,7 @@ from gitcp.cli.render import (
 )
 from gitcp.cli.turn_lines import answer_lines, prompt_lines, tool_lines
 from gitcp.errors import NotFoundError, UsageError
+from gitcp.format import tree
 from gitcp.format.checkpoint import Conversation
 from gitcp.format.log import Decision
 from gitcp.format.tree import Change
@@ -68,6 +69,7 @@ def _behind_document(behind: CommitStory | None) -> dict[str, Any] | None:
     return {
         "commit": behind.commit,
         "replaces": list(behind.replaces),
+        "made": behind.made,
         "checkpoints": [
             checkpoint.id for part in behind.parts for checkpoint in part.checkpoints
         ],
@@ -78,7 +80,14 @@ def _show_behind(out: Output, behind: CommitStory) -> None:
     """Says what the rest is about: all that led to a commit, not one checkpoint."""
     total = sum(len(part.checkpoints) for part in behind.parts)
     number = "1 checkpoint" if total == 1 else f"{total} checkpoints, the last of them"
-    out.print(f"Behind the commit {behind.commit[:12]}: {number}")
+    name = f"the commit {behind.commit[:12]}"
+    out.print(
+        {
+            "at": f"Behind {name}: {number}",
+            "before": f"No checkpoint was made at {name}; before it: {number}",
+            "after": f"No checkpoint was made at {name}; after it: {number}",
+        }[behind.made]
+    )
     if behind.replaces:
         some = ", ".join(oid[:12] for oid in behind.replaces[:_SHOWN])
         more = " …" if len(behind.replaces) > _SHOWN else ""
@@ -215,7 +224,28 @@ def _looked_up(
         parts = (Part(turn.before, turn.checkpoints),)
     else:
         parts = (Part(_before(workspace.store, checkpoint), (checkpoint,)),)
+    for word, path in zip(words, paths, strict=True):
+        if not _is_known(path, workspace, parts):
+            raise NotFoundError(
+                f"{word} is not in {checkpoint.id}, nor was it before",
+                hint="quote a time (`gitcp show '5 minutes ago'`);"
+                f" `gitcp files {checkpoint.id}` lists the paths",
+            )
     return _Shown(checkpoint, behind, turn, parts, paths)
+
+
+def _is_known(path: bytes, workspace: Workspace, parts: Sequence[Part]) -> bool:
+    """Whether there is, or was, anything at a path."""
+    if os.path.lexists(os.path.join(os.fsencode(workspace.top), path)):
+        return True
+    for part in parts:
+        read = part.end.objects.tree
+        before = files_before(part)
+        if before is not None and tree.lookup(before, path, read) is not None:
+            return True
+        if any(each.entry(path) is not None for each in part.checkpoints):
+            return True
+    return False
 
 
 def _document(

@@ -77,6 +77,21 @@ def test_ids_and_commits(repo, history):
     assert chosen(repo, "HEAD~1") == ("main", "main", 1)
 
 
+def test_a_commit_without_a_checkpoint_is_the_last_made_before_it(repo):
+    save(repo, "-m", "one")
+    write_files(repo, {"README.md": b"second\n"})
+    save(repo, "-m", "two")
+    commit_all(repo)
+    head = git_line(repo, "rev-parse", "HEAD")
+    write_files(repo, {"README.md": b"third\n"})
+    save(repo, "-m", "long after it")
+    assert chosen(repo, "HEAD") == ("main", "main", 2)
+    said = invoke(repo, "show", "HEAD").stdout.decode()
+    assert f"No checkpoint was made at the commit {head[:12]}; before it: 2" in said
+    # Nor is there one before the first commit: the first on it has to do.
+    assert chosen(repo, "HEAD~1") == ("main", "main", 1)
+
+
 def test_without_a_selector_it_is_the_newest_that_was_made_here(repo, history):
     for session in ("main", "job"):
         ok(repo, "switch", session)

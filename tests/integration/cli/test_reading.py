@@ -150,6 +150,12 @@ def test_show_takes_paths_a_patch_and_counts_of_lines(repo, worked):
     fails(repo, 2, "show", end, "--", "/elsewhere")
 
 
+def test_a_path_that_never_was_is_refused(repo, worked):
+    error = fails(repo, 13, "show", "3", "minutes", "ago")
+    assert "minutes is not in" in error
+    assert "gitcp show '5 minutes ago'" in error
+
+
 def test_many_files_are_grouped_by_directory(repo):
     ok(repo, "save")
     write_files(repo, {f"d{n % 3}/in/f{n}": b"%d" % n for n in range(60)})
