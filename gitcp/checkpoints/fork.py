@@ -1,4 +1,4 @@
-"""Forks, switches and lists branches and sessions."""
+"""Forks branches and switches between them."""
 
 import os
 from pathlib import Path

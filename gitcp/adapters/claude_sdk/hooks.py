@@ -41,7 +41,8 @@ _Callback = Callable[[Any, str | None, Any], Awaitable[dict[str, Any]]]
 def checkpoint_hooks(session: BaseSession) -> dict[HookEvent, list[HookMatcher]]:
     """Returns hooks that make a checkpoint before each prompt and at each turn's end.
 
-    And before a command of the shell that may change something, if files changed since.
+    They make one before a shell command, too, if that may change something and files
+    changed since the last.
 
         session = gitcp.open(".").session("my-work")
         options = ClaudeAgentOptions(hooks=checkpoint_hooks(session))
