@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from gitcp.checkpoints import standing
+from gitcp.checkpoints.beside import Beside, Span
 from gitcp.checkpoints.conversation import tool_names
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.sessions import branches
@@ -51,12 +52,16 @@ class Filters(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A row with its newest checkpoint, and what the row changed."""
+    """A row with its newest checkpoint, and what the row changed.
+
+    `beside` are the turns of other conversations that ran at the same time in its work tree.
+    """
 
     row: Row
     checkpoint: Checkpoint
     prompt: str | None
     changed: FileCounts
+    beside: tuple[Span, ...] = ()
 
     @property
     def ids(self) -> list[str]:
@@ -166,6 +171,7 @@ def listing(
     reach = Reach(store, known=found.reached)
     nothing = True
     around = Surroundings(store.numbers, store.labels, store.checkpoint)
+    together = Beside(store)
     newest = next((entry.number for entry in store.numbers.newest_first()), 0)
     folded = (Row((each,)) for each in found.entries) if full else rows(found.entries)
     for row in folded:
@@ -181,7 +187,10 @@ def listing(
         before = around.before_turn(first)
         if _passes(store, checkpoint, before, filters):
             prompt = prompt_of(checkpoint) if row.is_turn and not full else None
-            yield Listed(row, checkpoint, prompt, since(checkpoint, before))
+            overlapping = () if full else tuple(together.of(row.last))
+            yield Listed(
+                row, checkpoint, prompt, since(checkpoint, before), overlapping
+            )
     if nothing:
         for damage in reach.damaged.values():
             raise damage

@@ -104,18 +104,23 @@ def spoken_in(
         and turn.end.oid == checkpoint.oid
         and checkpoint.origin.logs is None
     ):
-        found = spoken_turns(_new_records(workspace.store, turn))
+        store = workspace.store
+        found = spoken_turns(new_records(store, turn.checkpoints[0], turn.end))
         asked = [each for each in found if each.prompt is not None]
         if asked:
             return asked[-1]
     return next(iter(dialogue(checkpoint).turns[-1:]), None)
 
 
-def _new_records(store: Store, turn: Turn) -> bytes:
-    """Returns the records that a turn added to the conversation."""
-    held = turn.end.manifest.conversation
+def new_records(store: Store, begin: Checkpoint, end: Checkpoint) -> bytes:
+    """Returns the records that a turn added to the conversation that its end has.
+
+    Raises:
+        CorruptError: a segment of the conversation is missing or damaged.
+    """
+    held = end.manifest.conversation
     assert held is not None
-    first: Checkpoint | None = turn.checkpoints[0]
+    first: Checkpoint | None = begin
     assert first is not None
     if first.trigger != TURN_START:
         # Its own records are the turn's.
@@ -123,7 +128,7 @@ def _new_records(store: Store, turn: Turn) -> bytes:
     before = first.manifest.conversation if first is not None else None
     same = before is not None and before.source == held.source
     seen = before.segments if before is not None and same else 0
-    read = turn.end.objects
+    read = end.objects
     name = LogName("conversation", held.source)
-    oids = logs.segments(turn.end.log_tree, name, read.tree)[seen:]
+    oids = logs.segments(end.log_tree, name, read.tree)[seen:]
     return b"".join(map(read.blob, oids))

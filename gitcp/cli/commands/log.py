@@ -13,6 +13,7 @@ from gitcp.checkpoints import history
 from gitcp.checkpoints.history import Filters, Listed, Scope
 from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents
+from gitcp.cli.beside_lines import beside_documents, beside_mark
 from gitcp.cli.emit import Output, one_line
 from gitcp.cli.layout import age, cells, fit, pad, width
 from gitcp.cli.options import command, left_out, path_inside, reader, session_option
@@ -87,6 +88,8 @@ class _Page:
             for count, sign in zip(listed.changed, "+~-", strict=True)
             if count
         )
+        if listed.beside:
+            counts = f"{counts}  {beside_mark(listed.beside)}".strip()
         mark = _mark(listed)
         used = history.tools_of(self._store, listed)[:_TOOLS]
         tools = " ".join(one_line(tool, _PROMPT) for tool in used)
@@ -142,12 +145,16 @@ def _mark(listed: Listed) -> str:
     return "".join(f"{mark} " for mark in marks)
 
 
-def _document(listed: Listed) -> dict[str, Any]:
+def _document(workspace: Workspace, listed: Listed) -> dict[str, Any]:
     made = documents.checkpoint(listed.checkpoint)
     assert made is not None
     made["changed"] = listed.changed._asdict()
     if listed.prompt is not None or listed.row.is_turn:
-        made["turn"] = {"prompt": listed.prompt, "checkpoints": listed.ids}
+        made["turn"] = {
+            "prompt": listed.prompt,
+            "checkpoints": listed.ids,
+            "beside": beside_documents(workspace, listed.beside),
+        }
     return made
 
 
@@ -239,7 +246,7 @@ def log_command(
         out.document(
             {
                 "schema": "gitcp.log/1",
-                "checkpoints": [_document(listed) for listed in shown],
+                "checkpoints": [_document(workspace, listed) for listed in shown],
                 "hidden": hidden + len(inside) - len(shown),
                 "unreadable": unreadable,
             }

@@ -8,6 +8,7 @@ import click
 
 from gitcp import Checkpoint
 from gitcp.checkpoints import diff
+from gitcp.checkpoints.beside import Beside, Span
 from gitcp.checkpoints.commit_lookup import (
     CommitStory,
     Part,
@@ -21,6 +22,7 @@ from gitcp.checkpoints.history import prompt_of
 from gitcp.checkpoints.selectors import look_up
 from gitcp.checkpoints.turn_of import Turn, spoken_in, turn_of
 from gitcp.cli import documents
+from gitcp.cli.beside_lines import beside_documents, beside_lines
 from gitcp.cli.emit import Output, one_line, safe, safe_path, unstyled
 from gitcp.cli.file_lines import (
     changed_files,
@@ -182,6 +184,8 @@ def show_command(
         number = f"#{end.number}" if end.number else end.id
         asked = fit(one_line(prompt_of(end) or ""), 60)
         out.print(f'  turn     {number} "{asked}"')
+    for line in beside_lines(workspace, _beside(workspace, shown), width()):
+        out.print(line)
     if not shown.paths and checkpoint.manifest.conversation is not None:
         _show_conversation(out, workspace, shown, checkpoint.manifest.conversation)
     _show_files(out, shown, patch=patch, stat=stat)
@@ -195,6 +199,14 @@ def show_command(
         out.print(f"\nNot captured ({len(skipped)})")
         for path, reason in skipped[:_LINES]:
             out.print(f"  {safe_path(path)} ({safe(reason)})")
+
+
+def _beside(workspace: Workspace, shown: _Shown) -> list[Span]:
+    """Returns the turns of other conversations that overlap the one that is shown."""
+    store, turn = workspace.store, shown.turn
+    number = turn.end.number if turn is not None else None
+    entry = store.numbers.find(number) if number is not None else None
+    return Beside(store).of(entry) if entry is not None else []
 
 
 def _looked_up(
@@ -290,6 +302,7 @@ def _turn_document(workspace: Workspace, shown: _Shown, turn: Turn) -> dict[str,
             changes, diff.renames(changes, turn.end)
         ),
         "spoken": documents.spoken(spoken_in(workspace, turn.end, turn)),
+        "beside": beside_documents(workspace, _beside(workspace, shown)),
     }
 
 

@@ -1,0 +1,185 @@
+"""Finds the turns of agents that ran at the same time in one work tree.
+
+What a checkpoint holds is the whole work tree, whichever agent it was made for. Turns are
+told to overlap from the list of numbers alone. Only where a turn has no checkpoint of its
+beginning, and another agent's lies right below it, the conversation is asked for the time.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from gitcp.checkpoints import spoken_turns
+from gitcp.checkpoints.turn_of import new_records
+from gitcp.checkpoints.turns import ENDS, INNER, Row, rows
+from gitcp.clients.client import TURN_START
+from gitcp.errors import GitcpError
+from gitcp.format.checkpoint import timestamp
+from gitcp.format.numbers import ELSEWHERE, Assigned
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Store
+
+_OF_TURNS = INNER | ENDS
+
+
+class Span(NamedTuple):
+    """A turn, and since when it ran: after the checkpoint with the number `after`."""
+
+    row: Row
+    after: int
+
+    @property
+    def last(self) -> Assigned:
+        """The newest checkpoint of the turn."""
+        return self.row.last
+
+
+class Beside:
+    """The turns of a repository, and which of them ran at the same time.
+
+    Each work tree's timeline is read as far down as was asked for.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._timelines: dict[str, _Timeline] = {}
+
+    def span(self, entry: Assigned) -> Span | None:
+        """Returns the turn that a checkpoint belongs to; None where it belongs to none."""
+        return self._timeline(entry.place).span(entry.number)
+
+    def of(self, entry: Assigned) -> list[Span]:
+        """Returns the turns that overlap a checkpoint's turn, the oldest first."""
+        return self._timeline(entry.place).beside(entry.number)
+
+    def timeline(self, span: Span, down_to: int) -> list[Assigned]:
+        """Returns what was made in a turn's work tree until it ended, the oldest first.
+
+        The first one is the newest that is not above `down_to`, if there is one.
+        """
+        return self._timeline(span.last.place).between(down_to, span.last.number)
+
+    def _timeline(self, place: str) -> "_Timeline":
+        if place not in self._timelines:
+            self._timelines[place] = _Timeline(self._store, place)
+        return self._timelines[place]
+
+
+class _Timeline:
+    """The checkpoints of one work tree, newest first, read on demand."""
+
+    def __init__(self, store: Store, place: str) -> None:
+        self._store = store
+        # What was made elsewhere was not made in one work tree.
+        self._source = (
+            entry
+            for entry in (store.numbers.newest_first() if place != ELSEWHERE else ())
+            if entry.place == place
+        )
+        self._entries: list[Assigned] = []
+        self._places: dict[int, int] = {}
+        self._rows = rows(self._each())
+        self._bottom: float = float("inf")
+        self._open: list[Span] = []
+        self._spans: dict[int, Span] = {}
+        self._beside: dict[int, list[Span]] = {}
+
+    def span(self, number: int) -> Span | None:
+        self._read(number)
+        return self._spans.get(number)
+
+    def beside(self, number: int) -> list[Span]:
+        span = self.span(number)
+        if span is None:
+            return []
+        # Turns that ended while this one ran lie below its end, but above its beginning.
+        self._read(span.after)
+        return self._beside.get(span.last.number, [])[::-1]
+
+    def between(self, low: int, high: int) -> list[Assigned]:
+        found: list[Assigned] = []
+        for entry in self._each(self._places[high]):
+            found.append(entry)
+            if entry.number <= low:
+                break
+        return found[::-1]
+
+    def _each(self, start: int = 0) -> Iterator[Assigned]:
+        """Yields the entries from some place on; those that were read stay."""
+        at = start
+        while True:
+            if at == len(self._entries):
+                entry = next(self._source, None)
+                if entry is None:
+                    return
+                self._places[entry.number] = at
+                self._entries.append(entry)
+            yield self._entries[at]
+            at += 1
+
+    def _read(self, down_to: int) -> None:
+        """Reads rows until one ends at a number or below it."""
+        while self._bottom > down_to:
+            row = next(self._rows, None)
+            if row is None:
+                self._bottom = 0
+                return
+            self._bottom = row.last.number
+            if row.is_turn:
+                self._take(row)
+
+    def _take(self, row: Row) -> None:
+        span = Span(row, self._after(row))
+        self._open = [one for one in self._open if one.after < row.last.number]
+        for other in self._open:
+            if other.last.key != row.last.key:
+                self._beside.setdefault(other.last.number, []).append(span)
+                self._beside.setdefault(row.last.number, []).append(other)
+        self._open.append(span)
+        for entry in row.entries:
+            self._spans[entry.number] = span
+
+    def _after(self, row: Row) -> int:
+        """Returns the number of the newest checkpoint that was there as a turn began."""
+        first = row.first
+        if first.trigger == TURN_START:
+            return first.number
+        while_running = False
+        began: str | None = None
+        for entry in self._below(first.number):
+            if entry.key == first.key:
+                # The turn began after what its own session had saved before.
+                break
+            if entry.trigger in _OF_TURNS:
+                began = began or self._began(row)
+                if began is None or entry.created <= began:
+                    break
+                while_running = True
+        for entry in self._below(first.number):
+            if not while_running or began is None or entry.created <= began:
+                return entry.number
+        return 0
+
+    def _below(self, number: int) -> Iterator[Assigned]:
+        return self._each(self._places[number] + 1)
+
+    def _began(self, row: Row) -> str | None:
+        """Returns when a turn was asked for, as its conversation has it, or None."""
+        with suppress(GitcpError, ValueError, OverflowError, OSError):
+            first, last = (read(self._store, one) for one in (row.first, row.last))
+            if first is None or last is None or last.manifest.conversation is None:
+                return None
+            spoken = spoken_turns.turns(new_records(self._store, first, last))
+            asked = [one.at for one in spoken if one.prompt is not None and one.at]
+            return timestamp(asked[-1]) if asked else None
+        return None
+
+
+def read(store: Store, entry: Assigned) -> Checkpoint | None:
+    """Returns the checkpoint behind a number as it is now; None where it is gone.
+
+    Raises:
+        CorruptError: it is damaged.
+    """
+    found = store.numbers.find(entry.number)
+    return store.checkpoint((found or entry).commit)
