@@ -31,7 +31,9 @@ fields of the object of that name. What is not there is null.
 A rename is listed as its two paths: the new one as `added`, with `renamed_from` and lines
 counted against the old content, and the old one as `deleted`, with `renamed_to`. Other paths
 have neither field. Of a turn, `changes` in `gitcp.show/1` are those of its last checkpoint,
-and `turn.changes`, `stat` and `patch` those of the whole turn.
+and `turn.changes`, `stat` and `patch` those of the whole turn. `changes` compares with the
+checkpoint before on the branch; `stat` and `patch`, as the text of `show` and the counts of `log`,
+with the state before in the work tree.
 
 An error is one document on stderr: `{"error": {"code": …, "message": …, "hint": …,
 "exit": …}}`, with the names and numbers of [exit-codes.md](exit-codes.md). `left`, `paths`,

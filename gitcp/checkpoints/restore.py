@@ -3,6 +3,7 @@
 import secrets
 
 from gitcp.checkpoints import numbered
+from gitcp.checkpoints.agreed_plan import refuse_if_outdated
 from gitcp.checkpoints.finish_restore import Restored, finish, naming_both_ways
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.restore_observer import restore_observer
@@ -26,12 +27,15 @@ from gitcp.worktree.plan import FilePlan
 _SHOWN = 5
 
 
-def restore(workspace: Workspace, request: RestoreRequest) -> Restored:
+def restore(
+    workspace: Workspace, request: RestoreRequest, agreed: FilePlan | None = None
+) -> Restored:
     """Carries out a request, by a plan that is made under the work tree's lock.
 
-    What is there is saved first.
+    What is there is saved first. `agreed` is the plan that a person has agreed to.
 
     Raises:
+        PlanOutdatedError: files have changed, and the plan is no longer what was agreed to.
         WouldOverwriteError: something that no checkpoint holds is in the way.
         EffectsStandError: a step reached outside since, and the request does not say that
             its result is to be replayed.
@@ -48,7 +52,7 @@ def restore(workspace: Workspace, request: RestoreRequest) -> Restored:
         request = request._replace(target=target)
         _check_logs(request)
         with workspace.capturing() as capture:
-            return _restore(workspace, capture, request)
+            return _restore(workspace, capture, request, agreed)
 
 
 def _check_logs(request: RestoreRequest) -> None:
@@ -66,7 +70,10 @@ def _check_logs(request: RestoreRequest) -> None:
 
 
 def _restore(
-    workspace: Workspace, capture: Capture, request: RestoreRequest
+    workspace: Workspace,
+    capture: Capture,
+    request: RestoreRequest,
+    agreed: FilePlan | None,
 ) -> Restored:
     stood = stands_on(workspace)
     with transaction(workspace.repository) as txn:
@@ -76,6 +83,8 @@ def _restore(
         ) -> tuple[Saved, frozenset[bytes], FilePlan]:
             plan = compute(workspace, txn, snapshot, request)
             _refuse_obstacles(plan)
+            if agreed is not None:
+                refuse_if_outdated(plan, agreed)
             restore_observer().refuse(request, plan.behind)
             draft = Draft(
                 "before-restore", note=f"before restoring {request.target.id}"

@@ -1,10 +1,13 @@
 """Shows the plan of a restore: what goes first, whole folders as one line, the summary last."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gitcp import Checkpoint
+from gitcp.checkpoints.agreed_plan import PlanOutdatedError
 from gitcp.checkpoints.not_captured import not_in_it
 from gitcp.checkpoints.restore_plan import RestorePlan
+from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.layout import age
 from gitcp.cli.render import count, headline, provenance
@@ -25,6 +28,13 @@ _SINCE = 5
 _COLORS = {"delete": "red", "overwrite": "yellow", "create": "green", "mode": "cyan"}
 # What can be lost comes first.
 _ORDER = tuple(_COLORS)
+_DONE = {
+    "create": "created",
+    "overwrite": "overwritten",
+    "delete": "deleted",
+    "mode": "changed in mode",
+}
+_FOLDERS = frozenset({MAKE_DIR, REMOVE_DIR})
 
 
 def not_captured(target: Checkpoint) -> list[Left]:
@@ -68,34 +78,43 @@ def summary(out: Output, plan: RestorePlan) -> str:
     name = f"#{target.number}" if target.number else target.id
     note = one_line(target.note or "", 50)
     about = f' "{note}"' if note else ""
-    what = []
-    if plan.files:
-        counts = dict.fromkeys(_ORDER, 0)
-        for step in plan.steps.steps:
-            if step.action not in {MAKE_DIR, REMOVE_DIR}:
-                counts[_kind(step)] += 1
-        said = {"delete": "deleted", "overwrite": "overwritten", "create": "created"}
-        done = [
-            f"{counts[kind]:,} {word}"
-            for kind, word in (*reversed(said.items()), ("mode", "changed in mode"))
-            if counts[kind]
-        ]
-        dirs = sum(step.action in {MAKE_DIR, REMOVE_DIR} for step in plan.steps.steps)
-        what.append(
-            ", ".join(done)
-            or (count(dirs, "empty folder") if dirs else "no file changes")
-        )
-    if plan.conversation:
-        held = target.manifest.conversation
-        what.append(
-            f"conversation of {count(held.messages, 'message')}"
-            if held
-            else "no conversation in it"
-        )
     return (
         f"{out.style(name, fg='cyan', bold=True)}{about}"
-        f" ({age(target.manifest.created)}): {'; '.join(what)}"
+        f" ({age(target.manifest.created)}): {outcome(plan.request, plan.steps)}"
     )
+
+
+def outcome(request: RestoreRequest, steps: FilePlan) -> str:
+    """Returns what a restore brings: how many files it changes, and the conversation."""
+    what = [changes_of(steps)] if request.files else []
+    held = request.target.manifest.conversation if request.conversation else None
+    if held is not None:
+        what.append(f"conversation of {count(held.messages, 'message')}")
+    return "; ".join(what) or "no conversation in it"
+
+
+def changes_of(steps: FilePlan) -> str:
+    """Returns how many files a plan changes: `13 created, 1 overwritten, 3 deleted`.
+
+    Folders count only where no file changes, as in `log` and `show`.
+    """
+    counts = Counter(_kind(step) for step in steps.steps if step.action not in _FOLDERS)
+    done = [f"{counts[kind]:,} {word}" for kind, word in _DONE.items() if counts[kind]]
+    if done:
+        return ", ".join(done)
+    return count(len(steps.steps), "empty folder") if steps.steps else "no file changes"
+
+
+def outdated(out: Output, changed: PlanOutdatedError) -> Iterator[str]:
+    """Yields what a restore would do that was not agreed to, and the new summary."""
+    yield "Files have changed since the plan was shown."
+    if changed.more:
+        yield "The restore would now also:"
+        yield from step_lines(out, changed.more)
+    if changed.fewer:
+        yield "It would no longer:"
+        yield from step_lines(out, changed.fewer)
+    yield summary(out, changed.plan)
 
 
 def step_lines(out: Output, steps: Iterable[FileStep]) -> Iterator[str]:

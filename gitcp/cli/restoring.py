@@ -11,6 +11,7 @@ from gitcp import Checkpoint
 from gitcp.agents import bindings, resume
 from gitcp.agents.resume import Resumption
 from gitcp.checkpoints import restore as ops
+from gitcp.checkpoints.agreed_plan import PlanOutdatedError
 from gitcp.checkpoints.finish_restore import Restored
 from gitcp.checkpoints.restore_observer import RewoundSteps
 from gitcp.checkpoints.restore_plan import RestorePlan
@@ -18,7 +19,7 @@ from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.standing import before_newest
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe, safe_path
-from gitcp.cli.plan_lines import describe, stays
+from gitcp.cli.plan_lines import changes_of, describe, outcome, outdated, stays
 from gitcp.cli.render import (
     count,
     headline,
@@ -124,8 +125,8 @@ def carry_out(
     if not yes:
         # A person who was asked has seen it; a script has to say it.
         request = request._replace(replay=True)
-    with stoppable():
-        done = ops.restore(workspace, request)
+    agreed = plan if plan is not None and not yes else None
+    done = _restore(out, workspace, request, agreed)
     with written_back(
         workspace,
         done.checkpoint,
@@ -133,9 +134,30 @@ def carry_out(
         source=request.target,
         trust=request.trust,
     ) as handed:
-        report(out, workspace, request.target, done, handed, behind)
+        report(out, workspace, request, done, handed, behind)
     refuse_withheld(done.left)
     return done
+
+
+def _restore(
+    out: Output,
+    workspace: Workspace,
+    request: RestoreRequest,
+    agreed: RestorePlan | None,
+) -> Restored:
+    """Restores; where files have changed since a plan was agreed to, asks again."""
+    while True:
+        try:
+            with stoppable():
+                return ops.restore(
+                    workspace, request, agreed.steps if agreed is not None else None
+                )
+        except PlanOutdatedError as exc:
+            agreed = exc.plan
+            for line in outdated(out, exc):
+                out.tell(line)
+        diff = partial(_tell_diff, out, workspace, agreed)
+        out.confirm("Restore?", yes=False, diff=diff)
 
 
 def _tell_diff(out: Output, workspace: Workspace, plan: RestorePlan) -> None:
@@ -253,12 +275,13 @@ def resume_line(out: Output, handed: Handed) -> None:
 def report(
     out: Output,
     workspace: Workspace,
-    target: Checkpoint | None,
+    request: RestoreRequest | None,
     done: Restored,
     handed: Handed,
     behind: RewoundSteps = RewoundSteps(),  # noqa: B008  a value
 ) -> None:
-    """Says what a restore did; `target` is None where an interrupted one was ended."""
+    """Says what a restore did; `request` is None where an interrupted one was ended."""
+    target = request.target if request is not None else None
     left: list[Left] = list(done.left)
     absent: list[Left] = []
     if target is not None:
@@ -269,8 +292,11 @@ def report(
             document(done.checkpoint, done.saved, done.plan, left, shown, behind)
         )
         return
-    name = name_of(out, target) if target else "the checkpoint"
-    out.print(f"Restored {name}: {count(len(done.plan.steps), 'change')} to files")
+    if request is not None:
+        name = name_of(out, request.target)
+        out.print(f"Restored {name}: {outcome(request, done.plan)}")
+    else:
+        out.print(f"Restored the checkpoint: {changes_of(done.plan)}")
     for line in provenance(out, target) if target else []:
         out.print(line)
     out.print(f"  now at {headline(out, done.checkpoint)}")

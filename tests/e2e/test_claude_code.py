@@ -577,4 +577,4 @@ def test_the_page_shows_what_happens(tmp_path):
 def no_ids(text: str) -> str:
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", text)
     # What the client notes for itself varies; an id may be all digits.
-    return re.sub(r"\b\d+ msg", "<n> msg", text)
+    return re.sub(r"\b\d+ (?=msg|message)", "<n> ", text)

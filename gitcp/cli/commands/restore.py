@@ -72,7 +72,8 @@ def restore_command(
     """Restore files and conversation from a checkpoint.
 
     What is there now is saved first; `gitcp undo` brings it back. Files that no
-    checkpoint holds are never overwritten or deleted. The conversation of a coding agent
+    checkpoint holds are never overwritten or deleted. If other files change while it
+    asks, it shows which and asks again. The conversation of a coding agent
     is written where its client looks for it, under a new id, and the command that
     resumes it is printed.
 

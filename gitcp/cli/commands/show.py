@@ -20,7 +20,7 @@ from gitcp.checkpoints.conversation import as_markdown, last_spoken
 from gitcp.checkpoints.diff import FilesDiff
 from gitcp.checkpoints.history import prompt_of
 from gitcp.checkpoints.selectors import look_up
-from gitcp.checkpoints.turn_of import Turn, spoken_in, turn_of
+from gitcp.checkpoints.turn_of import Turn, spoken_in, state_before, turn_of
 from gitcp.cli import documents
 from gitcp.cli.beside_lines import beside_documents, beside_lines
 from gitcp.cli.emit import Output, one_line, safe, safe_path, unstyled
@@ -235,7 +235,9 @@ def _looked_up(
     elif turn is not None and turn.end.oid == checkpoint.oid:
         parts = (Part(turn.before, turn.checkpoints),)
     else:
-        parts = (Part(_before(workspace.store, checkpoint), (checkpoint,)),)
+        before = state_before(workspace.store, checkpoint)
+        before = before or _before(workspace.store, checkpoint)
+        parts = (Part(before, (checkpoint,)),)
     for word, path in zip(words, paths, strict=True):
         if not _is_known(path, workspace, parts):
             raise NotFoundError(
@@ -265,8 +267,8 @@ def _document(
 ) -> None:
     checkpoint, turn = shown.checkpoint, shown.turn
     alone = shown
-    if shown.ends_turn:
-        # Of the checkpoint itself: the turn has its own.
+    if shown.behind is None:
+        # Of the checkpoint itself, on its branch: the turn has its own.
         own = Part(_before(workspace.store, checkpoint), (checkpoint,))
         alone = shown._replace(parts=(own,))
     changes = alone.changes()

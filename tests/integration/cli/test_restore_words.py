@@ -1,0 +1,113 @@
+"""What a restore says before its question and after it: the same things, counted alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from gitcp.cli.emit import Output
+from tests.support.agent import Agent
+from tests.support.gitrepo import write_files
+from tests.support.inprocess import invoke, ok
+
+
+@pytest.fixture
+def agent(repo, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
+    return Agent(repo, tmp_path / "claude")
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Answers each question with yes, after what the test does meanwhile."""
+    meanwhile: list = []
+    questions: list[str] = []
+
+    def confirm(self: Output, question: str, *, yes: bool, diff=None) -> None:
+        del self, diff
+        if not yes:
+            questions.append(question)
+            if meanwhile:
+                meanwhile.pop(0)()
+
+    monkeypatch.setattr(Output, "confirm", confirm)
+    return meanwhile, questions
+
+
+def test_question_answer_log_and_show_count_the_same_files(repo, agent, asked):
+    write_files(repo, {f"docs/{n}.md": b"x" for n in range(12)} | {"src/vat.py": b"1"})
+    first = agent.turn("add VAT")
+    for number in range(12):
+        (repo / f"docs/{number}.md").unlink()
+    (repo / "docs").rmdir()
+    write_files(repo, {"src/vat.py": b"2", "tests/t.py": b"t", "tools/x/run.py": b"r"})
+    agent.turn("clean up")
+    # Another conversation, on a branch of its own: the restore's parent is not what was there.
+    other = Agent(repo, agent.transcript.parents[2])
+    other.turn("write more", more="m")
+    done = invoke(repo, "restore", f"#{first.number}")
+    assert done.returncode == 0, done.stderr
+    counts = "12 created, 1 overwritten, 3 deleted"
+    assert f"{counts}; conversation of 2 messages" in done.stderr.decode()
+    assert done.stdout.decode().startswith(
+        f"Restored #{first.number} {first.id}: {counts}; conversation of 2 messages\n"
+    )
+    listed = ok(repo, "log", "-n", "1")["checkpoints"][0]
+    assert listed["changed"] == {"added": 12, "modified": 1, "deleted": 3}
+    assert b"\nFiles (16 changed)\n" in invoke(repo, "show").stdout
+
+
+def test_only_folders_and_only_a_conversation_are_told_as_such(repo, agent, asked):
+    first = agent.turn("one")
+    (repo / "empty").mkdir()
+    ok(repo, "save")
+    done = invoke(repo, "restore", first.id, "--files")
+    assert (
+        f"Restored #{first.number} {first.id}: 1 empty folder\n" in done.stdout.decode()
+    )
+    done = invoke(repo, "restore", first.id, "--conversation")
+    assert f"{first.id}: conversation of 2 messages\n" in done.stdout.decode()
+
+
+def test_a_file_that_appears_while_the_question_is_open_is_asked_about(repo, asked):
+    meanwhile, questions = asked
+    ok(repo, "save", "--allow-empty")
+    write_files(repo, {"new": b"1"})
+    meanwhile.append(
+        lambda: write_files(repo, {"stray/file": b"precious", "new": b"2"})
+    )
+    meanwhile.append((repo / "new").unlink)
+    done = invoke(repo, "restore", "1")
+    assert done.returncode == 0, done.stderr
+    lines = done.stderr.decode().splitlines()
+    at = lines.index("Files have changed since the plan was shown.")
+    assert lines[at + 1 : at + 3] == [
+        "The restore would now also:",
+        "  delete    stray/ (1 file)",
+    ]
+    assert "2 deleted" in lines[at + 3]
+    assert "It would no longer:" in lines
+    assert len(questions) == 3
+    assert ": 1 deleted\n" in done.stdout.decode()
+    assert not (repo / "stray").exists()
+    ok(repo, "undo", "--yes")
+    assert (repo / "stray/file").read_bytes() == b"precious"
+
+
+def test_no_is_still_no_when_it_asks_again(repo, asked):
+    from gitcp.errors import NothingToDoError
+
+    meanwhile, questions = asked
+    ok(repo, "save", "--allow-empty")
+    write_files(repo, {"new": b"1"})
+
+    def refuse() -> None:
+        raise NothingToDoError("nothing was changed")
+
+    meanwhile += [lambda: write_files(repo, {"stray": b"precious"}), refuse]
+    done = invoke(repo, "restore", "1")
+    assert done.returncode == 1
+    assert len(questions) == 2
+    assert (repo / "stray").read_bytes() == b"precious"
+    assert (repo / "new").read_bytes() == b"1"
+    # Nothing was saved, either.
+    assert len(ok(repo, "log", "--full")["checkpoints"]) == 1
