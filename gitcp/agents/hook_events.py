@@ -103,14 +103,14 @@ def warning(workspace: Workspace, event: Event) -> str | None:
 
 def overtaken(workspace: Workspace, client: Client, event: Event) -> str | None:
     """Returns what the model has to be told of a restore under its client, or None."""
-    if event.what != words.TURN_START or _is_off(workspace.settings):
+    if event.what != words.TURN_START or workspace.settings.hooks_off:
         return None
     return told(workspace, bindings.find(workspace, client.name, event.session))
 
 
 def reminded(workspace: Workspace, client: Client, event: Event) -> str | None:
     """Returns the reasons that an agent is given as its session begins, or None."""
-    if event.what != words.SESSION_START or _is_off(workspace.settings):
+    if event.what != words.SESSION_START or workspace.settings.hooks_off:
         return None
     from gitcp.agents.reminder import reminder  # noqa: PLC0415  once a session
 
@@ -124,7 +124,7 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
         GitcpError: nothing was saved.
     """
     settings = workspace.settings
-    if _is_off(settings):
+    if settings.hooks_off:
         return None
     if event.record is not None and event.transcript is not None:
         from gitcp.agents import transcripts  # noqa: PLC0415  most clients need it not
@@ -158,10 +158,6 @@ def _acknowledge(workspace: Workspace, binding: Binding | None) -> Binding | Non
     return bindings.keep(
         workspace, msgspec.structs.replace(binding, restore=restore.id)
     )
-
-
-def _is_off(settings: Settings) -> bool:
-    return not settings.auto_checkpoint or settings.frequency == "manual"
 
 
 def trigger_of(settings: Settings, event: Event) -> str | None:

@@ -1,6 +1,6 @@
 """`gitcp uninstall --everything`: shows what would go, asks, and removes it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from gitcp.agents import leave as conversations
@@ -12,21 +12,32 @@ from gitcp.clients.client import SCOPES, ClientPlaces
 from gitcp.errors import GitcpError, NothingToDoError, PartialError
 from gitcp.maintenance import leave
 from gitcp.maintenance.leave import InRepository
-from gitcp.project import installers
+from gitcp.project import config, installers
 from gitcp.project.installers import Done
 from gitcp.project.workspace import Workspace, open_workspace
 
 _USER = SCOPES[0]
+_SKILL = "skill"
+# The one setting that stays, where hooks of the user's own would go on.
+_OFF = "autoCheckpoint"
 _SHOWN = 10
 
 
 class _Plan(NamedTuple):
-    """What is there; `user` are hooks and skills that all projects of the user share."""
+    """What is there; `user` are hooks and skills that all projects of the user share.
+
+    `stays` are those of them that are not asked about.
+    """
 
     project: tuple[Done, ...]
     user: tuple[Done, ...]
+    stays: tuple[Done, ...]
     own: InRepository
     restored: Restored
+
+    def kept(self, answers: "_Answers") -> tuple[Done, ...]:
+        """Returns what stays in the user's own settings."""
+        return (*self.stays, *(() if answers.user else self.user))
 
 
 class _Answers(NamedTuple):
@@ -74,9 +85,11 @@ def everything(out: Output, *, scope: str | None, dry_run: bool, yes: bool) -> N
 def _look(workspace: Workspace, places: ClientPlaces, *, whole: bool) -> _Plan:
     found = installers.all_installed(places)
     own = leave.survey(workspace)
+    user = tuple(done for done in found if done.scope == _USER)
     return _Plan(
         tuple(done for done in found if done.scope != _USER),
-        tuple(done for done in found if done.scope == _USER and whole),
+        user if whole else (),
+        () if whole else user,
         own,
         conversations.restored(
             leave.state_directories(workspace),
@@ -101,7 +114,7 @@ def _user_question(plan: _Plan) -> str:
     names = ", ".join(dict.fromkeys(done.what for done in plan.user))
     return (
         f"Remove {names} from your own settings, too? Other projects use them;"
-        " left there, they save here again."
+        " left there, they do nothing here."
     )
 
 
@@ -161,7 +174,7 @@ def _carry_out(
     left: list[str] = []
     chosen = [*plan.project, *(plan.user if answers.user else ())]
     # A skill counts as installed only where all of it is there.
-    scopes = [("skill", "project"), *([("skill", _USER)] if answers.user else [])]
+    scopes = [(_SKILL, "project"), *([(_SKILL, _USER)] if answers.user else [])]
     pairs = [(done.what, done.scope) for done in chosen] + scopes
     for what, scope in dict.fromkeys([("git-hooks", None), *pairs]):
         try:
@@ -174,10 +187,17 @@ def _carry_out(
     if plan.own.refs and answers.checkpoints:
         leave.delete_checkpoints(workspace)
     leave.remove_settings(workspace)
+    if _calls_here(plan.kept(answers)):
+        config.put(workspace.repository, _OFF, "false")
     if answers.checkpoints:
         leave.remove_state(workspace)
     conversations.remove_empty(places)
     return left
+
+
+def _calls_here(kept: Iterable[Done]) -> bool:
+    """Whether hooks that stay would make checkpoints here again."""
+    return any(done.what != _SKILL for done in kept)
 
 
 # --- telling --------------------------------------------------------------------------
@@ -229,8 +249,13 @@ def _report(out: Output, plan: _Plan, answers: _Answers) -> None:
         out.print(
             f"Deleted {count(plan.own.branches, 'branch', 'branches')} of checkpoints"
         )
-    for done in plan.user if not answers.user else ():
+    kept = plan.kept(answers)
+    for done in kept:
         out.note(f"  kept: {done.what} in {safe_path(done.path)}")
+    if _calls_here(kept):
+        out.note(
+            "  so that they do nothing here, the project's gitcp.autoCheckpoint is false"
+        )
     for path in plan.restored.continued:
         out.note(f"  kept, as it may be in use: {safe_path(str(path))}")
     if answers.checkpoints and plan.own.refs:

@@ -296,6 +296,13 @@ class Settings(NamedTuple):
     max_checkpoints: int
     inject_context: str
 
+    @property
+    def hooks_off(self) -> str | None:
+        """The setting that keeps agents' hooks from making checkpoints, with its value."""
+        if not self.auto_checkpoint:
+            return "gitcp.autoCheckpoint is false"
+        return "gitcp.frequency is manual" if self.frequency == "manual" else None
+
     @classmethod
     def of(
         cls, repository: Repository, environment: Mapping[str, str] | None = None

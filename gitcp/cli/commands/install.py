@@ -12,6 +12,7 @@ from gitcp.errors import GitcpError, NotARepositoryError, UsageError
 from gitcp.git.discover import discover
 from gitcp.project import installers
 from gitcp.project.installers import THINGS, Done
+from gitcp.project.workspace import open_workspace
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,6 +92,8 @@ def install_command(out: Output, what: tuple[str, ...], scope: str | None) -> No
         "gitcp.install/1",
         lambda name: [installers.installer(name).install(name, place, scope)],
     )
+    if place.top is not None and (off := open_workspace(place.top).settings.hooks_off):
+        out.warn(f"agents' hooks make no checkpoints in this project: {off}")
 
 
 @command("uninstall")

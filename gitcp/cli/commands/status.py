@@ -58,6 +58,8 @@ def status_command(out: Output, where: str | None) -> None:
     if out.verbose:
         _show_more(out, state)
         _show_agents(out, installed, agents)
+    if installed and (off := workspace.settings.hooks_off):
+        out.print(f"Agents' hooks make no checkpoints here: {off}")
     for warning in unprotected(workspace):
         out.warn(warning)
     tell_failed_push(out, workspace)

@@ -136,7 +136,10 @@ def test_each_part_has_its_own_question(repo, home, monkeypatch):
     assert (left["id"], left["foreign"]) == (tip["id"], False)
     assert not (repo / ".claude" / "settings.local.json").exists()
     assert not list((repo / ".git" / "hooks").glob("*gitcp*"))
-    assert b"gitcp" not in git(repo, "config", "--local", "--list")
+    # The one setting that stays: the hooks in the user's own settings go on elsewhere.
+    config = git(repo, "config", "--local", "--list").decode().splitlines()
+    assert [one for one in config if "gitcp" in one] == ["gitcp.autocheckpoint=false"]
+    assert b"gitcp.autoCheckpoint is false" in done.stderr
 
 
 WORDS = ("from this project", "your own settings", "all checkpoints")
@@ -162,6 +165,17 @@ def test_the_own_settings_of_the_user_can_be_left(repo, home):
     assert "gitcp hook claude-code" in (home / "claude" / "settings.json").read_text()
     assert not (repo / ".claude").exists()
     assert git(repo, "for-each-ref", "refs/gitcp") == b""
+    # They do nothing here, and the user is told where that might surprise.
+    Agent(repo, home / "claude").turn("one", a="1")
+    assert git(repo, "for-each-ref", "refs/gitcp") == b""
+    assert not list((repo / ".git").glob("*gitcp*"))
+    for said in (
+        invoke(repo, "install", "claude-code").stderr,
+        invoke(repo, "status").stdout,
+    ):
+        assert b"gitcp.autoCheckpoint is false" in said
+    ok(repo, "uninstall", "--everything", "-y")
+    assert b"gitcp" not in git(repo, "config", "--local", "--list")
 
 
 def test_what_is_on_a_remote_is_not_only_here(ann):
