@@ -1,6 +1,7 @@
 """The agent that is active while git commits: its branch, and its conversation so far."""
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -8,8 +9,10 @@ from typing import NamedTuple
 from gitcp.agents import bindings, transcripts
 from gitcp.agents.bindings import Binding
 from gitcp.agents.meanwhile import overtaking
+from gitcp.agents.shells import in_shell_of
 from gitcp.clients import registry
 from gitcp.clients.client import Event
+from gitcp.format.log import AgentSession
 from gitcp.project.workspace import Workspace
 from gitcp.store.draft import NewRecords
 
@@ -25,11 +28,15 @@ class Live(NamedTuple):
     session: str | None = None
     branch: str | None = None
     records: tuple[NewRecords, ...] = ()
+    agent: AgentSession | None = None
 
 
-def live(workspace: Workspace, what: str) -> Live:
-    """Returns the branch for an automatic checkpoint, and the conversation so far."""
-    binding = _at_work(workspace)
+def live(workspace: Workspace, what: str, environment: Mapping[str, str]) -> Live:
+    """Returns the branch for an automatic checkpoint, and the conversation so far.
+
+    The environment of the command that caused it tells which agent's that is, if any.
+    """
+    binding = _at_work(workspace, environment)
     if binding is None or binding.session is None or binding.transcript is None:
         return Live()
     client = registry.client(binding.agent)
@@ -41,7 +48,8 @@ def live(workspace: Workspace, what: str) -> Live:
     )
     tip = workspace.store.tip(binding.session, binding.branch)
     gathered = transcripts.gather(client, event, binding.source, tip)
-    return Live(binding.session, binding.branch, gathered.records)
+    agent = AgentSession(binding.agent, binding.agent_session)
+    return Live(binding.session, binding.branch, gathered.records, agent)
 
 
 def is_at_work(workspace: Workspace) -> bool:
@@ -49,9 +57,16 @@ def is_at_work(workspace: Workspace) -> bool:
     return any(_age(one) < _AT_WORK for one in _growing(workspace))
 
 
-def _at_work(workspace: Workspace) -> Binding | None:
-    """Returns the agent that spoke last; else the one the current branch is of."""
+def _at_work(workspace: Workspace, environment: Mapping[str, str]) -> Binding | None:
+    """Returns the agent whose shell this is; else the one that spoke last.
+
+    If none spoke lately, that is the one that the current branch is of.
+    """
     growing = _growing(workspace)
+    own = in_shell_of(workspace, environment)
+    for one in growing:
+        if own == AgentSession(one.agent, one.agent_session):
+            return one
     working = min(growing, key=_age, default=None)
     if working is not None and _age(working) < _AT_WORK:
         return working

@@ -92,16 +92,20 @@ def latest_first(workspace: Workspace, agent: str | None = None) -> list[Binding
 
 
 def still_open(workspace: Workspace, restore: Checkpoint) -> list[Binding]:
-    """Returns the sessions that are likely open in a client that a restore overtook.
+    """Returns the sessions that are likely open in a client that a restore overtook."""
+    return [one for one in likely_open(workspace) if one.restore != restore.id]
+
+
+def likely_open(workspace: Workspace, agent: str | None = None) -> list[Binding]:
+    """Returns the sessions that are likely open in a client.
 
     Clients do not say when they are killed: one is counted that was heard of lately, or
     whose transcript grew lately, and that did not say that it ended.
     """
     return [
         one
-        for one in latest_first(workspace)
+        for one in latest_first(workspace, agent)
         if not one.ended
-        and one.restore != restore.id
         and one.transcript is not None
         and max(one.seen, _grew(one.transcript)) > time.time() - _LATELY
     ]

@@ -17,6 +17,7 @@ from gitcp.clients.client import Client, Event
 from gitcp.errors import AgentRecordError, GitcpError
 from gitcp.format import jsontext
 from gitcp.format.layout import branch_ref
+from gitcp.format.log import AgentSession
 from gitcp.format.numbers import Assigned
 from gitcp.project.settings import Settings
 from gitcp.project.workspace import Workspace, open_workspace
@@ -251,6 +252,7 @@ def _save(
         branch=bound.branch,
         complete=with_records,
         steer=False,
+        agent=AgentSession(client.name, event.session),
     )
     if event.what in _NOTED or binding != bound:
         _remember(workspace, event, bound)

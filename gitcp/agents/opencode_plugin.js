@@ -103,6 +103,14 @@ export const Gitcp = async ({ client, directory }) => ({
       directory,
     )
   }),
+  // What the agent records in its shell belongs to this conversation.
+  "shell.env": quietly(async (given, made) => {
+    const id = given.sessionID
+    if (typeof id !== "string" || !made?.env) return
+    made.env.GITCP_OPENCODE_SESSION = id
+    const session = await client.session.get({ path: { id } })
+    made.env.GITCP_OPENCODE_SESSION = session.data?.parentID ?? id
+  }),
   "tool.execute.after": quietly(async (given) => {
     const id = given.sessionID
     // It says whether it is a subagent's.

@@ -6,10 +6,11 @@ from typing import TypeVar
 
 from gitcp import notices
 from gitcp.errors import CorruptError, GitcpError, StorageError
-from gitcp.format.log import Decision
+from gitcp.format.checkpoint import timestamp
+from gitcp.format.log import AgentSession, Decision, Waiting
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import check_text
-from gitcp.project import pending_rewrites
+from gitcp.project import pending_decisions, pending_rewrites
 from gitcp.project.workspace import Current, Workspace, check_decisions, files_of
 from gitcp.store.draft import Draft
 from gitcp.store.store import Saved
@@ -17,6 +18,8 @@ from gitcp.worktree import journal
 from gitcp.worktree.capture import Capture, Snapshot
 
 T = TypeVar("T")
+# How long a decision waits for its own session, in seconds.
+_PATIENCE = 3_600.0
 
 
 def save(
@@ -28,11 +31,13 @@ def save(
     include: tuple[str, ...] = (),
     complete: Callable[[Draft], Draft] | None = None,
     steer: bool = True,
+    agent: AgentSession | None = None,
 ) -> Saved:
     """Makes a checkpoint of the work tree, unless nothing changed.
 
     Without `session` and `branch` it goes to the current ones; where they are named, they
-    become the current ones, unless `steer` is false: a hook must not move a person.
+    become the current ones, unless `steer` is false: a hook must not move a person. The
+    decisions that wait go into it, but for those of other sessions than that of the `agent`.
     `include` are globs of ignored paths to capture as well. `complete` adds to the draft
     what takes time to find out: git scans meanwhile.
 
@@ -61,6 +66,7 @@ def save(
                     session=session,
                     branch=branch,
                     steer=steer,
+                    agent=agent,
                 ),
             )
     if saved.created:
@@ -78,14 +84,17 @@ def append(
     session: str | None = None,
     branch: str | None = None,
     steer: bool = True,
+    agent: AgentSession | None = None,
 ) -> Saved:
     """Makes a checkpoint of a snapshot; the caller holds the work tree's lock."""
     noted = workspace.noted()
     current = noted or workspace.current()
     session = session or current.session
     branch = branch or (current.branch if session == current.session else "main")
-    waiting = workspace.pending()
-    pending = _unsaved(workspace, waiting, session, branch)
+    waiting = pending_decisions.waiting(workspace.directory)
+    others = _of_others(workspace, waiting, agent)
+    mine = [one.entry for one in waiting if one not in others]
+    pending = _unsaved(workspace, mine, session, branch)
     rewritten = pending_rewrites.waiting(workspace.directory)
     draft = draft._replace(
         files=files_of(snapshot),
@@ -93,8 +102,8 @@ def append(
         rewrites=rewritten,
     )
     saved = workspace.store.append(txn, session, branch, draft)
-    if waiting:
-        workspace.clear_pending()
+    if mine:
+        pending_decisions.keep(workspace.directory, others)
     pending_rewrites.forget(workspace.directory, rewritten)
     if steer:
         workspace.make_current(session, branch)
@@ -125,6 +134,27 @@ def _tell_if_lost(
                     f" checkpoints up to {line.tip.id}."
                     " `gitcp verify --lost --repair` puts them back"
                 )
+
+
+def _of_others(
+    workspace: Workspace, waiting: list[Waiting], agent: AgentSession | None
+) -> list[Waiting]:
+    """Returns what waits for a checkpoint of another session, which has yet to make one.
+
+    An agent that was killed makes none: after a while any checkpoint will do.
+    """
+    if not any(one.by for one in waiting):
+        return []
+    now = workspace.store.time()
+    # A time to come was noted by a clock that was wrong.
+    since, until = timestamp(now - _PATIENCE), timestamp(now + _PATIENCE)
+    return [
+        one
+        for one in waiting
+        if one.by is not None
+        and one.by != agent
+        and since < (one.entry.at or "") < until
+    ]
 
 
 def _unsaved(

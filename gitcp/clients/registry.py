@@ -15,6 +15,15 @@ _MODULES = {
     "opencode": "gitcp.clients.opencode",
 }
 NAMES = tuple(sorted(_MODULES))
+# name -> the variable in the shell of the client's agent that has the conversation's id.
+# OpenCode has none: gitcp's plugin sets it.
+SESSION_VARIABLES = {
+    "claude-code": "CLAUDE_CODE_SESSION_ID",
+    "codex": "CODEX_THREAD_ID",
+    "opencode": "GITCP_OPENCODE_SESSION",
+}
+# name -> the variable that says no more than that it is this client's shell.
+CLIENT_VARIABLES = {"gemini": "GEMINI_CLI"}
 # name -> module; each has an `active`. The others write nothing of a rewind, or remove what
 # was taken back.
 _REWINDS = {

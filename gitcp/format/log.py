@@ -131,6 +131,59 @@ def decode_decisions(raw: bytes, where: str) -> Iterator[Decision]:
         yield Decision(entry.text, entry.why, entry.kind, entry.at, entry.paths)
 
 
+class AgentSession(msgspec.Struct, frozen=True):
+    """A conversation in a client: the client's name, and its own id of the conversation."""
+
+    agent: str
+    ident: str
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """An entry that waits for a checkpoint: of the session that recorded it, if known."""
+
+    entry: Decision
+    by: AgentSession | None = None
+
+
+class _StoredWaiting(_StoredDecision, omit_defaults=True):
+    """What waits is a line of a decision log, and whose it is."""
+
+    agent: str | None = None
+    agent_session: str | None = None
+
+
+def encode_waiting(waiting: Waiting) -> bytes:
+    """Returns one line of `pending.jsonl`."""
+    entry, by = waiting.entry, waiting.by
+    stored = _StoredWaiting(
+        *(entry.kind, entry.text, entry.why, entry.at, entry.paths),
+        agent=by.agent if by else None,
+        agent_session=by.ident if by else None,
+    )
+    return msgspec.json.encode(stored) + b"\n"
+
+
+def decode_waiting(raw: bytes) -> Iterator[Waiting]:
+    """Yields the entries in `pending.jsonl`.
+
+    Raises:
+        CorruptError: a line is not an entry.
+    """
+    decoder = msgspec.json.Decoder(_StoredWaiting)
+    for line in raw.splitlines():
+        try:
+            one = decoder.decode(line)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as exc:
+            raise CorruptError(
+                f"the decision log of the next save (pending.jsonl) is damaged: {exc}",
+                hint="run `gitcp verify`",
+            ) from exc
+        by = None
+        if one.agent is not None and one.agent_session is not None:
+            by = AgentSession(one.agent, one.agent_session)
+        yield Waiting(Decision(one.text, one.why, one.kind, one.at, one.paths), by)
+
+
 class Rewrite(msgspec.Struct, frozen=True):
     """A commit that has taken another one's place; both by id, 40 hex digits."""
 

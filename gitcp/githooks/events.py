@@ -196,7 +196,7 @@ def _checkpoint(
         return "gitcp.autoCheckpoint is off"
     message = workspace.repository.objects.commit(bytes.fromhex(head)).message
     subject = message.decode("utf-8", "replace").strip().partition("\n")[0]
-    session = branch = None
+    session = branch = agent = None
     draft = Draft(
         trigger,
         note=subject or None,
@@ -206,11 +206,13 @@ def _checkpoint(
     if _has_agents(workspace):
         from gitcp.agents.active_agent import live  # noqa: PLC0415  most commits are people's
 
-        at_work = live(workspace, trigger)
-        session, branch = at_work.session, at_work.branch
+        at_work = live(workspace, trigger, os.environ)
+        session, branch, agent = at_work.session, at_work.branch, at_work.agent
         draft = draft._replace(records=at_work.records)
     try:
-        saved = save(workspace, draft, session=session, branch=branch, steer=False)
+        saved = save(
+            workspace, draft, session=session, branch=branch, steer=False, agent=agent
+        )
     except BusyError as exc:
         return f"no checkpoint: {exc.message}"
     what = "made" if saved.created else "nothing changed since"

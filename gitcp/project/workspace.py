@@ -10,12 +10,12 @@ import msgspec
 
 from gitcp import durable
 from gitcp.errors import BusyError, StorageError, UnsupportedRepositoryError
-from gitcp.format.log import Decision, decode_decisions, encode_decision
+from gitcp.format.log import AgentSession, Decision, Waiting
 from gitcp.git.discover import discover
 from gitcp.git.repository import Repository
 from gitcp.ledger.ledgers import Ledgers
 from gitcp.names import check_text
-from gitcp.project import extensions
+from gitcp.project import extensions, pending_decisions
 from gitcp.project.settings import Following, Settings
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import FilesState
@@ -146,21 +146,18 @@ class Workspace:
     # --- decisions that wait for the next save -------------------------------------
 
     def pending(self) -> list[Decision]:
-        """Returns the decisions that go into the next save.
+        """Returns the decisions that wait for a save, whichever agent recorded them.
 
         Raises:
             CorruptError: the file they wait in is damaged.
             StorageError: it cannot be read.
         """
-        with durable.storage("reading the decisions that wait"):
-            try:
-                raw = (self.directory / "pending.jsonl").read_bytes()
-            except FileNotFoundError:
-                return []
-        return list(decode_decisions(raw, "the next save (pending.jsonl)"))
+        return [one.entry for one in pending_decisions.waiting(self.directory)]
 
-    def add_pending(self, entries: list[Decision]) -> None:
-        """Keeps decisions for the next save.
+    def add_pending(
+        self, entries: list[Decision], by: AgentSession | None = None
+    ) -> None:
+        """Keeps decisions for the next save, or for the next one of an agent's session.
 
         Raises:
             UsageError: a text is not valid Unicode.
@@ -171,15 +168,10 @@ class Workspace:
         at = self.store.now()
         dated = [msgspec.structs.replace(entry, at=entry.at or at) for entry in entries]
         # A save that is under way would clear away what it has not seen.
-        with self.locked(), durable.storage("keeping the decision"):
-            path = self.directory / "pending.jsonl"
-            before = path.read_bytes() if path.exists() else b""
-            durable.replace(path, before + b"".join(map(encode_decision, dated)))
-
-    def clear_pending(self) -> None:
-        """Forgets the waiting decisions; they have been saved."""
-        with durable.storage("clearing the decisions that were saved"):
-            durable.remove(self.directory / "pending.jsonl")
+        with self.locked():
+            pending_decisions.add(
+                self.directory, [Waiting(entry, by) for entry in dated]
+            )
 
     def after_save(self) -> list[AfterSave]:
         """Returns what is to be done after each save, without the work tree's lock."""

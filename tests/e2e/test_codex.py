@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ pytestmark = [
     ),
     pytest.mark.timeout(600),
 ]
+
+RECORD = f"{sys.executable} -P -m gitcp decide 'in its shell' --json > noted"
 
 SCRIPT = {
     "turn one": [
@@ -38,6 +41,7 @@ SCRIPT = {
         [use("exec_command", cmd="rm work")],
         [say("lost it")],
     ],
+    "record it": [[use("exec_command", cmd=RECORD)], [say("recorded")]],
     "slow turn": [
         [use("exec_command", cmd="echo s > slow; sleep 600")],
         [say("never said")],
@@ -270,3 +274,12 @@ def test_uninstall_leaves_the_file_as_it_was(project):
     assert hooks.read_bytes().count(b"hook codex Stop") == 1
     project.gitcp("uninstall", "codex")
     assert hooks.read_bytes() == own
+
+
+@pytest.mark.slow
+def test_what_its_agent_records_in_its_shell_is_the_thread_s(project):
+    thread = project.codex("record it")
+    noted = json.loads((project.top / "noted").read_bytes())
+    assert (noted["agent"], noted["agent_session"]) == ("codex", thread)
+    tip = project.checkpoints()[-1]
+    assert (tip["trigger"], tip["decisions"]) == ("turn-end", 1)

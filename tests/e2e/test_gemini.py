@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ pytestmark = [
     pytest.mark.timeout(600),
 ]
 
+RECORD = f"{sys.executable} -P -m gitcp decide 'in its shell' --json > noted"
+
 SCRIPT = {
     "turn one": [
         [use("run_shell_command", command="sed -i s/alpha/ALPHA/ keep.txt")],
@@ -41,6 +44,7 @@ SCRIPT = {
         [use("run_shell_command", command="rm work")],
         [say("lost it")],
     ],
+    "record it": [[use("run_shell_command", command=RECORD)], [say("recorded")]],
     "another way": [[use("write_file", file_path="new.txt", content="n")], [say("ok")]],
 }
 SETTINGS = {
@@ -218,3 +222,12 @@ def test_uninstall_leaves_the_settings_as_they_were(project):
     project.gitcp("uninstall", "gemini")
     assert json.loads(project.settings.read_text()) == SETTINGS
     assert project.settings.read_text() == json.dumps(SETTINGS)
+
+
+@pytest.mark.slow
+def test_what_its_agent_records_in_its_shell_is_the_session_s(project):
+    session = project.gemini("record it")
+    noted = json.loads((project.top / "noted").read_bytes())
+    assert (noted["agent"], noted["agent_session"]) == ("gemini", session)
+    ends = [one for one in project.checkpoints() if one["trigger"] == "turn-end"]
+    assert ends[-1]["decisions"] == 1

@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,6 +29,9 @@ pytestmark = [
 ]
 
 
+RECORD = f"{sys.executable} -P -m gitcp decide 'in its shell' --json > noted"
+
+
 def bash(command: str) -> dict[str, Any]:
     return use("bash", command=command, description="a test")
 
@@ -46,6 +50,7 @@ SCRIPT = {
         [say("lost it")],
     ],
     "another way": [[bash("echo n > new.txt")], [say("ok")]],
+    "record it": [[bash(RECORD)], [say("recorded")]],
     "delegate": [
         [use("task", description="a", prompt="the part", subagent_type="general")],
         [say("delegated")],
@@ -277,3 +282,13 @@ def test_without_gitcp_the_client_is_the_same(project):
     project.turn("another way")
     assert (project.top / "new.txt").read_bytes() == b"n\n"
     assert project.gitcp("log", "--all")["checkpoints"] == []
+
+
+@pytest.mark.slow
+def test_what_its_agent_records_in_its_shell_is_the_session_s(project):
+    session = project.turn("record it")
+    noted = json.loads((project.top / "noted").read_bytes())
+    assert (noted["agent"], noted["agent_session"]) == ("opencode", session)
+    found = project.gitcp("log", "--full")["checkpoints"]
+    ends = [one for one in found if one["trigger"] == "turn-end"]
+    assert ends[0]["decisions"] == 1

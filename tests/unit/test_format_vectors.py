@@ -740,6 +740,19 @@ def test_the_numbers_of_the_document():
     assert f"more than {encrypted.INLINE:,} bytes" in FORMS
 
 
+def test_decisions_that_wait_are_the_bytes_of_the_document():
+    part = VECTORS.partition("Lines of `pending.jsonl` (section 24):")[2]
+    raw = part.split("```")[1].lstrip("\n").encode()
+    found = list(log.decode_waiting(raw))
+    assert b"".join(map(log.encode_waiting, found)) == raw
+    assert [one.by for one in found] == [
+        None,
+        log.AgentSession("claude-code", "cda7ef38-8ee5-4de0-a67a-a660837c0e98"),
+    ]
+    # An older gitcp reads the entries all the same.
+    assert list(log.decode_decisions(raw, "it")) == [one.entry for one in found]
+
+
 # --- the redo log -----------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ from itertools import chain
 import click
 
 from gitcp import Checkpoint
+from gitcp.agents.shells import in_shell_of
 from gitcp.checkpoints import reasons
 from gitcp.checkpoints.in_session import newest_in
 from gitcp.checkpoints.selectors import select
@@ -34,21 +35,29 @@ from gitcp.project.workspace import Workspace, open_workspace
 def decide_command(
     out: Output, text: str, why: str | None, kind: str, paths: tuple[str, ...]
 ) -> None:
-    """Add to the decision log; it goes into the next save."""
+    """Add to the decision log; it goes into the next save.
+
+    In the shell of an agent whose hooks save here, it goes into the next checkpoint of that
+    agent's conversation.
+    """
     workspace = open_workspace(out.directory)
     entry = Decision(
         text, why, kind, paths=tuple(show_path(os.fsencode(path)) for path in paths)
     )
-    workspace.add_pending([entry])
+    agent = in_shell_of(workspace, os.environ)
+    workspace.add_pending([entry], agent)
     if out.json:
         out.document(
             {
                 "schema": "gitcp.decide/1",
+                "agent": agent.agent if agent else None,
+                "agent_session": agent.ident if agent else None,
                 "pending": documents.decisions(workspace.pending()),
             }
         )
     else:
-        out.print(f"Noted for the next save:\n{decision_line(out, entry)}")
+        whose = " of this conversation" if agent else ""
+        out.print(f"Noted for the next save{whose}:\n{decision_line(out, entry)}")
 
 
 def _log_of(
