@@ -6,7 +6,7 @@ import click
 
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest
-from gitcp.cli.emit import safe, safe_path
+from gitcp.cli.emit import folded, safe, safe_path
 from gitcp.cli.render import count
 from gitcp.project.workspace import Workspace
 from gitcp.trust.withheld import ASKED
@@ -38,7 +38,7 @@ def ask_about_withheld(workspace: Workspace, plan: RestorePlan) -> RestoreReques
         f" too? Tools may obey or run what {'it holds' if len(asked) == 1 else 'they hold'}"
         f".{more}"
     )
-    if not click.confirm(question, default=False, err=True):
+    if not click.confirm(folded(question, 10), default=False, err=True):
         return plan.request
     return plan.request._replace(brought=frozenset(asked))
 

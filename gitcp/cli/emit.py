@@ -75,6 +75,25 @@ def unstyled(text: str) -> str:
     return "".join(text.split(_MARK)[::2])
 
 
+def folded(text: str, less: int = 0) -> str:
+    """Returns a text that breaks between words, as wide as the terminal.
+
+    The last line leaves `less` columns free. Where stdout is no terminal it stays as it is.
+    """
+    from gitcp.cli import layout
+
+    room = layout.width()
+    if room is None:
+        return text
+    *lines, last = text.split("\n")
+    parts = [part for line in lines for part in layout.folded(line, room, bare=_shown)]
+    return "\n".join([*parts, *layout.folded(last, room - less, bare=_shown)])
+
+
+def _shown(text: str) -> str:
+    return safe(unstyled(text))
+
+
 def _say(raw: bytes) -> None:
     """Prints to stderr; a stderr that cannot be written is not a reason to fail."""
     with suppress(OSError):
@@ -117,11 +136,17 @@ def drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+_ANSWERS = " [y/N/d=diff]: "
+
+
 def _agreed(question: str, diff: Callable[[], None]) -> bool:
     """Asks until the answer is yes or no; shows the diff each time it is asked for."""
     while True:
         answer = click.prompt(
-            f"{question} [y/N/d=diff]", default="", show_default=False, err=True
+            f"{folded(question, len(_ANSWERS))}{_ANSWERS[:-2]}",
+            default="",
+            show_default=False,
+            err=True,
         )
         match answer.strip().lower():
             case "y" | "yes":
@@ -157,20 +182,25 @@ class Output:
         start, _, end = click.style("\0", **how).partition("\0")
         return f"{_MARK}{start}{_MARK}{text}{_MARK}{end}{_MARK}"
 
-    def print(self, text: str = "") -> None:
+    def print(self, text: str = "", *, whole: bool = False) -> None:
         """Prints a line of the result; only what `style` made steers a terminal.
 
-        Where a command that changes something is to be quiet, there is none.
+        A terminal gets it broken between words, unless it is to stay `whole`: what is
+        copied from the screen, or is not ours. Where a command that changes something is
+        to be quiet, there is none.
         """
         if self.silent:
             return
         self._progress.clear()
         with writing():
-            click.echo(_printable(text), color=self.color)
+            click.echo(
+                _printable(text if whole else folded(text)),
+                color=self.color,
+            )
 
-    def tell(self, text: str) -> None:
+    def tell(self, text: str, *, whole: bool = False) -> None:
         """Prints a line that is not the result to stderr, in the colours of `style`."""
-        self._say(_printable(text))
+        self._say(_printable(text if whole else folded(text)))
 
     def raw(self, data: bytes) -> None:
         """Prints bytes as they are."""
@@ -186,16 +216,18 @@ class Output:
     def note(self, text: str) -> None:
         """Says something that is not the result, to stderr."""
         if not self.quiet:
-            self._say(_printable(text))
+            self._say(_printable(folded(text)))
 
     def warn(self, text: str) -> None:
         """Says something that a user must not miss, to stderr."""
-        self._say(_printable(f"gitcp: warning: {text}"))
+        self._say(_printable(folded(f"gitcp: warning: {text}")))
 
     def error(self, message: str, hint: str | None) -> None:
         """Says what went wrong, and the way out."""
         self._say(
-            _printable(f"gitcp: {message}\n  {hint}" if hint else f"gitcp: {message}")
+            _printable(
+                folded(f"gitcp: {message}\n  {hint}" if hint else f"gitcp: {message}")
+            )
         )
 
     def document(self, document: Any) -> None:
@@ -239,7 +271,9 @@ class Output:
             )
         self._progress.clear()
         if diff is None:
-            agreed = click.confirm(question, default=False, err=True)
+            agreed = click.confirm(
+                folded(question, len(_ANSWERS)), default=False, err=True
+            )
         else:
             agreed = _agreed(question, diff)
         # A person took that time, not gitcp.

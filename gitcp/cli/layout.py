@@ -1,10 +1,11 @@
 """Lays lines out: widths of text, what fits, ages and times in the user's zone."""
 
 import datetime
+import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _MINUTE = 60
@@ -75,6 +76,46 @@ def wrap(text: str, room: int | None) -> Iterator[str]:
             at += 1
     if not text:
         yield text
+
+
+# A label and what stands behind it in a column, or a point of a list: lines that continue it
+# begin below the text.
+_LABEL = re.compile(r"\s*(?:[*>•-] |(?:\S{1,24} {2,}){1,2})?")
+_WORD = re.compile(r"(\s*)(\S+)")
+
+
+def folded(
+    text: str, room: int | None, *, bare: Callable[[str], str] = str
+) -> Iterator[str]:
+    """Yields a line as lines of so many columns, broken between words.
+
+    `bare` returns a text without what takes no column. A word that is longer than a line
+    stays whole: it may be a path or an id. Only in scripts without spaces it is broken.
+    """
+    if room is None or cells(bare(text)) <= room:
+        yield text
+        return
+    label = _LABEL.match(bare(text))
+    indent = len(label[0]) if label is not None else 0
+    indent = indent if indent < room // 2 else 0
+    line = ""
+    for found in _WORD.finditer(text):
+        gap, word = found.groups()
+        longer = cells(bare(word)) > room - indent
+        if longer and not bare(word).isascii() and bare(word) == word:
+            # Breaks are allowed anywhere in it.
+            start = f"{line}{gap}"
+            if cells(bare(start)) > room - 2:
+                yield line
+                start = " " * indent
+            *full, line = wrap(f"{start}{word}", room)
+            yield from full
+        elif bare(line)[indent:].strip() and cells(bare(f"{line}{gap}{word}")) > room:
+            yield line
+            line = f"{' ' * indent}{word}"
+        else:
+            line = f"{line}{gap}{word}"
+    yield line
 
 
 def _fitting(text: str, start: int, room: int) -> int:

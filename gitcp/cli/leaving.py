@@ -21,6 +21,8 @@ _SKILL = "skill"
 # The one setting that stays, where hooks of the user's own would go on.
 _OFF = "autoCheckpoint"
 _SHOWN = 10
+# Commands to copy from the screen begin so.
+_COMMAND = "  gitcp "
 
 
 class _Plan(NamedTuple):
@@ -65,7 +67,7 @@ def everything(out: Output, *, scope: str | None, dry_run: bool, yes: bool) -> N
         raise NothingToDoError("there is nothing of gitcp's here")
     if not yes:
         for line in _lines(plan, workspace):
-            out.tell(line)
+            out.tell(line, whole=line.startswith(_COMMAND))
     out.confirm("Remove gitcp from this project?", yes=yes)
     answers = _Answers(
         user=bool(plan.user) and _agreed(out, _user_question(plan), yes=yes),
@@ -161,7 +163,7 @@ def _only_here(plan: _Plan) -> Iterator[str]:
         yield f"  … and {len(only) - _SHOWN} more"
     session = safe_path(only[0].session)
     yield "To keep a session, write it to a file first:"
-    yield f"  gitcp export {session}:last -o ../{session.replace('/', '-')}.bundle"
+    yield f"{_COMMAND}export {session}:last -o ../{session.replace('/', '-')}.bundle"
 
 
 # --- removing -------------------------------------------------------------------------
@@ -226,7 +228,7 @@ def _tell(out: Output, workspace: Workspace, plan: _Plan) -> None:
         out.document(_document(plan, removed=False, answers=answers))
         return
     for line in _lines(plan, workspace):
-        out.print(line)
+        out.print(line, whole=line.startswith(_COMMAND))
 
 
 def _report(out: Output, plan: _Plan, answers: _Answers) -> None:

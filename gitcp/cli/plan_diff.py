@@ -20,8 +20,8 @@ def tell_diff(out: Output, workspace: Workspace, plan: RestorePlan) -> None:
     if wanted(out) and not out.silent:
         with paging(out, workspace):
             for line in lines:
-                out.print(line)
+                out.print(line, whole=True)
     else:
         for line in lines:
-            out.tell(line)
+            out.tell(line, whole=True)
     out.tell(summary(out, plan))

@@ -8,9 +8,10 @@ from gitcp.checkpoints.agreed_plan import PlanOutdatedError
 from gitcp.checkpoints.not_captured import not_in_it
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest
+from gitcp.cli import open_clients
 from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.layout import age
-from gitcp.cli.render import count, headline, provenance
+from gitcp.cli.render import count, note_of, provenance
 from gitcp.ledger.call import show_call
 from gitcp.project.workspace import Workspace
 from gitcp.trust.withheld import HELD
@@ -25,6 +26,9 @@ from gitcp.worktree.plan import (
 )
 
 _SINCE = 5
+_NAMED = 3
+# Files by which it is told whose work a restore takes back.
+_LOOKED_AT = 200
 _COLORS = {"delete": "red", "overwrite": "yellow", "create": "green", "mode": "cyan"}
 # What can be lost comes first.
 _ORDER = tuple(_COLORS)
@@ -75,13 +79,25 @@ def describe(
 def summary(out: Output, plan: RestorePlan) -> str:
     """Returns one line: which checkpoint, of when, and how many files."""
     target = plan.target
-    name = f"#{target.number}" if target.number else target.id
-    note = one_line(target.note or "", 50)
-    about = f' "{note}"' if note else ""
+    name, quoted = _name(target), _quoted(target)
+    about = f" {quoted}" if quoted else ""
     return (
         f"{out.style(name, fg='cyan', bold=True)}{about}"
         f" ({age(target.manifest.created)}): {outcome(plan.request, plan.steps)}"
     )
+
+
+def _name(checkpoint: Checkpoint) -> str:
+    return f"#{checkpoint.number}" if checkpoint.number else checkpoint.id
+
+
+def _quoted(checkpoint: Checkpoint) -> str:
+    note = one_line(note_of(checkpoint), 50)
+    return f'"{note}"' if note else ""
+
+
+def _is_folder(step: FileStep) -> bool:
+    return step.action in _FOLDERS
 
 
 def outcome(request: RestoreRequest, steps: FilePlan) -> str:
@@ -131,7 +147,7 @@ def step_lines(out: Output, steps: Iterable[FileStep]) -> Iterator[str]:
         made = whole[MAKE_DIR if kind == "create" else REMOVE_DIR]
         top = _top(step.path, made) if kind in {"create", "delete"} else None
         if top is not None:
-            is_file = step.action not in {MAKE_DIR, REMOVE_DIR}
+            is_file = not _is_folder(step)
             folders[kind, top] = folders.get((kind, top), 0) + is_file
             continue
         lines.append((_ORDER.index(kind), step.path, safe_path(step.path)))
@@ -183,8 +199,7 @@ def _remarks(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]:
     ]
     for item in plan.obstacles:
         lines.append(f"  {'stops':<6} {safe_path(item.path)} ({item.reason})")
-    for tip in plan.since:
-        lines.append(f"  since  {headline(out, tip)} was saved by another session")
+    lines += _since(plan)
     for call in plan.behind.outside:
         lines.append(
             f"  stays  step {safe(show_call(call))} ({call.effect}, {call.state}"
@@ -196,4 +211,33 @@ def _remarks(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]:
         lines.append(f"  again  and {len(plan.behind.inside) - _SINCE} more steps")
     if plan.operation:
         lines.append(f"  a {plan.operation} is under way: git's state stays as it is")
+    lines += open_clients.before(workspace)
     return lines
+
+
+def _since(plan: RestorePlan) -> Iterator[str]:
+    """Yields what other sessions have saved of the files that a plan would change.
+
+    What they did is in the files that are there, and goes back with them.
+    """
+    going = [step for step in plan.steps.steps if step.before and not _is_folder(step)]
+    theirs = [
+        tip
+        for tip in plan.since
+        if any(tip.entry(step.path) == step.before for step in going[:_LOOKED_AT])
+    ]
+    if not theirs:
+        return
+    named = [
+        f"{_name(tip)}{f' {quoted}' if (quoted := _quoted(tip)) else ''}"
+        for tip in theirs[:_NAMED]
+    ]
+    if len(theirs) > _NAMED:
+        named.append(f"{len(theirs) - _NAMED} more")
+    who, it = (
+        ("another session", "it") if len(theirs) == 1 else ("other sessions", "they")
+    )
+    yield (
+        f"  Since then {who} saved {', '.join(named)} here. What {it} changed in these files"
+        f" is taken back, too, and stays in {'it' if len(theirs) == 1 else 'those'}"
+    )

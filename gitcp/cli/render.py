@@ -1,6 +1,7 @@
 """Formats checkpoints for people."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from gitcp import Checkpoint
@@ -23,6 +24,8 @@ _TITLES = {
 }
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 _KILO = 1024
+_OWN_NOTES = frozenset({"restore", "before-restore"})
+_IDS = re.compile(r"\b[0-9a-f]{12}\b")
 
 
 def size(count: float) -> str:
@@ -58,9 +61,26 @@ def name_of(out: Output, checkpoint: Checkpoint) -> str:
     return f"{where}:{checkpoint.seq} {ident}"
 
 
+def note_of(checkpoint: Checkpoint) -> str:
+    """Returns a checkpoint's note; where gitcp wrote it, with numbers for ids."""
+    return numbered(checkpoint.note or "", checkpoint.trigger, of=checkpoint.number_for)
+
+
+def numbered(note: str, trigger: str, *, of: Callable[[str], int | None]) -> str:
+    """Returns a note; where gitcp wrote it, with the numbers that `of` gives for ids."""
+    if trigger not in _OWN_NOTES:
+        return note
+
+    def number(match: re.Match[str]) -> str:
+        found = of(match[0])
+        return f"#{found}" if found else match[0]
+
+    return _IDS.sub(number, note)
+
+
 def headline(out: Output, checkpoint: Checkpoint) -> str:
     """Returns one line that tells a checkpoint from others."""
-    note = one_line(checkpoint.note or "", 60)
+    note = one_line(note_of(checkpoint), 60)
     return f"{name_of(out, checkpoint)}{f'  {note}' if note else ''}"
 
 

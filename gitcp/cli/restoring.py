@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from gitcp import Checkpoint
-from gitcp.agents import bindings, resume
+from gitcp.agents import resume
 from gitcp.agents.resume import Resumption
 from gitcp.checkpoints import restore as ops
 from gitcp.checkpoints.agreed_plan import PlanOutdatedError
@@ -17,7 +17,7 @@ from gitcp.checkpoints.restore_observer import RewoundSteps
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.standing import before_newest
-from gitcp.cli import documents
+from gitcp.cli import documents, open_clients
 from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.cli.plan_lines import changes_of, describe, outcome, outdated, stays
 from gitcp.cli.render import (
@@ -25,7 +25,6 @@ from gitcp.cli.render import (
     headline,
     name_of,
     provenance,
-    title_of,
     whose,
 )
 from gitcp.errors import GitcpError, PartialError
@@ -269,7 +268,7 @@ def resume_line(out: Output, handed: Handed) -> None:
             " something was taken out of it"
         )
     out.print("  to continue the conversation:")
-    out.print(f"    {safe(handed.resumption.shown(out.directory))}")
+    out.print(f"    {safe(handed.resumption.shown(out.directory))}", whole=True)
 
 
 def report(
@@ -303,12 +302,8 @@ def report(
     if done.saved is not None:
         out.print(f"  your previous state is saved as {name_of(out, done.saved)}")
     out.print("  `gitcp undo` goes back to what was there")
-    for binding in bindings.still_open(workspace, done.checkpoint):
-        out.note(
-            f"  {title_of(binding.agent)} is still open here (session"
-            f" {bindings.short(binding.agent_session)}): close it. If it goes on, its"
-            " next prompt begins a branch of its own"
-        )
+    for line in open_clients.after(workspace, done.checkpoint):
+        out.note(line)
     resume_line(out, handed)
     say_left(out, left)
     for item in absent:

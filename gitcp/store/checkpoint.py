@@ -42,6 +42,9 @@ class Around(Protocol):
     def number_of(self, checkpoint: "Checkpoint") -> int | None:
         """Returns its number there."""
 
+    def number_for(self, ident: str) -> int | None:
+        """Returns the number there of a checkpoint with an id."""
+
     def changed(self, checkpoint: "Checkpoint") -> FileCounts:
         """Counts what changed since the state before it."""
 
@@ -99,6 +102,10 @@ class Checkpoint(Described):
     def number(self) -> int | None:
         """Its number in this repository, for ever; None where it has none."""
         return self._around.number_of(self) if self._around is not None else None
+
+    def number_for(self, ident: str) -> int | None:
+        """Returns the number of another checkpoint in this repository, by its id."""
+        return self._around.number_for(ident) if self._around is not None else None
 
     @property
     def label(self) -> str | None:

@@ -22,6 +22,10 @@ class Surroundings(NamedTuple):
         """Returns the number of a checkpoint, or None."""
         return self.numbers.number_of(checkpoint)
 
+    def number_for(self, ident: str) -> int | None:
+        """Returns the number of a checkpoint with an id, or None."""
+        return self.numbers.of(ident)
+
     def label_of(self, checkpoint: Checkpoint) -> str | None:
         """Returns the label of a checkpoint, or None."""
         return self.labels.label_of(checkpoint)

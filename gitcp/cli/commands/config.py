@@ -52,7 +52,7 @@ def _print(out: Output, shown: list[config.Setting], *, whole: bool) -> None:
         return
     if not whole:
         for value in shown[0].values:
-            out.print(safe(value))
+            out.print(safe(value), whole=True)
         return
     width = max(len(setting.name) for setting in shown)
     for setting in shown:

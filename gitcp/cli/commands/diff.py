@@ -124,7 +124,7 @@ def _files(
         out.document(document)
         return
     for line in stat_lines(out, diff.files) if stat else patch_lines(out, diff.patch):
-        out.print(line)
+        out.print(line, whole=True)
     if stat:
         differing = sum(file.renamed_to is None for file in diff.files)
         out.note(f"{count(differing, 'file')} with differences")
@@ -148,7 +148,7 @@ def _conversation(out: Output, old: Checkpoint, new: Checkpoint, *, stat: bool) 
         for sign, records in (("-", diff.removed), ("+", diff.added)):
             if not stat:
                 for line in as_markdown(b"\n".join(records.shown)).splitlines():
-                    out.print(colored(out, safe(f"{sign} {line}".rstrip())))
+                    out.print(colored(out, safe(f"{sign} {line}".rstrip())), whole=True)
     if not stat and not (diff.removed.whole and diff.added.whole):
         out.warn(
             "only the first of so many records are shown; `gitcp messages SEL --format"

@@ -39,7 +39,7 @@ def files_command(out: Output, selector: str | None, paths: tuple[str, ...]) -> 
         )
         return
     for path, _ in listed:
-        out.print(safe_path(path))
+        out.print(safe_path(path), whole=True)
 
 
 @command("cat")

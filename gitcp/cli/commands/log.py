@@ -17,7 +17,7 @@ from gitcp.cli.beside_lines import beside_documents, beside_mark
 from gitcp.cli.emit import Output, one_line
 from gitcp.cli.layout import age, cells, fit, pad, width
 from gitcp.cli.options import command, left_out, path_inside, reader, session_option
-from gitcp.cli.render import title_of
+from gitcp.cli.render import note_of, title_of
 from gitcp.cli.unshared import tell_failed_push_once
 from gitcp.errors import UsageError
 from gitcp.project.workspace import Workspace
@@ -100,7 +100,7 @@ class _Page:
                 room -= cells(tools) + 2
             else:
                 tools = ""
-        text = one_line(self._numbered(checkpoint, listed.prompt or checkpoint.note))
+        text = one_line(listed.prompt or note_of(checkpoint))
         text = fit(text, room)
         if room is not None:
             text = pad(text, room)
@@ -110,23 +110,10 @@ class _Page:
             return f"{line}{text.rstrip()}"
         return f"{line}{text}  {out.style(behind, dim=True)}"
 
-    def _numbered(self, checkpoint: Checkpoint, note: str | None) -> str:
-        """Returns a note; where gitcp wrote it, with numbers for the ids in it."""
-        if note is None or checkpoint.trigger not in _OWN_NOTES:
-            return note or ""
-
-        def number(match: re.Match[str]) -> str:
-            found = self._store.numbers.of(match[0])
-            return f"#{found}" if found else match[0]
-
-        return _IDS.sub(number, note)
-
 
 # Columns that a prompt has at least, before tools are named beside it.
 _PROMPT = 24
 _TOOLS = 4
-_OWN_NOTES = frozenset({"restore", "before-restore"})
-_IDS = re.compile(r"\b[0-9a-f]{12}\b")
 
 
 def _mark(listed: Listed) -> str:

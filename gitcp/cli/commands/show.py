@@ -36,6 +36,7 @@ from gitcp.cli.render import (
     count,
     decision_line,
     name_of,
+    note_of,
     provenance,
     size,
     when,
@@ -104,7 +105,7 @@ def _head(out: Output, checkpoint: Checkpoint, preview: Foretold | None) -> None
     name = name_of(out, checkpoint)
     columns = width()
     room = max(1, columns - cells(unstyled(name)) - 2) if columns else None
-    note = fit(one_line(checkpoint.note or ""), room)
+    note = fit(one_line(note_of(checkpoint)), room)
     out.print(f"{name}  {note}" if note else name)
     for line in provenance(out, checkpoint):
         out.print(line)
@@ -326,7 +327,7 @@ def _show_files(out: Output, shown: _Shown, *, patch: bool, stat: bool) -> None:
         out.print()
         for each in compared:
             for line in patch_lines(out, each.patch):
-                out.print(line)
+                out.print(line, whole=True)
 
 
 def _show_manifest(out: Output, checkpoint: Checkpoint) -> None:

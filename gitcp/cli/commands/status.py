@@ -8,7 +8,14 @@ from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.layout import age, fit, width
 from gitcp.cli.options import command, reader, session_option
-from gitcp.cli.render import SIGNS, change_lines, count, decision_line, title_of
+from gitcp.cli.render import (
+    SIGNS,
+    change_lines,
+    count,
+    decision_line,
+    note_of,
+    title_of,
+)
 from gitcp.cli.unshared import tell_failed_push
 from gitcp.project.installers import Done, all_installed
 from gitcp.project.workspace import MAIN
@@ -115,7 +122,7 @@ def _where(out: Output, state: Status) -> str:
     behind = f" ({', '.join(about)})"
     room = width()
     left = None if room is None else room - len(f"At {name} ") - len(behind)
-    note = fit(one_line(tip.note or f"[{tip.trigger}]"), left)
+    note = fit(one_line(note_of(tip) or f"[{tip.trigger}]"), left)
     return f"At {out.style(name, fg='cyan', bold=True)} {note}{behind}"
 
 

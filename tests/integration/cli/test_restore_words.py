@@ -111,3 +111,66 @@ def test_no_is_still_no_when_it_asks_again(repo, asked):
     assert (repo / "new").read_bytes() == b"1"
     # Nothing was saved, either.
     assert len(ok(repo, "log", "--full")["checkpoints"]) == 1
+
+
+def dry_run(repo, *args: str) -> list[str]:
+    done = invoke(repo, "restore", "--dry-run", *args)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.decode().splitlines()
+
+
+def test_an_open_client_is_named_before_the_question_and_after_the_restore(
+    repo, agent, asked
+):
+    first = agent.turn("add VAT", vat="1")
+    other = Agent(repo, agent.transcript.parents[2])
+    other.turn("add a discount", off="1")
+    agent.hook("SessionEnd", reason="other")
+    done = invoke(repo, "restore", first.id)
+    name = 'Claude Code · "add a discount" is still open here'
+    plan = done.stderr.decode().split("just now)")[0]
+    assert f"  {name}. Close it first: it does not know that its files change\n" in plan
+    assert f"  {name}: close it. If it goes on, it is told of the restore\n" in (
+        done.stderr.decode()
+    )
+    # Another that was closed is not open, and no id is told that no list has.
+    assert '"add VAT" is still open' not in done.stderr.decode()
+    assert other.ident[:8] not in done.stderr.decode()
+    headers = invoke(repo, "log").stdout.decode()
+    assert 'Claude Code · "add a discount" ·' in headers
+
+
+def test_a_client_whose_branch_was_taken_over_is_told_so(repo, agent):
+    first = agent.turn("add VAT", vat="1")
+    agent.turn("more", vat="2")
+    done = invoke(repo, "restore", "-y", first.id)
+    assert "told of the restore, and what it does is a branch of its own\n" in (
+        done.stderr.decode()
+    )
+
+
+def test_other_sessions_are_named_in_a_sentence_where_their_files_go_back(repo, agent):
+    first = agent.turn("add VAT", vat="1")
+    other = Agent(repo, agent.transcript.parents[2])
+    theirs = other.turn("add a discount", off="1")
+    assert theirs is not None
+    said = (
+        f'  Since then another session saved #{theirs.number} "add a discount" here.'
+        " What it changed in these files is taken back, too, and stays in it"
+    )
+    assert said in dry_run(repo, first.id)
+    # What they did does not go back where their files stay.
+    (repo / "vat").write_text("2")
+    assert not [line for line in dry_run(repo, first.id, "vat") if "Since then" in line]
+    assert said in dry_run(repo, first.id, "off")
+
+
+def test_results_name_checkpoints_by_number(repo):
+    ok(repo, "save", "-m", "one", "--allow-empty")
+    write_files(repo, {"new": b"1"})
+    told = invoke(repo, "restore", "-y", "1").stdout.decode()
+    assert "  restored #1\n" in told
+    assert "At #3 restored #1 (just now)" in invoke(repo, "status").stdout.decode()
+    assert '#3 "restored #1" (just now)' in "\n".join(dry_run(repo, "3"))
+    told = invoke(repo, "undo", "-y").stdout.decode()
+    assert "  undid a restore: back to #2\n" in told
