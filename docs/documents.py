@@ -33,7 +33,8 @@ counted against the old content, and the old one as `deleted`, with `renamed_to`
 have neither field. Of a turn, `changes` in `gitcp.show/1` are those of its last checkpoint,
 and `turn.changes`, `stat` and `patch` those of the whole turn. `changes` compares with the
 checkpoint before on the branch; `stat` and `patch`, as the text of `show` and the counts of `log`,
-with the state before in the work tree.
+with the state before in the work tree. With paths, checkpoints of `gitcp.log/1` have `touched`:
+what happened to these paths, each with `path` and `status`.
 
 An error is one document on stderr: `{"error": {"code": …, "message": …, "hint": …,
 "exit": …}}`, with the names and numbers of [exit-codes.md](exit-codes.md). `left`, `paths`,

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -12,11 +12,12 @@ from gitcp.checkpoints.conversation import tool_names
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.sessions import branches
 from gitcp.checkpoints.turns import Row, rows
-from gitcp.clients.client import TURN_END
+from gitcp.clients.client import BEFORE_COMMAND, TURN_END
 from gitcp.errors import CorruptError, FormatTooNewError, TransferError
 from gitcp.format import tree
 from gitcp.format.layout import BranchKey, LogName
 from gitcp.format.numbers import ELSEWHERE, Assigned
+from gitcp.format.tree import Change, Entry, ReadTree
 from gitcp.project.workspace import Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint, FileCounts
@@ -55,6 +56,7 @@ class Listed(NamedTuple):
     """A row with its newest checkpoint, and what the row changed.
 
     `beside` are the turns of other conversations that ran at the same time in its work tree.
+    `touched` is what it did to the paths that were asked for, None where there were none.
     """
 
     row: Row
@@ -62,11 +64,18 @@ class Listed(NamedTuple):
     prompt: str | None
     changed: FileCounts
     beside: tuple[Span, ...] = ()
+    touched: tuple[Change, ...] | None = None
 
     @property
     def ids(self) -> list[str]:
         """The ids of the row's checkpoints, oldest first."""
         return [entry.id for entry in reversed(self.row.entries)]
+
+    @property
+    def before_commands(self) -> list[int]:
+        """The numbers of those that were made inside a turn before a command, oldest first."""
+        inner = self.row.entries[:0:-1]
+        return [entry.number for entry in inner if entry.trigger == BEFORE_COMMAND]
 
 
 class Found(NamedTuple):
@@ -185,11 +194,17 @@ def listing(
         first = readable(reach, row.first) or checkpoint
         nothing = False
         before = around.before_turn(first)
-        if _passes(store, checkpoint, before, filters):
+        touched = _touched(checkpoint, before, filters.paths)
+        if touched != () and _passes(store, checkpoint, before, filters, touched):
             prompt = prompt_of(checkpoint) if row.is_turn and not full else None
             overlapping = () if full else tuple(together.of(row.last))
             yield Listed(
-                row, checkpoint, prompt, since(checkpoint, before), overlapping
+                row,
+                checkpoint,
+                prompt,
+                since(checkpoint, before),
+                overlapping,
+                touched,
             )
     if nothing:
         for damage in reach.damaged.values():
@@ -230,17 +245,21 @@ def prompt_of(checkpoint: Checkpoint) -> str | None:
 
 
 def _passes(
-    store: Store, checkpoint: Checkpoint, before: Checkpoint | None, filters: Filters
+    store: Store,
+    checkpoint: Checkpoint,
+    before: Checkpoint | None,
+    filters: Filters,
+    touched: tuple[Change, ...] | None,
 ) -> bool:
     held = checkpoint.manifest.conversation
     if filters.agent is not None and (held is None or held.kind != filters.agent):
         return False
     if filters.words is not None and not _says(store, checkpoint, filters.words):
         return False
-    if not filters.paths and filters.text is None:
+    if filters.text is None:
         return True
     with suppress(CorruptError, TransferError):
-        return _touches(checkpoint, before, filters)
+        return _has_text(checkpoint, before, touched, filters.text)
     return False
 
 
@@ -262,36 +281,60 @@ def _inherited(store: Store, checkpoint: Checkpoint) -> int:
     return parent.manifest.decisions.entries
 
 
-def _touches(
-    checkpoint: Checkpoint, before: Checkpoint | None, filters: Filters
-) -> bool:
-    """Whether one of the paths changed, or the number of times a text occurs."""
+def _touched(
+    checkpoint: Checkpoint, before: Checkpoint | None, paths: tuple[bytes, ...]
+) -> tuple[Change, ...] | None:
+    """Returns what changed at some paths and below them; None where none is asked for."""
+    if not paths:
+        return None
     read = checkpoint.objects.tree
     old = before.files_tree if before is not None else None
     new = checkpoint.files_tree
+    found: dict[bytes, Change] = {}
+    if old != new:
+        with suppress(CorruptError, TransferError):
+            for path in paths:
+                sides = tree.lookup(old, path, read), tree.lookup(new, path, read)
+                found |= {each.path: each for each in _differing(path, *sides, read)}
+    return tuple(found.values())
+
+
+def _differing(
+    path: bytes, old: Entry | None, new: Entry | None, read: ReadTree
+) -> Iterator[Change]:
+    """Yields what differs at a path, and below it where it is a folder."""
     if old == new:
-        return False
-    if filters.paths and all(
-        tree.lookup(old, path, read) == tree.lookup(new, path, read)
-        for path in filters.paths
-    ):
-        return False
-    if filters.text is None:
-        return True
-    for change in tree.diff(old, new, read):
-        inside = not filters.paths or any(
-            change.path == path or change.path.startswith(path + b"/")
-            for path in filters.paths
-        )
-        if inside:
-            count = [
-                checkpoint.objects.blob(entry.oid).count(filters.text)
-                if entry is not None and entry.mode != tree.GITLINK
-                else 0
-                for entry in (change.old, change.new)
-            ]
-            if count[0] != count[1]:
-                return True
+        return
+    old_folder, new_folder = (
+        entry.oid if entry is not None and entry.mode == tree.DIRECTORY else None
+        for entry in (old, new)
+    )
+    old_file, new_file = None if old_folder else old, None if new_folder else new
+    if old_file or new_file:
+        yield Change(path, old_file, new_file)
+    yield from tree.diff(old_folder, new_folder, read, path + b"/")
+
+
+def _has_text(
+    checkpoint: Checkpoint,
+    before: Checkpoint | None,
+    touched: tuple[Change, ...] | None,
+    text: bytes,
+) -> bool:
+    """Whether a text occurs in a file more or less often than before."""
+    changes: Iterable[Change] = touched or ()
+    if touched is None:
+        old = before.files_tree if before is not None else None
+        changes = tree.diff(old, checkpoint.files_tree, checkpoint.objects.tree)
+    for change in changes:
+        count = [
+            checkpoint.objects.blob(entry.oid).count(text)
+            if entry is not None and entry.mode != tree.GITLINK
+            else 0
+            for entry in (change.old, change.new)
+        ]
+        if count[0] != count[1]:
+            return True
     return False
 
 

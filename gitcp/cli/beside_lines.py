@@ -1,4 +1,4 @@
-"""Says which turns of other conversations ran at the same time as a turn."""
+"""Says what lies beside a turn, and inside it: other turns, checkpoints before commands."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 from gitcp import Checkpoint
 from gitcp.checkpoints.beside import Span, read
 from gitcp.checkpoints.history import prompt_of
+from gitcp.checkpoints.turn_of import Turn
 from gitcp.cli.emit import one_line
 from gitcp.cli.layout import fit
 from gitcp.cli.render import title_of
+from gitcp.clients.client import BEFORE_COMMAND
 from gitcp.errors import GitcpError
 from gitcp.project.workspace import Workspace
 
@@ -52,6 +54,16 @@ def beside_lines(
         yield fit(text, columns)
     if len(spans) > _LISTED:
         yield f"  beside   … and {len(spans) - _LISTED} more"
+
+
+def inside_lines(turn: Turn, columns: int | None) -> Iterator[str]:
+    """Yields a line for each checkpoint that was made in a turn before a command."""
+    inner = [one for one in turn.checkpoints[:-1] if one.trigger == BEFORE_COMMAND]
+    for checkpoint in inner[-_LISTED:]:
+        name = f"#{checkpoint.number}" if checkpoint.number else checkpoint.id
+        # The turn's prompt, which ends the note, is there already.
+        note = one_line(checkpoint.note or "").partition("`: ")
+        yield fit(f"  inside   {name} {note[0]}{note[1][:1]}".rstrip(), columns)
 
 
 def beside_documents(

@@ -17,7 +17,7 @@ from gitcp.cli.beside_lines import beside_documents, beside_mark
 from gitcp.cli.emit import Output, one_line
 from gitcp.cli.layout import age, cells, fit, pad, width
 from gitcp.cli.options import command, left_out, path_inside, reader, session_option
-from gitcp.cli.render import note_of, title_of
+from gitcp.cli.render import SIGNS, note_of, title_of
 from gitcp.cli.unshared import tell_failed_push_once
 from gitcp.errors import UsageError
 from gitcp.project.workspace import Workspace
@@ -54,11 +54,15 @@ class _Graph:
 class _Page:
     """Prints rows under a header for each conversation."""
 
-    def __init__(self, out: Output, workspace: Workspace) -> None:
+    def __init__(
+        self, out: Output, workspace: Workspace, paths: tuple[bytes, ...], *, full: bool
+    ) -> None:
         self._out = out
         self._store = workspace.store
         self._session: str | None = None
         self._width = width()
+        self._paths = paths
+        self._full = full
 
     def row(self, listed: Listed, prefix: str = "", *, headers: bool = True) -> None:
         """Prints a row, after a header where another conversation begins."""
@@ -83,14 +87,16 @@ class _Page:
         out, checkpoint = self._out, listed.checkpoint
         name = f"#{checkpoint.number}" if checkpoint.number else checkpoint.id
         left = f"{prefix}{name:>6}  {age(checkpoint.manifest.created):>10}  "
-        counts = " ".join(
-            f"{sign}{count}"
-            for count, sign in zip(listed.changed, "+~-", strict=True)
-            if count
+        counts = "  ".join(
+            part
+            for part in (
+                self._counts(listed),
+                beside_mark(listed.beside) if listed.beside else "",
+                _inside(listed.before_commands),
+            )
+            if part
         )
-        if listed.beside:
-            counts = f"{counts}  {beside_mark(listed.beside)}".strip()
-        mark = _mark(listed)
+        mark = _mark(listed, full=self._full)
         used = history.tools_of(self._store, listed)[:_TOOLS]
         tools = " ".join(one_line(tool, _PROMPT) for tool in used)
         room = None
@@ -110,13 +116,34 @@ class _Page:
             return f"{line}{text.rstrip()}"
         return f"{line}{text}  {out.style(behind, dim=True)}"
 
+    def _counts(self, listed: Listed) -> str:
+        """Returns how many files a row changed, of those that were asked for."""
+        counts: Sequence[int] = listed.changed
+        if listed.touched is not None:
+            statuses = [change.status for change in listed.touched]
+            only = listed.touched[0]
+            if len(statuses) == 1 and self._paths == (only.path,):
+                return SIGNS[only.status]
+            counts = list(map(statuses.count, ("added", "modified", "deleted")))
+        return " ".join(
+            f"{sign}{count}" for count, sign in zip(counts, "+~-", strict=True) if count
+        )
+
+
+def _inside(numbers: Sequence[int]) -> str:
+    """Returns `inside #45`: what was saved before the last command of a turn."""
+    if not numbers:
+        return ""
+    more = f" +{len(numbers) - 1}" if len(numbers) > 1 else ""
+    return f"inside #{numbers[-1]}{more}"
+
 
 # Columns that a prompt has at least, before tools are named beside it.
 _PROMPT = 24
 _TOOLS = 4
 
 
-def _mark(listed: Listed) -> str:
+def _mark(listed: Listed, *, full: bool) -> str:
     """Returns what is special about a row: where it is from, a label, why it was made."""
     checkpoint = listed.checkpoint
     marks = []
@@ -125,8 +152,10 @@ def _mark(listed: Listed) -> str:
     if checkpoint.label:
         marks.append(f"({one_line(checkpoint.label)})")
     trigger = checkpoint.trigger
-    if listed.row.is_turn and trigger != "turn-end":
-        marks.append("[unfinished]")
+    if listed.row.is_turn:
+        # Alone in its row a part of a turn does not say whether that has ended.
+        if trigger != "turn-end" and not full:
+            marks.append("[unfinished]")
     elif trigger not in {"manual", "turn-end"}:
         marks.append(f"[{one_line(trigger, 20)}]")
     return "".join(f"{mark} " for mark in marks)
@@ -136,6 +165,8 @@ def _document(workspace: Workspace, listed: Listed) -> dict[str, Any]:
     made = documents.checkpoint(listed.checkpoint)
     assert made is not None
     made["changed"] = listed.changed._asdict()
+    if listed.touched is not None:
+        made["touched"] = documents.changes(listed.touched)
     if listed.prompt is not None or listed.row.is_turn:
         made["turn"] = {
             "prompt": listed.prompt,
@@ -216,7 +247,8 @@ def log_command(
 
     One row is one turn of an agent, or a checkpoint of its own. All sessions and clients
     that worked in this work tree are listed. `+1 ~2 -3` counts the files that a row added,
-    changed and deleted here.
+    changed and deleted here; of a single PATH it is A, M or D. `inside #45` is what was saved
+    in a turn before one of its commands.
     """
     workspace = reader(out, paged=True)
     unreadable: list[str] = []
@@ -242,7 +274,7 @@ def log_command(
     # What is searched for is wanted whole, and so is the repository.
     searched = filters != Filters() or everything
     limit = count or (None if searched else _ROWS)
-    page = _Page(out, workspace)
+    page = _Page(out, workspace, filters.paths, full=full)
     listed = list(islice(rows, limit))
     columns = _Graph()
     for each in listed:

@@ -22,7 +22,7 @@ from gitcp.checkpoints.history import prompt_of
 from gitcp.checkpoints.selectors import look_up
 from gitcp.checkpoints.turn_of import Turn, spoken_in, state_before, turn_of
 from gitcp.cli import documents
-from gitcp.cli.beside_lines import beside_documents, beside_lines
+from gitcp.cli.beside_lines import beside_documents, beside_lines, inside_lines
 from gitcp.cli.emit import Output, one_line, safe, safe_path, unstyled
 from gitcp.cli.file_lines import (
     changed_files,
@@ -187,6 +187,9 @@ def show_command(
         out.print(f'  turn     {number} "{asked}"')
     for line in beside_lines(workspace, _beside(workspace, shown), width()):
         out.print(line)
+    if shown.turn is not None and shown.ends_turn:
+        for line in inside_lines(shown.turn, width()):
+            out.print(line)
     if not shown.paths and checkpoint.manifest.conversation is not None:
         _show_conversation(out, workspace, shown, checkpoint.manifest.conversation)
     _show_files(out, shown, patch=patch, stat=stat)

@@ -61,3 +61,70 @@ def test_the_first_turn_counts_what_it_changed_and_not_what_was_there(repo, agen
     agent.answer("done")
     (row,) = ok(repo, "log")["checkpoints"]
     assert row["changed"] == {"added": 1, "modified": 1, "deleted": 0}
+
+
+def test_paths_are_counted_alone_and_a_single_file_says_what_happened_to_it(
+    repo, agent
+):
+    (repo / "docs").mkdir()
+    (repo / "docs/a.md").write_text("1")
+    (repo / "kept").write_text("1")
+    agent.ask("write")
+    (repo / "docs/b.md").write_text("1")
+    (repo / "docs/c.md").write_text("1")
+    agent.answer("done")
+    agent.turn("another file", other="1")
+    (repo / "docs/a.md").write_text("2")
+    ok(repo, "save", "-m", "by hand", "-s", "main")
+    agent.ask("clean up")
+    (repo / "docs/a.md").unlink()
+    (repo / "docs/b.md").unlink()
+    (repo / "kept").write_text("2")
+    agent.answer("done")
+
+    def found(*args: str) -> list[tuple[str, str]]:
+        rows = [line for line in lines(repo, *args) if line.lstrip().startswith("#")]
+        return [
+            (row.rsplit("  ", 1)[1], row.split("now")[1].split("  ")[1]) for row in rows
+        ]
+
+    assert found("--", "docs/a.md") == [("D", "clean up"), ("M", "by hand")]
+    assert found("--", "docs/b.md") == [("D", "clean up"), ("A", "write")]
+    folder = found("--", "docs")
+    assert folder == [("-2", "clean up"), ("~1", "by hand"), ("+2", "write")]
+    assert found("--", "docs/b.md", "kept")[0] == ("~1 -1", "clean up")
+    # The folder became a file, and `kept` has always been one.
+    (repo / "docs/c.md").unlink()
+    (repo / "docs").rmdir()
+    (repo / "docs").write_text("1")
+    ok(repo, "save", "-m", "a folder before", "-s", "main")
+    assert found("-n", "1", "--", "docs") == [("+1 -1", "a folder before")]
+    assert found("--", "kept/x") == []
+    newest = ok(repo, "log", "--", "docs")["checkpoints"][0]
+    assert [(one["path"], one["status"]) for one in newest["touched"]] == [
+        ("docs", "added"),
+        ("docs/c.md", "deleted"),
+    ]
+    assert newest["changed"] == {"added": 1, "modified": 0, "deleted": 1}
+    assert "touched" not in ok(repo, "log")["checkpoints"][0]
+
+
+def test_a_turn_says_what_was_saved_before_its_commands(repo, agent):
+    agent.ask("make it worse")
+    (repo / "vat").write_text("1")
+    first = agent.about_to_run("sed -i s/1/2/ vat")
+    (repo / "vat").write_text("2")
+    second = agent.about_to_run("rm -rf vat")
+    (repo / "vat").unlink()
+    agent.answer("It is worse now.")
+    (row,) = [line for line in lines(repo) if "make it worse" in line and "#" in line]
+    assert row.endswith(f"inside #{second.number} +1")
+    shown = invoke(repo, "show").stdout.decode().splitlines()
+    assert f"  inside   #{first.number} before `sed -i s/1/2/ vat`" in shown
+    assert f"  inside   #{second.number} before `rm -rf vat`" in shown
+    # Whole, they are rows of their own, and of a turn that has ended none is unfinished.
+    assert not [line for line in lines(repo, "--full") if "unfinished" in line]
+    agent.ask("still at it")
+    (repo / "b").write_text("1")
+    agent.about_to_run("make")
+    assert "[unfinished]" in "\n".join(lines(repo))
