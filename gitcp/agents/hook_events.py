@@ -11,7 +11,7 @@ import msgspec
 from gitcp.agents import bindings
 from gitcp.agents.bindings import Binding
 from gitcp.agents.meanwhile import overtaking, save_beside, save_files, told
-from gitcp.checkpoints.first_line import brief
+from gitcp.checkpoints.first_line import before_command, brief
 from gitcp.clients import client as words
 from gitcp.clients.client import Client, Event
 from gitcp.errors import AgentRecordError, GitcpError
@@ -25,7 +25,6 @@ from gitcp.store.checkpoint import Checkpoint
 
 INTERVAL = "interval"
 _NOTE = 72
-_COMMAND = 40
 # A client waits for its hooks: it must not wait for a lock as long as a person would. One
 # after the other they leave time to say in the log which one it was.
 _LOCK = 4.0
@@ -168,7 +167,7 @@ def trigger_of(settings: Settings, event: Event) -> str | None:
     if settings.triggers and event.what not in settings.triggers:
         return None
     if event.command is not None:
-        from gitcp.agents.read_only import only_reads  # noqa: PLC0415  one hook of many
+        from gitcp.clients.read_only import only_reads  # noqa: PLC0415  one hook of many
 
         if only_reads(event.command):
             return None
@@ -281,7 +280,7 @@ def _note(event: Event, binding: Binding, trigger: str) -> str | None:
     if trigger == words.TURN_START:
         return f"before: {asked}" if asked else None
     if trigger == words.BEFORE_COMMAND and event.command:
-        command = f"before `{brief(event.command, _COMMAND)}`"
+        command = before_command(event.command)
         return brief(f"{command}: {asked}" if asked else command, _NOTE)
     if trigger == words.TOOL and event.tools:
         names = ", ".join(dict.fromkeys(event.tools))

@@ -59,6 +59,15 @@ class Beside:
         """
         return self._timeline(span.last.place).between(down_to, span.last.number)
 
+    def before(self, span: Span) -> Assigned | None:
+        """Returns the checkpoint that a turn began at, where it has none of its beginning.
+
+        None where it has one, or where nothing was saved before it.
+        """
+        if span.row.first.trigger == TURN_START or not span.after:
+            return None
+        return self._store.numbers.find(span.after)
+
     def _timeline(self, place: str) -> "_Timeline":
         if place not in self._timelines:
             self._timelines[place] = _Timeline(self._store, place)

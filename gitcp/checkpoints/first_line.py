@@ -11,6 +11,7 @@ from collections.abc import Iterable
 _SUSPECT = re.compile(
     r"(?i)(?=\S{10})[^\s\d]{0,99}\d|\S{24}|pass|pwd|secret|token|cred|mnemonic|phrase|-BEGIN"
 )
+_COMMAND = 40
 LEFT_OUT = "(left out: it holds a secret)"
 
 
@@ -28,6 +29,11 @@ def brief(text: str, most: int) -> str:
     if len(line) <= most:
         return line
     return line[: _end_of_word(line, most - 1)].rstrip() + "…"
+
+
+def before_command(command: str) -> str:
+    """Returns what the note of a checkpoint before a command begins with."""
+    return f"before `{brief(command, _COMMAND)}`"
 
 
 def holds_secret(texts: Iterable[bytes], known: Iterable[bytes] = ()) -> bool:

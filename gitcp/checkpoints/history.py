@@ -12,6 +12,7 @@ from gitcp.checkpoints.conversation import tool_names
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.sessions import branches
 from gitcp.checkpoints.turns import Row, rows
+from gitcp.checkpoints.whose import Parted, Whose, shared_out
 from gitcp.clients.client import BEFORE_COMMAND, TURN_END
 from gitcp.errors import CorruptError, FormatTooNewError, TransferError
 from gitcp.format import tree
@@ -23,7 +24,7 @@ from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint, FileCounts
 from gitcp.store.publish import described
 from gitcp.store.store import Store, require_tip
-from gitcp.store.surroundings import Surroundings, since
+from gitcp.store.surroundings import Surroundings
 
 _BEFORE = "before: "
 # Of a long turn the last ones are looked at.
@@ -56,6 +57,7 @@ class Listed(NamedTuple):
     """A row with its newest checkpoint, and what the row changed.
 
     `beside` are the turns of other conversations that ran at the same time in its work tree.
+    Then `changed` counts what is this turn's own, and `unsure` is what may be theirs as well.
     `touched` is what it did to the paths that were asked for, None where there were none.
     """
 
@@ -65,6 +67,7 @@ class Listed(NamedTuple):
     changed: FileCounts
     beside: tuple[Span, ...] = ()
     touched: tuple[Change, ...] | None = None
+    unsure: tuple[Change, ...] = ()
 
     @property
     def ids(self) -> list[str]:
@@ -181,6 +184,7 @@ def listing(
     nothing = True
     around = Surroundings(store.numbers, store.labels, store.checkpoint)
     together = Beside(store)
+    whose = Whose(store, together)
     newest = next((entry.number for entry in store.numbers.newest_first()), 0)
     folded = (Row((each,)) for each in found.entries) if full else rows(found.entries)
     for row in folded:
@@ -194,21 +198,28 @@ def listing(
         first = readable(reach, row.first) or checkpoint
         nothing = False
         before = around.before_turn(first)
-        touched = _touched(checkpoint, before, filters.paths)
-        if touched != () and _passes(store, checkpoint, before, filters, touched):
+        overlapping = () if full else tuple(together.of(row.last))
+        parted = _parts(whose, row) if overlapping else None
+        before = (parted and parted.before) or before
+        touched = _touched(checkpoint, before, filters.paths, parted)
+        if touched != () and _passes(
+            store, checkpoint, before, filters, touched, parted
+        ):
             prompt = prompt_of(checkpoint) if row.is_turn and not full else None
-            overlapping = () if full else tuple(together.of(row.last))
+            changed, unsure = shared_out(parted, before, checkpoint)
             yield Listed(
-                row,
-                checkpoint,
-                prompt,
-                since(checkpoint, before),
-                overlapping,
-                touched,
+                *(row, checkpoint, prompt, changed, overlapping, touched, unsure)
             )
     if nothing:
         for damage in reach.damaged.values():
             raise damage
+
+
+def _parts(whose: Whose, row: Row) -> Parted | None:
+    """Returns whose the changes of a row are; None where that cannot be told."""
+    with suppress(CorruptError, FormatTooNewError, TransferError):
+        return whose.of(row.last)
+    return None
 
 
 def _read(
@@ -250,6 +261,7 @@ def _passes(
     before: Checkpoint | None,
     filters: Filters,
     touched: tuple[Change, ...] | None,
+    parted: Parted | None,
 ) -> bool:
     held = checkpoint.manifest.conversation
     if filters.agent is not None and (held is None or held.kind != filters.agent):
@@ -259,7 +271,7 @@ def _passes(
     if filters.text is None:
         return True
     with suppress(CorruptError, TransferError):
-        return _has_text(checkpoint, before, touched, filters.text)
+        return _has_text(checkpoint, before, touched, filters.text, parted)
     return False
 
 
@@ -282,9 +294,15 @@ def _inherited(store: Store, checkpoint: Checkpoint) -> int:
 
 
 def _touched(
-    checkpoint: Checkpoint, before: Checkpoint | None, paths: tuple[bytes, ...]
+    checkpoint: Checkpoint,
+    before: Checkpoint | None,
+    paths: tuple[bytes, ...],
+    parted: Parted | None,
 ) -> tuple[Change, ...] | None:
-    """Returns what changed at some paths and below them; None where none is asked for."""
+    """Returns what changed at some paths and below them; None where none is asked for.
+
+    What is known to be another turn's is left out.
+    """
     if not paths:
         return None
     read = checkpoint.objects.tree
@@ -296,7 +314,8 @@ def _touched(
             for path in paths:
                 sides = tree.lookup(old, path, read), tree.lookup(new, path, read)
                 found |= {each.path: each for each in _differing(path, *sides, read)}
-    return tuple(found.values())
+    others = parted.others if parted is not None else {}
+    return tuple(each for each in found.values() if each.path not in others)
 
 
 def _differing(
@@ -320,6 +339,7 @@ def _has_text(
     before: Checkpoint | None,
     touched: tuple[Change, ...] | None,
     text: bytes,
+    parted: Parted | None,
 ) -> bool:
     """Whether a text occurs in a file more or less often than before."""
     changes: Iterable[Change] = touched or ()
@@ -327,6 +347,8 @@ def _has_text(
         old = before.files_tree if before is not None else None
         changes = tree.diff(old, checkpoint.files_tree, checkpoint.objects.tree)
     for change in changes:
+        if parted is not None and change.path in parted.others:
+            continue
         count = [
             checkpoint.objects.blob(entry.oid).count(text)
             if entry is not None and entry.mode != tree.GITLINK

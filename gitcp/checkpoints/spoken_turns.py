@@ -36,7 +36,7 @@ _MAIN = (
     *("file_path", "filePath", "notebook_path", "absolute_path", "path"),
     *("command", "cmd", "pattern", "query", "url", "prompt", "description"),
 )
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
 # Cursor's hooks after what a tool did; newer versions have one for all tools.
 _DONE = {
     "afterFileEdit": ("Edit", "file_path"),
@@ -101,7 +101,7 @@ def turns(raw: bytes) -> list[SpokenTurn]:
         if message.get("isSidechain") is True or conversation.is_noted(message):
             continue
         role = conversation.role(message)
-        prompt = _prompt(message) if role in _PEOPLE else None
+        prompt = prompt_in(message)
         if prompt:
             found.append(_Open(prompt, message))
         elif role not in _PEOPLE and role not in _OTHERS:
@@ -166,8 +166,10 @@ class _Done(NamedTuple):
     call: ToolCall
 
 
-def _prompt(message: dict[str, Any]) -> str:
+def prompt_in(message: dict[str, Any]) -> str:
     """Returns what a person asked in a message; "" where it is not a prompt."""
+    if conversation.role(message) not in _PEOPLE or message.get("isSidechain") is True:
+        return ""
     if message.get("isMeta") is True or message.get("isCompactSummary") is True:
         return ""
     return "\n\n".join(filter(None, map(_asked, conversation.blocks(message))))
@@ -227,21 +229,21 @@ def _pieces(
 
 def _argument(given: Any) -> str:
     """Returns the argument that says most about a call; "" where none does."""
-    value = _decoded(given) if isinstance(given, str) else given
+    value = decoded(given) if isinstance(given, str) else given
     if isinstance(value, str):
         # A patch names its files, after a line that says nothing.
-        return ", ".join(_PATCHED.findall(value)) or value
+        return ", ".join(PATCHED.findall(value)) or value
     if not isinstance(value, dict):
         return ""
     named = (value[name] for name in _MAIN if name in value)
     for one in (*named, *value.values()):
         text = " ".join(_words(one)) if isinstance(one, list) else one
         if isinstance(text, str) and text.strip():
-            return ", ".join(_PATCHED.findall(text)) or text
+            return ", ".join(PATCHED.findall(text)) or text
     return ""
 
 
-def _decoded(text: str) -> Any:
+def decoded(text: str) -> Any:
     """Returns the value of a text that is JSON, or the text."""
     try:
         return jsontext.decode(text.encode("utf-8", "replace"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gitcp.agents.read_only import only_reads
+from gitcp.clients.read_only import only_reads
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,7 @@ from gitcp.agents.read_only import only_reads
         "rg --files",
         "echo one\necho two",
         "date +%s",
+        "gitcp decide 'round half up' --why 'a cent was off'",
     ],
 )
 def test_what_only_reads_needs_none(command):
@@ -30,6 +31,8 @@ def test_what_only_reads_needs_none(command):
     "command",
     [
         "rm -rf src",
+        "gitcp restore 3 --yes",
+        "gitcp -C elsewhere decide x",
         "ls; rm x",
         "ls\nrm x",
         "ls & rm x",

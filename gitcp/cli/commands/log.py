@@ -20,6 +20,7 @@ from gitcp.cli.options import command, left_out, path_inside, reader, session_op
 from gitcp.cli.render import SIGNS, note_of, title_of
 from gitcp.cli.unshared import tell_failed_push_once
 from gitcp.errors import UsageError
+from gitcp.format.tree import Change
 from gitcp.project.workspace import Workspace
 
 # How many rows are listed where no number is given: a screen or two.
@@ -117,17 +118,32 @@ class _Page:
         return f"{line}{text}  {out.style(behind, dim=True)}"
 
     def _counts(self, listed: Listed) -> str:
-        """Returns how many files a row changed, of those that were asked for."""
-        counts: Sequence[int] = listed.changed
+        """Returns how many files a row changed, of those that were asked for.
+
+        What may be another turn's as well has a question mark: `~1?`.
+        """
+        doubtful = {change.path for change in listed.unsure}
+        changed: Sequence[int] = listed.changed
+        unsure: Sequence[Change] = listed.unsure
         if listed.touched is not None:
-            statuses = [change.status for change in listed.touched]
             only = listed.touched[0]
-            if len(statuses) == 1 and self._paths == (only.path,):
-                return SIGNS[only.status]
-            counts = list(map(statuses.count, ("added", "modified", "deleted")))
+            if len(listed.touched) == 1 and self._paths == (only.path,):
+                return f"{SIGNS[only.status]}{'?' if only.path in doubtful else ''}"
+            unsure = [one for one in listed.touched if one.path in doubtful]
+            own = [one for one in listed.touched if one.path not in doubtful]
+            changed = _by_status(own)
         return " ".join(
-            f"{sign}{count}" for count, sign in zip(counts, "+~-", strict=True) if count
+            f"{sign}{count}{doubt}"
+            for counts, doubt in ((changed, ""), (_by_status(unsure), "?"))
+            for count, sign in zip(counts, "+~-", strict=True)
+            if count
         )
+
+
+def _by_status(changes: Sequence[Change]) -> list[int]:
+    """Returns how many were added, modified and deleted."""
+    found = [change.status for change in changes]
+    return list(map(found.count, _STATUSES))
 
 
 def _inside(numbers: Sequence[int]) -> str:
@@ -141,6 +157,7 @@ def _inside(numbers: Sequence[int]) -> str:
 # Columns that a prompt has at least, before tools are named beside it.
 _PROMPT = 24
 _TOOLS = 4
+_STATUSES = ("added", "modified", "deleted")
 
 
 def _mark(listed: Listed, *, full: bool) -> str:
@@ -172,6 +189,7 @@ def _document(workspace: Workspace, listed: Listed) -> dict[str, Any]:
             "prompt": listed.prompt,
             "checkpoints": listed.ids,
             "beside": beside_documents(workspace, listed.beside),
+            "unsure": dict(zip(_STATUSES, _by_status(listed.unsure), strict=True)),
         }
     return made
 
@@ -248,7 +266,8 @@ def log_command(
     One row is one turn of an agent, or a checkpoint of its own. All sessions and clients
     that worked in this work tree are listed. `+1 ~2 -3` counts the files that a row added,
     changed and deleted here; of a single PATH it is A, M or D. `inside #45` is what was saved
-    in a turn before one of its commands.
+    in a turn before one of its commands. `beside #47` is a turn of another agent at the same
+    time, and `~1?` a file that either of them may have changed.
     """
     workspace = reader(out, paged=True)
     unreadable: list[str] = []

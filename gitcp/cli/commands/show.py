@@ -2,27 +2,26 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from gitcp import Checkpoint
 from gitcp.checkpoints import diff
-from gitcp.checkpoints.beside import Beside, Span
-from gitcp.checkpoints.commit_lookup import (
-    CommitStory,
-    Part,
-    changed_by,
-    decided_in,
-    files_before,
-)
+from gitcp.checkpoints.commit_lookup import CommitStory, Part, files_before
 from gitcp.checkpoints.conversation import as_markdown, last_spoken
-from gitcp.checkpoints.diff import FilesDiff
 from gitcp.checkpoints.history import prompt_of
 from gitcp.checkpoints.selectors import look_up
 from gitcp.checkpoints.turn_of import Turn, spoken_in, state_before, turn_of
 from gitcp.cli import documents
-from gitcp.cli.beside_lines import beside_documents, beside_lines, inside_lines
+from gitcp.cli.beside_lines import (
+    beside_documents,
+    beside_lines,
+    inside_lines,
+    parted_documents,
+    parted_lines,
+    together,
+)
 from gitcp.cli.emit import Output, one_line, safe, safe_path, unstyled
 from gitcp.cli.file_lines import (
     changed_files,
@@ -42,16 +41,13 @@ from gitcp.cli.render import (
     when,
     withheld_lines,
 )
+from gitcp.cli.shown import Shown, parent_of
 from gitcp.cli.turn_lines import answer_lines, prompt_lines, tool_lines
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.format import tree
 from gitcp.format.checkpoint import Conversation
-from gitcp.format.log import Decision
-from gitcp.format.tree import Change
 from gitcp.project.workspace import Workspace
-from gitcp.store.store import Store
 from gitcp.sync.preview import Foretold, foretold
-from gitcp.worktree.plan import selection
 
 _LAST = 3
 _LINES = 200
@@ -59,11 +55,6 @@ _SHOWN = 4
 # Lines of a prompt, from its beginning, and of an answer, to its end.
 _SPOKEN = 12
 _TOOLS = 40
-
-
-def _before(store: Store, checkpoint: Checkpoint) -> Checkpoint | None:
-    parents = checkpoint.raw.parents
-    return store.checkpoint(parents[0]) if parents else None
 
 
 def _behind_document(behind: CommitStory | None) -> dict[str, Any] | None:
@@ -113,45 +104,6 @@ def _head(out: Output, checkpoint: Checkpoint, preview: Foretold | None) -> None
         out.print(f"  withheld {line}")
 
 
-class _Shown(NamedTuple):
-    """What is shown: a checkpoint, with its turn or with what is behind a commit.
-
-    `parts` are what is compared: the turn if the checkpoint ends one. `changes` are those
-    of the checkpoint alone, or of the commit.
-    """
-
-    checkpoint: Checkpoint
-    behind: CommitStory | None
-    turn: Turn | None
-    parts: tuple[Part, ...]
-    paths: tuple[bytes, ...]
-
-    @property
-    def ends_turn(self) -> bool:
-        return self.turn is not None and self.turn.end.oid == self.checkpoint.oid
-
-    def changes(self) -> tuple[Change, ...]:
-        """Returns what changed, of the paths that were asked for."""
-        chosen = selection(self.paths)
-        return tuple(one for one in changed_by(self.parts) if chosen(one.path))
-
-    def decisions(self, store: Store) -> list[Decision]:
-        """Returns what was decided; another session's log is not what came before."""
-        return decided_in(
-            part
-            if self.behind
-            else Part(_before(store, part.checkpoints[0]), part.checkpoints)
-            for part in self.parts
-        )
-
-    def compared(self) -> tuple[FilesDiff, ...]:
-        """Returns the same, line by line."""
-        return tuple(
-            diff.since(part.before, files_before(part), part.end, self.paths)
-            for part in self.parts
-        )
-
-
 @command("show")
 @click.argument("selector", metavar="[SEL]", required=False)
 @click.argument("words", metavar="[-- PATH...]", nargs=-1)
@@ -185,7 +137,7 @@ def show_command(
         number = f"#{end.number}" if end.number else end.id
         asked = fit(one_line(prompt_of(end) or ""), 60)
         out.print(f'  turn     {number} "{asked}"')
-    for line in beside_lines(workspace, _beside(workspace, shown), width()):
+    for line in beside_lines(workspace, shown.together.spans, width()):
         out.print(line)
     if shown.turn is not None and shown.ends_turn:
         for line in inside_lines(shown.turn, width()):
@@ -205,17 +157,9 @@ def show_command(
             out.print(f"  {safe_path(path)} ({safe(reason)})")
 
 
-def _beside(workspace: Workspace, shown: _Shown) -> list[Span]:
-    """Returns the turns of other conversations that overlap the one that is shown."""
-    store, turn = workspace.store, shown.turn
-    number = turn.end.number if turn is not None else None
-    entry = store.numbers.find(number) if number is not None else None
-    return Beside(store).of(entry) if entry is not None else []
-
-
 def _looked_up(
     out: Output, workspace: Workspace, selector: str | None, words: Sequence[str]
-) -> _Shown:
+) -> Shown:
     """Finds what is named; the first word may be a path, too, if it is no checkpoint.
 
     Raises:
@@ -234,13 +178,16 @@ def _looked_up(
         words = [selector, *words]
     paths = tuple(path_inside(out, workspace.top, word) for word in words)
     turn = None if behind else turn_of(workspace, checkpoint)
+    at_once = together(workspace, turn)
+    if turn and at_once.parted and at_once.parted.before:
+        turn = turn._replace(before=at_once.parted.before)
     if behind is not None:
         parts = behind.parts
     elif turn is not None and turn.end.oid == checkpoint.oid:
         parts = (Part(turn.before, turn.checkpoints),)
     else:
         before = state_before(workspace.store, checkpoint)
-        before = before or _before(workspace.store, checkpoint)
+        before = before or parent_of(workspace.store, checkpoint)
         parts = (Part(before, (checkpoint,)),)
     for word, path in zip(words, paths, strict=True):
         if not _is_known(path, workspace, parts):
@@ -249,7 +196,7 @@ def _looked_up(
                 hint="quote a time (`gitcp show '5 minutes ago'`);"
                 f" `gitcp files {checkpoint.id}` lists the paths",
             )
-    return _Shown(checkpoint, behind, turn, parts, paths)
+    return Shown(checkpoint, behind, turn, parts, paths, at_once)
 
 
 def _is_known(path: bytes, workspace: Workspace, parts: Sequence[Part]) -> bool:
@@ -267,13 +214,13 @@ def _is_known(path: bytes, workspace: Workspace, parts: Sequence[Part]) -> bool:
 
 
 def _document(
-    out: Output, workspace: Workspace, shown: _Shown, *, patch: bool, stat: bool
+    out: Output, workspace: Workspace, shown: Shown, *, patch: bool, stat: bool
 ) -> None:
     checkpoint, turn = shown.checkpoint, shown.turn
     alone = shown
     if shown.behind is None:
         # Of the checkpoint itself, on its branch: the turn has its own.
-        own = Part(_before(workspace.store, checkpoint), (checkpoint,))
+        own = Part(parent_of(workspace.store, checkpoint), (checkpoint,))
         alone = shown._replace(parts=(own,))
     changes = alone.changes()
     compared = shown.compared() if patch or stat else ()
@@ -297,9 +244,11 @@ def _document(
     )
 
 
-def _turn_document(workspace: Workspace, shown: _Shown, turn: Turn) -> dict[str, Any]:
+def _turn_document(workspace: Workspace, shown: Shown, turn: Turn) -> dict[str, Any]:
     """Returns the turn that a checkpoint ends, or was made in."""
-    changes = shown._replace(parts=(Part(turn.before, turn.checkpoints),)).changes()
+    whole = shown._replace(parts=(Part(turn.before, turn.checkpoints),))
+    changed = whole.changes()
+    changes = [one for one in changed if shown.together.own(one.path)]
     return {
         "number": turn.end.number,
         "id": turn.end.id,
@@ -308,16 +257,20 @@ def _turn_document(workspace: Workspace, shown: _Shown, turn: Turn) -> dict[str,
             changes, diff.renames(changes, turn.end)
         ),
         "spoken": documents.spoken(spoken_in(workspace, turn.end, turn)),
-        "beside": beside_documents(workspace, _beside(workspace, shown)),
+        "beside": beside_documents(workspace, shown.together.spans),
+        **parted_documents(changed, shown.together),
     }
 
 
-def _show_files(out: Output, shown: _Shown, *, patch: bool, stat: bool) -> None:
+def _show_files(out: Output, shown: Shown, *, patch: bool, stat: bool) -> None:
     if not patch and not stat:
-        changes = shown.changes()
+        changed = shown.changes()
+        changes = [one for one in changed if shown.together.own(one.path)]
         renamed = diff.renames(changes, shown.checkpoint)
         out.print(f"\nFiles ({changed_files(changes, renamed)})")
         for line in grouped_lines(out, changes, renamed):
+            out.print(line)
+        for line in parted_lines(out, changed, shown.together):
             out.print(line)
         return
     compared = shown.compared()
@@ -359,7 +312,7 @@ def _show_manifest(out: Output, checkpoint: Checkpoint) -> None:
 
 
 def _show_conversation(
-    out: Output, workspace: Workspace, shown: _Shown, conversation: Conversation
+    out: Output, workspace: Workspace, shown: Shown, conversation: Conversation
 ) -> None:
     checkpoint = shown.checkpoint
     logs = checkpoint.origin.logs

@@ -36,7 +36,9 @@ def other(repo, config):
 
 def rows(repo, *args):
     return {
-        row["note"]: row for row in ok(repo, "log", *args)["checkpoints"] if row["turn"]
+        row["note"]: row
+        for row in ok(repo, "log", *args)["checkpoints"]
+        if "turn" in row
     }
 
 
@@ -99,3 +101,198 @@ def test_turns_that_have_no_checkpoint_of_their_beginning_overlap_by_the_clock(
     assert beside(found["fourth"]) == [fifth.number]
     assert beside(found["fifth"]) == [fourth.number]
     assert beside(found["third"]) == beside(found["second"]) == []
+
+
+# --- what is whose -----------------------------------------------------------------------
+
+
+def uses(agent, tool, **given):
+    """A call of a tool that the client writes down before it runs it."""
+    ident = f"toolu_{len(agent.transcript.read_bytes())}"
+    call = {"type": "tool_use", "id": ident, "name": tool, "input": given}
+    agent.record(
+        "assistant",
+        uuid=f"u-{ident}",
+        message={"role": "assistant", "content": [call]},
+    )
+    return ident
+
+
+def answered(agent, ident, **more):
+    result = {"type": "tool_result", "tool_use_id": ident, "content": "ok", **more}
+    agent.record(
+        "user", uuid=f"r-{ident}", message={"role": "user", "content": [result]}
+    )
+
+
+def writes(agent, name, content):
+    ident = uses(agent, "Write", file_path=str(agent.top / name), content=content)
+    (agent.top / name).write_text(content)
+    answered(agent, ident)
+
+
+def begins(agent, command):
+    """The agent is about to run a command; its hook is called."""
+    ident = uses(agent, "Bash", command=command)
+    agent.about_to_run(command)
+    return ident
+
+
+def parts(repo, row):
+    turn = ok(repo, "show", str(row["number"]))["turn"]
+    return {
+        name: {each["path"]: each.get("numbers") for each in turn[name]}
+        for name in ("changes", "unsure", "others")
+    }
+
+
+def own(*paths):
+    return dict.fromkeys(paths)
+
+
+def test_each_change_is_shown_in_the_turn_that_made_it(repo, one, other):
+    (repo / "vat").write_text("1")
+    ok(repo, "save", "-m", "start")
+    other.ask("off by a cent")
+    one.ask("write a test")
+    writes(one, "test", "1")
+    command = begins(other, "sed -i s/1/2/ vat")
+    (repo / "vat").write_text("2")
+    answered(other, command)
+    second = other.answer("done")
+    first = one.answer("done")
+    found = rows(repo)
+    test, cent = found["write a test"], found["off by a cent"]
+    assert parts(repo, test) == {
+        "changes": own("test"),
+        "unsure": {},
+        "others": {"vat": [second.number]},
+    }
+    assert parts(repo, cent) == {
+        "changes": own("vat"),
+        "unsure": {},
+        "others": {"test": [first.number]},
+    }
+    assert test["changed"] == {"added": 1, "modified": 0, "deleted": 0}
+    assert cent["changed"] == {"added": 0, "modified": 1, "deleted": 0}
+    assert list(rows(repo, "--", "test")) == ["write a test"]
+    assert list(rows(repo, "-S", "2", "--", "vat")) == ["off by a cent"]
+    text = shown(repo, "show", str(first.number))
+    assert "\nFiles (1 changed)\n  A test\n" in text
+    assert f"\nChanged meanwhile by #{second.number} (1 file)\n  M vat\n" in text
+    assert "vat" not in shown(repo, "show", str(first.number), "-p")
+    assert "vat" not in shown(repo, "show", str(first.number), "--stat")
+
+
+def test_what_cannot_be_told_apart_is_said_to_be_either_s(repo, one, other):
+    one.ask("format")
+    other.ask("build")
+    commands = [begins(one, "make format"), begins(other, "make all")]
+    (repo / "generated").write_text("1")
+    for agent, command in zip((one, other), commands, strict=True):
+        answered(agent, command)
+    second = other.answer("done")
+    writes(one, "notes", "1")
+    first = one.answer("done")
+    found = rows(repo)
+    assert parts(repo, found["format"]) == {
+        "changes": own("notes"),
+        "unsure": {"generated": [second.number]},
+        "others": {},
+    }
+    assert parts(repo, found["build"]) == {
+        "changes": {},
+        "unsure": {"generated": [first.number]},
+        "others": {},
+    }
+    assert found["build"]["changed"]["added"] == 0
+    assert found["build"]["turn"]["unsure"]["added"] == 1
+    log = shown(repo, "log")
+    assert f"+1 +1?  beside #{second.number}" in log
+    assert f"+1?  beside #{first.number}" in log
+    assert f"\nMay be #{first.number}'s as well (1 file)\n  A generated\n" in shown(
+        repo, "show", str(second.number)
+    )
+    assert set(rows(repo, "--", "generated")) == {"format", "build"}
+
+
+def test_a_checkpoint_before_a_command_tells_what_was_there_before_it(repo, one, other):
+    one.ask("one")
+    other.ask("other")
+    running = begins(one, "make one")
+    (repo / "by-one").write_text("1")
+    # Nothing of this one's has run yet as its hook saves.
+    later = begins(other, "make other")
+    answered(one, running)
+    (repo / "by-other").write_text("1")
+    answered(other, later)
+    one.answer("done")
+    other.answer("done")
+    found = rows(repo)
+    assert parts(repo, found["one"])["changes"] == own("by-one")
+    assert "by-other" in parts(repo, found["one"])["unsure"]
+    assert parts(repo, found["other"])["changes"] == {}
+    assert "by-one" in parts(repo, found["other"])["others"]
+
+
+@pytest.mark.parametrize("lasting", ["npm run dev &", "nohup make"])
+def test_a_command_that_goes_on_may_change_files_later(repo, one, other, lasting):
+    one.ask("serve")
+    other.ask("build")
+    answered(one, begins(one, lasting))
+    command = begins(other, "make")
+    (repo / "new").write_text("1")
+    answered(other, command)
+    other.answer("done")
+    one.answer("done")
+    assert "new" in parts(repo, rows(repo)["build"])["unsure"]
+
+
+def test_an_edit_that_failed_changed_nothing(repo, one, other):
+    (repo / "a").write_text("1")
+    ok(repo, "save", "-m", "start")
+    one.ask("edit")
+    other.ask("build")
+    ident = uses(one, "Edit", file_path=str(repo / "a"), old_string="x")
+    answered(one, ident, is_error=True)
+    command = begins(other, "make")
+    (repo / "a").write_text("2")
+    answered(other, command)
+    other.answer("done")
+    one.answer("done")
+    found = rows(repo)
+    assert parts(repo, found["build"])["changes"] == own("a")
+    assert parts(repo, found["edit"])["changes"] == {}
+
+
+def test_a_turn_that_was_killed_may_have_done_more(repo, one, other):
+    one.ask("killed")
+    other.ask("build")
+    begins(one, "make")
+    (repo / "a").write_text("1")
+    begins(one, "make more")
+    command = begins(other, "make")
+    (repo / "new").write_text("1")
+    answered(other, command)
+    other.answer("done")
+    assert "new" in parts(repo, rows(repo)["build"])["unsure"]
+
+
+def test_a_turn_without_a_checkpoint_of_its_beginning_shows_all_of_its_own(
+    repo, one, other
+):
+    one.turn("first", a="1")
+    other.turn("second", b="1")
+    one.turn("third", a="2")
+    assert other.ask("rewrite b") is not None
+    other.answer("done")
+    one.turn("again", a="2")
+    assert other.ask("rewrite c") is None
+    assert one.ask("rewrite d") is None
+    writes(one, "d", "1")
+    writes(other, "c", "1")
+    one.answer("done")
+    other.answer("done")
+    found = rows(repo)
+    assert parts(repo, found["rewrite c"])["changes"] == own("c")
+    assert parts(repo, found["rewrite d"])["changes"] == own("d")

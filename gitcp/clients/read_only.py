@@ -34,6 +34,11 @@ _GIT = _words(
     "blame cat-file describe diff log ls-files ls-tree merge-base rev-list rev-parse"
     " shortlog show status"
 )
+# These write below the git directory at most.
+_GITCP = _words(
+    "context decide decisions diff help label log messages sessions show status"
+)
+_SUBCOMMANDS = {"git": _GIT, "gitcp": _GITCP}
 _SEPARATORS = frozenset({";", "&&", "||", "|", "|&"})
 # Output that goes nowhere, or to where other output goes.
 _DISCARDED = re.compile(r"(?:[012]|&)?>{1,2}\s*(?:/dev/null(?![^\s;|&])|&[12]\b)")
@@ -71,9 +76,10 @@ def only_reads(command: str) -> bool:
 def _reads(words: list[str]) -> bool:
     program, *arguments = words
     # Options before git's subcommand can change what it runs.
-    if program == "git" and (not arguments or arguments[0] not in _GIT):
+    known = _SUBCOMMANDS.get(program)
+    if known is not None and (not arguments or arguments[0] not in known):
         return False
     unless = _READ_UNLESS.get(program)
     if unless is None:
-        return program in _READ
+        return program in _READ or known is not None
     return not any(unless.match(argument) for argument in arguments)

@@ -1,0 +1,230 @@
+"""What the tools of one turn may have changed, and between which of its checkpoints."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gitcp.checkpoints import conversation
+from gitcp.checkpoints.beside import Span, read
+from gitcp.checkpoints.first_line import before_command
+from gitcp.checkpoints.spoken_turns import prompt_in
+from gitcp.checkpoints.tool_calls import Call, calls
+from gitcp.clients import registry
+from gitcp.clients.client import BEFORE_COMMAND, TURN_START
+from gitcp.errors import GitcpError
+from gitcp.format.layout import LogName
+from gitcp.store import logs
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Store
+
+_EVER = float("inf")
+
+
+class Trace(NamedTuple):
+    """The paths that a turn's tools edited, and when its other tools ran.
+
+    Each of `ran` is a part of the timeline: after the checkpoint with one number, and until
+    the one with another. Within it any file may have been changed.
+    """
+
+    edited: frozenset[bytes]
+    ran: tuple[tuple[float, float], ...]
+
+    def may_have_changed(self, path: bytes, after: int, until: int) -> bool:
+        """Whether a file may have been changed by the turn between two checkpoints."""
+        return path in self.edited or any(
+            start < until and end > after for start, end in self.ran
+        )
+
+
+class _Point(NamedTuple):
+    """A checkpoint of the turn, with what is new in its conversation since the one before."""
+
+    number: int
+    checkpoint: Checkpoint
+    messages: list[dict[str, Any]]
+
+
+class _Made(NamedTuple):
+    call: Call
+    at: int
+
+
+def trace(store: Store, span: Span) -> Trace:
+    """Returns the trace of a turn; where its conversation says too little, all is possible."""
+    anything = Trace(frozenset(), ((span.after, _EVER),))
+    if store.numbers.place != span.last.place:
+        # Paths in it are those of another work tree.
+        return anything
+    with suppress(GitcpError):
+        points = _points(store, span)
+        if points is not None:
+            return _traced(store, span, points)
+    return anything
+
+
+def _points(store: Store, span: Span) -> list[_Point] | None:
+    """Returns the checkpoints in which the turn's own records arrived, the oldest first.
+
+    None where they cannot be told from older ones.
+    """
+    entries = span.row.entries[::-1]
+    first = read(store, entries[0])
+    if first is None:
+        return None
+    before: Checkpoint | None = first
+    if entries[0].trigger == TURN_START:
+        entries = entries[1:]
+    else:
+        before = store.checkpoint(first.raw.parents[0]) if first.raw.parents else None
+    points: list[_Point] = []
+    for entry in entries:
+        checkpoint = read(store, entry)
+        added = _added(before, checkpoint) if checkpoint is not None else None
+        if checkpoint is None or added is None:
+            return None
+        messages = conversation.messages(added)
+        if not points:
+            asked = [at for at, one in enumerate(messages) if prompt_in(one)]
+            if len(asked) > 1 and (
+                before is None or before.manifest.conversation is None
+            ):
+                # A conversation that was copied brings its older turns along.
+                return None
+            messages = messages[asked[0] :] if asked else messages
+        points.append(_Point(entry.number, checkpoint, messages))
+        before = checkpoint
+    return points
+
+
+def _added(before: Checkpoint | None, after: Checkpoint) -> bytes | None:
+    """Returns the records that a checkpoint has more than another; None if unknown."""
+    held = after.manifest.conversation
+    if held is None:
+        return None
+    name = LogName("conversation", held.source)
+    read_tree = after.objects.tree
+    now = logs.segments(after.log_tree, name, read_tree)
+    was = before.manifest.conversation if before is not None else None
+    known: Sequence[bytes] = ()
+    if before is not None and was is not None:
+        known = logs.segments(before.log_tree, name, read_tree)
+        if not known or list(known) != now[: len(known)]:
+            # It is another conversation, or the client has rewritten its file.
+            return None
+    return b"".join(map(after.objects.blob, now[len(known) :]))
+
+
+def _traced(store: Store, span: Span, points: list[_Point]) -> Trace:
+    """Returns what the records of a turn say.
+
+    Slot n lies before point n: between the number before it, or the turn's beginning, and
+    its own.
+    """
+    bounds: list[float] = [span.after, *(point.number for point in points)]
+    made: list[_Made] = []
+    answered: dict[str, int] = {}
+    failed: set[str] = set()
+    for slot, point in enumerate(points, 1):
+        found = calls(point.messages)
+        made += [_Made(call, slot) for call in found.made]
+        for ident in found.answered:
+            answered.setdefault(ident, slot)
+        failed |= found.failed
+    places = _Places(store, points)
+    edited: set[bytes] = set()
+    ran: list[tuple[float, float]] = []
+    for one in made:
+        call = one.call
+        if call.paths:
+            if call.ident in failed:
+                continue
+            known = [places.inside(path) for path in call.paths]
+            if all(known):
+                edited.update(path for each in known for path in each)
+                continue
+        start = _start(one, made, answered, points)
+        end = answered.get(call.ident or "", len(points) + 1)
+        if call.ident is None:
+            end = one.at
+        until = bounds[end] if end < len(bounds) and not call.lasts else _EVER
+        ran.append((bounds[start - 1], until))
+    return Trace(frozenset(edited), tuple(ran))
+
+
+def _start(
+    one: _Made, made: list[_Made], answered: dict[str, int], points: list[_Point]
+) -> int:
+    """Returns the first slot in which a call may have run.
+
+    A client may write a call down after it has begun, so that is the slot before the one it
+    was found in. But if a checkpoint was made before just this command, it ran after that.
+    """
+    start = max(1, one.at - 1)
+    if one.call.command is None:
+        return start
+    note = before_command(one.call.command)
+    for slot in (one.at, one.at - 1):
+        if slot < 1:
+            continue
+        point = points[slot - 1].checkpoint
+        if point.trigger != BEFORE_COMMAND or note not in (point.note or ""):
+            continue
+        alike = [
+            other
+            for other in made
+            if other.at <= slot + 1
+            and answered.get(other.call.ident or "", slot + 1) > slot
+            and other.call.command is not None
+            and before_command(other.call.command) == note
+        ]
+        if len(alike) == 1:
+            return slot + 1
+    return start
+
+
+class _Places:
+    """Turns the paths that tools were given into paths of the work tree."""
+
+    def __init__(self, store: Store, points: list[_Point]) -> None:
+        self._top = store.repository.top or Path("/")
+        self._points = points
+        self._began_in: str | None = None
+
+    def inside(self, path: str) -> list[bytes]:
+        """Returns what a path may be called in the work tree; nothing if it lies outside."""
+        if not os.path.isabs(path):
+            where = self._directory()
+            if where is None:
+                return []
+            path = os.path.join(where, path)
+        top = str(self._top)
+        real = os.path.join(
+            os.path.realpath(os.path.dirname(path)), os.path.basename(path)
+        )
+        return [
+            os.fsencode(spelled[len(base) + 1 :])
+            for spelled in dict.fromkeys((os.path.normpath(path), real))
+            for base in dict.fromkeys((top, os.path.realpath(top)))
+            if spelled.startswith(f"{base}/")
+        ]
+
+    def _directory(self) -> str | None:
+        """Returns where the conversation took place."""
+        if self._began_in is None and self._points:
+            checkpoint = self._points[-1].checkpoint
+            held = checkpoint.manifest.conversation
+            if held is None or not registry.known(held.kind):
+                return None
+            beginning = next(_segments(checkpoint, held.source), b"")
+            self._began_in = registry.client(held.kind).directory(beginning)
+        return self._began_in
+
+
+def _segments(checkpoint: Checkpoint, source: str) -> Iterator[bytes]:
+    name = LogName("conversation", source)
+    objects = checkpoint.objects
+    oids = logs.segments(checkpoint.log_tree, name, objects.tree)
+    return (objects.blob(oid) for oid in oids)

@@ -1,0 +1,185 @@
+"""Tells which changes of turns that overlap are whose, as far as that is known.
+
+Between two checkpoints of a work tree only the turns that ran then can have changed a file,
+and of these only those whose tools edited it, or ran something else at that time. What is left
+for one of them alone is that one's; so is what only one of them edited by its tools. A
+person, and what a command left running, cannot be seen.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from gitcp.checkpoints.beside import Beside, Span, read
+from gitcp.checkpoints.standing import RESTORE
+from gitcp.checkpoints.traces import Trace, trace
+from gitcp.clients.client import TURN_END
+from gitcp.errors import CorruptError, FormatTooNewError
+from gitcp.format import tree
+from gitcp.format.numbers import Assigned
+from gitcp.format.tree import Change
+from gitcp.store.checkpoint import Checkpoint, FileCounts
+from gitcp.store.store import Store
+from gitcp.store.surroundings import since
+
+
+class Parted(NamedTuple):
+    """Which of the paths that changed during a turn may not be its own.
+
+    `unsure` may be this turn's as well as that of the turns that stand there; `others` are
+    those of the turns that stand there, or of a restore. All other paths are this turn's
+    own. `before` is the state that the turn began at, where that is not the state before its
+    first checkpoint.
+    """
+
+    unsure: dict[bytes, tuple[Span, ...]]
+    others: dict[bytes, tuple[Span, ...]]
+    before: Checkpoint | None = None
+
+    def own(self, path: bytes) -> bool:
+        """Whether a path is the turn's alone, as far as is known."""
+        return path not in self.unsure and path not in self.others
+
+
+class _Segment(NamedTuple):
+    """What changed between two checkpoints that follow each other in a work tree."""
+
+    after: int
+    until: int
+    trigger: str
+    paths: tuple[bytes, ...]
+
+
+class Whose:
+    """Tells whose changes are, for any number of turns of one repository."""
+
+    def __init__(self, store: Store, beside: Beside) -> None:
+        self._store = store
+        self._beside = beside
+        self._traces: dict[int, Trace] = {}
+
+    def of(self, entry: Assigned) -> Parted | None:
+        """Returns how the changes of a checkpoint's turn are parted; None if it ran alone.
+
+        Raises:
+            CorruptError, TransferError: a checkpoint on the way cannot be compared.
+        """
+        others = self._beside.of(entry)
+        span = self._beside.span(entry)
+        if span is None or not others:
+            return None
+        mine: set[bytes] = set()
+        unsure: dict[bytes, dict[int, Span]] = {}
+        theirs: dict[bytes, dict[int, Span]] = {}
+        for segment in self._segments(span):
+            running = [
+                one
+                for one in (span, *others)
+                if one.after < segment.until and _ended(one) > segment.after
+            ]
+            if segment.trigger == RESTORE and len(running) > 1:
+                # A person's doing, and no turn's.
+                for path in segment.paths:
+                    theirs.setdefault(path, {})
+                continue
+            for path in segment.paths:
+                changers = self._changers(segment, running, path) or [span]
+                into = theirs
+                if span in changers:
+                    into = unsure
+                    if len(changers) == 1:
+                        mine.add(path)
+                        continue
+                named = {one.last.number: one for one in changers if one != span}
+                into.setdefault(path, {}).update(named)
+        return Parted(
+            {path: _listed(unsure[path]) for path in unsure if path not in mine},
+            {
+                path: _listed(theirs[path])
+                for path in theirs
+                if path not in mine and path not in unsure
+            },
+            self._before(span),
+        )
+
+    def _changers(
+        self, segment: _Segment, running: list[Span], path: bytes
+    ) -> list[Span]:
+        """Returns the turns that may have changed a path in a part of the timeline."""
+        if len(running) <= 1:
+            return running
+        traces = [(one, self._trace(one)) for one in running]
+        able = [
+            one
+            for one, left in traces
+            if left.may_have_changed(path, segment.after, segment.until)
+        ]
+        if len(able) == 1:
+            return able
+        editors = [one for one, left in traces if path in left.edited]
+        if len(editors) == 1:
+            return editors
+        # Where none of them is known to have been able to, all are as likely.
+        return able or running
+
+    def _trace(self, span: Span) -> Trace:
+        number = span.last.number
+        if number not in self._traces:
+            self._traces[number] = trace(self._store, span)
+        return self._traces[number]
+
+    def _segments(self, span: Span) -> Iterator[_Segment]:
+        """Yields what changed since before a turn began, checkpoint by checkpoint."""
+        down_to = min(span.after, span.row.first.number - 1)
+        last: tuple[int, Checkpoint] | None = None
+        for entry in self._beside.timeline(span, down_to):
+            checkpoint = self._readable(entry)
+            if checkpoint is None:
+                continue
+            if last is not None:
+                read_tree = checkpoint.objects.tree
+                changes = tree.diff(
+                    last[1].files_tree, checkpoint.files_tree, read_tree
+                )
+                paths = tuple(change.path for change in changes)
+                yield _Segment(last[0], entry.number, entry.trigger, paths)
+            last = entry.number, checkpoint
+
+    def _readable(self, entry: Assigned) -> Checkpoint | None:
+        with suppress(CorruptError, FormatTooNewError):
+            checkpoint = read(self._store, entry)
+            if checkpoint is not None and checkpoint.holds_files:
+                return checkpoint
+        return None
+
+    def _before(self, span: Span) -> Checkpoint | None:
+        entry = self._beside.before(span)
+        return self._readable(entry) if entry is not None else None
+
+
+def shared_out(
+    parted: Parted | None, before: Checkpoint | None, end: Checkpoint
+) -> tuple[FileCounts, tuple[Change, ...]]:
+    """Counts what is a turn's own of its changes; returns what may be another's as well.
+
+    All is its own where nothing is parted.
+
+    Raises:
+        CorruptError: a tree is missing or damaged.
+    """
+    if parted is None:
+        return since(end, before), ()
+    old = before.files_tree if before is not None else None
+    changes = list(tree.diff(old, end.files_tree, end.objects.tree))
+    own = [change.status for change in changes if parted.own(change.path)]
+    counts = FileCounts(*map(own.count, ("added", "modified", "deleted")))
+    return counts, tuple(one for one in changes if one.path in parted.unsure)
+
+
+def _ended(span: Span) -> float:
+    """Returns the number of a turn's end; one that has none may still run."""
+    return span.last.number if span.last.trigger == TURN_END else float("inf")
+
+
+def _listed(spans: dict[int, Span]) -> tuple[Span, ...]:
+    return tuple(spans[number] for number in sorted(spans))

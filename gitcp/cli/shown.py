@@ -1,0 +1,74 @@
+"""What `gitcp show` shows: a checkpoint, with its turn or with what is behind a commit."""
+
+from typing import NamedTuple
+
+from gitcp import Checkpoint
+from gitcp.checkpoints import diff
+from gitcp.checkpoints.commit_lookup import (
+    CommitStory,
+    Part,
+    changed_by,
+    decided_in,
+    files_before,
+)
+from gitcp.checkpoints.diff import FilesDiff
+from gitcp.checkpoints.turn_of import Turn
+from gitcp.cli.beside_lines import Together
+from gitcp.format.log import Decision
+from gitcp.format.tree import Change
+from gitcp.store.store import Store
+from gitcp.worktree.plan import selection
+
+
+def parent_of(store: Store, checkpoint: Checkpoint) -> Checkpoint | None:
+    """Returns what a checkpoint follows on its branch."""
+    parents = checkpoint.raw.parents
+    return store.checkpoint(parents[0]) if parents else None
+
+
+class Shown(NamedTuple):
+    """What is shown: a checkpoint, with its turn or with what is behind a commit.
+
+    `parts` are what is compared: the turn if the checkpoint ends one. `changes` are those
+    of the checkpoint alone, or of the commit.
+    """
+
+    checkpoint: Checkpoint
+    behind: CommitStory | None
+    turn: Turn | None
+    parts: tuple[Part, ...]
+    paths: tuple[bytes, ...]
+    together: Together = Together()
+
+    @property
+    def ends_turn(self) -> bool:
+        """Whether the checkpoint is the end of its turn, and so stands for it."""
+        return self.turn is not None and self.turn.end.oid == self.checkpoint.oid
+
+    def changes(self) -> tuple[Change, ...]:
+        """Returns what changed, of the paths that were asked for."""
+        chosen = selection(self.paths)
+        return tuple(one for one in changed_by(self.parts) if chosen(one.path))
+
+    def decisions(self, store: Store) -> list[Decision]:
+        """Returns what was decided; another session's log is not what came before."""
+        return decided_in(
+            part
+            if self.behind
+            else Part(parent_of(store, part.checkpoints[0]), part.checkpoints)
+            for part in self.parts
+        )
+
+    def compared(self) -> tuple[FilesDiff, ...]:
+        """Returns the same, line by line, without what is known to be another turn's."""
+        paths = self.paths
+        if self.together.parted is not None:
+            left_out = self.together.left_out
+            kept = [one.path for one in self.changes() if not left_out(one.path)]
+            if not kept:
+                return ()
+            paths = tuple(kept)
+        return tuple(
+            diff.since(part.before, files_before(part), part.end, paths)
+            for part in self.parts
+        )
