@@ -332,6 +332,7 @@ class _Builder:
         state: ScanState,
         changes: dict[bytes, Entry | None],
     ) -> None:
+        state.skipped.pop(path, None)
         if isinstance(content, Trouble):
             if content in _REASONS:
                 state.skipped[path] = _REASONS[content]

@@ -91,6 +91,8 @@ class Listing:
         self._found = result
         self._checker: IgnoreChecker | None = None
         self._names: dict[bytes, frozenset[bytes]] = {}
+        # The directories walked so far, and whether they lie on another disk.
+        self._walked: dict[bytes, bool] = {}
         self._git = context.repository.own_paths
         self._device = os.fstat(context.root.fd).st_dev
         # Whether names here have no case.
@@ -127,6 +129,16 @@ class Listing:
 
     def _may_fold(self, path: bytes, status: os.stat_result) -> bool:
         return self.folds or status.st_dev != self._device or not path.isascii()
+
+    def walked(self) -> set[bytes]:
+        """Returns the directories whose children this scan has judged so far."""
+        return set(self._walked)
+
+    def may_list(self, path: bytes) -> bool:
+        """Whether a path in a directory that was walked may be there."""
+        directory, _, name = path.rpartition(b"/")
+        loose = self.folds or self._walked[directory] or not path.isascii()
+        return loose or name in self._names_in(directory)
 
     def is_alias(self, path: bytes, status: os.stat_result) -> bool:
         """Whether a path that has this stat is listed under another name only."""
@@ -251,6 +263,7 @@ class Listing:
             self._found.gone.add(directory)
             self._state.nested[directory] = None
             return []
+        self._walked[directory] = status.st_dev != self._device
         self._drop_unlisted(directory, names, status)
         return self._note(directory, listed, known, known_as)
 

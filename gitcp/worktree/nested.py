@@ -37,6 +37,9 @@ def enter(
     for path, entry in sparse.items():
         inside = not state.nested.keys().isdisjoint(parents(path))
         if entry.mode == GITLINK and inside:
+            # The repository around it counts instead; it may have come since.
+            if previous(path) is not None:
+                changes[path] = None
             continue
         if (
             previous(path) != entry

@@ -64,9 +64,13 @@ class Scan:
             rules = self._rules_digest()
             whole = rules != state.rules or state.tree is None or not state.dirs
             shut = closed(state)
+            known = sparse_rules(state)
             listed = frozenset() if whole else self._scan_directories()
+            self._tracked.look_again()
             self._compare(differing())
-            whole = whole or self._ignore_rules_changed()
+            whole = (
+                whole or known != sparse_rules(state) or self._ignore_rules_changed()
+            )
             if whole:
                 self._scan_everything()
                 rules = self._rules_digest()
@@ -129,7 +133,7 @@ class Scan:
                 result.wanted |= included
         if self._rules.exclude:
             excluded = set(self._private.list_matching(self._rules.exclude))
-            result.excluded = self._tracked.omitted(self._rules.exclude)
+            result.excluded = self._tracked.sparse.named(self._rules.exclude)
             excluded |= result.excluded | self._excluded_special()
             for path in excluded:
                 self._listing.note_ignore_file(path)
@@ -190,7 +194,7 @@ class Scan:
                 changed.append(path)
             else:
                 again.add(path)
-        unsure = state.sparse.keys() | state.forced
+        unsure = self._tracked.unsure()
         self._listing.walk(
             changed,
             known=lambda path: path not in unsure and is_leaf(self._previous(path)),
@@ -216,9 +220,9 @@ class Scan:
             remembered = overlay.get(path)
             if remembered is not None and remembered[1] == index_stat(status):
                 continue
-            # A path of the index that the last snapshot left out stays out, unless a
-            # listing finds it.
-            if self._previous(path) is not None:
+            # A path of the index that was no file in the last snapshot stays out, unless
+            # a listing finds it.
+            if is_leaf(self._previous(path)):
                 self._found.look.add(path)
 
     def _scan_everything(self) -> None:
@@ -233,7 +237,7 @@ class Scan:
         self._found.look = set()
         # What the index has in the place of an ignore file counts from here on.
         self._listing.close()
-        self._tracked.learn_sparse()
+        self._tracked.sparse.learn()
         self._listing.everything = True
         self._listing.walk([b""], known=lambda _: False)
         listed, self._found.look = self._found.look, changed

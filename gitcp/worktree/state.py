@@ -32,10 +32,12 @@ class ScanState(msgspec.Struct):
     `ignore_files` the `.gitignore` files that are not captured themselves; `forced`
     what is tracked though no listing leads to it: ignored, or in a nested repository;
     `submodules` those that are tracked and ignored; `sparse` what a sparse checkout
-    leaves out; `hidden` what was not there and no listing leads to, of `forced` and of
-    `sparse`; `listings` digests of what directories list, where that can change without
-    their stat; `clock` what the clocks said when the file was written; `stored` the
-    checksum of the file it came from (not in the file).
+    leaves out; `blocked` what is in the place of more of that, and whether it is in the
+    place of a directory above (None where an older gitcp did not note it); `hidden`
+    what was not there and no listing leads to, of `forced` and of `sparse`; `listings`
+    digests of what directories list, where that can change without their stat; `clock`
+    what the clocks said when the file was written; `stored` the checksum of the file it
+    came from (not in the file).
     """
 
     version: int = _VERSION
@@ -53,6 +55,7 @@ class ScanState(msgspec.Struct):
     forced: list[bytes] = []
     submodules: list[bytes] = []
     sparse: dict[bytes, tuple[int, bytes]] = {}
+    blocked: dict[bytes, bool] | None = None
     hidden: list[bytes] = []
     listings: dict[bytes, bytes] = {}
     clock: Reading | None = None

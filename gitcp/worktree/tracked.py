@@ -5,13 +5,13 @@ become a repository of its own, or are left out by a sparse checkout.
 """
 
 import os
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
 from gitcp.format import tree as trees
 from gitcp.format.tree import GITLINK
 from gitcp.worktree.listing import UNSETTLED, Found, Listing, ScanPlace
 from gitcp.worktree.names import no_place, parents
+from gitcp.worktree.sparse import Sparse
 from gitcp.worktree.state import ScanState, Signature
 
 # Paths for one command line.
@@ -30,7 +30,7 @@ class Tracked:
         self._found = result
         self._listing = listing
         self._git = context.repository.git
-        self._is_sparse = context.repository.flag("core.sparsecheckout")
+        self.sparse = Sparse(context, state, listing)
         self._forced_before = set(state.forced)
         self._sparse_before = set(state.sparse)
         self._nested_before = set(state.nested)
@@ -47,62 +47,23 @@ class Tracked:
         except FileNotFoundError:
             self._index = None
         self._index_changed = (
-            self._index != state.user_index or self._index == UNSETTLED
+            self._index != state.user_index
+            or self._index == UNSETTLED
+            or self.sparse.is_outdated()
         )
-        # No listing shows such a file when it is written.
-        unlisted = state.sparse.keys() & set(state.hidden)
-        if any(self._place.stat(path) is not None for path in unlisted):
+        if self._index_changed:
+            self.sparse.learn()
+
+    def look_again(self) -> None:
+        """Learns what a sparse checkout leaves out, where listings show a change."""
+        if self.sparse.came():
             self._index_changed = True
-        if self._index_changed or not self._is_sparse:
-            self.learn_sparse()
+            self.sparse.learn()
 
-    def learn_sparse(self) -> None:
-        """Notes what a sparse checkout leaves out."""
+    def unsure(self) -> set[bytes]:
+        """Returns files that a listing is to lead to, though the last tree has them."""
         state = self._state
-        state.sparse = {}
-        if not self._is_sparse or self._index is None:
-            return
-        taken: dict[bytes, bool] = {}
-        for line in self._git("ls-files", "-z", "-t", "-s").split(b"\0"):
-            if line.startswith(b"S "):
-                head, _, path = line[2:].partition(b"\t")
-                mode, oid, _ = head.split(b" ")
-                if (
-                    no_place(path) is None
-                    and self._place.stat(path) is None
-                    and not self._is_taken(path.rpartition(b"/")[0], taken)
-                ):
-                    state.sparse[path] = int(mode, 8), bytes.fromhex(oid.decode())
-
-    def omitted(self, globs: Iterable[str]) -> set[bytes]:
-        """Returns what a sparse checkout leaves out, and ignore patterns name."""
-        if not self._state.sparse:
-            return set()
-        patterns = [word for glob in globs for word in ("-x", glob)]
-        listed = self._git("ls-files", "-z", "--cached", "--ignored", *patterns)
-        return self._state.sparse.keys() & set(listed.split(b"\0"))
-
-    def _is_taken(self, directory: bytes, known: dict[bytes, bool]) -> bool:
-        """Whether a file or a link is in the place of a directory or of one above."""
-        if not directory:
-            return False
-        entry = known.get(directory)
-        if entry is None:
-            entry = known[directory] = self._place.is_there(directory) or (
-                self._is_taken(directory.rpartition(b"/")[0], known)
-            )
-        return entry
-
-    def _came_above(self) -> bool:
-        """Whether something came in the place of a directory that is left out."""
-        if not self._state.sparse or not self._found.look:
-            return False
-        omitted = sorted(self._state.sparse)
-        for path in self._found.look:
-            at = bisect_left(omitted, path + b"/")
-            if at < len(omitted) and omitted[at].startswith(path + b"/"):
-                return True
-        return False
+        return {*state.forced, *state.sparse, *self._sparse_before}
 
     def learn(self, *, whole: bool, listed: frozenset[bytes] = frozenset()) -> None:
         """Notes what is tracked though no listing leads to it.
@@ -111,26 +72,20 @@ class Tracked:
         """
         state = self._state
         result = self._found
-        came_or_went = (
-            not result.look.isdisjoint(state.sparse)
-            or (bool(result.gone) and self._is_sparse)
-            or self._came_above()
-        )
+        came = not result.look.isdisjoint(state.sparse)
         # What is tracked below one that went is found by listings again.
         came_or_left = state.nested.keys() != self._nested_before
-        away = {*result.gone, *state.hidden}
+        away = {*result.gone, *state.hidden, *self._skipped_before}
         replaced = any(
             path not in self._forced_before and self._place.is_there(path)
             for path in state.submodules
         )
-        if not (
-            whole or came_or_went or came_or_left or replaced or self._index_changed
-        ):
+        if not (whole or came or came_or_left or replaced or self._index_changed):
             self._find_submodules(away.intersection(state.forced))
             return
         state.user_index = self._index
-        if came_or_went:
-            self.learn_sparse()
+        if came:
+            self.sparse.learn()
         files, submodules = self._ignored() if self._index is not None else ([], [])
         # Their directories are not listed: nothing else finds out that git let go.
         for path in state.nested.keys() & (set(state.submodules) - set(submodules)):
@@ -143,21 +98,29 @@ class Tracked:
             files += self._inside(sorted(state.nested))
         state.hidden = sorted({*state.hidden, *(state.sparse.keys() & set(files))})
         state.forced = sorted(set(self._present(files)))
-        # What a sparse checkout brought back has no stat to compare with yet.
-        result.look |= self._sparse_before - state.sparse.keys()
         result.gone -= state.sparse.keys()
         forced = set(state.forced)
         result.look |= forced - self._forced_before
         released = self._forced_before - forced
-        if not whole:
+        back = self._sparse_before - state.sparse.keys()
+        if whole:
+            # What a sparse checkout brought back has no stat to compare with yet.
+            result.look |= back
+        else:
+            released |= back - forced - listed
             # Git let go of these files: a change of one is no reason to capture it.
             result.look -= released - listed
+            walked = self._listing.walked()
+            for path in released & state.skipped.keys():
+                if path.rpartition(b"/")[0] not in walked:
+                    del state.skipped[path]
         result.gone |= released
 
     def _ignored(self) -> tuple[list[bytes], list[bytes]]:
         """Returns the files and the submodules that git tracks though it ignores them.
 
-        A file in the place of a submodule is both: it may become one again.
+        A file in the place of a submodule is both: it may become one again. What a
+        sparse checkout leaves out counts as a file.
         """
         files: list[bytes] = []
         submodules: list[bytes] = []
@@ -166,7 +129,8 @@ class Tracked:
         )
         for line in listed.split(b"\0"):
             path = line.partition(b"\t")[2]
-            (submodules if line.startswith(_GITLINK) else files).append(path)
+            is_file = path in self._state.sparse or not line.startswith(_GITLINK)
+            (files if is_file else submodules).append(path)
         submodules = sorted(self._present(submodules))
         files += [path for path in submodules if self._place.is_there(path)]
         return files, submodules
@@ -222,7 +186,8 @@ class Tracked:
             for path in again
             if not is_leaf(previous(path)) or not result.gone.isdisjoint(parents(path))
         }
-        away = (result.look | result.gone) & forced
+        # The last tree may have one of them that a sparse checkout left out then.
+        away = forced if everything else (result.look | result.gone) & forced
         state.hidden = sorted(
             {path for path in away if not self._place.is_there(path)}
             | (state.sparse.keys() & set(state.hidden))

@@ -6,12 +6,11 @@ import base64
 import hashlib
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.model.model import (
     EXECUTABLE,
@@ -28,8 +27,12 @@ from tests.model.model import (
     fold,
 )
 
+if TYPE_CHECKING:
+    from tests.model.rules import Rules
+
 # What is behind a mirror of a file that was removed while it was open.
 HIDDEN = b".fuse_hidden"
+RULES = b".gitignore"
 TRAILERS = ("Checkpoint", "Session", "Branch", "Seq", "Trigger")
 PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789_-"
 _FORMAT = "%H%x00%P%x00%ce%x00" + "%x00".join(
@@ -103,58 +106,6 @@ def stamps(root: Path, paths: Iterable[bytes]) -> dict[bytes, tuple[int, int]]:
     return found
 
 
-class Rules:
-    """Matches patterns of `.gitignore` with git, in a repository that has no others."""
-
-    def __init__(self, where: Path) -> None:
-        self.where = where
-        where.mkdir()
-        run(where, "init", "-q", "--template=", ".")
-        self.file = where / ".git" / "patterns"
-
-    def matching(
-        self, patterns: Sequence[str], paths: Iterable[bytes], *, folds: bool
-    ) -> frozenset[bytes]:
-        """Those of some paths that some patterns name, by themselves or from above."""
-        if not patterns:
-            return frozenset()
-        self.file.write_text("".join(f"{pattern}\n" for pattern in patterns))
-        return self._check(paths, folds=folds, file=self.file)
-
-    def ignored(
-        self,
-        files: dict[bytes, bytes],
-        exclude: Path,
-        paths: Iterable[bytes],
-        directories: Iterable[bytes],
-        *,
-        folds: bool,
-    ) -> frozenset[bytes]:
-        """Those of some paths that the `.gitignore` files of another tree exclude."""
-        for path in (*directories, *map(os.path.dirname, files)):
-            (self.where / os.fsdecode(path)).mkdir(parents=True, exist_ok=True)
-        for path, data in files.items():
-            (self.where / os.fsdecode(path)).write_bytes(data)
-        try:
-            return self._check([*paths, *directories], folds=folds, file=exclude)
-        finally:
-            for place in self.where.iterdir():
-                if place.is_dir() and place.name != ".git":
-                    shutil.rmtree(place)
-                elif place.is_file():
-                    place.unlink()
-
-    def _check(
-        self, paths: Iterable[bytes], *, folds: bool, file: Path
-    ) -> frozenset[bytes]:
-        settings = ("-c", f"core.excludesFile={file}", "-c", f"core.ignoreCase={folds}")
-        done = run(
-            self.where, *settings, "check-ignore", "--no-index", "-z", "--stdin",
-            data=b"".join(path + b"\0" for path in paths), status=1,
-        )  # fmt: skip
-        return frozenset(done.split(b"\0")[:-1])
-
-
 def setting(config: Iterable[str], name: str) -> list[str]:
     """The values of a setting in the lines of `git config --list`."""
     head = f"{name.lower()}="
@@ -212,6 +163,7 @@ def facts(
     upper = [p for p in found if fold(p, folds=folds) in above] + outer
     upper += [p for p in index if p in found and found[p].kind == "dir"]
     vague = matched(upper, "--no-index")
+    vague |= _ruled_by_index(where, index, found, rules, upper, folds=folds)
     unseen = ignored
     unseen -= {p for p in upper if found[p].kind == "dir" and p not in nested}
     include = [*setting(config, "gitcp.include"), *more]
@@ -227,8 +179,47 @@ def facts(
         folds,
         _links(ask("ls-tree", "-r", "-z", "HEAD", status=128)),
         vague,
-        # With its index git also knows the rules that a sparse checkout leaves out.
         (vague | unseen) & set(outer),
+    )
+
+
+def _ruled_by_index(
+    where: tuple[Path, Path],
+    index: dict[bytes, Tracked],
+    found: dict[bytes, Node],
+    rules: Rules,
+    paths: Sequence[bytes],
+    *,
+    folds: bool,
+) -> frozenset[bytes]:
+    """Those of some paths that the rules exclude with what a sparse checkout omits.
+
+    git itself reads such ignore files only where it also looks at the rest of the index.
+    """
+    root, git_dir = where
+    omitted = {
+        path: entry.oid
+        for path, entry in index.items()
+        if path.endswith(RULES)
+        and entry.sparse
+        and entry.mode != LINK
+        and path not in found
+        and all(found.get(up, Node("dir")).kind == "dir" for up in ancestors(path))
+    }
+    if not omitted:
+        return frozenset()
+    files = dict(zip(omitted, blobs(root, list(omitted.values())), strict=True))
+    for path, node in found.items():
+        if path.endswith(RULES) and node.kind == "file":
+            files[path] = (root / os.fsdecode(path)).read_bytes()
+    exclude = run(root, "--git-dir", git_dir, "rev-parse", "--git-path", "info/exclude")
+    directories = {path for path in paths if found[path].kind == "dir"}
+    return rules.ignored(
+        files,
+        root / os.fsdecode(exclude.rstrip(b"\n")),
+        set(paths) - directories,
+        directories,
+        folds=folds,
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from tests.model import plain
 from tests.model.model import Captured, Facts, Node, capture, differences
 from tests.model.plain import Stored
+from tests.model.rules import Rules
 from tests.support.gitrepo import git, run_gitcp
 from tests.support.inprocess import invoke
 
@@ -93,7 +94,7 @@ class World:
         self.home = home
         self.script: list[str] = []
         self.tags: dict[str, str] = {}
-        self.rules = plain.Rules(home / "rules")
+        self.rules = Rules(home / "rules")
         self.env = {
             "HOME": str(home),
             "CLAUDE_CONFIG_DIR": str(home / "claude"),
