@@ -360,11 +360,6 @@ def _has_text(
     return False
 
 
-def count_rows(found: list[Assigned]) -> int:
-    """Returns how many rows a list makes."""
-    return sum(1 for _ in rows(found))
-
-
 def first_prompt(store: Store, checkpoint: Checkpoint) -> str | None:
     """Returns what a conversation began with, as far as checkpoints have it."""
     first = store.numbers.first_of(checkpoint.trailers.session)

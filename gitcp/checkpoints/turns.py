@@ -1,7 +1,7 @@
 """Folds a work tree's timeline into rows: one for each turn of an agent, newest first."""
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.clients.client import (
     BEFORE_COMMAND,
@@ -11,6 +11,9 @@ from gitcp.clients.client import (
     TURN_START,
 )
 from gitcp.format.numbers import Assigned
+
+if TYPE_CHECKING:
+    from gitcp.format.layout import BranchKey
 
 # What is made while a turn runs, and folded into it.
 INNER = frozenset({TURN_START, BEFORE_COMMAND, TOOL, SUBAGENT_STOP, "interval"})
@@ -44,28 +47,45 @@ class Row(NamedTuple):
         return self.last.trigger in ENDS or self.last.trigger == TURN_START
 
 
-def rows(entries: Iterable[Assigned]) -> Iterator[Row]:
-    """Yields the rows of a timeline, newest first.
+class _Fold:
+    """Which row an entry of a timeline belongs to, asked for from the newest on.
 
+    `running` are the rows that may get more: of each branch one, by the place of its end.
     Two agents may take turns at the same time: each branch has its own.
     """
-    waiting: dict[int, list[Assigned]] = {}
-    running: dict[tuple[str, str], int] = {}
-    for at, entry in enumerate(entries):
-        row = running.get(entry.key)
+
+    def __init__(self) -> None:
+        self.running: dict[BranchKey, int] = {}
+
+    def row(self, at: int, entry: Assigned) -> int:
+        """Returns the place of the entry that the row ends with: `at` for a new row."""
+        row = self.running.get(entry.key)
         if row is not None and entry.trigger in INNER:
-            waiting[row].append(entry)
             if entry.trigger == TURN_START:
-                del running[entry.key]
-        else:
-            if entry.trigger in BORDERS:
-                running.pop(entry.key, None)
-            waiting[at] = [entry]
-            if entry.trigger in ENDS:
-                running[entry.key] = at
+                del self.running[entry.key]
+            return row
+        if row is not None and entry.trigger in BORDERS:
+            del self.running[entry.key]
+        if entry.trigger in ENDS:
+            self.running[entry.key] = at
+        return at
+
+
+def rows(entries: Iterable[Assigned]) -> Iterator[Row]:
+    """Yields the rows of a timeline, newest first."""
+    fold = _Fold()
+    waiting: dict[int, list[Assigned]] = {}
+    for at, entry in enumerate(entries):
+        waiting.setdefault(fold.row(at, entry), []).append(entry)
         # A row that still runs may get more; those below it wait for it.
-        still = set(running.values())
+        still = fold.running.values()
         while waiting and (first := next(iter(waiting))) not in still:
             yield Row(tuple(waiting.pop(first)))
     for left in waiting.values():
         yield Row(tuple(left))
+
+
+def count_rows(entries: Iterable[Assigned]) -> int:
+    """Returns how many rows a timeline has."""
+    fold = _Fold()
+    return sum(fold.row(at, entry) == at for at, entry in enumerate(entries))

@@ -3,7 +3,6 @@
 import importlib
 import os
 import sys
-import traceback
 from typing import Any
 
 import click
@@ -293,6 +292,8 @@ def _report(out: Output, exc: GitcpError) -> None:
 
 
 def _report_bug(out: Output, exc: Exception) -> None:
+    import traceback
+
     trace = "".join(traceback.format_exception(exc))
     if out.json:
         out.error_document(

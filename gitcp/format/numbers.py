@@ -19,8 +19,8 @@ _ASSIGNED = re.compile(
     rf"\+ ([1-9]\d{{0,14}}) ([0-9a-f]{{12}}) ({_COMMIT}) ([!-.0-~]+)/([!-.0-~]+)"
     r" ([!-~]+) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z) ([!-~]*)"
 )
-# In bytes, over many lines at once; compiled where they are wanted, not in every hook.
-_LINES = rb"(?m)^(%b) ([0-9a-f]{8})$" % _ASSIGNED.pattern.encode("ascii")
+# Over many lines at once; compiled where they are wanted, not in every hook.
+_LINES = rf"(?m)^({_ASSIGNED.pattern}) ([0-9a-f]{{8}})$"
 _NAMED = rb"(?m)^[+=] [0-9]+ (?:[0-9a-f]{12} )?(%b) .*$" % _COMMIT.encode("ascii")
 _MOVED = re.compile(rf"= ([1-9]\d{{0,14}}) ({_COMMIT})")
 _GONE = re.compile(r"- ([1-9]\d{0,14}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)")
@@ -102,25 +102,18 @@ def decode_line(raw: bytes) -> NumberLine | None:
 
 def decode_assigned(raw: bytes) -> Iterator[Assigned]:
     """Yields what whole lines assign, in their order; others are left out."""
-    keys: dict[tuple[bytes, bytes], BranchKey] = {}
-    for match in re.finditer(_LINES, raw):
+    keys: dict[tuple[str, str], BranchKey] = {}
+    # What is not ASCII matches no pattern.
+    for match in re.finditer(_LINES, raw.decode("latin-1")):
         line, number, ident, commit, session, branch, place, created, trigger, check = (
             match.groups()
         )
-        if b"%08x" % zlib.crc32(line) != check:
+        if zlib.crc32(line.encode("ascii")) != int(check, 16):
             continue
         key = keys.get((session, branch))
         if key is None:
-            key = keys[session, branch] = BranchKey(session.decode(), branch.decode())
-        yield Assigned(
-            int(number),
-            ident.decode(),
-            commit.decode(),
-            key,
-            place.decode(),
-            created.decode(),
-            trigger.decode(),
-        )
+            key = keys[session, branch] = BranchKey(session, branch)
+        yield Assigned(int(number), ident, commit, key, place, created, trigger)
 
 
 def unnamed(raw: bytes, commits: Iterable[str]) -> set[str]:

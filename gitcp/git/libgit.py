@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _CHUNK = 1024 * 1024
 # So many reads by git take as long as it takes to load libgit2.
-_FEW = 200
+_FEW = 600
+# Of what git has read, objects up to this size are kept in case they are wanted again.
+_SMALL = 16 * 1024
 # `<oid> <kind> <size>`; `<oid> missing` has one word less.
 _HEAD_WORDS = 3
 # By git's numbers: pygit2's enum is not loaded yet.
@@ -169,19 +171,26 @@ class _CatFile:
 
     Two processes, each started when it is wanted: the one command that does both,
     `cat-file --batch-command`, is younger than the oldest git that gitcp works with.
+    It lives as long as a short command: what it keeps, objects of which there are `_FEW`
+    at most, goes with it.
     """
 
     def __init__(self, directory: Path) -> None:
         self.count = 0
         self._cwd = directory
         self._running: dict[str, process.Process] = {}
+        self._small: dict[bytes, tuple[str, bytes]] = {}
 
     def read(self, oid: bytes) -> tuple[str, bytes] | None:
         """Returns kind and content; None where git does not have it, or not whole."""
+        if oid in self._small:
+            return self._small[oid]
         found = self._ask("--batch", oid)
         # Git does not compare what it reads with the id.
         if found is None or object_id(found.kind, found.data) != oid:
             return None
+        if found.size <= _SMALL:
+            self._small[oid] = found.kind, found.data
         return found.kind, found.data
 
     def header(self, oid: bytes) -> tuple[str, int] | None:

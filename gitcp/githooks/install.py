@@ -7,7 +7,7 @@ from gitcp.errors import GitcpError, NotARepositoryError, UsageError
 from gitcp.git.discover import discover
 from gitcp.git.repository import Repository
 from gitcp.git.versions import git_version
-from gitcp.githooks import events, negotiation, scripts
+from gitcp.githooks import negotiation, scripts
 from gitcp.project.installers import Done
 
 
@@ -19,6 +19,8 @@ def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
         UnsupportedRepositoryError: the hooks lie where gitcp must not join them.
     """
     repository = _repository(places, scope)
+    from gitcp.githooks import events  # noqa: PLC0415  `status` only asks what is installed
+
     report = events.install(repository)
     notes: tuple[str, ...] = ()
     if report.original is not None:
@@ -43,6 +45,8 @@ def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
 def uninstall(what: str, places: ClientPlaces, scope: str | None) -> list[Done]:
     """Takes gitcp out of the repository's hooks, which are then as they were."""
     repository = _repository(places, scope)
+    from gitcp.githooks import events  # noqa: PLC0415  as above
+
     report = events.uninstall(repository)
     released = negotiation.release(repository)
     if report is None:

@@ -35,7 +35,8 @@ NAME = "gitcp-numbers"
 _LOCK = "numbers.lock"
 _GONE = re.compile(rb"\n- (\d+) ")
 _HEADS = re.compile(rb"\n([+=-]) (\d+) ([0-9a-f]{12}(?= ))?")
-_OFTEN = 20
+# An index takes about as long as so many searches through the whole list.
+_SEARCHES = 10
 # Bytes: a few lines.
 _FEW = 2_000
 
@@ -58,7 +59,10 @@ class Numbers:
         self._file: tuple[int, int] | None = None
         # When all that had no number got one, by the monotonic clock.
         self.completed = float("-inf")
-        self._asked = 0
+        # Bytes that were searched without an index.
+        self._searched = 0
+        # Whether there is a line of a kind.
+        self._kinds: dict[bytes, bool] = {}
         self._index: _Index | None = None
 
     @property
@@ -259,7 +263,7 @@ class Numbers:
             finally:
                 os.close(fd)
         self._raw = (self._raw if known else b"\n") + added
-        self._index, self._asked = None, 0
+        self._index, self._searched, self._kinds = None, 0, {}
         self._file = (status.st_ino, known + len(added))
 
     def _next(self) -> int:
@@ -312,10 +316,10 @@ class Numbers:
             yield from reversed(index.ids.get(ident.encode("ascii"), ()))
             return
         wanted = b" %b " % ident.encode("ascii")
-        at = self._raw.rfind(wanted)
+        at = self._search(wanted, len(self._raw))
         while at >= 0:
             yield at
-            at = self._raw.rfind(wanted, 0, at)
+            at = self._search(wanted, at)
 
     def _last(self, kind: bytes, number: int) -> NumberLine | None:
         """Returns the last line of a kind about a number; None where there is none."""
@@ -327,12 +331,22 @@ class Numbers:
         index = self._indexed()
         if index is not None:
             return index.lines.get((kind, b"%d" % number), -1)
-        return self._raw.rfind(b"\n%b %d " % (kind, number))
+        if kind not in self._kinds:
+            self._kinds[kind] = b"\n%b " % kind in self._raw
+        # Most lists have no line of the other kinds: nothing was purged or pruned.
+        if not self._kinds[kind]:
+            return -1
+        return self._search(b"\n%b %d " % (kind, number), len(self._raw))
+
+    def _search(self, wanted: bytes, end: int) -> int:
+        """Returns where something last stands before an end; -1 where it does not."""
+        at = self._raw.rfind(wanted, 0, end)
+        self._searched += end - max(at, 0)
+        return at
 
     def _indexed(self) -> _Index | None:
-        """Returns the index; None where so few were asked for that it does not pay."""
-        self._asked += 1
-        if self._index is None and self._asked >= _OFTEN:
+        """Returns the index; None where so little was searched that it does not pay."""
+        if self._index is None and self._searched > _SEARCHES * len(self._raw):
             self._index = _Index({}, {})
             for match in _HEADS.finditer(self._raw):
                 kind, number, ident = match.groups()

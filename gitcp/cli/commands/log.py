@@ -12,6 +12,7 @@ from gitcp import Checkpoint
 from gitcp.checkpoints import history
 from gitcp.checkpoints.history import Filters, Listed, Scope
 from gitcp.checkpoints.selectors import split
+from gitcp.checkpoints.turns import count_rows
 from gitcp.cli import documents
 from gitcp.cli.beside_lines import beside_documents, beside_mark
 from gitcp.cli.emit import Output, one_line
@@ -319,7 +320,7 @@ def _tell_rest(
     last = listed[-1].row.first
     older = [entry for entry in found if entry.number < last.number]
     if older:
-        rows = len(older) if full else history.count_rows(older)
+        rows = len(older) if full else count_rows(older)
         what = "checkpoint" if full else "turn"
         out.note(f"{rows:,} older {what}{'' if rows == 1 else 's'}: -n, --all")
 

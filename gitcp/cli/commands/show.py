@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -47,7 +47,9 @@ from gitcp.errors import NotFoundError, UsageError
 from gitcp.format import tree
 from gitcp.format.checkpoint import Conversation
 from gitcp.project.workspace import Workspace
-from gitcp.sync.preview import Foretold, foretold
+
+if TYPE_CHECKING:
+    from gitcp.sync.preview import Foretold
 
 _LAST = 3
 _LINES = 200
@@ -88,11 +90,15 @@ def _show_behind(out: Output, behind: CommitStory) -> None:
         out.print(f"  (it was made of {some}{more})")
 
 
-def _told(workspace: Workspace, checkpoint: Checkpoint) -> Foretold | None:
-    return foretold(workspace, checkpoint) if checkpoint.origin.foreign else None
+def _told(workspace: Workspace, checkpoint: Checkpoint) -> "Foretold | None":
+    if not checkpoint.origin.foreign:
+        return None
+    from gitcp.sync.preview import foretold
+
+    return foretold(workspace, checkpoint)
 
 
-def _head(out: Output, checkpoint: Checkpoint, preview: Foretold | None) -> None:
+def _head(out: Output, checkpoint: Checkpoint, preview: "Foretold | None") -> None:
     name = name_of(out, checkpoint)
     columns = width()
     room = max(1, columns - cells(unstyled(name)) - 2) if columns else None

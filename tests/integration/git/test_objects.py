@@ -64,18 +64,24 @@ def test_an_object_that_git_chokes_on_is_called_damaged(repo):
 
 def test_many_reads_are_left_to_libgit2(repo, monkeypatch):
     head = bytes.fromhex(git_line(repo, "rev-parse", "HEAD"))
+    large = stored(repo, b"x" * 20_000)
     objects = discover(repo).objects
+    monkeypatch.setattr("gitcp.git.libgit._FEW", 5)
     with objects.few_reads():
-        for _ in range(200):
+        for _ in range(3):
+            assert len(objects.blob(large)) == 20_000
+        # What is small is asked for once.
+        for _ in range(9):
             objects.commit(head)
+        objects.blob(large)
         assert "_odb" not in vars(objects)
         monkeypatch.setattr(process, "start", None)
-        objects.commit(head)
+        objects.blob(large)
         assert "_odb" in vars(objects)
 
 
 def test_after_an_incomplete_answer_git_is_asked_again(repo, monkeypatch):
-    oid = stored(repo, b"x" * 99)
+    oid = stored(repo, b"x" * 20_000)
     head = bytes.fromhex(git_line(repo, "rev-parse", "HEAD"))
     objects = discover(repo).objects
 
@@ -91,7 +97,7 @@ def test_after_an_incomplete_answer_git_is_asked_again(repo, monkeypatch):
         __hash__ = object.__hash__
 
     with objects.few_reads():
-        assert objects.blob(oid) == b"x" * 99
+        assert objects.blob(oid) == b"x" * 20_000
         with monkeypatch.context() as patched:
             patched.setattr("gitcp.git.libgit._HEAD_WORDS", _Cut())
             with pytest.raises(_OverError):

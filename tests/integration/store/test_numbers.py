@@ -140,9 +140,11 @@ def test_a_pipe_in_its_place_is_waited_for_by_nothing(repo):
     assert "move it away" in error
 
 
-def test_the_index_is_made_where_many_are_asked_for_not_at_each_save(repo):
+def test_the_index_is_made_where_much_is_searched_not_at_each_save(repo):
     save(repo)
     numbers = open_workspace(repo).store.numbers
+    assert numbers.find(1) is not None
+    assert vars(numbers)["_index"] is None
     for _ in range(100):
         assert numbers.find(1) is not None
     assert numbers._index is not None
