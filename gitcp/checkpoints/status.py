@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitcp.checkpoints.in_session import newest_in
 from gitcp.checkpoints.standing import before_newest
 from gitcp.format import tree
 from gitcp.format.log import Decision
@@ -43,6 +42,8 @@ def status(workspace: Workspace, where: str | None = None) -> Status:
         NotFoundError: there is no such session.
     """
     if where is not None:
+        from gitcp.checkpoints.in_session import newest_in  # noqa: PLC0415  seldom asked for
+
         tip: Checkpoint | None = newest_in(workspace, where)
     else:
         current = workspace.current()

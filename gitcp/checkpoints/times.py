@@ -18,11 +18,11 @@ _UNITS = {
 }
 # Their length differs, so they are counted on the calendar.
 _MONTHS = {"month": 1, "year": 12}
-_RELATIVE = re.compile(
-    rf"(\d{{1,6}}|an?|one|last)[ .]({'|'.join([*_UNITS, *_MONTHS])})s?(?:[ .]ago)?",
-    re.IGNORECASE,
+# Patterns are compiled where a text may be a time, which most commands are not given.
+_RELATIVE = (
+    rf"(?i)(\d{{1,6}}|an?|one|last)[ .]({'|'.join([*_UNITS, *_MONTHS])})s?(?:[ .]ago)?"
 )
-_SHORT = re.compile(r"(\d{1,6})([smhdw])")
+_SHORT = r"(\d{1,6})([smhdw])"
 _LETTERS = {"s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week"}
 _WEEKDAY = (
     r"(?:last )?(?:mon|tue|tues|wed|wednes|thu|thurs|fri|sat|satur|sun)day"
@@ -46,20 +46,16 @@ _CLOCK = (
     rf"|(?P<hour_alone>\d{{1,2}}) ?(?P<half_alone>[ap]m)|(?P<named>{'|'.join(_HOURS)})"
 )
 _ZONE = r"(?: ?(?P<zone>Z|UTC|[+-]\d\d:?\d\d))?"
-_MOMENT = re.compile(
-    rf"now|(?P<day>{_DAY})(?:[ T](?P<clock>{_CLOCK}){_ZONE})?", re.IGNORECASE
-)
-_CLOCK_FIRST = re.compile(
-    rf"(?P<clock>{_CLOCK}){_ZONE}(?: (?P<day>{_DAY}))?", re.IGNORECASE
-)
-_BRACES = re.compile(r"@\{(.+)\}")
+_MOMENT = rf"(?i)now|(?P<day>{_DAY})(?:[ T](?P<clock>{_CLOCK}){_ZONE})?"
+_CLOCK_FIRST = rf"(?i)(?P<clock>{_CLOCK}){_ZONE}(?: (?P<day>{_DAY}))?"
+_BRACES = r"@\{(.+)\}"
 _END = 0.999
 _NOON = 12
 
 
 def is_time(text: str) -> bool:
     """Whether a text can only be meant as a time."""
-    return bool(_BRACES.fullmatch(text) or _RELATIVE.fullmatch(text) or _moment(text))
+    return bool(_fits(_BRACES, text) or _fits(_RELATIVE, text) or _moment(text))
 
 
 def when(text: str, *, end: bool = False) -> str:
@@ -71,7 +67,7 @@ def when(text: str, *, end: bool = False) -> str:
     Raises:
         UsageError: it is no time, or there is no such day or hour.
     """
-    inner = _BRACES.fullmatch(text)
+    inner = _fits(_BRACES, text)
     wanted = (inner[1] if inner else text).strip()
     try:
         epoch = _ago(wanted)
@@ -89,15 +85,19 @@ def when(text: str, *, end: bool = False) -> str:
     return timestamp(max(epoch, 0) + (_END if end and epoch == int(epoch) else 0))
 
 
+def _fits(pattern: str, text: str) -> re.Match[str] | None:
+    return re.fullmatch(pattern, text)
+
+
 def _moment(text: str) -> re.Match[str] | None:
-    return _MOMENT.fullmatch(text) or _CLOCK_FIRST.fullmatch(text)
+    return _fits(_MOMENT, text) or _fits(_CLOCK_FIRST, text)
 
 
 def _ago(text: str) -> float | None:
     """Returns a time that is so long ago, in seconds since 1970, or None: it is none."""
-    if short := _SHORT.fullmatch(text):
+    if short := _fits(_SHORT, text):
         number, unit = int(short[1]), _LETTERS[short[2]]
-    elif match := _RELATIVE.fullmatch(text):
+    elif match := _fits(_RELATIVE, text):
         number = int(match[1]) if match[1].isdecimal() else 1
         unit = match[2].lower()
     else:
