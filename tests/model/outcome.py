@@ -183,9 +183,8 @@ def _directories(
         outcome.after.setdefault(path, Node("dir"))
     # The documents do not say whether a directory stays from which nothing was taken.
     emptied = {p for p in here.bare if p in listing and p not in wanted}
-    # Nor what becomes of one that only holds what a sparse checkout leaves out.
-    full = closure(listing)
-    hollow = {p for p in closure(here.virtual) if p in listing and p not in full}
+    # Nor what becomes of one that only holds, in the end, what a sparse checkout leaves out.
+    hollow = {p for p in closure(here.virtual) if p in listing and p not in wanted}
     outcome.open |= emptied | hollow
 
 
