@@ -10,7 +10,7 @@ from contextlib import suppress
 import msgspec
 
 from gitcp import durable
-from gitcp.checkpoints import sessions
+from gitcp.checkpoints import history, sessions
 from gitcp.errors import StorageError
 from gitcp.format.layout import BranchKey
 from gitcp.store.store import Store
@@ -22,7 +22,11 @@ _LONGEST = 200
 
 
 class ListedBranch(msgspec.Struct, frozen=True, array_like=True):
-    """A branch, and what its newest checkpoint says of itself."""
+    """A branch, and what its newest checkpoint says of itself.
+
+    `agent` is whose conversation it holds, `asked` what that began with; empty where there
+    is none. Lists that an older gitcp has kept have no `asked`.
+    """
 
     commit: str
     session: str
@@ -31,6 +35,8 @@ class ListedBranch(msgspec.Struct, frozen=True, array_like=True):
     seq: int
     created: str
     note: str
+    agent: str = ""
+    asked: str | None = None
 
 
 def listed(
@@ -49,7 +55,9 @@ def listed(
     branches = {
         name: entry
         for name, oid in refs.items()
-        if (entry := kept.get(name)) is not None and entry.commit == oid
+        if (entry := kept.get(name)) is not None
+        and entry.commit == oid
+        and entry.asked is not None
     }
     missing = {name: oid for name, oid in refs.items() if name not in branches}
     if missing:
@@ -71,13 +79,26 @@ def _read(
             store, {BranchKey(session, branch): oid}, unreadable=unreadable
         ):
             tip = info.tip
-            note = (tip.note or "").strip().partition("\n")[0][:_LONGEST]
+            held = tip.manifest.conversation
+            agent = held.kind if held is not None and held.agent_session else ""
             yield (
                 ref,
                 ListedBranch(
-                    oid, name, info.name, tip.id, tip.seq, tip.manifest.created, note
+                    oid,
+                    name,
+                    info.name,
+                    tip.id,
+                    tip.seq,
+                    tip.manifest.created,
+                    _first_line(tip.note),
+                    agent,
+                    _first_line(history.first_prompt(store, tip)) if agent else "",
                 ),
             )
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0][:_LONGEST]
 
 
 def _kept(store: Store) -> dict[str, ListedBranch]:

@@ -1,23 +1,98 @@
-"""Finds the newest checkpoint of one session, for commands that are narrowed to it."""
+"""Finds the session that a person names, for commands that are narrowed to one."""
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gitcp.checkpoints import branch_index
+from gitcp.checkpoints.branch_index import ListedBranch
+from gitcp.checkpoints.numbered import by_number_or_none
 from gitcp.checkpoints.selectors import split
+from gitcp.errors import AmbiguousError, NotFoundError
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import require_tip
 
+_SHOWN = 5
+
+
+class Named(NamedTuple):
+    """A session, and a branch of it if one was named."""
+
+    session: str
+    branch: str | None = None
+
+
+def named(workspace: Workspace, spec: str) -> Named:
+    """Returns the session that `SESSION`, `SESSION/BRANCH`, `#N` or a prompt names.
+
+    A name counts first, then the number of a checkpoint, then the end or beginning of a
+    name, then what a conversation began with, or a part of that.
+
+    Raises:
+        NotFoundError: nothing has such a name.
+        AmbiguousError: several sessions are meant.
+        UsageError: a name is not usable.
+    """
+    session, slash, rest = spec.partition("/")
+    if session and workspace.store.refs_of(session):
+        _, branch = split(spec, workspace.current())
+        return Named(session, branch if slash else None)
+    digits = spec.removeprefix("#")
+    if digits.isascii() and digits.isdigit():
+        checkpoint = by_number_or_none(workspace, int(digits))
+        if checkpoint is not None:
+            return Named(checkpoint.session)
+    for found in _like(workspace, session, spec):
+        if len(found) == 1:
+            # Of a prompt that has a slash nothing is a branch.
+            is_name = slash and session in next(iter(found))
+            return Named(next(iter(found)), rest if is_name else None)
+        if found:
+            some = ", ".join(sorted(found)[:_SHOWN])
+            raise AmbiguousError(
+                f"{spec!a} may be several sessions: {some}"
+                f"{' …' if len(found) > _SHOWN else ''}",
+                hint="`gitcp sessions` lists them",
+            )
+    split(spec, workspace.current())
+    raise NotFoundError(
+        f"there is no session {spec!a}", hint="`gitcp sessions` lists them"
+    )
+
+
+def _like(workspace: Workspace, session: str, spec: str) -> Iterator[set[str]]:
+    """Yields sets of sessions that a text may mean, what is meant most likely first."""
+    if not session:
+        return
+    branches = branch_index.listed(workspace.store, unreadable=lambda _: None)
+    yield {
+        one.session
+        for one in branches
+        if one.session.startswith(session) or one.session.endswith(f"-{session}")
+    }
+    words = spec.casefold()
+    yield {one.session for one in branches if _asked(one) == words}
+    yield {one.session for one in branches if words in _asked(one)}
+
+
+def _asked(branch: ListedBranch) -> str:
+    return (branch.asked or "").casefold()
+
 
 def newest_in(workspace: Workspace, spec: str) -> Checkpoint:
-    """Returns the newest checkpoint of `SESSION`, on whatever branch, or `SESSION/BRANCH`.
+    """Returns the newest checkpoint of a session, on whatever branch, or of one branch.
 
     Raises:
         NotFoundError: there is no such session or branch.
+        AmbiguousError: several sessions are meant.
         UsageError: a name is not usable.
         CorruptError: it is damaged.
     """
     store = workspace.store
-    session, branch = split(spec, workspace.current())
-    refs = store.refs_of(session)
-    if "/" in spec or not refs:
+    session, branch = named(workspace, spec)
+    if branch is not None:
         return require_tip(store, session, branch)
-    tips = [store.tip(*store.names(key, oid)) for key, oid in refs.items()]
+    tips = [
+        store.tip(*store.names(key, oid)) for key, oid in store.refs_of(session).items()
+    ]
     return max(filter(None, tips), key=lambda tip: (tip.raw.epoch, tip.created))

@@ -68,7 +68,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp decisions --kind tried --path src", "What was tried below src"),
     ),
     "sessions": (
-        ("gitcp sessions", "All sessions with their branches"),
+        ("gitcp sessions", "All sessions, the newest first, by what they began with"),
         ("gitcp sessions --json", "The same for a program"),
     ),
     "branches": (

@@ -25,6 +25,7 @@ _TITLES = {
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 _KILO = 1024
 _OWN_NOTES = frozenset({"restore", "before-restore"})
+_OWN_BEGINNINGS = ("restored ", "before restoring ", "undid a restore: ")
 _IDS = re.compile(r"\b[0-9a-f]{12}\b")
 
 
@@ -76,6 +77,11 @@ def numbered(note: str, trigger: str, *, of: Callable[[str], int | None]) -> str
         return f"#{found}" if found else match[0]
 
     return _IDS.sub(number, note)
+
+
+def trigger_like(note: str) -> str:
+    """Returns the trigger of the checkpoints that gitcp gives such a note; else nothing."""
+    return "restore" if note.startswith(_OWN_BEGINNINGS) else ""
 
 
 def headline(out: Output, checkpoint: Checkpoint) -> str:

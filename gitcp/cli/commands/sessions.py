@@ -6,15 +6,17 @@ import click
 
 from gitcp.checkpoints import fork, restore_plan
 from gitcp.checkpoints.branch_index import ListedBranch, listed
+from gitcp.checkpoints.in_session import named
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.selectors import split
-from gitcp.cli import documents
+from gitcp.cli import documents, layout
 from gitcp.cli.emit import Output, one_line
+from gitcp.cli.layout import age, cells, fit
 from gitcp.cli.options import command, left_out, reader, trust_option, yes_option
-from gitcp.cli.render import headline
+from gitcp.cli.render import headline, numbered, title_of, trigger_like
 from gitcp.cli.restoring import carry_out, with_trust
-from gitcp.errors import NotFoundError
-from gitcp.project.workspace import Current, open_workspace
+from gitcp.errors import UsageError
+from gitcp.project.workspace import MAIN, Current, Workspace, open_workspace
 from gitcp.store.store import require_tip
 
 
@@ -29,23 +31,48 @@ def _by_session(branches: list[ListedBranch]) -> dict[str, list[ListedBranch]]:
     return sessions
 
 
-def _table(out: Output, branches: list[ListedBranch], current: Current) -> None:
+def _table(
+    out: Output,
+    workspace: Workspace,
+    branches: list[ListedBranch],
+    *,
+    whole_names: bool = False,
+) -> None:
+    """Prints a line for each branch: its name for `-s`, how old it is, what it is about."""
     # There may be ten thousand: printed at once, and nothing is done twice.
-    names = [one_line(f"{branch.session}/{branch.branch}") for branch in branches]
+    names = [
+        one_line(
+            branch.session
+            if branch.branch == MAIN and not whole_names
+            else f"{branch.session}/{branch.branch}"
+        )
+        for branch in branches
+    ]
     width = max(map(len, names), default=0)
+    columns = layout.width()
+    current = workspace.current()
+    own = (current.session, current.branch)
     lines = []
     for name, branch in zip(names, branches, strict=True):
-        is_current = (branch.session, branch.branch) == (
-            current.session,
-            current.branch,
-        )
+        is_current = (branch.session, branch.branch) == own
         shown = out.style(f"{name:<{width}}", fg="cyan") if out.color else name
-        created = branch.created[:19].replace("T", " ")
-        note = one_line(branch.note, 50) if branch.note else ""
-        mark = "*" if is_current else " "
-        line = f"{mark} {shown:<{width}}  {branch.seq:>6}  {created}  {note}"
-        lines.append(line.rstrip())
-    out.print("\n".join(lines))
+        left = (
+            f"{'*' if is_current else ' '} {{:<{width}}}  {age(branch.created):>10}  "
+        )
+        room = columns - cells(left.format("")) if columns else None
+        about = fit(_about(workspace, branch), max(1, room) if room else None)
+        lines.append(f"{left.format(shown)}{about}".rstrip())
+    out.print("\n".join(lines), whole=True)
+
+
+def _about(workspace: Workspace, branch: ListedBranch) -> str:
+    """Returns what a branch is about: who was asked what, else its newest note."""
+    if branch.agent:
+        asked = f' · "{one_line(branch.asked)}"' if branch.asked else ""
+        return f"{title_of(branch.agent)}{asked}"
+    return one_line(
+        numbered(branch.note, trigger_like(branch.note), of=workspace.store.numbers.of)
+    )
 
 
 @command("sessions")
@@ -71,39 +98,47 @@ def sessions_command(out: Output) -> int:
             }
         )
     elif entries:
-        _table(out, entries, current)
+        newest = sorted(entries, key=lambda one: one.created, reverse=True)
+        _table(out, workspace, newest)
     elif not unreadable:
         out.note("no sessions yet; `gitcp save` makes one")
     return left_out(out, unreadable)
 
 
 @command("branches")
+@click.argument("session", metavar="[SESSION]", required=False)
 @click.option("-s", "--session", "name", metavar="SESSION", help="Of which session")
-def branches_command(out: Output, name: str | None) -> int:
-    """List the branches of a session."""
+def branches_command(out: Output, session: str | None, name: str | None) -> int:
+    """List the branches of a session.
+
+    Without SESSION it is the one that your own saves go to.
+    """
+    if session is not None and name is not None:
+        raise UsageError("SESSION and -s mean the same", hint="drop one of them")
     workspace = reader(out)
     current = workspace.current()
-    session = name or current.session
+    asked = session or name
+    chosen = named(workspace, asked).session if asked else current.session
     unreadable: list[str] = []
     everything = listed(workspace.store, unreadable=unreadable.append)
-    branches = [branch for branch in everything if branch.session == session]
-    if not branches:
-        left_out(out, unreadable)
-        raise NotFoundError(
-            f"there is no session {session!a}", hint="`gitcp sessions` lists them"
-        )
+    branches = [branch for branch in everything if branch.session == chosen]
     if out.json:
         out.document(
             {
                 "schema": "gitcp.branches/1",
-                "session": session,
+                "session": chosen,
                 "branches": list(map(_branch_document, branches)),
-                "current": current.branch if session == current.session else None,
+                "current": current.branch if chosen == current.session else None,
                 "unreadable": unreadable,
             }
         )
-    else:
-        _table(out, branches, current)
+    elif branches:
+        _table(out, workspace, branches, whole_names=True)
+    elif not unreadable:
+        out.note(
+            f"nothing was saved to {one_line(chosen)} yet, where your own saves go;"
+            " `gitcp sessions` lists the others"
+        )
     return left_out(out, unreadable)
 
 
