@@ -10,7 +10,13 @@ import msgspec
 
 from gitcp.agents import bindings
 from gitcp.agents.bindings import Binding
-from gitcp.agents.meanwhile import overtaking, save_beside, save_files, told
+from gitcp.agents.meanwhile import (
+    overtaking,
+    save_beside,
+    save_changed,
+    save_files,
+    told,
+)
 from gitcp.checkpoints.first_line import before_command, brief
 from gitcp.clients import client as words
 from gitcp.clients.client import Client, Event
@@ -230,6 +236,8 @@ def _save(
         _remember(workspace, event, bound)
         return made
     line = bound.session, bound.branch
+    if trigger == words.SESSION_END and _was_unused(workspace, client, event, bound):
+        return save_changed(workspace, client)
 
     def with_records(draft: Draft) -> Draft:
         gathered = transcripts.gather(
@@ -256,6 +264,18 @@ def _save(
     if event.what in _NOTED or binding != bound:
         _remember(workspace, event, bound)
     return saved.checkpoint if saved.created else None
+
+
+def _was_unused(
+    workspace: Workspace, client: Client, event: Event, bound: Binding
+) -> bool:
+    """Whether a client is closed that was asked nothing, and that nothing is saved of."""
+    from gitcp.agents import transcripts  # noqa: PLC0415
+
+    assert bound.session is not None
+    if workspace.store.tip(bound.session, bound.branch) is not None:
+        return False
+    return not transcripts.gather(client, event, bound.source, None).has_messages
 
 
 def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gitcp.agents.bindings import Binding
-from gitcp.clients.client import Client
+from gitcp.clients.client import SESSION_END, Client
 from gitcp.format.checkpoint import timestamp
 from gitcp.format.numbers import Assigned
 from gitcp.project.workspace import Workspace
@@ -68,6 +68,21 @@ def save_files(workspace: Workspace, draft: "Draft") -> Checkpoint | None:
         workspace, draft, session=stood.session, branch=stood.branch, steer=False
     )
     return saved.checkpoint if saved.created else None
+
+
+def save_changed(workspace: Workspace, client: Client) -> Checkpoint | None:
+    """Saves what changed in the files, as a client is closed that was asked nothing.
+
+    Where nothing was saved before, nothing has changed.
+    """
+    from gitcp.checkpoints.standing import stands_on  # noqa: PLC0415  mostly nothing is due
+    from gitcp.store.draft import Draft  # noqa: PLC0415
+
+    stood = stands_on(workspace)
+    if workspace.store.tip(stood.session, stood.branch) is None:
+        return None
+    note = f"changed before {client.title} was closed"
+    return save_files(workspace, Draft(SESSION_END, note=note, quiet=True))
 
 
 def save_beside(

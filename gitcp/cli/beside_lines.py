@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitcp import Checkpoint
 from gitcp.checkpoints.beside import Beside, Span, read
 from gitcp.checkpoints.history import prompt_of
-from gitcp.checkpoints.turn_of import Turn
 from gitcp.checkpoints.whose import Parted, Whose
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line
@@ -18,6 +17,10 @@ from gitcp.clients.client import BEFORE_COMMAND
 from gitcp.errors import GitcpError
 from gitcp.format.tree import Change
 from gitcp.project.workspace import Workspace
+
+if TYPE_CHECKING:
+    # `log` does without it.
+    from gitcp.checkpoints.turn_of import Turn
 
 # In a row of `log`.
 _NAMED = 2
@@ -42,7 +45,7 @@ class Together(NamedTuple):
         return self.parted is not None and path in self.parted.others
 
 
-def together(workspace: Workspace, turn: Turn | None) -> Together:
+def together(workspace: Workspace, turn: "Turn | None") -> Together:
     """Returns what overlaps a turn."""
     store = workspace.store
     number = turn.end.number if turn is not None else None
@@ -93,7 +96,7 @@ def beside_lines(
         yield f"  beside   … and {len(spans) - _LISTED} more"
 
 
-def inside_lines(turn: Turn, columns: int | None) -> Iterator[str]:
+def inside_lines(turn: "Turn", columns: int | None) -> Iterator[str]:
     """Yields a line for each checkpoint that was made in a turn before a command."""
     inner = [one for one in turn.checkpoints[:-1] if one.trigger == BEFORE_COMMAND]
     for checkpoint in inner[-_LISTED:]:

@@ -11,7 +11,6 @@ import click
 from gitcp import Checkpoint
 from gitcp.checkpoints import history
 from gitcp.checkpoints.history import Filters, Listed, Scope
-from gitcp.checkpoints.in_session import named
 from gitcp.checkpoints.turns import count_rows
 from gitcp.cli import documents
 from gitcp.cli.beside_lines import beside_documents, beside_mark
@@ -228,6 +227,8 @@ def _scope(workspace: Workspace, where: str | None, *, everything: bool) -> Scop
     if everything or where is None:
         # No work tree is on any branch of a bare store.
         return Scope(everything=everything or workspace.bare)
+    from gitcp.checkpoints.in_session import named
+
     session, branch = named(workspace, where)
     return Scope(session=session, branch=branch)
 

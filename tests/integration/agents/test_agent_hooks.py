@@ -95,6 +95,33 @@ def test_the_end_of_a_session_saves_what_no_turn_has(agent, repo):
     assert made.conversation().splitlines()[-1].endswith(b"}")
 
 
+def test_a_client_that_is_closed_without_a_prompt_leaves_no_session(
+    agent, repo, tmp_path
+):
+    def unused() -> Agent:
+        client = Agent(repo, tmp_path / "claude")
+        client.hook("SessionStart", source="startup")
+        client.record("file-history-snapshot", messageId="x")
+        return client
+
+    # Nothing was ever saved here, and nothing is now.
+    assert unused().hook("SessionEnd", reason="other") is None
+    assert ok(repo, "sessions")["sessions"] == []
+    agent.turn("one", new="1")
+    agent.hook("SessionEnd", reason="other")
+    before = ok(repo, "log", "--full")
+    assert unused().hook("SessionEnd", reason="other") is None
+    assert ok(repo, "log", "--full") == before
+    # What a person changed meanwhile is saved, in the session that is there.
+    client = unused()
+    (repo / "new").write_text("by hand")
+    made = client.hook("SessionEnd", reason="other")
+    assert made is not None
+    assert made.session == f"claude-code-{agent.ident[:8]}"
+    assert made.note == "changed before Claude Code was closed"
+    assert len(ok(repo, "sessions")["sessions"]) == 1
+
+
 def test_the_end_of_a_turn_waits_for_the_last_words(agent):
     """The client calls its hook some milliseconds before it writes them."""
     agent.ask("one")
