@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 
+from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.reasons import Reasons
 from gitcp.format.log import Decision
 from gitcp.store.checkpoint import Checkpoint
@@ -56,9 +57,14 @@ def work_tree(reasons: Reasons) -> str:
     lines = ["# What led to the present state of this project", ""]
     newest = reasons.newest
     if newest is not None and newest.number is not None and newest.origin.here:
-        note = f": {newest.note}" if newest.note else ""
+        note = f": {note_of(newest)}" if newest.note else ""
         lines += [f"Checkpoint #{newest.number}{note}", ""]
-    lines += _sections(reasons.entries[::-1], reasons.task)
+    held = [one for one in reasons.entries if one not in reasons.taken_back]
+    gone = [one for one in reasons.entries if one in reasons.taken_back]
+    lines += _sections(held[::-1], reasons.task)
+    if gone:
+        lines += ["## Decided, and taken back since", ""]
+        lines += [*map(_line, gone[::-1]), ""]
     return "\n".join(["\n".join(lines), *quoted])
 
 
@@ -84,14 +90,22 @@ def within(reasons: Reasons, most: int) -> str | None:
 
 
 def _of_checkpoint(checkpoint: Checkpoint) -> str:
-    lines = [f"# Context restored from checkpoint {checkpoint.id}", ""]
+    number = checkpoint.number
+    name = f"#{number}" if number is not None else checkpoint.id
+    lines = [f"# What led to checkpoint {name}", ""]
     if checkpoint.note:
-        lines += [checkpoint.note, ""]
+        lines += [note_of(checkpoint), ""]
     lines += _sections(checkpoint.decisions(), checkpoint.manifest.task)
     if checkpoint.position is not None:
         position = bytes(checkpoint.manifest.position).decode()
         lines += ["## Position", "", f"`{position}`", ""]
     return "\n".join(lines)
+
+
+def _line(entry: Decision) -> str:
+    why = f" (because {entry.why})" if entry.why else ""
+    paths = f" [{', '.join(entry.paths)}]" if entry.paths else ""
+    return f"* {entry.text}{why}{paths}"
 
 
 def _sections(entries: Sequence[Decision], task: str | None) -> list[str]:
@@ -103,11 +117,7 @@ def _sections(entries: Sequence[Decision], task: str | None) -> list[str]:
         if not chosen:
             return
         lines.extend([f"## {title}", ""])
-        for entry in chosen:
-            why = f" (because {entry.why})" if entry.why else ""
-            paths = f" [{', '.join(entry.paths)}]" if entry.paths else ""
-            lines.append(f"* {entry.text}{why}{paths}")
-        lines.append("")
+        lines.extend([*map(_line, chosen), ""])
 
     (facts, *others) = _SECTIONS
     section(*facts)

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gitcp.checkpoints import numbered, standing
+import msgspec
+
+from gitcp.checkpoints import grounds, numbered, standing
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.errors import CorruptError
 from gitcp.format.log import Decision
@@ -12,6 +14,8 @@ from gitcp.store.checkpoint import Checkpoint
 
 # Sessions that are looked at: what was decided before them is in their own logs.
 _SESSIONS = 100
+# Decisions that are compared with the files: a hook has little time.
+_COMPARED = 20
 
 
 class Reasons(NamedTuple):
@@ -19,12 +23,14 @@ class Reasons(NamedTuple):
 
     `elsewhere` are the checkpoints whose logs were recorded in another repository: they are
     quoted, and not among the entries. `newest` is the checkpoint that the work tree is at.
+    `taken_back` are the decisions of turns that changed files which are now as before them.
     """
 
     entries: tuple[Decision, ...] = ()
     task: str | None = None
     newest: Checkpoint | None = None
     elsewhere: tuple[Checkpoint, ...] = ()
+    taken_back: frozenset[Decision] = frozenset()
 
 
 def of_work_tree(workspace: Workspace, *, pending: bool = False) -> Reasons:
@@ -45,11 +51,36 @@ def of_work_tree(workspace: Workspace, *, pending: bool = False) -> Reasons:
             entries |= dict.fromkeys(reversed(checkpoint.decisions()))
         except CorruptError:
             continue
+    listed = sorted(entries, key=lambda entry: entry.at or "", reverse=True)
+    once = _without_repetitions(listed)
     return Reasons(
-        tuple(sorted(entries, key=lambda entry: entry.at or "", reverse=True)),
+        once,
         task,
         newest,
         tuple(elsewhere),
+        _taken_back(workspace, once, newest),
+    )
+
+
+def _without_repetitions(entries: list[Decision]) -> tuple[Decision, ...]:
+    """Returns entries without what a newer one says as well; the times are not compared."""
+    said: dict[Decision, Decision] = {}
+    for entry in entries:
+        said.setdefault(msgspec.structs.replace(entry, at=None), entry)
+    return tuple(said.values())
+
+
+def _taken_back(
+    workspace: Workspace, entries: tuple[Decision, ...], newest: Checkpoint | None
+) -> frozenset[Decision]:
+    """Returns the newest decisions that do not hold any more, as their files went back."""
+    decided = [entry for entry in entries if entry.kind == "decision"][:_COMPARED]
+    if newest is None or not decided or not newest.holds_files:
+        return frozenset()
+    return frozenset(
+        entry
+        for entry, ground in grounds.find(workspace, decided).items()
+        if ground.taken_back(newest)
     )
 
 

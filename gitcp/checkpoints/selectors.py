@@ -27,6 +27,8 @@ from gitcp.store.store import Store, require_tip
 if TYPE_CHECKING:
     from gitcp.checkpoints.commit_lookup import CommitStory
 
+# What commands take where no checkpoint is named.
+LAST = "last"
 _SHORTEST = 4
 _SHOWN = 8
 # Reading every conversation is for what can only be the id of a message.
@@ -80,7 +82,7 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
     if selector == "":
         # As a script has it whose search found nothing; `last` is not what it meant.
         raise UsageError("the selector is empty", hint="`gitcp log` lists checkpoints")
-    text = selector or "last"
+    text = selector or LAST
     if match := _NUMBER.fullmatch(text):
         numbered = by_number(workspace, int(match[1]))
         if numbered is not None:

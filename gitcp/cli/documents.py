@@ -1,7 +1,7 @@
 """Builds the JSON documents that several commands print."""
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -84,6 +84,23 @@ def decisions(entries: Iterable[Decision]) -> list[dict[str, Any]]:
             "why": entry.why,
             "at": entry.at,
             "paths": list(entry.paths),
+        }
+        for entry in entries
+    ]
+
+
+def reasons(
+    entries: Iterable[Decision], taken_back: Container[Decision]
+) -> list[dict[str, Any]]:
+    """Returns decision entries; those whose files went back say so."""
+    return [
+        {
+            "kind": entry.kind,
+            "text": entry.text,
+            "why": entry.why,
+            "at": entry.at,
+            "paths": list(entry.paths),
+            "taken_back": entry in taken_back,
         }
         for entry in entries
     ]

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 from gitcp import Checkpoint
 from gitcp.checkpoints.agreed_plan import PlanOutdatedError
 from gitcp.checkpoints.not_captured import not_in_it
+from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.cli import open_clients
 from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.layout import age
-from gitcp.cli.render import count, note_of, provenance
+from gitcp.cli.render import count, provenance
 from gitcp.ledger.call import show_call
 from gitcp.project.workspace import Workspace
 from gitcp.trust.withheld import HELD

@@ -1,10 +1,10 @@
 """Formats checkpoints for people."""
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gitcp import Checkpoint
+from gitcp.checkpoints.own_notes import note_of
 from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.format import tree
 from gitcp.format.log import Decision
@@ -24,9 +24,6 @@ _TITLES = {
 }
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 _KILO = 1024
-_OWN_NOTES = frozenset({"restore", "before-restore"})
-_OWN_BEGINNINGS = ("restored ", "before restoring ", "undid a restore: ")
-_IDS = re.compile(r"\b[0-9a-f]{12}\b")
 
 
 def size(count: float) -> str:
@@ -60,28 +57,6 @@ def name_of(out: Output, checkpoint: Checkpoint) -> str:
         return f"{out.style(f'#{checkpoint.number}', fg='cyan', bold=True)} {ident}"
     where = place(out, checkpoint.session, checkpoint.branch)
     return f"{where}:{checkpoint.seq} {ident}"
-
-
-def note_of(checkpoint: Checkpoint) -> str:
-    """Returns a checkpoint's note; where gitcp wrote it, with numbers for ids."""
-    return numbered(checkpoint.note or "", checkpoint.trigger, of=checkpoint.number_for)
-
-
-def numbered(note: str, trigger: str, *, of: Callable[[str], int | None]) -> str:
-    """Returns a note; where gitcp wrote it, with the numbers that `of` gives for ids."""
-    if trigger not in _OWN_NOTES:
-        return note
-
-    def number(match: re.Match[str]) -> str:
-        found = of(match[0])
-        return f"#{found}" if found else match[0]
-
-    return _IDS.sub(number, note)
-
-
-def trigger_like(note: str) -> str:
-    """Returns the trigger of the checkpoints that gitcp gives such a note; else nothing."""
-    return "restore" if note.startswith(_OWN_BEGINNINGS) else ""
 
 
 def headline(out: Output, checkpoint: Checkpoint) -> str:

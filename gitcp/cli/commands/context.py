@@ -6,7 +6,7 @@ from gitcp import Checkpoint
 from gitcp.checkpoints import briefing, reasons
 from gitcp.checkpoints.conversation import tokens
 from gitcp.checkpoints.in_session import newest_in
-from gitcp.checkpoints.selectors import select
+from gitcp.checkpoints.selectors import LAST, select
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader, refuse_both, session_option
 from gitcp.project.workspace import Workspace
@@ -20,7 +20,7 @@ def _briefing(
         checkpoint = newest_in(workspace, where)
         return checkpoint, briefing.context(checkpoint)
     # In a bare repository there is no work tree, and before the first save nothing.
-    if selector is None and not workspace.bare:
+    if selector in {None, LAST} and not workspace.bare:
         gathered = reasons.of_work_tree(workspace, pending=True)
         if gathered.newest is not None:
             return gathered.newest, briefing.work_tree(gathered)

@@ -2,15 +2,18 @@
 
 import os
 import re
+from collections.abc import Callable
 from itertools import chain
+from typing import NamedTuple
 
 import click
 
 from gitcp import Checkpoint
 from gitcp.agents.shells import in_shell_of
 from gitcp.checkpoints import reasons
+from gitcp.checkpoints.grounds import find as find_grounds
 from gitcp.checkpoints.in_session import newest_in
-from gitcp.checkpoints.selectors import select
+from gitcp.checkpoints.selectors import LAST, select
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
 from gitcp.cli.options import (
@@ -60,20 +63,30 @@ def decide_command(
         out.print(f"Noted for the next save{whose}:\n{decision_line(out, entry)}")
 
 
-def _log_of(
-    workspace: Workspace, selector: str | None, where: str | None
-) -> tuple[Checkpoint, list[Decision]]:
+class _Log(NamedTuple):
+    """Entries, the checkpoint that they are of, and which of them were taken back."""
+
+    checkpoint: Checkpoint
+    entries: list[Decision]
+    taken_back: frozenset[Decision] = frozenset()
+
+
+def _log_of(workspace: Workspace, selector: str | None, where: str | None) -> _Log:
     """Returns the entries of a checkpoint, of a session, or of the work tree."""
     if where is not None:
         checkpoint = newest_in(workspace, where)
-        return checkpoint, checkpoint.decisions()[::-1]
-    if selector is None and not workspace.bare:
+        return _Log(checkpoint, checkpoint.decisions()[::-1])
+    if selector in {None, LAST} and not workspace.bare:
         gathered = reasons.of_work_tree(workspace)
         if gathered.newest is not None:
             foreign = [reversed(each.decisions()) for each in gathered.elsewhere]
-            return gathered.newest, [*gathered.entries, *chain(*foreign)]
+            return _Log(
+                gathered.newest,
+                [*gathered.entries, *chain(*foreign)],
+                gathered.taken_back,
+            )
     checkpoint = select(workspace, selector)
-    return checkpoint, checkpoint.decisions()
+    return _Log(checkpoint, checkpoint.decisions())
 
 
 def _pattern(text: str) -> re.Pattern[str]:
@@ -85,11 +98,38 @@ def _pattern(text: str) -> re.Pattern[str]:
         ) from exc
 
 
+def _about(
+    out: Output, workspace: Workspace, log: _Log, path: str | None
+) -> Callable[[Decision], bool]:
+    """Returns what tells whether an entry is about a path; None is any path."""
+    if path is None:
+        return lambda _: True
+    raw = path_inside(out, workspace.top, path)
+    inside = os.fsdecode(raw)
+    if not inside:
+        return lambda _: True
+    # Entries keep paths as they were written; here it may be written in another way.
+    names = {path.rstrip("/"), inside}
+    # One that names no path is about what its turn changed.
+    unnamed = [entry for entry in log.entries if not entry.paths]
+    grounds = find_grounds(workspace, unnamed)
+    touching = {entry for entry in grounds if grounds[entry].touches([raw])}
+
+    def about(entry: Decision) -> bool:
+        return entry in touching or any(
+            named == name or named.startswith(f"{name}/")
+            for named in entry.paths
+            for name in names
+        )
+
+    return about
+
+
 @command("decisions")
 @click.argument("selector", metavar="[SEL]", required=False)
 @session_option
 @click.option("--kind", metavar="K", help="Of one kind only")
-@click.option("--path", metavar="P", help="About a path, or below it")
+@click.option("--path", metavar="P", help="About a path, or of a turn that changed it")
 @click.option("--grep", metavar="RE", help="Whose text or reason matches")
 def decisions_command(
     out: Output,
@@ -103,47 +143,38 @@ def decisions_command(
 
     Without SEL by any conversation in this work tree, newest first, as far as it led to the
     present state; with `-s` in one session, newest first; with SEL the decision log of a
-    checkpoint, oldest first.
+    checkpoint, oldest first. A decision is taken back where all that its turn changed is as
+    it was before.
     """
     refuse_both(selector, where)
     pattern = _pattern(grep or "")
     workspace = reader(out, paged=True)
-    checkpoint, log = _log_of(workspace, selector, where)
+    log = _log_of(workspace, selector, where)
     # What waits belongs to no session yet.
     pending = workspace.pending() if where is None else []
 
-    # Entries keep paths as they were written; here it may be written in another way.
-    names = set()
-    if path is not None:
-        inside = os.fsdecode(path_inside(out, workspace.top, path))
-        names = {path.rstrip("/"), inside} if inside else {"."}
-
-    def about(entry: Decision) -> bool:
-        return "." in names or any(
-            path == name or path.startswith(f"{name}/")
-            for path in entry.paths
-            for name in names
-        )
-
+    about = _about(out, workspace, log, path)
     entries = [
         entry
-        for entry in log
+        for entry in log.entries
         if (kind is None or entry.kind == kind)
-        and (path is None or about(entry))
+        and about(entry)
         and (pattern.search(entry.text) or pattern.search(entry.why or ""))
     ]
     if out.json:
         out.document(
             {
                 "schema": "gitcp.decisions/1",
-                "checkpoint": checkpoint.id,
-                "decisions": documents.decisions(entries),
+                "checkpoint": log.checkpoint.id,
+                "decisions": documents.reasons(entries, log.taken_back),
                 "pending": documents.decisions(pending),
             }
         )
         return
     for entry in entries:
         out.print(decision_line(out, entry))
+        if entry in log.taken_back:
+            out.print(f"{'':12}taken back: its files are as they were before it")
     if not entries:
         out.note("No matching entries in the decision log.")
     if pending:

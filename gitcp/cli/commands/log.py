@@ -11,13 +11,14 @@ import click
 from gitcp import Checkpoint
 from gitcp.checkpoints import history
 from gitcp.checkpoints.history import Filters, Listed, Scope
+from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.turns import count_rows
 from gitcp.cli import documents
 from gitcp.cli.beside_lines import beside_documents, beside_mark
 from gitcp.cli.emit import Output, one_line
 from gitcp.cli.layout import age, cells, fit, pad, width
 from gitcp.cli.options import command, left_out, path_inside, reader, session_option
-from gitcp.cli.render import SIGNS, note_of, title_of
+from gitcp.cli.render import SIGNS, title_of
 from gitcp.cli.unshared import tell_failed_push_once
 from gitcp.errors import UsageError
 from gitcp.format.tree import Change

@@ -7,13 +7,14 @@ import click
 from gitcp.checkpoints import fork, restore_plan
 from gitcp.checkpoints.branch_index import ListedBranch, listed
 from gitcp.checkpoints.in_session import named
+from gitcp.checkpoints.own_notes import with_numbers
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents, layout
 from gitcp.cli.emit import Output, one_line
 from gitcp.cli.layout import age, cells, fit
 from gitcp.cli.options import command, left_out, reader, trust_option, yes_option
-from gitcp.cli.render import headline, numbered, title_of, trigger_like
+from gitcp.cli.render import headline, title_of
 from gitcp.cli.restoring import carry_out, with_trust
 from gitcp.errors import UsageError
 from gitcp.project.workspace import MAIN, Current, Workspace, open_workspace
@@ -70,9 +71,7 @@ def _about(workspace: Workspace, branch: ListedBranch) -> str:
     if branch.agent:
         asked = f' · "{one_line(branch.asked)}"' if branch.asked else ""
         return f"{title_of(branch.agent)}{asked}"
-    return one_line(
-        numbered(branch.note, trigger_like(branch.note), of=workspace.store.numbers.of)
-    )
+    return one_line(with_numbers(branch.note, workspace.store.numbers.of))
 
 
 @command("sessions")

@@ -11,6 +11,7 @@ from gitcp.checkpoints import diff
 from gitcp.checkpoints.commit_lookup import CommitStory, Part, files_before
 from gitcp.checkpoints.conversation import as_markdown, last_spoken
 from gitcp.checkpoints.history import prompt_of
+from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.selectors import look_up
 from gitcp.checkpoints.turn_of import Turn, spoken_in, state_before, turn_of
 from gitcp.cli import documents
@@ -35,7 +36,6 @@ from gitcp.cli.render import (
     count,
     decision_line,
     name_of,
-    note_of,
     provenance,
     size,
     when,

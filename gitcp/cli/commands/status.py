@@ -3,6 +3,7 @@
 from gitcp.agents.bindings import Binding, latest_first
 from gitcp.agents.health import unprotected
 from gitcp.agents.resume import place
+from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.status import Status, status
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe, safe_path
@@ -13,7 +14,6 @@ from gitcp.cli.render import (
     change_lines,
     count,
     decision_line,
-    note_of,
     title_of,
 )
 from gitcp.cli.unshared import tell_failed_push

@@ -1,0 +1,30 @@
+"""Notes that gitcp writes itself: they hold ids, and people read numbers."""
+
+import re
+from collections.abc import Callable
+
+from gitcp.store.checkpoint import Checkpoint
+
+_TRIGGERS = frozenset({"restore", "before-restore"})
+_BEGINNINGS = ("restored ", "before restoring ", "undid a restore: ")
+_ID = re.compile(r"\b[0-9a-f]{12}\b")
+
+
+def note_of(checkpoint: Checkpoint) -> str:
+    """Returns a checkpoint's note; where gitcp wrote it, with numbers for ids."""
+    note = checkpoint.note or ""
+    if checkpoint.trigger not in _TRIGGERS:
+        return note
+    return with_numbers(note, checkpoint.number_for)
+
+
+def with_numbers(note: str, number_for: Callable[[str], int | None]) -> str:
+    """Returns a note with numbers for ids, if it begins as those of gitcp do."""
+    if not note.startswith(_BEGINNINGS):
+        return note
+
+    def number(match: re.Match[str]) -> str:
+        found = number_for(match[0])
+        return f"#{found}" if found else match[0]
+
+    return _ID.sub(number, note)
