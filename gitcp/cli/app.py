@@ -123,8 +123,11 @@ class _Lazy(click.Group):
         if wrong and not ctx.resilient_parsing:
             import difflib
 
+            from gitcp.cli.git_words import POINTERS
+
             near = difflib.get_close_matches(name, COMMANDS, n=1)
             hint = f"did you mean `{near[0]}`?" if near else "see `gitcp --help`"
+            hint = POINTERS.get(name, hint)
             raise UsageError(f"there is no command {name!a}", hint=hint)
         return super().resolve_command(ctx, args)
 

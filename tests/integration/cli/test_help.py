@@ -14,6 +14,7 @@ from gitcp.cli import app
 from gitcp.cli.app import COMMANDS, SECTIONS
 from gitcp.cli.emit import Output
 from gitcp.cli.examples import EXAMPLES
+from gitcp.cli.git_words import POINTERS
 from gitcp.cli.topics import TOPICS
 from gitcp.project.settings import KNOWN
 from tests.support.inprocess import fails, invoke, ok
@@ -127,3 +128,13 @@ def test_long_options_do_what_the_short_ones_do(repo):
     names = [one["name"] for one in ok(repo, "branches", "--session", "s")["branches"]]
     assert names == ["b"]
     invoke(repo, "messages", "--output", os.devnull)
+
+
+def test_what_users_of_git_type_leads_to_what_they_mean(tmp_path):
+    assert not POINTERS.keys() & COMMANDS.keys()
+    for word, pointer in POINTERS.items():
+        said = fails(tmp_path, 2, word, "--hard", "HEAD")
+        assert f"there is no command '{word}'\n  {pointer}\n" in said
+        for named in re.findall(r"`gitcp ([a-z-]+)", pointer):
+            assert named in COMMANDS, pointer
+    assert "did you mean `restore`?" in fails(tmp_path, 2, "restroe")
