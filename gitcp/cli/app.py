@@ -39,6 +39,7 @@ SECTIONS = {
         "context": "context",
         "decide": "decisions",
         "decisions": "decisions",
+        "why": "why",
     },
     "Sessions and branches": {
         "sessions": "sessions",

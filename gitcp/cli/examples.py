@@ -53,6 +53,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp context", "What the next conversation should know"),
         ("gitcp context 3 --window 100000", "Warn if that and the talk are too long"),
     ),
+    "why": (
+        ("gitcp why src/vat.py", "Which turn wrote each line, and why"),
+        ("gitcp why src/vat.py:5-9", "The same of some lines"),
+    ),
     "decide": (
         (
             'gitcp decide "JWT, not sessions" --why "two servers"',

@@ -1,0 +1,191 @@
+"""The versions of one file, through the checkpoints of all work trees, restores and renames."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from gitcp.checkpoints import diff
+from gitcp.checkpoints.standing import RESTORE
+from gitcp.errors import CorruptError, FormatTooNewError, TransferError
+from gitcp.format import tree
+from gitcp.format.numbers import ELSEWHERE, Assigned
+from gitcp.git.blame import Version, blobs_at
+from gitcp.git.repository import Repository
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Store
+
+if TYPE_CHECKING:
+    from gitcp.format.layout import BranchKey
+
+# So often a file is followed to the name that it had before.
+_RENAMES = 20
+# More changes at once are no rename that a person would recognize.
+_COMPARED = 2_000
+
+
+class FileVersion(NamedTuple):
+    """A content that a file had, and the checkpoint it first appeared in.
+
+    `path` is what the file was called there; `before` the state before that checkpoint in
+    its work tree, None where there was none.
+    """
+
+    version: Version
+    entry: Assigned
+    path: bytes
+    before: Assigned | None
+
+
+class FileHistory:
+    """The versions of files, as the checkpoints with numbers have them.
+
+    Each version comes after those that it was made from.
+    """
+
+    def __init__(self, store: Store, repository: Repository) -> None:
+        self._store = store
+        self._repository = repository
+        gone = store.numbers.gone_numbers()
+        self.entries = [
+            entry
+            for entry in reversed(list(store.numbers.newest_first()))
+            if entry.number not in gone
+        ]
+        self._by_id = {entry.id: at for at, entry in enumerate(self.entries)}
+        self._before = list(_predecessors(self.entries))
+        self.versions: list[FileVersion] = []
+        self._renames = 0
+
+    def of(self, path: bytes, place: str) -> list[FileVersion]:
+        """Returns what led to the content of a file in the newest checkpoint of a work tree.
+
+        That content's version is the last one. Nothing where that checkpoint lacks the file.
+        """
+        places = [at for at, one in enumerate(self.entries) if one.place == place]
+        if not places:
+            return []
+        self.versions = []
+        self._renames = 0
+        last = self._build(path, places[-1])[places[-1]]
+        if last is None:
+            return []
+        wanted: set[int] = set()
+        waiting = [last]
+        while waiting:
+            at = waiting.pop()
+            if at not in wanted:
+                wanted.add(at)
+                waiting += self.versions[at].version.parents
+        order = sorted(wanted)
+        new = {old: at for at, old in enumerate(order)}
+        return [
+            self.versions[at]._replace(
+                version=self.versions[at].version._replace(
+                    parents=tuple(new[one] for one in self.versions[at].version.parents)
+                )
+            )
+            for at in order
+        ]
+
+    def _build(self, path: bytes, until: int) -> list[int | None]:
+        """Returns the version of a path in each checkpoint up to one of them."""
+        entries = self.entries[: until + 1]
+        blobs = blobs_at(self._repository, [one.commit for one in entries], path)
+        found: list[int | None] = []
+        for at, (entry, blob) in enumerate(zip(entries, blobs, strict=True)):
+            before = self._before[at]
+            version: int | None = None
+            if blob is not None:
+                version = self._version(path, at, blob, found)
+            elif (
+                before is not None
+                and found[before] is not None
+                and not self._holds_files(entry)
+            ):
+                # A conversation alone says nothing of the files.
+                version = found[before]
+            found.append(version)
+        return found
+
+    def _version(
+        self, path: bytes, at: int, blob: bytes, found: list[int | None]
+    ) -> int:
+        entry, before = self.entries[at], self._before[at]
+        states = [] if before is None else [before]
+        restored = self._restored(entry, at)
+        if restored is not None:
+            states.insert(0, restored)
+        parents = [found[one] for one in states]
+        for parent in parents:
+            if parent is not None and self.versions[parent].version.blob == blob:
+                return parent
+        if not any(parent is not None for parent in parents) and before is not None:
+            parents = [self._under_another_name(path, blob, at, before)]
+        known = tuple(dict.fromkeys(one for one in parents if one is not None))
+        for parent in known:
+            if self.versions[parent].version.blob == blob:
+                return parent
+        state = None if before is None else self.entries[before]
+        self.versions.append(FileVersion(Version(blob, known), entry, path, state))
+        return len(self.versions) - 1
+
+    def _restored(self, entry: Assigned, at: int) -> int | None:
+        """Returns the checkpoint that a restore went back to."""
+        if entry.trigger != RESTORE:
+            return None
+        checkpoint = self._checkpoint(entry)
+        restored = checkpoint.manifest.restored_from if checkpoint else None
+        found = self._by_id.get(restored) if restored is not None else None
+        return found if found is not None and found < at else None
+
+    def _under_another_name(
+        self, path: bytes, blob: bytes, at: int, before: int
+    ) -> int | None:
+        """Returns the version that a file was renamed from, or None."""
+        self._renames += 1
+        if self._renames > _RENAMES:
+            return None
+        old, new = (self._checkpoint(self.entries[one]) for one in (before, at))
+        if old is None or new is None:
+            return None
+        with suppress(CorruptError, TransferError):
+            changes = list(tree.diff(old.files_tree, new.files_tree, new.objects.tree))
+            if len(changes) > _COMPARED:
+                return None
+            same = [
+                change.path
+                for change in changes
+                if change.new is None
+                and change.old is not None
+                and change.old.oid == blob
+            ]
+            was = same[0] if same else diff.renames(changes, new).get(path)
+            if was is not None:
+                return self._build(was, before)[before]
+        return None
+
+    def _holds_files(self, entry: Assigned) -> bool:
+        checkpoint = self._checkpoint(entry)
+        return checkpoint is not None and checkpoint.holds_files
+
+    def _checkpoint(self, entry: Assigned) -> Checkpoint | None:
+        with suppress(CorruptError, FormatTooNewError):
+            found = self._store.checkpoint(entry.commit)
+            if found is not None:
+                _ = found.manifest
+            return found
+        return None
+
+
+def _predecessors(entries: list[Assigned]) -> Iterator[int | None]:
+    """Yields, of entries that begin with the oldest, where the state before each one is.
+
+    That is what was made before it in its work tree; of what was made elsewhere, and of the
+    first in a work tree, what comes before it on its branch.
+    """
+    in_place: dict[str, int] = {}
+    on_branch: dict[BranchKey, int] = {}
+    for at, entry in enumerate(entries):
+        before = None if entry.place == ELSEWHERE else in_place.get(entry.place)
+        yield on_branch.get(entry.key) if before is None else before
+        in_place[entry.place] = on_branch[entry.key] = at

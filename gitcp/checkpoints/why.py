@@ -1,0 +1,272 @@
+"""Finds the turn that wrote each line of a file, and what was decided in it."""
+
+import bisect
+import datetime
+import itertools
+import os
+import re
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+from gitcp.checkpoints.beside import Beside
+from gitcp.checkpoints.diff import new_entries
+from gitcp.checkpoints.file_history import FileHistory, FileVersion
+from gitcp.checkpoints.history import prompt_of
+from gitcp.checkpoints.turns import ENDS, INNER, Row, rows
+from gitcp.checkpoints.whose import Whose
+from gitcp.clients.client import TURN_END, TURN_START
+from gitcp.errors import (
+    CorruptError,
+    GitcpError,
+    GitFailedError,
+    NotFoundError,
+    TransferError,
+    UsageError,
+)
+from gitcp.format.checkpoint import show_path, timestamp
+from gitcp.format.log import Decision
+from gitcp.format.numbers import Assigned
+from gitcp.git.blame import blobs_at, commits_of, first_appearances
+from gitcp.git.objects import IN_MEMORY
+from gitcp.project.workspace import Workspace
+from gitcp.store.checkpoint import Checkpoint
+
+By = Literal["agent", "hand", "unknown"]
+
+# What is saved in a turn, and before it at the same moment as the agent begins.
+_OF_AGENT = (INNER | ENDS) - {TURN_START}
+# What else saves the files as people, or their git, have left them.
+_BY_HAND = frozenset({TURN_START, "manual", "commit", "before-restore"})
+# A turn that has not ended is taken to run on for so long.
+_RUNS_ON = datetime.timedelta(hours=12)
+
+
+class Origin(NamedTuple):
+    """Where lines come from: the checkpoint in which they first appear, and why it was made.
+
+    `by` is `agent` where a turn wrote them, `hand` where they were there before the next
+    turn began or a person saved, and else `unknown`. `prompt` is what the turn was asked,
+    `decisions` what was decided, tried and noted meanwhile. `beside` are the numbers of
+    other turns that may have written them, as they ran at the same time. `first` says that
+    it is the first checkpoint of all: the lines were there before.
+    """
+
+    checkpoint: Checkpoint
+    entry: Assigned
+    by: By
+    prompt: str | None = None
+    decisions: tuple[Decision, ...] = ()
+    beside: tuple[int, ...] = ()
+    first: bool = False
+
+    @property
+    def agent(self) -> str | None:
+        """The client whose turn it was, by its name, or None."""
+        held = self.checkpoint.manifest.conversation
+        return held.kind if self.by == "agent" and held is not None else None
+
+
+class Line(NamedTuple):
+    """A line of a file, counted from 1; `origin` is None where no checkpoint has it.
+
+    `commit` is the commit of the project that brought it, None where it is in none.
+    """
+
+    number: int
+    text: bytes
+    origin: Origin | None
+    commit: str | None
+
+
+def why(
+    workspace: Workspace, path: bytes, lines: tuple[int, int] | None = None
+) -> list[Line]:
+    """Returns the lines of a file, or some of them, each with where it comes from.
+
+    The file is the one on disk; where it is gone, as the newest checkpoint has it.
+
+    Raises:
+        NotFoundError: it is neither on disk nor in the newest checkpoint.
+        UsageError: it has no such lines, or is no text.
+    """
+    history = FileHistory(workspace.store, workspace.repository)
+    versions = history.of(path, workspace.store.numbers.place)
+    content = _content(workspace, path, versions)
+    texts = content.removesuffix(b"\n").split(b"\n") if content else []
+    first, last = lines or (1, len(texts))
+    if not 1 <= first <= last <= len(texts) and (lines or texts):
+        raise UsageError(
+            f"{show_path(path)} has {len(texts)} lines", hint="name lines that it has"
+        )
+    if not texts:
+        return []
+    found = first_appearances(
+        workspace.repository, [one.version for one in versions], content, (first, last)
+    )
+    origins = _Origins(workspace, history, versions)
+    commits: list[str | None] = [None] * len(found)
+    with suppress(GitFailedError, CorruptError):
+        commits = commits_of(workspace.repository, path, content, (first, last))
+    return [
+        Line(number, texts[number - 1], None if at is None else origins.of(at), commit)
+        for number, at, commit in zip(
+            range(first, last + 1), found, commits, strict=True
+        )
+    ]
+
+
+def _content(
+    workspace: Workspace, path: bytes, versions: Sequence[FileVersion]
+) -> bytes:
+    name = show_path(path)
+    data: bytes | None = None
+    with suppress(FileNotFoundError, NotADirectoryError):
+        data = _on_disk(workspace, path)
+    if data is None:
+        if not versions:
+            raise NotFoundError(
+                f"{name} is neither here nor in the newest checkpoint",
+                hint=f"`gitcp log -- {name}` lists what changed it",
+            )
+        data = workspace.repository.objects.blob(versions[-1].version.blob)
+    if b"\0" in data:
+        raise UsageError(f"{name} has no lines: it is no text", hint="name a text file")
+    return data
+
+
+def _on_disk(workspace: Workspace, path: bytes) -> bytes:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        fd = os.open(os.path.join(os.fsencode(workspace.top), path), flags)
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as exc:
+        raise UsageError(
+            f"{show_path(path)} cannot be read: {exc.strerror}",
+            hint="name a file, not a link to one",
+        ) from exc
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > IN_MEMORY:
+            raise UsageError(
+                f"{show_path(path)} is no file of up to {IN_MEMORY >> 20} MB",
+                hint="name a text file",
+            )
+        with open(fd, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(fd)
+
+
+class _Origins:
+    """Where versions of a file come from; each is looked into once."""
+
+    def __init__(
+        self, workspace: Workspace, history: FileHistory, versions: list[FileVersion]
+    ) -> None:
+        self._workspace = workspace
+        self._store = workspace.store
+        self._versions = versions
+        self._found: dict[int, Origin | None] = {}
+        self._whose = Whose(workspace.store, Beside(workspace.store))
+        self._turns: dict[int, Row] = {}
+        # What was saved in a work tree while an agent was at work there.
+        self._meanwhile: set[int] = set()
+        for place in {entry.place for entry in history.entries}:
+            self._note([one for one in history.entries if one.place == place])
+
+    def _note(self, entries: list[Assigned]) -> None:
+        """Notes the turns of a work tree, by all their numbers."""
+        for row in rows(reversed(entries)):
+            if not row.is_turn:
+                continue
+            for entry in row.entries:
+                self._turns[entry.number] = row
+            until = row.last.created
+            if row.last.trigger != TURN_END:
+                later = datetime.datetime.fromisoformat(until) + _RUNS_ON
+                until = timestamp(later.timestamp())
+            start = bisect.bisect(entries, row.first.number, key=lambda one: one.number)
+            for entry in itertools.islice(entries, start, None):
+                over = entry.key == row.last.key and entry.number > row.last.number
+                if over or entry.created > until:
+                    break
+                self._meanwhile.add(entry.number)
+
+    def of(self, at: int) -> Origin | None:
+        if at not in self._found:
+            self._found[at] = self._look(self._versions[at])
+        return self._found[at]
+
+    def _look(self, one: FileVersion) -> Origin | None:
+        checkpoint = self._store.checkpoint(one.entry.commit)
+        if checkpoint is None:
+            return None
+        if one.before is None:
+            return Origin(checkpoint, one.entry, "unknown", first=True)
+        if one.entry.trigger in _OF_AGENT:
+            return self._by_agent(one, checkpoint)
+        by_hand = (
+            one.entry.trigger in _BY_HAND
+            and one.entry.number not in self._meanwhile
+            and not self._by_git(one, checkpoint)
+        )
+        decisions = self._decided(checkpoint, checkpoint)
+        by: By = "hand" if by_hand else "unknown"
+        return Origin(checkpoint, one.entry, by, decisions=decisions)
+
+    def _by_agent(self, one: FileVersion, checkpoint: Checkpoint) -> Origin:
+        """Returns the turn that wrote a version, also where others ran beside it."""
+        entry = one.entry
+        beside: tuple[int, ...] = ()
+        with suppress(CorruptError, TransferError):
+            parted = self._whose.of(entry)
+            others = parted.others.get(one.path, ()) if parted else ()
+            unsure = parted.unsure.get(one.path, ()) if parted else ()
+            if len(others) == 1:
+                # All that is known of it is that it was that turn's.
+                entry = others[0].last
+                checkpoint = self._store.checkpoint(entry.commit) or checkpoint
+            else:
+                beside = tuple(each.last.number for each in (*others, *unsure))
+        turn = self._turns.get(entry.number)
+        end = self._store.checkpoint(turn.last.commit) if turn else None
+        first = self._store.checkpoint(turn.first.commit) if turn else None
+        decisions = self._decided(first or checkpoint, end or checkpoint)
+        prompt = prompt_of(end or checkpoint)
+        return Origin(checkpoint, entry, "agent", prompt, decisions, beside)
+
+    def _decided(self, first: Checkpoint, last: Checkpoint) -> tuple[Decision, ...]:
+        """Returns what was added to the log from one checkpoint to another, both included."""
+        parents = first.raw.parents
+        with suppress(CorruptError):
+            before = self._store.checkpoint(parents[0]) if parents else None
+            if before and before.manifest.decisions == last.manifest.decisions:
+                return ()
+            return new_entries(before, last)
+        return ()
+
+    def _by_git(self, one: FileVersion, checkpoint: Checkpoint) -> bool:
+        """Whether a version came with a commit that was not made here meanwhile."""
+        if one.entry.trigger == "commit" or one.before is None:
+            return False
+        base = checkpoint.trailers.base
+        old = self._store.checkpoint(one.before.commit)
+        if base is None or old is None or old.trailers.base == base:
+            return False
+        if self._committed_here(base):
+            return False
+        with suppress(GitcpError):
+            (blob,) = blobs_at(self._workspace.repository, [base], one.path)
+            return blob == one.version.blob
+        return False
+
+    def _committed_here(self, commit: str) -> bool:
+        """Whether git's log of HEAD says that a commit was made in this work tree."""
+        with suppress(OSError):
+            log = (self._workspace.repository.git_dir / "logs" / "HEAD").read_bytes()
+            made = rb"^[0-9a-f]+ %b .*\tcommit\b" % commit.encode()
+            return re.search(made, log, re.MULTILINE) is not None
+        return False

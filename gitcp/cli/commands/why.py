@@ -1,0 +1,136 @@
+"""`gitcp why`: names the turn that wrote each line of a file."""
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gitcp.cli import documents
+from gitcp.cli.emit import Output, one_line, safe
+from gitcp.cli.layout import age, fit, width
+from gitcp.cli.options import command, path_inside, reader
+from gitcp.cli.render import decision_line, note_of, title_of
+from gitcp.errors import UsageError
+from gitcp.project.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gitcp.checkpoints.why import Line, Origin
+
+_LINES = re.compile(r"(.+):([1-9]\d{0,8})(?:-([1-9]\d{0,8}))?", re.DOTALL)
+# Where no checkpoint has a line yet.
+_NOWHERE = "-"
+
+
+@command("why")
+@click.argument("target", metavar="FILE[:LINE[-LINE]]")
+def why_command(out: Output, target: str) -> None:
+    """Show which turn wrote a line, and why.
+
+    Each line of FILE is shown with the number of the checkpoint in which it first appeared,
+    then for each of these who wrote it, the prompt, what was decided meanwhile, and the
+    commit, if there is one. Restores and renames are followed.
+    """
+    from gitcp.checkpoints.why import why
+
+    workspace = reader(out, paged=True)
+    if workspace.bare:
+        raise UsageError(
+            "there is no work tree here", hint="run it in the project, without -C"
+        )
+    path, lines = _target(out, workspace, target)
+    found = why(workspace, path, lines)
+    if out.json:
+        out.document(
+            {"schema": "gitcp.why/1", "lines": [_document(line) for line in found]}
+        )
+        return
+    _show_lines(out, found)
+    origins = {_name(line): line for line in found}
+    for name in sorted(origins, key=lambda one: (one == _NOWHERE, len(one), one)):
+        out.print()
+        _show_origin(out, name, origins[name], found)
+    if any(line.origin for line in found):
+        out.note("\n`gitcp show NUMBER` shows a turn")
+
+
+def _target(
+    out: Output, workspace: Workspace, text: str
+) -> tuple[bytes, tuple[int, int] | None]:
+    """Returns the path and the lines that are named; a file may be called `a:1`, too."""
+    whole = path_inside(out, workspace.top, text)
+    there = os.path.lexists(os.path.join(os.fsencode(workspace.top), whole))
+    match = None if there else _LINES.fullmatch(text)
+    if match is None:
+        return whole, None
+    first = int(match[2])
+    return path_inside(out, workspace.top, match[1]), (first, int(match[3] or first))
+
+
+def _name(line: "Line") -> str:
+    if line.origin is None:
+        return _NOWHERE
+    return f"#{line.origin.entry.number}"
+
+
+def _show_lines(out: Output, found: "Sequence[Line]") -> None:
+    if not found:
+        out.print("The file is empty")
+        return
+    columns = width()
+    names = max(len(_name(line)) for line in found)
+    digits = len(str(found[-1].number))
+    for line in found:
+        left = f"{_name(line):>{names}}  {line.number:>{digits}}  "
+        room = None if columns is None else columns - len(left)
+        text = safe(line.text.decode("utf-8", "backslashreplace").expandtabs(4))
+        out.print(f"{out.style(left, fg='cyan')}{fit(text, room)}".rstrip())
+
+
+def _show_origin(out: Output, name: str, line: "Line", found: "Sequence[Line]") -> None:
+    origin = line.origin
+    if origin is None:
+        out.print(f"{name}  not in a checkpoint yet")
+        return
+    head = f"{name}  {age(origin.entry.created)}  {_who(origin)}"
+    out.print(out.style(fit(head, width()), bold=True))
+    for other in origin.beside:
+        out.print(f"  or the turn #{other}, which ran at the same time")
+    for entry in origin.decisions:
+        out.print(decision_line(out, entry))
+    commits = {one.commit for one in found if one.origin is origin and one.commit}
+    if commits:
+        out.print(f"  commit    {', '.join(sorted(oid[:12] for oid in commits))}")
+
+
+def _who(origin: "Origin") -> str:
+    """Returns who wrote lines, as far as that is known, and what was asked."""
+    if origin.by == "agent":
+        who = title_of(origin.agent) if origin.agent else "an agent"
+        return f'{who}  "{one_line(origin.prompt)}"' if origin.prompt else who
+    about = one_line(note_of(origin.checkpoint))
+    if origin.by == "hand":
+        return f"by hand  {about}"
+    what = "there before the first checkpoint" if origin.first else "not known by whom"
+    return f"{what}  {about}"
+
+
+def _document(line: "Line") -> dict[str, Any]:
+    origin = line.origin
+    entry = origin.entry if origin is not None else None
+    return {
+        "line": line.number,
+        "text": line.text.decode("utf-8", "backslashreplace"),
+        "number": entry.number if entry is not None else None,
+        "id": entry.id if entry is not None else None,
+        "by": origin.by if origin is not None else "unknown",
+        "commit": line.commit,
+        "session": origin.checkpoint.session if origin is not None else None,
+        "agent": origin.agent if origin is not None else None,
+        "prompt": origin.prompt if origin is not None else None,
+        "at": entry.created if entry is not None else None,
+        "decisions": documents.decisions(origin.decisions if origin else ()),
+        "beside": list(origin.beside) if origin is not None else [],
+    }

@@ -1,0 +1,187 @@
+"""Finds where each line of a file first appeared, by `git blame`.
+
+It runs in a repository of its own, which borrows the user's objects and is gone at the end.
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.errors import CorruptError
+from gitcp.format import tree
+from gitcp.format.oid import object_id
+from gitcp.git import process
+from gitcp.git.aside import make_bare
+from gitcp.git.objects import BLOB, COMMIT, TREE
+from gitcp.git.pack import PackWriter
+from gitcp.git.repository import Repository
+
+_NAME = b"file"
+_GROUP = re.compile(rb"^([0-9a-f]{40,64}) \d+ (\d+) (\d+)$", re.MULTILINE)
+# Younger than any commit that git would believe.
+_LATEST = 2**32 - 1
+
+
+class Version(NamedTuple):
+    """A content of a file, and the versions it was made from, by their places in a list.
+
+    What it shares with the first of them came from there, and so on.
+    """
+
+    blob: bytes
+    parents: tuple[int, ...] = ()
+
+
+def blobs_at(
+    repository: Repository, commits: Sequence[str], path: bytes
+) -> list[bytes | None]:
+    """Returns the oid of the file or link at a path in each commit; None for none."""
+    if b"\n" in path:
+        return [_blob_at(repository, bytes.fromhex(one), path) for one in commits]
+    asked = b"".join(b"%b:%b\n" % (commit.encode(), path) for commit in commits)
+    answers = repository.plumbing(
+        "cat-file", "--batch-check=%(objecttype) %(objectname)", data=asked
+    )
+    return [
+        bytes.fromhex(answer[5:].decode()) if answer.startswith(b"blob ") else None
+        for answer in answers.splitlines()
+    ]
+
+
+def _blob_at(repository: Repository, commit: bytes, path: bytes) -> bytes | None:
+    objects = repository.objects
+    try:
+        entry = tree.lookup(objects.commit(commit).tree, path, objects.tree)
+    except CorruptError:
+        return None
+    return entry.oid if entry and entry.mode != tree.DIRECTORY else None
+
+
+def first_appearances(
+    repository: Repository,
+    versions: Sequence[Version],
+    content: bytes,
+    lines: tuple[int, int],
+) -> list[int | None]:
+    """Returns for each of some lines, from 1 on, the version in which it first appeared.
+
+    Each version comes after those it was made from; the content was made from the last
+    one. None where a line is in no version.
+
+    Raises:
+        GitFailedError: git failed.
+    """
+    if not versions:
+        return [None] * (lines[1] - lines[0] + 1)
+    with _aside(repository) as place:
+        pack = PackWriter(place)
+        made: list[bytes] = []
+        for version in versions:
+            parents = [made[one] for one in version.parents]
+            made.append(_commit(pack, _NAME, version.blob, parents, len(made)))
+        tip = made[-1]
+        if versions[-1].blob != object_id(BLOB, content):
+            tip = _commit(pack, _NAME, pack.add(BLOB, content), [tip], len(made))
+        _keep(pack, place)
+        found = _blamed(place, tip, _NAME, lines)
+    places = {oid.hex(): at for at, oid in enumerate(made)}
+    return [places.get(oid) for oid in found]
+
+
+def commits_of(
+    repository: Repository, path: bytes, content: bytes, lines: tuple[int, int]
+) -> list[str | None]:
+    """Returns for each of some lines of a file the commit of HEAD's history it came with.
+
+    None where a line is in no commit.
+
+    Raises:
+        GitFailedError: git failed; a partial clone may lack what it needs.
+    """
+    head, _ = repository.head()
+    if head is None:
+        return [None] * (lines[1] - lines[0] + 1)
+    (blob,) = blobs_at(repository, [head], path)
+    if blob is not None and b"\r\n" not in repository.objects.blob(blob):
+        # As a check-out may have changed them.
+        content = content.replace(b"\r\n", b"\n")
+    with _aside(repository) as place:
+        pack = PackWriter(place)
+        parents = [bytes.fromhex(head)]
+        tip = _commit(pack, path, pack.add(BLOB, content), parents, _LATEST)
+        _keep(pack, place)
+        found = _blamed(place, tip, path, lines)
+    return [None if oid == tip.hex() else oid for oid in found]
+
+
+@contextmanager
+def _aside(repository: Repository) -> Iterator[Path]:
+    """Makes a repository that borrows the objects of another one, for a moment."""
+    with tempfile.TemporaryDirectory(prefix="gitcp-blame-") as name:
+        place = Path(name)
+        make_bare(place)
+        objects = os.fsencode(repository.common_dir / "objects")
+        quoted = objects.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+        quoted = quoted.replace(b"\n", b"\\n")
+        (place / "objects/info/alternates").write_bytes(b'"%b"\n' % quoted)
+        with suppress(FileNotFoundError):
+            shutil.copyfile(repository.common_dir / "shallow", place / "shallow")
+        yield place
+
+
+def _commit(
+    pack: PackWriter, path: bytes, blob: bytes, parents: Sequence[bytes], at: int
+) -> bytes:
+    """Adds a commit that holds one file; `at` is its time, by which git orders them."""
+    made: dict[bytes, tree.Tree] = {}
+
+    def write(entries: tree.Tree) -> bytes:
+        oid = pack.add(TREE, tree.encode(entries))
+        made[oid] = entries
+        return oid
+
+    entry = tree.Entry(tree.FILE, blob)
+    root = tree.edit(None, {path: entry}, made.__getitem__, write)
+    assert root is not None
+    who = b"gitcp <gitcp@localhost> %d +0000" % at
+    head = [b"tree " + root.hex().encode()]
+    head += [b"parent " + one.hex().encode() for one in parents]
+    head += [b"author " + who, b"committer " + who]
+    return pack.add(COMMIT, b"\n".join(head) + b"\n\n")
+
+
+def _keep(pack: PackWriter, place: Path) -> None:
+    """Makes what was added to a pack readable."""
+    written = pack.close()
+    assert written is not None
+    packed, index, name = written
+    packed.rename(place / "objects" / "pack" / f"{name}.pack")
+    index.rename(place / "objects" / "pack" / f"{name}.idx")
+
+
+def _blamed(place: Path, tip: bytes, path: bytes, lines: tuple[int, int]) -> list[str]:
+    """Returns the commit that git names for each of some lines."""
+    answers = process.run(
+        [
+            *("-c", "diff.algorithm=histogram", "blame", "--incremental"),
+            *(f"-L{lines[0]},{lines[1]}", tip.hex(), "--", path),
+        ],
+        cwd=place,
+        # No setting or attribute of the user's has a part in this, and no program runs.
+        env={
+            "GIT_DIR": os.fspath(place),
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+        },
+    )
+    found = [""] * (lines[1] - lines[0] + 1)
+    for oid, first, length in _GROUP.findall(answers):
+        start = int(first) - lines[0]
+        found[start : start + int(length)] = [oid.decode()] * int(length)
+    return found
