@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from gitcp.checkpoints.beside import Beside
+from gitcp.checkpoints.beside import Beside, Span
 from gitcp.checkpoints.diff import new_entries
 from gitcp.checkpoints.file_history import FileHistory, FileVersion
 from gitcp.checkpoints.history import prompt_of
@@ -206,7 +206,7 @@ class _Origins:
             return None
         if one.before is None:
             return Origin(checkpoint, one.entry, "unknown", first=True)
-        if one.entry.trigger in _OF_AGENT:
+        if one.entry.trigger in _OF_AGENT or self._changers(one):
             return self._by_agent(one, checkpoint)
         by_hand = (
             one.entry.trigger in _BY_HAND
@@ -220,23 +220,27 @@ class _Origins:
     def _by_agent(self, one: FileVersion, checkpoint: Checkpoint) -> Origin:
         """Returns the turn that wrote a version, also where others ran beside it."""
         entry = one.entry
-        beside: tuple[int, ...] = ()
-        with suppress(CorruptError, TransferError):
-            parted = self._whose.of(entry)
-            others = parted.others.get(one.path, ()) if parted else ()
-            unsure = parted.unsure.get(one.path, ()) if parted else ()
-            if len(others) == 1:
-                # All that is known of it is that it was that turn's.
-                entry = others[0].last
-                checkpoint = self._store.checkpoint(entry.commit) or checkpoint
-            else:
-                beside = tuple(each.last.number for each in (*others, *unsure))
+        changers = self._changers(one)
+        turn = self._turns.get(entry.number)
+        own = turn.last.number if turn else entry.number
+        if changers and own not in {each.last.number for each in changers}:
+            # All that is known of it is that it was of that turn.
+            entry = changers.pop(0).last
+            checkpoint = self._store.checkpoint(entry.commit) or checkpoint
+            own = entry.number
+        beside = tuple(each.last.number for each in changers if each.last.number != own)
         turn = self._turns.get(entry.number)
         end = self._store.checkpoint(turn.last.commit) if turn else None
         first = self._store.checkpoint(turn.first.commit) if turn else None
         decisions = self._decided(first or checkpoint, end or checkpoint)
         prompt = prompt_of(end or checkpoint)
         return Origin(checkpoint, entry, "agent", prompt, decisions, beside)
+
+    def _changers(self, one: FileVersion) -> list[Span]:
+        """Returns the turns that may have written a version, as they ran at that time."""
+        with suppress(CorruptError, TransferError):
+            return self._whose.changers(one.entry, one.path)
+        return []
 
     def _decided(self, first: Checkpoint, last: Checkpoint) -> tuple[Decision, ...]:
         """Returns what was added to the log from one checkpoint to another, both included."""

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gitcp.checkpoints.own_notes import note_of
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe
 from gitcp.cli.layout import age, fit, width
 from gitcp.cli.options import command, path_inside, reader
-from gitcp.cli.render import decision_line, note_of, title_of
+from gitcp.cli.render import decision_line, title_of
 from gitcp.errors import UsageError
 from gitcp.project.workspace import Workspace
 
