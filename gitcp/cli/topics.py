@@ -78,6 +78,8 @@ Environment variables that gitcp reads.
                       where your own settings, and those of clients, are
   CLAUDE_CONFIG_DIR, CODEX_HOME
                       where these clients keep settings and conversations
+  CLAUDE_CODE_SESSION_ID, CODEX_THREAD_ID, GITCP_OPENCODE_SESSION, GEMINI_CLI
+                      set in the shells of agents: whose `gitcp decide` it is
 
 gitcp runs git, which reads its own: GIT_CONFIG_GLOBAL, GIT_SSH_COMMAND, ..."""
 
