@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from gitcp.checkpoints import spoken_turns
-from gitcp.checkpoints.turn_of import new_records
 from gitcp.checkpoints.turns import ENDS, INNER, Row, rows
 from gitcp.clients.client import TURN_START
 from gitcp.errors import GitcpError
@@ -174,11 +172,15 @@ class _Timeline:
 
     def _began(self, row: Row) -> str | None:
         """Returns when a turn was asked for, as its conversation has it, or None."""
+        # Hardly any turn is looked at: `log` starts without them.
+        from gitcp.checkpoints.spoken_turns import turns  # noqa: PLC0415
+        from gitcp.checkpoints.turn_of import new_records  # noqa: PLC0415
+
         with suppress(GitcpError, ValueError, OverflowError, OSError):
             first, last = (read(self._store, one) for one in (row.first, row.last))
             if first is None or last is None or last.manifest.conversation is None:
                 return None
-            spoken = spoken_turns.turns(new_records(self._store, first, last))
+            spoken = turns(new_records(self._store, first, last))
             asked = [one.at for one in spoken if one.prompt is not None and one.at]
             return timestamp(asked[-1]) if asked else None
         return None

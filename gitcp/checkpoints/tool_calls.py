@@ -80,22 +80,31 @@ def calls(messages: list[dict[str, Any]]) -> Calls:
 
 
 def _take_answer(block: dict[str, Any], found: Calls) -> None:
+    """Notes which calls a result answers; some clients keep it with the call itself."""
+    names: tuple[str, ...] = _ANSWERED
     state = block.get("state")
-    status = state.get("status") if isinstance(state, dict) else block.get("status")
-    if block.get("type") in _ANSWERS or block.get("role") == "tool":
-        idents = [block[name] for name in _ANSWERED if name in block]
-        said = " ".join(_words(block.get("content", block.get("output"))))
-        if _STILL_RUNS.search(said):
+    status = state.get("status") if isinstance(state, dict) else None
+    if "args" in block:
+        status = block.get("status")
+    if isinstance(status, str):
+        if status not in _ENDED:
             return
-    elif isinstance(status, str) and status in _ENDED:
-        idents = [block[name] for name in _IDS if name in block]
-    else:
+        names = _IDS
+    elif not _is_answer(block):
         return
-    for ident in idents:
+    has_failed = block.get("is_error") is True or status in {"error", "cancelled"}
+    for ident in (block.get(name) for name in names):
         if isinstance(ident, str):
             found.answered.add(ident)
-            if block.get("is_error") is True or status in {"error", "cancelled"}:
+            if has_failed:
                 found.failed.add(ident)
+
+
+def _is_answer(block: dict[str, Any]) -> bool:
+    """Whether a block says what came of a call that has ended."""
+    if block.get("type") not in _ANSWERS and block.get("role") != "tool":
+        return False
+    return not any(map(_STILL_RUNS.search, _words(block)))
 
 
 def _words(value: Any) -> Iterator[str]:
@@ -106,7 +115,8 @@ def _words(value: Any) -> Iterator[str]:
         for one in value:
             yield from _words(one)
     elif isinstance(value, dict):
-        yield from _words(value.get("text", value.get("output")))
+        for name in ("text", "output", "content"):
+            yield from _words(value.get(name))
 
 
 def _call(block: dict[str, Any]) -> Call | None:

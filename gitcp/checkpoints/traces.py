@@ -1,7 +1,7 @@
 """What the tools of one turn may have changed, and between which of its checkpoints."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from gitcp.checkpoints import conversation
 from gitcp.checkpoints.beside import Span, read
 from gitcp.checkpoints.first_line import before_command
 from gitcp.checkpoints.spoken_turns import prompt_in
-from gitcp.checkpoints.tool_calls import Call, calls
+from gitcp.checkpoints.tool_calls import Call, Calls, calls
 from gitcp.clients import registry
 from gitcp.clients.client import BEFORE_COMMAND, TURN_START
 from gitcp.errors import GitcpError
@@ -44,7 +44,7 @@ class _Point(NamedTuple):
 
     number: int
     checkpoint: Checkpoint
-    messages: list[dict[str, Any]]
+    calls: Calls
 
 
 class _Made(NamedTuple):
@@ -82,39 +82,64 @@ def _points(store: Store, span: Span) -> list[_Point] | None:
     points: list[_Point] = []
     for entry in entries:
         checkpoint = read(store, entry)
-        added = _added(before, checkpoint) if checkpoint is not None else None
-        if checkpoint is None or added is None:
+        found = _new_calls(before, checkpoint, first=not points) if checkpoint else None
+        if checkpoint is None or found is None:
             return None
-        messages = conversation.messages(added)
-        if not points:
-            asked = [at for at, one in enumerate(messages) if prompt_in(one)]
-            if len(asked) > 1 and (
-                before is None or before.manifest.conversation is None
-            ):
-                # A conversation that was copied brings its older turns along.
-                return None
-            messages = messages[asked[0] :] if asked else messages
-        points.append(_Point(entry.number, checkpoint, messages))
+        points.append(_Point(entry.number, checkpoint, found))
         before = checkpoint
     return points
 
 
-def _added(before: Checkpoint | None, after: Checkpoint) -> bytes | None:
-    """Returns the records that a checkpoint has more than another; None if unknown."""
+def _new_calls(
+    before: Checkpoint | None, after: Checkpoint, *, first: bool
+) -> Calls | None:
+    """Returns the calls that a checkpoint has more than another; None where that is unknown.
+
+    At the `first` checkpoint of a turn those before its prompt are left out.
+    """
     held = after.manifest.conversation
-    if held is None:
+    was = before.manifest.conversation if before is not None else None
+    if held is None or (was is not None and was.source != held.source):
         return None
     name = LogName("conversation", held.source)
-    read_tree = after.objects.tree
-    now = logs.segments(after.log_tree, name, read_tree)
-    was = before.manifest.conversation if before is not None else None
-    known: Sequence[bytes] = ()
+    now = logs.segments(after.log_tree, name, after.objects.tree)
+    known: list[bytes] = []
     if before is not None and was is not None:
-        known = logs.segments(before.log_tree, name, read_tree)
-        if not known or list(known) != now[: len(known)]:
-            # It is another conversation, or the client has rewritten its file.
-            return None
-    return b"".join(map(after.objects.blob, now[len(known) :]))
+        known = logs.segments(before.log_tree, name, before.objects.tree)
+    same = next(
+        (
+            at
+            for at, (one, two) in enumerate(zip(known, now, strict=False))
+            if one != two
+        ),
+        min(len(known), len(now)),
+    )
+    messages = _messages(b"".join(map(after.objects.blob, now[same:])))
+    replaced = _messages(b"".join(map(after.objects.blob, known[same:])))
+    if messages is None or replaced is None:
+        return None
+    if known[same:]:
+        # The client has rewritten the end of its file: what was there before is no news.
+        found, old = calls(messages), {call.ident for call in calls(replaced).made}
+        news = [call for call in found.made if call.ident not in old]
+        return None if None in old else found._replace(made=news)
+    asked = [at for at, one in enumerate(messages) if prompt_in(one)] if first else []
+    if len(asked) > 1 and not known:
+        # A conversation that was copied brings its older turns along.
+        return None
+    return calls(messages[asked[0] :] if asked else messages)
+
+
+def _messages(raw: bytes) -> list[dict[str, Any]] | None:
+    """Returns the messages in some records; None where a record repeats older ones."""
+    for _, value in conversation.records(raw):
+        patch = value.get("$set") if isinstance(value, dict) else None
+        listed = patch.get("messages") if isinstance(patch, dict) else None
+        for message in listed if isinstance(listed, list) else ():
+            if isinstance(message, dict) and message.get("toolCalls"):
+                return None
+    # What a client notes for itself may repeat what was said and called before.
+    return [one for one in conversation.messages(raw) if not conversation.is_noted(one)]
 
 
 def _traced(store: Store, span: Span, points: list[_Point]) -> Trace:
@@ -128,7 +153,7 @@ def _traced(store: Store, span: Span, points: list[_Point]) -> Trace:
     answered: dict[str, int] = {}
     failed: set[str] = set()
     for slot, point in enumerate(points, 1):
-        found = calls(point.messages)
+        found = point.calls
         made += [_Made(call, slot) for call in found.made]
         for ident in found.answered:
             answered.setdefault(ident, slot)

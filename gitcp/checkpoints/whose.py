@@ -6,13 +6,12 @@ for one of them alone is that one's; so is what only one of them edited by its t
 person, and what a command left running, cannot be seen.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.checkpoints.beside import Beside, Span, read
 from gitcp.checkpoints.standing import RESTORE
-from gitcp.checkpoints.traces import Trace, trace
 from gitcp.clients.client import TURN_END
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import tree
@@ -21,6 +20,9 @@ from gitcp.format.tree import Change
 from gitcp.store.checkpoint import Checkpoint, FileCounts
 from gitcp.store.store import Store
 from gitcp.store.surroundings import since
+
+if TYPE_CHECKING:
+    from gitcp.checkpoints.traces import Trace
 
 
 class Parted(NamedTuple):
@@ -72,11 +74,7 @@ class Whose:
         unsure: dict[bytes, dict[int, Span]] = {}
         theirs: dict[bytes, dict[int, Span]] = {}
         for segment in self._segments(span):
-            running = [
-                one
-                for one in (span, *others)
-                if one.after < segment.until and _ended(one) > segment.after
-            ]
+            running = _running((span, *others), segment)
             if segment.trigger == RESTORE and len(running) > 1:
                 # A person's doing, and no turn's.
                 for path in segment.paths:
@@ -102,6 +100,26 @@ class Whose:
             self._before(span),
         )
 
+    def changers(self, entry: Assigned, path: bytes) -> list[Span]:
+        """Returns the turns that may have changed a path right before a turn's checkpoint.
+
+        That is between the checkpoint before it in its work tree and this one; the turn itself
+        comes first. Nothing where the checkpoint is of no turn, or no turn was running.
+
+        Raises:
+            CorruptError, TransferError: a checkpoint on the way cannot be compared.
+        """
+        span = self._beside.span(entry)
+        if span is None:
+            return []
+        entries = self._beside.timeline(span, entry.number - 1)[:2]
+        if not entries or entries[-1].number != entry.number:
+            return []
+        after = entries[0].number if entries[0] != entries[-1] else 0
+        segment = _Segment(after, entry.number, entry.trigger, ())
+        running = _running((span, *self._beside.of(entry)), segment)
+        return self._changers(segment, running, path)
+
     def _changers(
         self, segment: _Segment, running: list[Span], path: bytes
     ) -> list[Span]:
@@ -122,7 +140,10 @@ class Whose:
         # Where none of them is known to have been able to, all are as likely.
         return able or running
 
-    def _trace(self, span: Span) -> Trace:
+    def _trace(self, span: Span) -> "Trace":
+        # Reading conversations takes modules that rows which ran alone do without.
+        from gitcp.checkpoints.traces import trace  # noqa: PLC0415
+
         number = span.last.number
         if number not in self._traces:
             self._traces[number] = trace(self._store, span)
@@ -174,6 +195,15 @@ def shared_out(
     own = [change.status for change in changes if parted.own(change.path)]
     counts = FileCounts(*map(own.count, ("added", "modified", "deleted")))
     return counts, tuple(one for one in changes if one.path in parted.unsure)
+
+
+def _running(spans: Iterable[Span], segment: _Segment) -> list[Span]:
+    """Returns the turns that ran in a part of the timeline."""
+    return [
+        one
+        for one in spans
+        if one.after < segment.until and _ended(one) > segment.after
+    ]
 
 
 def _ended(span: Span) -> float:

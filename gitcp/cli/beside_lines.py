@@ -1,21 +1,17 @@
 """Says what lies beside a turn, and inside it: other turns, checkpoints before commands."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitcp import Checkpoint
-from gitcp.checkpoints.beside import Beside, Span, read
+from gitcp.checkpoints.beside import Span, read
 from gitcp.checkpoints.history import prompt_of
-from gitcp.checkpoints.whose import Parted, Whose
-from gitcp.cli import documents
-from gitcp.cli.emit import Output, one_line
-from gitcp.cli.file_lines import grouped_lines
+from gitcp.cli.emit import one_line
 from gitcp.cli.layout import fit
-from gitcp.cli.render import count, title_of
+from gitcp.cli.render import title_of
 from gitcp.clients.client import BEFORE_COMMAND
 from gitcp.errors import GitcpError
-from gitcp.format.tree import Change
 from gitcp.project.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -25,39 +21,6 @@ if TYPE_CHECKING:
 # In a row of `log`.
 _NAMED = 2
 _LISTED = 10
-
-
-class Together(NamedTuple):
-    """The turns that overlap one turn, and what of its changes may be theirs.
-
-    `parted` is None where the turn ran alone, or where nothing can be told apart.
-    """
-
-    spans: tuple[Span, ...] = ()
-    parted: Parted | None = None
-
-    def own(self, path: bytes) -> bool:
-        """Whether a change is the turn's own, as far as is known."""
-        return self.parted is None or self.parted.own(path)
-
-    def left_out(self, path: bytes) -> bool:
-        """Whether a change is known to be another's."""
-        return self.parted is not None and path in self.parted.others
-
-
-def together(workspace: Workspace, turn: "Turn | None") -> Together:
-    """Returns what overlaps a turn."""
-    store = workspace.store
-    number = turn.end.number if turn is not None else None
-    entry = store.numbers.find(number) if number is not None else None
-    if entry is None:
-        return Together()
-    beside = Beside(store)
-    spans = tuple(beside.of(entry))
-    parted = None
-    with suppress(GitcpError):
-        parted = Whose(store, beside).of(entry) if spans else None
-    return Together(spans, parted)
 
 
 class _Other(NamedTuple):
@@ -104,51 +67,6 @@ def inside_lines(turn: "Turn", columns: int | None) -> Iterator[str]:
         # The turn's prompt, which ends the note, is there already.
         note = one_line(checkpoint.note or "").partition("`: ")
         yield fit(f"  inside   {name} {note[0]}{note[1][:1]}".rstrip(), columns)
-
-
-def parted_lines(
-    out: Output, changes: Sequence[Change], together: Together
-) -> Iterator[str]:
-    """Yields what changed during a turn and may not be its own, under headings."""
-    if together.parted is None:
-        return
-    for heading, spans_of in (
-        ("May be {}'s as well", together.parted.unsure),
-        ("Changed meanwhile by {}", together.parted.others),
-    ):
-        groups: dict[str, list[Change]] = {}
-        for change in changes:
-            if change.path in spans_of:
-                name = _names(spans_of[change.path])
-                groups.setdefault(name, []).append(change)
-        for name, found in groups.items():
-            yield f"\n{heading.format(name)} ({count(len(found), 'file')})"
-            yield from grouped_lines(out, found, {})
-
-
-def _names(spans: Sequence[Span]) -> str:
-    return " or ".join(f"#{span.last.number}" for span in spans) or "a restore"
-
-
-def parted_documents(
-    changes: Iterable[Change], together: Together
-) -> dict[str, list[dict[str, Any]]]:
-    """Returns what JSON says of changes that may not be the turn's own."""
-    parted = together.parted
-    unsure, others = (parted.unsure, parted.others) if parted else ({}, {})
-    listed = list(changes)
-    return {
-        "unsure": [_parted(one, unsure) for one in listed if one.path in unsure],
-        "others": [_parted(one, others) for one in listed if one.path in others],
-    }
-
-
-def _parted(change: Change, spans_of: Mapping[bytes, Sequence[Span]]) -> dict[str, Any]:
-    return {
-        **documents.path_fields(change.path),
-        "status": change.status,
-        "numbers": [span.last.number for span in spans_of[change.path]],
-    }
 
 
 def beside_documents(

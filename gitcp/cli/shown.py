@@ -13,7 +13,7 @@ from gitcp.checkpoints.commit_lookup import (
 )
 from gitcp.checkpoints.diff import FilesDiff
 from gitcp.checkpoints.turn_of import Turn
-from gitcp.cli.beside_lines import Together
+from gitcp.cli.parted_lines import Together
 from gitcp.format.log import Decision
 from gitcp.format.tree import Change
 from gitcp.store.store import Store

@@ -15,14 +15,7 @@ from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.selectors import look_up
 from gitcp.checkpoints.turn_of import Turn, spoken_in, state_before, turn_of
 from gitcp.cli import documents
-from gitcp.cli.beside_lines import (
-    beside_documents,
-    beside_lines,
-    inside_lines,
-    parted_documents,
-    parted_lines,
-    together,
-)
+from gitcp.cli.beside_lines import beside_documents, beside_lines, inside_lines
 from gitcp.cli.emit import Output, one_line, safe, safe_path, unstyled
 from gitcp.cli.file_lines import (
     changed_files,
@@ -32,6 +25,7 @@ from gitcp.cli.file_lines import (
 )
 from gitcp.cli.layout import cells, fit, width
 from gitcp.cli.options import command, path_inside, reader
+from gitcp.cli.parted_lines import parted_documents, parted_lines, together
 from gitcp.cli.render import (
     count,
     decision_line,

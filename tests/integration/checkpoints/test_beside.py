@@ -8,6 +8,7 @@ import pytest
 
 from gitcp.format.checkpoint import timestamp
 from tests.support.agent import Agent
+from tests.support.gitrepo import git
 from tests.support.inprocess import invoke, ok
 
 
@@ -21,6 +22,9 @@ class Timed(Agent):
     """An agent whose client notes when something was said, as the real ones do."""
 
     def spoke(self, role, text, **more):
+        # What the client notes of its request repeats what was said before.
+        asked = {"role": "user", "content": [{"type": "text", "text": "<x>\nearlier"}]}
+        self.record("api-request-blob", message=asked)
         return super().spoke(role, text, timestamp=timestamp(time.time()), **more)
 
 
@@ -177,6 +181,9 @@ def test_each_change_is_shown_in_the_turn_that_made_it(repo, one, other):
     assert cent["changed"] == {"added": 0, "modified": 1, "deleted": 0}
     assert list(rows(repo, "--", "test")) == ["write a test"]
     assert list(rows(repo, "-S", "2", "--", "vat")) == ["off by a cent"]
+    for path, prompt in (("test", "write a test"), ("vat", "off by a cent")):
+        (line,) = ok(repo, "why", path)["lines"]
+        assert (line["by"], line["prompt"], line["beside"]) == ("agent", prompt, [])
     text = shown(repo, "show", str(first.number))
     assert "\nFiles (1 changed)\n  A test\n" in text
     assert f"\nChanged meanwhile by #{second.number} (1 file)\n  M vat\n" in text
@@ -214,6 +221,8 @@ def test_what_cannot_be_told_apart_is_said_to_be_either_s(repo, one, other):
         repo, "show", str(second.number)
     )
     assert set(rows(repo, "--", "generated")) == {"format", "build"}
+    (line,) = ok(repo, "why", "generated")["lines"]
+    assert (line["prompt"], line["beside"]) == ("build", [first.number])
 
 
 def test_a_checkpoint_before_a_command_tells_what_was_there_before_it(repo, one, other):
@@ -235,17 +244,47 @@ def test_a_checkpoint_before_a_command_tells_what_was_there_before_it(repo, one,
     assert "by-one" in parts(repo, found["other"])["others"]
 
 
-@pytest.mark.parametrize("lasting", ["npm run dev &", "nohup make"])
-def test_a_command_that_goes_on_may_change_files_later(repo, one, other, lasting):
+@pytest.mark.parametrize(
+    ("command", "ends"),
+    [("make one", True), ("npm run dev &", False), ("nohup make", False)],
+)
+def test_a_command_that_goes_on_may_change_files_later(repo, one, other, command, ends):
+    git(repo, "config", "gitcp.frequency", "tool")
     one.ask("serve")
     other.ask("build")
-    answered(one, begins(one, lasting))
-    command = begins(other, "make")
+    ident = begins(one, command)
+    answered(one, ident)
+    call = {"tool_use_id": ident, "tool_name": "Bash"}
+    assert one.hook("PostToolBatch", tool_calls=[call]) is not None
+    building = begins(other, "make")
     (repo / "new").write_text("1")
-    answered(other, command)
+    answered(other, building)
     other.answer("done")
     one.answer("done")
-    assert "new" in parts(repo, rows(repo)["build"])["unsure"]
+    found = parts(repo, rows(repo)["build"])
+    assert "new" in found["changes" if ends else "unsure"]
+
+
+def test_an_edit_while_a_command_of_the_other_runs_is_the_editor_s(repo, one, other):
+    one.ask("write")
+    other.ask("build")
+    command = begins(other, "make")
+    writes(one, "page", "1")
+    (repo / "built").write_text("1")
+    answered(other, command)
+    second = other.answer("done")
+    first = one.answer("done")
+    found = rows(repo)
+    assert parts(repo, found["write"]) == {
+        "changes": own("page"),
+        "unsure": {},
+        "others": {"built": [second.number]},
+    }
+    assert parts(repo, found["build"]) == {
+        "changes": own("built"),
+        "unsure": {},
+        "others": {"page": [first.number]},
+    }
 
 
 def test_an_edit_that_failed_changed_nothing(repo, one, other):
