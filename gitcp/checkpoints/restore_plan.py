@@ -2,6 +2,8 @@
 
 import collections
 from collections.abc import Collection, Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import NamedTuple
 
 from gitcp import durable, progress
@@ -9,6 +11,7 @@ from gitcp.checkpoints.not_captured import brought_by, keep_uncaptured, take_awa
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.restore_observer import RewoundSteps, restore_observer
 from gitcp.checkpoints.restore_request import RestoreRequest
+from gitcp.checkpoints.standing import RESTORE
 from gitcp.errors import (
     CorruptError,
     NotFoundError,
@@ -36,6 +39,7 @@ from gitcp.worktree.plan import (
 )
 
 _SINCE = 5
+_COMPARED = 1000
 
 
 class RestorePlan(NamedTuple):
@@ -45,7 +49,7 @@ class RestorePlan(NamedTuple):
     since; where one of them reached outside, the request has to say `replay`. `operation`
     is what git is in the middle of. `since` has the newest checkpoints of other sessions
     that were made here after the target, five at most: what they saved may be in these
-    files too.
+    files too. Of an undo it has those of all sessions, made after the restore.
     """
 
     request: RestoreRequest
@@ -139,7 +143,7 @@ def plan_restore(workspace: Workspace, request: RestoreRequest) -> RestorePlan:
     """
     workspace.refresh()
     request = request._replace(target=own(workspace, request.target))
-    since = _saved_since(workspace, request.target)
+    since = _saved_since(workspace, request)
     with workspace.capturing() as capture, transaction(workspace.repository) as txn:
         operation = workspace.repository.operation()
         _, plan = capture.using(
@@ -158,11 +162,18 @@ def own(workspace: Workspace, checkpoint: Checkpoint) -> Checkpoint:
     return workspace.store.checkpoint(checkpoint.commit) or checkpoint
 
 
-def _saved_since(workspace: Workspace, target: Checkpoint) -> tuple[Checkpoint, ...]:
-    """Returns the newest checkpoints of other sessions in this work tree, a few at most."""
+def _saved_since(
+    workspace: Workspace, request: RestoreRequest
+) -> tuple[Checkpoint, ...]:
+    """Returns the newest checkpoints of other sessions in this work tree, a few at most.
+
+    An undo takes back what any session has saved since the restore.
+    """
     numbers = workspace.store.numbers
     reach = Reach(workspace.store)
-    created = created_of(target)
+    target, undone = request.target, request.undoes
+    created = created_of(undone or target)
+    own = target.trailers.session if undone is None else None
     tips: dict[str, Checkpoint] = {}
     for entry in numbers.newest_first():
         if entry.place != numbers.place:
@@ -171,7 +182,8 @@ def _saved_since(workspace: Workspace, target: Checkpoint) -> tuple[Checkpoint, 
         if entry.created <= created or len(tips) == _SINCE:
             break
         session = entry.key.session
-        if session == target.trailers.session or session in tips:
+        # A restore is what a person did, and no session's work.
+        if session == own or session in tips or entry.trigger == RESTORE:
             continue
         # What is wrong in another session must not stop this one.
         tip = readable(reach, entry)
@@ -249,6 +261,25 @@ def bounds_of(workspace: Workspace) -> Bounds:
     if commit is not None:
         head = repository.objects.commit(bytes.fromhex(commit)).tree
     return Bounds(head, configured(repository, workspace.top))
+
+
+def parts_from_head(workspace: Workspace, steps: FilePlan) -> bool:
+    """Whether files that a restore has changed are not as in the commit of HEAD.
+
+    Of a very large restore the first ones are looked at.
+    """
+    commit, _ = workspace.repository.head()
+    if commit is None:
+        return False
+    objects = workspace.repository.objects
+    root = objects.commit(bytes.fromhex(commit)).tree
+    files = (one for one in steps.steps if one.action not in {MAKE_DIR, REMOVE_DIR})
+    with suppress(CorruptError):
+        return any(
+            tree.lookup(root, step.path, objects.tree) != step.after
+            for step in islice(files, _COMPARED)
+        )
+    return False
 
 
 def _withheld(workspace: Workspace, request: RestoreRequest) -> Withheld | None:

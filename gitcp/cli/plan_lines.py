@@ -235,10 +235,13 @@ def _since(plan: RestorePlan) -> Iterator[str]:
     ]
     if len(theirs) > _NAMED:
         named.append(f"{len(theirs) - _NAMED} more")
-    who, it = (
-        ("another session", "it") if len(theirs) == 1 else ("other sessions", "they")
-    )
+    one, some = len(theirs) == 1, ", ".join(named)
+    if plan.request.undoes is not None:
+        made = f"Since that restore {some} {'was' if one else 'were'} saved here"
+    else:
+        who = "another session" if one else "other sessions"
+        made = f"Since then {who} saved {some} here"
     yield (
-        f"  Since then {who} saved {', '.join(named)} here. What {it} changed in these files"
-        f" is taken back, too, and stays in {'it' if len(theirs) == 1 else 'those'}"
+        f"  {made}. What {'it' if one else 'they'} changed in these files is taken back, too,"
+        f" and stays in {'it' if one else 'those'}"
     )

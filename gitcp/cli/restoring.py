@@ -11,6 +11,7 @@ from gitcp import Checkpoint
 from gitcp.agents import resume
 from gitcp.agents.resume import Resumption
 from gitcp.checkpoints import restore as ops
+from gitcp.checkpoints import restore_plan
 from gitcp.checkpoints.agreed_plan import PlanOutdatedError
 from gitcp.checkpoints.finish_restore import Restored
 from gitcp.checkpoints.restore_observer import RewoundSteps
@@ -301,7 +302,12 @@ def report(
     out.print(f"  now at {headline(out, done.checkpoint)}")
     if done.saved is not None:
         out.print(f"  your previous state is saved as {name_of(out, done.saved)}")
-    out.print("  `gitcp undo` goes back to what was there")
+    if request is not None and request.undoes is not None:
+        out.print("  `gitcp undo` again brings back what this took away")
+    else:
+        out.print("  `gitcp undo` goes back to what was there")
+    if restore_plan.parts_from_head(workspace, done.plan):
+        out.print("  git's HEAD, branch and index are as they were: see `git status`")
     for line in open_clients.after(workspace, done.checkpoint):
         out.note(line)
     resume_line(out, handed)

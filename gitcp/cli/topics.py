@@ -58,8 +58,8 @@ A number wins over the digits of an id. What fits more than one checkpoint is
 refused, and the candidates are listed. `gitcp log` shows numbers and labels,
 `gitcp sessions` the names of sessions.
 
-`-s` takes the name of a session, the beginning or end of it, `#47` for the session of
-that checkpoint, or what it began with: `-s "add VAT"`."""
+`-s` takes the name of a session, the beginning or end of it, `#47` for the
+session of that checkpoint, or what it began with: `-s "add VAT"`."""
 
 _ENVIRONMENT = """\
 Environment variables that gitcp reads.

@@ -40,6 +40,9 @@ def context_command(
     Without SEL it has the reasons of this work tree: what any conversation here decided,
     tried and left to do, as far as it led to the present state. With `-s` those of the newest
     checkpoint of one session.
+
+    Hooks give it to a new conversation of a coding agent by themselves, and after a
+    compaction: `gitcp config injectContext` says when. There is no need to paste it.
     """
     refuse_both(selector, where)
     workspace = reader(out, paged=True)

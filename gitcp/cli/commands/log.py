@@ -18,7 +18,7 @@ from gitcp.cli.beside_lines import beside_documents, beside_mark
 from gitcp.cli.emit import Output, one_line
 from gitcp.cli.layout import age, cells, fit, pad, width
 from gitcp.cli.options import command, left_out, path_inside, reader, session_option
-from gitcp.cli.render import SIGNS, title_of
+from gitcp.cli.render import SIGNS, count, title_of
 from gitcp.cli.unshared import tell_failed_push_once
 from gitcp.errors import UsageError
 from gitcp.format.tree import Change
@@ -324,7 +324,10 @@ def _tell_rest(
     if older:
         rows = len(older) if full else count_rows(older)
         what = "checkpoint" if full else "turn"
-        out.note(f"{rows:,} older {what}{'' if rows == 1 else 's'}: -n, --all")
+        out.note(
+            f"{count(rows, f'older {what}')}: -n {len(listed) + rows}"
+            " (--all: the whole repository)"
+        )
 
 
 def _tell_empty(out: Output, workspace: Workspace) -> None:

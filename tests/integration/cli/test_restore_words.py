@@ -174,3 +174,36 @@ def test_results_name_checkpoints_by_number(repo):
     assert '#3 "restored #1" (just now)' in "\n".join(dry_run(repo, "3"))
     told = invoke(repo, "undo", "-y").stdout.decode()
     assert "  undid a restore: back to #2\n" in told
+
+
+def test_undo_names_what_was_saved_since_the_restore_and_not_the_restore(
+    repo, agent, asked
+):
+    (repo / "vat").write_text("0")
+    first = agent.turn("add VAT", vat="1")
+    second = agent.turn("a discount", vat="2", off="1")
+    ok(repo, "restore", "-y", first.id)
+    undone = invoke(repo, "undo", "--dry-run").stdout.decode()
+    assert "Since" not in undone
+    # The client that is still open goes on, in the session that the undo goes back to.
+    later = agent.turn("it is off by a cent", vat="3")
+    undone = invoke(repo, "undo", "--dry-run").stdout.decode()
+    assert (
+        f'  Since that restore #{later.number} "it is off by a cent" was saved here.'
+        " What it changed in these files is taken back, too, and stays in it\n"
+    ) in undone
+    told = invoke(repo, "undo", "-y").stdout.decode()
+    assert "  `gitcp undo` again brings back what this took away\n" in told
+    assert (repo / "vat").read_text() == "2"
+    assert second.id
+
+
+def test_a_restore_says_that_git_stayed_where_that_shows(repo):
+    stayed = b"  git's HEAD, branch and index are as they were: see `git status`\n"
+    ok(repo, "save", "-m", "as in HEAD", "--allow-empty")
+    write_files(repo, {"README.md": b"changed", "new": b"1"})
+    ok(repo, "save")
+    # What differs is what was there before the restore.
+    assert stayed not in invoke(repo, "restore", "-y", "1").stdout
+    assert stayed in invoke(repo, "restore", "-y", "2").stdout
+    assert stayed not in invoke(repo, "restore", "-y", "2").stdout
