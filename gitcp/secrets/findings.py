@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
-from gitcp.errors import CorruptError
+from gitcp.errors import CorruptError, GitcpError
 from gitcp.format import layout, tree
 from gitcp.git.repository import Repository
 from gitcp.names import decode
@@ -15,6 +15,8 @@ from gitcp.secrets.outgoing import MESSAGE, NAMES, FirstSeen, Piece
 from gitcp.secrets.scanner import Hit, Scanner
 
 Progress = Callable[[int], None]
+# Takes the id of a commit, and why something that it holds cannot be read.
+Unreadable = Callable[[str, GitcpError], None]
 _NUMBER = re.compile(rb'\{"n":(\d{1,18}),')
 
 
@@ -57,10 +59,15 @@ def look(
     clean: Callable[[Scanner], Clean],
     pieces: Iterable[Piece],
     progress: Progress | None = None,
+    unreadable: Unreadable | None = None,
 ) -> ScanReport:
     """Looks through pieces; every blob once.
 
-    The scanner is made when there is something to look at.
+    The scanner is made when there is something to look at. A blob that cannot be read is
+    told to `unreadable` and left out.
+
+    Raises:
+        CorruptError: one cannot be read, and `unreadable` is not given.
     """
     scan: Scanner | None = None
     known: Clean | None = None
@@ -81,7 +88,13 @@ def look(
         elif (piece.oid, strict) in hits:
             new = hits[piece.oid, strict]
         else:
-            new = scan.scan(repository.objects.stream(piece.oid), piece.path)
+            try:
+                new = scan.scan(repository.objects.stream(piece.oid), piece.path)
+            except CorruptError as exc:
+                if unreadable is None:
+                    raise
+                unreadable(piece.origin.commit, exc)
+                continue
             count += 1
             if progress is not None:
                 progress(count)

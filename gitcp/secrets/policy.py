@@ -4,11 +4,17 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from gitcp.errors import SecretsFoundError, UsageError
+from gitcp.errors import (
+    CorruptError,
+    GitFailedError,
+    SecretsFoundError,
+    UsageError,
+)
+from gitcp.git.repository import Repository
 from gitcp.project.workspace import Workspace
 from gitcp.secrets import cache, dotenv, outgoing, scanner
 from gitcp.secrets.cache import Clean
-from gitcp.secrets.findings import Finding, Progress, ScanReport, look
+from gitcp.secrets.findings import Finding, Progress, ScanReport, Unreadable, look
 from gitcp.secrets.outgoing import Piece
 from gitcp.secrets.scanner import Scanner
 
@@ -36,22 +42,33 @@ def scan(
     remote: str | None = None,
     allow: Sequence[str] = (),
     progress: Progress | None = None,
+    unreadable: Unreadable | None = None,
 ) -> Checked:
     """Looks through everything that the tips reach and the other side has not.
 
+    What cannot be read is told to `unreadable`, and the rest is looked through.
+
     Raises:
         UsageError: one of `allow` is not a fingerprint.
-        CorruptError: an object cannot be read.
+        CorruptError, GitFailedError: an object cannot be read, and `unreadable` is not given.
     """
     allowed = {*map(_checked, allow), *workspace.settings.sharing.allow_secrets}
     repository = workspace.repository
-    chosen = outgoing.commits(repository, tips, known, remote)
+    known = tuple(known)
+    tips = tuple(tips)
+    try:
+        chosen = outgoing.commits(repository, tips, known, remote)
+    except GitFailedError:
+        if unreadable is None:
+            raise
+        chosen = _readable(repository, tips, known, remote, unreadable)
     report: ScanReport = look(
         repository,
         lambda: scanner_of(workspace),
         lambda made: Clean(repository, made.identity),
-        pieces(workspace, chosen),
+        pieces(workspace, chosen, unreadable),
         progress,
+        unreadable,
     )
     return Checked(
         tuple(one for one in report.findings if one.fingerprint not in allowed),
@@ -60,17 +77,44 @@ def scan(
     )
 
 
-def pieces(workspace: Workspace, chosen: Sequence[str]) -> Iterator[Piece]:
+def _readable(
+    repository: Repository,
+    tips: Iterable[str],
+    known: Sequence[str],
+    remote: str | None,
+    unreadable: Unreadable,
+) -> list[str]:
+    """Returns the commits of those tips from which git can walk to the beginning."""
+    found: dict[str, None] = {}
+    for tip in tips:
+        try:
+            found |= dict.fromkeys(outgoing.commits(repository, [tip], known, remote))
+        except GitFailedError as exc:
+            unreadable(tip, exc)
+    return list(found)
+
+
+def pieces(
+    workspace: Workspace,
+    chosen: Sequence[str],
+    unreadable: Unreadable | None = None,
+) -> Iterator[Piece]:
     """Yields what commits bring, as `outgoing.pieces` does.
 
     Raises:
         TransferError: one came from elsewhere, and holds more than may be walked.
+        CorruptError: one cannot be read, and `unreadable` is not given.
     """
     for commit in chosen:
-        found = workspace.store.checkpoint(commit)
-        if found is not None:
-            found.refuse_if_vast()
-        yield from outgoing.pieces(workspace.repository, [commit])
+        try:
+            found = workspace.store.checkpoint(commit)
+            if found is not None:
+                found.refuse_if_vast()
+            yield from outgoing.pieces(workspace.repository, [commit])
+        except CorruptError as exc:
+            if unreadable is None:
+                raise
+            unreadable(commit, exc)
 
 
 class Gate:

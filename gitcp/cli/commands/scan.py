@@ -6,7 +6,7 @@ from gitcp.cli import findings
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command, reader
 from gitcp.cli.render import count
-from gitcp.errors import SecretsFoundError
+from gitcp.errors import GitcpError, PartialError, SecretsFoundError
 
 
 @command("scan")
@@ -16,7 +16,7 @@ def scan_command(out: Output, sessions: tuple[str, ...]) -> int:
 
     Files, conversations, decision logs, names and messages of all sessions, or of
     those named; what a remote has already is not looked at again. Exits with 24 where
-    there is one.
+    there is one, else with 3 where something could not be read.
     """
     from gitcp.secrets import policy as ops
     from gitcp.secrets.outgoing import ANY
@@ -24,9 +24,19 @@ def scan_command(out: Output, sessions: tuple[str, ...]) -> int:
 
     workspace = reader(out)
     tips = chosen(workspace, sessions)
+    unreadable: dict[str, str] = {}
+
+    def note(commit: str, why: GitcpError) -> None:
+        unreadable.setdefault(commit, why.message)
+
     checked = ops.scan(
-        workspace, tips.values(), remote=ANY, progress=findings.progress(out)
+        workspace,
+        tips.values(),
+        remote=ANY,
+        progress=findings.progress(out),
+        unreadable=note,
     )
+    left = [f"{commit[:12]}: {message}" for commit, message in unreadable.items()]
     if out.json:
         out.document(
             {
@@ -34,6 +44,7 @@ def scan_command(out: Output, sessions: tuple[str, ...]) -> int:
                 "scanned": checked.scanned,
                 "secrets": findings.documents(checked.findings),
                 "allowed": findings.documents(checked.allowed),
+                "unreadable": left,
             }
         )
     else:
@@ -44,4 +55,8 @@ def scan_command(out: Output, sessions: tuple[str, ...]) -> int:
             out.note("`gitcp purge FINGERPRINT` takes one out of all checkpoints")
         else:
             out.print(f"{looked}: no secret")
-    return SecretsFoundError.exit_status if checked.findings else 0
+    for line in left:
+        out.warn(f"not looked through: {line}")
+    if checked.findings:
+        return SecretsFoundError.exit_status
+    return PartialError.exit_status if left else 0

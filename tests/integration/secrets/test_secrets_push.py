@@ -5,6 +5,7 @@ import os
 
 import pytest
 
+from tests.support.damage import empty, explode
 from tests.support.gitrepo import git as run_git
 from tests.support.gitrepo import git_line, make_repo, write_files
 from tests.support.inprocess import fails, invoke, ok
@@ -277,3 +278,26 @@ def test_of_several_addresses_none_is_left_behind_unsaid(told):
     ]
     assert tips[0] == tips[1]
     assert ok(told, "push")["branches"][0]["result"] == "up-to-date"
+
+
+@pytest.mark.parametrize("lost", ["blob", "commit"])
+def test_a_scan_looks_through_what_is_left_beside_damage(shared, lost):
+    write_files(shared, {"b.txt": b"damaged\n"})
+    ok(shared, "save", "-s", "one")
+    write_files(shared, {"c.txt": f"aws_secret_access_key={CANARY * 2}\n".encode()})
+    ok(shared, "save", "-s", "two")
+    explode(shared)
+    tip = "refs/gitcp/s/one/main"
+    empty(
+        shared, git_line(shared, "rev-parse", f"{tip}:b.txt" if lost == "blob" else tip)
+    )
+    done = invoke(shared, "scan", "--json")
+    assert done.returncode == 24, done
+    found = json.loads(done.stdout)
+    (secret,) = found["secrets"]
+    assert secret["places"][0]["path"] == "c.txt"
+    assert any(("damaged" in one) or ("corrupt" in one) for one in found["unreadable"])
+    assert "not looked through" in done.stderr.decode()
+    # Nothing leaves that was not looked through.
+    assert invoke(shared, "push", "origin", "one").returncode != 0
+    assert there(shared) == ""
