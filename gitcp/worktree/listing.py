@@ -294,7 +294,7 @@ class Listing:
                 state.skipped[path] = reason
             elif child.directory and (path in state.dirs or path in state.nested):
                 pass
-            elif child.directory or not known(path):
+            elif child.directory or child.special or not known(path):
                 judged.append(child._replace(path=path))
                 continue
             count += 1

@@ -147,16 +147,14 @@ class Scan:
         skipped = self._state.skipped
         listed = {path for path, why in skipped.items() if why == "special-file"}
         # No listing leads to these.
-        tracked = self._found.look.intersection(self._state.forced)
-        listed |= {path for path in tracked if self._is_special(path)}
+        for path in self._found.look.intersection(self._state.forced):
+            status = self._place.stat(path)
+            if status is not None and _is_special(status):
+                listed.add(path)
         named = set(self._private.matching(self._rules.exclude, listed))
         for path in named & skipped.keys():
             del skipped[path]
         return named
-
-    def _is_special(self, path: bytes) -> bool:
-        status = self._place.stat(path)
-        return status is not None and not (is_regular(status) or is_link(status))
 
     # --- what changed -----------------------------------------------------------
 
@@ -223,7 +221,10 @@ class Scan:
             # A path of the index that was no file in the last snapshot stays out, unless
             # a listing finds it.
             if is_leaf(self._previous(path)):
-                self._found.look.add(path)
+                listed = path in self._state.skipped or path in self._state.forced
+                # A pipe that nothing leads to is ignored: a setting named the file there.
+                out = _is_special(status) and not listed
+                (self._found.gone if out else self._found.look).add(path)
 
     def _scan_everything(self) -> None:
         state = self._state
@@ -255,6 +256,10 @@ class Scan:
             for path in present
             if again or path in changed or not is_leaf(self._previous(path))
         }
+
+
+def _is_special(status: os.stat_result) -> bool:
+    return not (is_directory(status) or is_regular(status) or is_link(status))
 
 
 def _content(path: Path) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from gitcp.format import tree as trees
 from gitcp.format.tree import GITLINK
 from gitcp.worktree.listing import UNSETTLED, Found, Listing, ScanPlace
-from gitcp.worktree.names import no_place, parents
+from gitcp.worktree.names import folded, no_place, parents
 from gitcp.worktree.sparse import Sparse
 from gitcp.worktree.state import ScanState, Signature
 
@@ -161,6 +161,9 @@ class Tracked:
 
     def _inside(self, nested: list[bytes]) -> Iterator[bytes]:
         """Yields what this repository tracks below others."""
+        if self._listing.folds or not b"".join(nested).isascii():
+            yield from self._inside_by_any_name(nested)
+            return
         for at in range(0, len(nested), _AT_ONCE):
             some = nested[at : at + _AT_ONCE]
             listed = self._git(
@@ -168,6 +171,21 @@ class Tracked:
             )
             # Of a submodule that is the submodule itself.
             yield from set(listed.split(b"\0")).difference(some)
+
+    def _inside_by_any_name(self, nested: list[bytes]) -> Iterator[bytes]:
+        """Does the same where the index may have other names than the disk."""
+        keys = {folded(path) for path in nested}
+        known: dict[bytes, bool] = {b"": False}
+
+        def is_inside(directory: bytes) -> bool:
+            if directory not in known:
+                above = is_inside(directory.rpartition(b"/")[0])
+                known[directory] = above or folded(directory) in keys
+            return known[directory]
+
+        for path in self._git("ls-files", "-z", "--cached").split(b"\0"):
+            if is_inside(path.rpartition(b"/")[0]):
+                yield path
 
     def learn_hidden(self, *, everything: bool) -> None:
         """Looks for such files that were away: no listing shows them when they come.

@@ -135,7 +135,9 @@ def capture(listing: Listing, facts: Facts) -> Captured:
     for path, node in listing.items():
         known = facts.folded(path) in tracked
         inside = facts.enclosing(path)
-        left_out = path in facts.ignored and path not in facts.included and not known
+        # The setting names files; what is no file is not even listed where it is ignored.
+        named = path in facts.included and node.kind != "other"
+        left_out = path in facts.ignored and not named and not known
         if path in facts.excluded and inside == path:
             # The setting names files; of repositories with such a name no document speaks.
             murky.add(path)

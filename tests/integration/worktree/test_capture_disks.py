@@ -71,6 +71,18 @@ def test_a_rename_that_the_directory_does_not_show(tmp_path: Path, monkeypatch):
         same(repo)
 
 
+def test_tracked_in_a_repository_inside_under_another_case(tmp_path: Path):
+    with odd_disk(tmp_path / "disk", fold=True) as disk:
+        repo = make_repo(disk / "repo", {"d/e/x": b"1", "\u00e9/y": b"2", "dd/z": b"3"})
+        (repo / "dd/new").write_bytes(b"4")
+        os.rename(repo / "d", repo / "D")
+        os.rename(repo / "\u00e9", repo / "\u00c9")
+        for name in ("D", "dd", "\u00c9"):
+            git(repo, "init", "-q", name)
+        found = captured(repo, check(repo)).keys()
+        assert found == {b"D/e/x", "\u00c9/y".encode(), b"dd/z"}
+
+
 def test_tracked_though_ignored_under_another_case(tmp_path: Path):
     with odd_disk(tmp_path / "disk", fold=True) as disk:
         repo = make_repo(disk / "repo", {".gitignore": b"*.log\n", "d/x.log": b"1"})

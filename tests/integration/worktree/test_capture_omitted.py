@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.worktree.scan import Rules
 from tests.conftest import GitRunner
 from tests.integration.worktree.test_capture import check
 from tests.support.gitrepo import commit_all, git_line, make_repo, write_files
@@ -192,3 +193,15 @@ def test_an_ignored_link_where_git_no_longer_tracks_an_omitted_file_stays_out(
     (repo / "e/g").mkdir(parents=True)
     (repo / "e/g/a").symlink_to("nowhere")
     assert b"e/g/a" not in captured(repo, check(repo))
+
+
+def test_an_ignored_pipe_is_not_listed_though_a_setting_names_it(repo: Path):
+    rules = Rules(100 << 20, include=("/build/o",))
+    (repo / ".git/info/exclude").write_bytes(b"/build/\n")
+    write_files(repo, {"build/o": b"1"})
+    assert b"build/o" in captured(repo, check(repo, rules))
+    (repo / "build/o").unlink()
+    os.mkfifo(repo / "build/o")
+    snapshot = check(repo, rules)
+    assert b"build/o" not in captured(repo, snapshot)
+    assert skipped(snapshot) == {}
