@@ -61,13 +61,9 @@ def look(
     progress: Progress | None = None,
     unreadable: Unreadable | None = None,
 ) -> ScanReport:
-    """Looks through pieces; every blob once.
+    """Looks through pieces; every blob once, by a scanner that is made when it is needed.
 
-    The scanner is made when there is something to look at. A blob that cannot be read is
-    told to `unreadable` and left out.
-
-    Raises:
-        CorruptError: one cannot be read, and `unreadable` is not given.
+    A blob that cannot be read is told to `unreadable`; without that it raises CorruptError.
     """
     scan: Scanner | None = None
     known: Clean | None = None
@@ -88,13 +84,10 @@ def look(
         elif (piece.oid, strict) in hits:
             new = hits[piece.oid, strict]
         else:
-            try:
-                new = scan.scan(repository.objects.stream(piece.oid), piece.path)
-            except CorruptError as exc:
-                if unreadable is None:
-                    raise
-                unreadable(piece.origin.commit, exc)
+            read = _scanned(repository, scan, piece, unreadable)
+            if read is None:
                 continue
+            new = read
             count += 1
             if progress is not None:
                 progress(count)
@@ -120,6 +113,20 @@ def look(
         ),
         count,
     )
+
+
+def _scanned(
+    repository: Repository, scan: Scanner, piece: Piece, unreadable: Unreadable | None
+) -> list[Hit] | None:
+    """Returns what is found in a blob; None where it cannot be read."""
+    assert piece.oid is not None
+    try:
+        return scan.scan(repository.objects.stream(piece.oid), piece.path)
+    except CorruptError as exc:
+        if unreadable is None:
+            raise
+        unreadable(piece.origin.commit, exc)
+        return None
 
 
 def _place(repository: Repository, piece: Piece, hit: Hit) -> Place:
