@@ -57,7 +57,7 @@ class Listed(NamedTuple):
     """A row with its newest checkpoint, and what the row changed.
 
     `beside` are the turns of other conversations that ran at the same time in its work tree.
-    Then `changed` counts what is this turn's own, and `unsure` is what may be theirs as well.
+    Then `changed` counts what is a whole turn's own; `unsure` is what may be theirs as well.
     `touched` is what it did to the paths that were asked for, None where there were none.
     """
 
@@ -198,8 +198,9 @@ def listing(
         first = readable(reach, row.first) or checkpoint
         nothing = False
         before = around.before_turn(first)
-        overlapping = () if full else tuple(together.of(row.last))
-        parted = _parts(whose, row) if overlapping else None
+        overlapping = tuple(together.of(row.last))
+        # Of a checkpoint alone all is shown that changed since the one before it.
+        parted = _parts(whose, row) if overlapping and not full else None
         before = (parted and parted.before) or before
         touched = _touched(checkpoint, before, filters.paths, parted)
         if touched != () and _passes(

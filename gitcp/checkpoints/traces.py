@@ -106,14 +106,7 @@ def _new_calls(
     known: list[bytes] = []
     if before is not None and was is not None:
         known = logs.segments(before.log_tree, name, before.objects.tree)
-    same = next(
-        (
-            at
-            for at, (one, two) in enumerate(zip(known, now, strict=False))
-            if one != two
-        ),
-        min(len(known), len(now)),
-    )
+    same = logs.in_common(known, now)
     messages = _messages(b"".join(map(after.objects.blob, now[same:])))
     replaced = _messages(b"".join(map(after.objects.blob, known[same:])))
     if messages is None or replaced is None:

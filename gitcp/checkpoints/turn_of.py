@@ -120,6 +120,8 @@ def spoken_in(
 def new_records(store: Store, begin: Checkpoint, end: Checkpoint) -> bytes:
     """Returns the records that a turn added to the conversation that its end has.
 
+    With them come older ones that the client has rewritten meanwhile.
+
     Raises:
         CorruptError: a segment of the conversation is missing or damaged.
     """
@@ -130,10 +132,12 @@ def new_records(store: Store, begin: Checkpoint, end: Checkpoint) -> bytes:
     if first.trigger != TURN_START:
         # Its own records are the turn's.
         first = store.checkpoint(first.raw.parents[0]) if first.raw.parents else None
-    before = first.manifest.conversation if first is not None else None
-    same = before is not None and before.source == held.source
-    seen = before.segments if before is not None and same else 0
     read = end.objects
     name = LogName("conversation", held.source)
-    oids = logs.segments(end.log_tree, name, read.tree)[seen:]
+    oids = logs.segments(end.log_tree, name, read.tree)
+    before = first.manifest.conversation if first is not None else None
+    if first is not None and before is not None and before.source == held.source:
+        seen = logs.segments(first.log_tree, name, first.objects.tree)
+        # A client that rewrites its file replaces segments, too.
+        oids = oids[logs.in_common(seen, oids) :]
     return b"".join(map(read.blob, oids))

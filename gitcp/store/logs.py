@@ -1,6 +1,7 @@
 """Logs inside a checkpoint's tree: reads segments, appends one (docs/format.md, 6)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from gitcp.format import log, tree
@@ -22,6 +23,12 @@ def segments(root: bytes | None, name: LogName, read: ReadTree) -> list[bytes]:
         if high != META and entry.mode == DIRECTORY:
             oids += [low.oid for _, low in sorted(read(entry.oid).items())]
     return oids
+
+
+def in_common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
+    """Returns how many segments two states of a source begin with alike."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def segment_oid(data: bytes) -> bytes:

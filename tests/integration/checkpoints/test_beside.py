@@ -85,6 +85,10 @@ def test_turns_that_overlap_name_each_other(repo, one, other):
         repo, "show", str(outer.number)
     )
     assert "beside" not in shown(repo, "show", "last")
+    # A checkpoint inside a turn may have what another agent did, too.
+    assert shown(repo, "log", "--full").count(f"beside #{outer.number}") == 2
+    inner_end = shown(repo, "show", str(inner.number))
+    assert f"beside   #{outer.number}" in inner_end
 
 
 def test_turns_that_have_no_checkpoint_of_their_beginning_overlap_by_the_clock(
@@ -335,3 +339,55 @@ def test_a_turn_without_a_checkpoint_of_its_beginning_shows_all_of_its_own(
     found = rows(repo)
     assert parts(repo, found["rewrite c"])["changes"] == own("c")
     assert parts(repo, found["rewrite d"])["changes"] == own("d")
+
+
+def test_a_conversation_that_was_rewritten_tells_new_calls_from_old_ones(
+    repo, one, other
+):
+    one.ask("write")
+    other.ask("build")
+    writes(one, "early", "1")
+    begins(one, "gitcp restore 1 --dry-run")
+    # As OpenCode does with the message that is still being made.
+    raw = one.transcript.read_bytes()
+    one.transcript.write_bytes(raw.replace(b'"name": "Write"', b'"name":  "Write"'))
+    command = begins(other, "make")
+    (repo / "built").write_text("1")
+    answered(other, command)
+    writes(one, "late", "1")
+    other.answer("done")
+    one.answer("done")
+    found = parts(repo, rows(repo)["write"])
+    assert found["changes"] == own("early", "late")
+    assert "built" not in found["others"]
+
+
+def test_what_an_older_turn_edited_is_no_trace_of_a_rewritten_one(repo, one, other):
+    one.ask("first")
+    writes(one, "x", "1")
+    one.answer("done")
+    one.ask("second")
+    other.ask("build")
+    raw = one.transcript.read_bytes()
+    one.transcript.write_bytes(raw.replace(b'"name": "Write"', b'"name":  "Write"'))
+    command = begins(other, "make")
+    (repo / "x").write_text("2")
+    answered(other, command)
+    other.answer("done")
+    one.answer("done")
+    assert parts(repo, rows(repo)["build"])["changes"] == own("x")
+
+
+def test_a_conversation_that_brings_older_turns_along_tells_nothing(repo, one, other):
+    one.ask("an older turn")
+    one.hook("SessionStart", source="startup")
+    old = uses(one, "Write", file_path=str(repo / "built"))
+    answered(one, old)
+    one.spoke("user", "the turn that is saved")
+    other.ask("build")
+    command = begins(other, "make")
+    (repo / "built").write_text("1")
+    answered(other, command)
+    other.answer("done")
+    one.answer("done")
+    assert parts(repo, rows(repo)["build"])["unsure"].keys() == {"built"}
