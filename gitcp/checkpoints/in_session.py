@@ -1,16 +1,17 @@
 """Finds the session that a person names, for commands that are narrowed to one."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitcp.checkpoints import branch_index
-from gitcp.checkpoints.branch_index import ListedBranch
 from gitcp.checkpoints.numbered import by_number_or_none
 from gitcp.checkpoints.selectors import split
 from gitcp.errors import AmbiguousError, NotFoundError
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import require_tip
+
+if TYPE_CHECKING:
+    from gitcp.checkpoints.branch_index import ListedBranch
 
 _SHOWN = 5
 
@@ -64,6 +65,9 @@ def _like(workspace: Workspace, session: str, spec: str) -> Iterator[set[str]]:
     """Yields sets of sessions that a text may mean, what is meant most likely first."""
     if not session:
         return
+    # For a name, which is what programs give, it is not needed.
+    from gitcp.checkpoints import branch_index  # noqa: PLC0415
+
     branches = branch_index.listed(workspace.store, unreadable=lambda _: None)
     yield {
         one.session
@@ -75,7 +79,7 @@ def _like(workspace: Workspace, session: str, spec: str) -> Iterator[set[str]]:
     yield {one.session for one in branches if words in _asked(one)}
 
 
-def _asked(branch: ListedBranch) -> str:
+def _asked(branch: "ListedBranch") -> str:
     return (branch.asked or "").casefold()
 
 

@@ -1,12 +1,11 @@
 """Says which clients are open while files are restored, in the words that `log` has for them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from gitcp import Checkpoint
 from gitcp.agents import bindings
 from gitcp.agents.bindings import Binding
-from gitcp.checkpoints import history
 from gitcp.cli.emit import one_line
 from gitcp.cli.layout import fit
 from gitcp.cli.render import title_of
@@ -14,25 +13,35 @@ from gitcp.errors import GitcpError
 from gitcp.project.workspace import Workspace
 
 _PROMPT = 40
+_NAMED = 3
 
 
 def before(workspace: Workspace) -> Iterator[str]:
     """Yields a line for each client that a restore would overtake."""
-    for one in bindings.likely_open(workspace):
+    open_here = bindings.likely_open(workspace)
+    for one in open_here[:_NAMED]:
         yield (
             f"  {conversation(workspace, one)} is still open here. Close it first: it does"
             " not know that its files change"
         )
+    yield from _more(open_here)
 
 
 def after(workspace: Workspace, restore: Checkpoint) -> Iterator[str]:
     """Yields a line for each client that a restore has overtaken."""
-    for one in bindings.still_open(workspace, restore):
+    open_here = bindings.still_open(workspace, restore)
+    for one in open_here[:_NAMED]:
         then = " and what it does is a branch of its own" if one.superseded else ""
         yield (
             f"  {conversation(workspace, one)} is still open here: close it. If it goes"
             f" on, it is told of the restore{',' if then else ''}{then}"
         )
+    yield from _more(open_here)
+
+
+def _more(open_here: Sequence[Binding]) -> Iterator[str]:
+    if len(open_here) > _NAMED:
+        yield f"  {len(open_here) - _NAMED} more may be open: `gitcp -v status`"
 
 
 def conversation(workspace: Workspace, binding: Binding) -> str:
@@ -40,6 +49,9 @@ def conversation(workspace: Workspace, binding: Binding) -> str:
     client = title_of(binding.agent)
     if binding.session is None:
         return client
+    # Mostly no client is open.
+    from gitcp.checkpoints import history
+
     with suppress(GitcpError):
         tip = workspace.store.tip(binding.session, binding.branch)
         asked = history.first_prompt(workspace.store, tip) if tip is not None else None

@@ -97,10 +97,9 @@ def ask_at_terminal(out: Output) -> Callable[[Call], str] | None:
 
     def ask(call: Call) -> str:
         name = safe(show_call(call))
-        click.echo(
+        out.tell(
             f"The step {name} began at {call.intent.at} and was interrupted: whether it"
-            " took effect is not known.",
-            err=True,
+            " took effect is not known."
         )
         answer: str = click.prompt(
             "Is it done, has it failed, or shall it run again with the same key?",

@@ -207,3 +207,14 @@ def test_a_restore_says_that_git_stayed_where_that_shows(repo):
     assert stayed not in invoke(repo, "restore", "-y", "1").stdout
     assert stayed in invoke(repo, "restore", "-y", "2").stdout
     assert stayed not in invoke(repo, "restore", "-y", "2").stdout
+
+
+def test_of_many_open_clients_some_are_named(repo, agent):
+    first = agent.turn("add VAT", vat="1")
+    for number in range(4):
+        Agent(repo, agent.transcript.parents[2]).turn(f"more {number}", vat=str(number))
+    lines = dry_run(repo, first.id)
+    assert sum("is still open here" in line for line in lines) == 3
+    assert "  2 more may be open: `gitcp -v status`" in lines
+    told = invoke(repo, "restore", "-y", first.id).stderr.decode()
+    assert told.count("is still open here") == 3
