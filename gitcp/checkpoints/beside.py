@@ -5,26 +5,34 @@ told to overlap from the list of numbers alone. Only where a turn has no checkpo
 beginning, and another agent's lies right below it, the conversation is asked for the time.
 """
 
+import datetime
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from gitcp.checkpoints.turns import ENDS, INNER, Row, rows
-from gitcp.clients.client import TURN_START
+from gitcp.clients.client import TURN_END, TURN_START
 from gitcp.errors import GitcpError
 from gitcp.format.checkpoint import timestamp
 from gitcp.format.numbers import ELSEWHERE, Assigned
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
+# A turn that was killed says nothing any more: for so long it is taken to run on.
+_RUNS_ON = datetime.timedelta(hours=1)
+_LOOKED_AT = 200
 _OF_TURNS = INNER | ENDS
 
 
 class Span(NamedTuple):
-    """A turn, and since when it ran: after the checkpoint with the number `after`."""
+    """A turn, and when it ran: after the checkpoint with one number, until that with another.
+
+    Of a turn that has not ended, `until` is the newest checkpoint up to which it may run.
+    """
 
     row: Row
     after: int
+    until: int
 
     @property
     def last(self) -> Assigned:
@@ -87,7 +95,9 @@ class _Timeline:
         self._places: dict[int, int] = {}
         self._rows = rows(self._each())
         self._bottom: float = float("inf")
+        self._bottom_made = ""
         self._open: list[Span] = []
+        self._taken: list[Span] = []
         self._spans: dict[int, Span] = {}
         self._beside: dict[int, list[Span]] = {}
 
@@ -101,6 +111,12 @@ class _Timeline:
             return []
         # Turns that ended while this one ran lie below its end, but above its beginning.
         self._read(span.after)
+        # So do turns that have not ended, from further below.
+        since = _shifted(span.row.first.created, -_RUNS_ON)
+        for _ in range(_LOOKED_AT):
+            if self._bottom == 0 or self._bottom_made < since:
+                break
+            self._read(self._bottom - 1)
         return self._beside.get(span.last.number, [])[::-1]
 
     def between(self, low: int, high: int) -> list[Assigned]:
@@ -124,27 +140,50 @@ class _Timeline:
             yield self._entries[at]
             at += 1
 
-    def _read(self, down_to: int) -> None:
+    def _read(self, down_to: float) -> None:
         """Reads rows until one ends at a number or below it."""
         while self._bottom > down_to:
             row = next(self._rows, None)
             if row is None:
                 self._bottom = 0
                 return
-            self._bottom = row.last.number
+            self._bottom, self._bottom_made = row.last.number, row.last.created
             if row.is_turn:
                 self._take(row)
 
     def _take(self, row: Row) -> None:
-        span = Span(row, self._after(row))
+        span = Span(row, self._after(row), self._until(row))
         self._open = [one for one in self._open if one.after < row.last.number]
-        for other in self._open:
+        above = list(self._open)
+        if span.until > row.last.number:
+            newer = (one for one in self._taken[-_LOOKED_AT:] if one not in above)
+            above += (one for one in newer if one.after < span.until)
+        for other in above:
             if other.last.key != row.last.key:
                 self._beside.setdefault(other.last.number, []).append(span)
                 self._beside.setdefault(row.last.number, []).append(other)
         self._open.append(span)
+        self._taken.append(span)
         for entry in row.entries:
             self._spans[entry.number] = span
+
+    def _until(self, row: Row) -> int:
+        """Returns the number of a turn's end, or up to which it may run if it has none.
+
+        That is at most an hour after its last checkpoint, and no longer than until its
+        session saved something else.
+        """
+        last = row.last
+        until = last.number
+        if last.trigger == TURN_END:
+            return until
+        limit = _shifted(last.created, _RUNS_ON)
+        for at in range(self._places[last.number] - 1, -1, -1):
+            entry = self._entries[at]
+            if entry.key == last.key or entry.created > limit:
+                break
+            until = entry.number
+        return until
 
     def _after(self, row: Row) -> int:
         """Returns the number of the newest checkpoint that was there as a turn began."""
@@ -184,6 +223,12 @@ class _Timeline:
             asked = [one.at for one in spoken if one.prompt is not None and one.at]
             return timestamp(asked[-1]) if asked else None
         return None
+
+
+def _shifted(created: str, by: datetime.timedelta) -> str:
+    """Returns a time of a checkpoint, so much later or earlier."""
+    moment = datetime.datetime.fromisoformat(created) + by
+    return timestamp(moment.timestamp())
 
 
 def read(store: Store, entry: Assigned) -> Checkpoint | None:

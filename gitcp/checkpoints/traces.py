@@ -12,7 +12,7 @@ from gitcp.checkpoints.first_line import before_command
 from gitcp.checkpoints.spoken_turns import prompt_in
 from gitcp.checkpoints.tool_calls import Call, Calls, calls
 from gitcp.clients import registry
-from gitcp.clients.client import BEFORE_COMMAND, TURN_START
+from gitcp.clients.client import BEFORE_COMMAND, TURN_END, TURN_START
 from gitcp.errors import GitcpError
 from gitcp.format.layout import LogName
 from gitcp.store import logs
@@ -169,6 +169,9 @@ def _traced(store: Store, span: Span, points: list[_Point]) -> Trace:
             end = one.at
         until = bounds[end] if end < len(bounds) and not call.lasts else _EVER
         ran.append((bounds[start - 1], until))
+    if span.last.trigger != TURN_END:
+        # What it did since is in no checkpoint.
+        ran.append((span.last.number, _EVER))
     return Trace(frozenset(edited), tuple(ran))
 
 

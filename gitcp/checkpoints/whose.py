@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.checkpoints.beside import Beside, Span, read
 from gitcp.checkpoints.standing import RESTORE
-from gitcp.clients.client import TURN_END
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import tree
 from gitcp.format.numbers import Assigned
@@ -200,15 +199,8 @@ def shared_out(
 def _running(spans: Iterable[Span], segment: _Segment) -> list[Span]:
     """Returns the turns that ran in a part of the timeline."""
     return [
-        one
-        for one in spans
-        if one.after < segment.until and _ended(one) > segment.after
+        one for one in spans if one.after < segment.until and one.until > segment.after
     ]
-
-
-def _ended(span: Span) -> float:
-    """Returns the number of a turn's end; one that has none may still run."""
-    return span.last.number if span.last.trigger == TURN_END else float("inf")
 
 
 def _listed(spans: dict[int, Span]) -> tuple[Span, ...]:

@@ -321,6 +321,46 @@ def test_a_turn_that_was_killed_may_have_done_more(repo, one, other):
     assert "new" in parts(repo, rows(repo)["build"])["unsure"]
 
 
+def test_a_turn_that_still_runs_may_have_written_what_another_saved(repo, one, other):
+    (repo / "by-hand").write_text("1")
+    start = one.ask("long work")
+    writes(one, "mine", "1")
+    other.ask("quick")
+    writes(other, "theirs", "1")
+    command = begins(other, "make")
+    (repo / "built").write_text("1")
+    answered(other, command)
+    other.answer("done")
+    quick = rows(repo)["quick"]
+    assert beside(quick) == [start.number]
+    assert parts(repo, quick) == {
+        "changes": own("theirs"),
+        "unsure": {"built": [start.number]},
+        "others": {"mine": [start.number]},
+    }
+    later = other.turn("later", more="1")
+    assert beside(rows(repo)["later"]) == [start.number]
+    end = one.answer("done")
+    found = rows(repo)
+    assert beside(found["quick"]) == beside(found["later"]) == [end.number]
+    assert parts(repo, found["long work"])["changes"] == own("mine")
+    assert parts(repo, found["quick"]) == {
+        "changes": own("built", "theirs"),
+        "unsure": {},
+        "others": {"mine": [end.number]},
+    }
+    assert beside(found["long work"]) == [quick["number"], later.number]
+
+
+def test_a_turn_that_was_given_up_does_not_run_on(repo, one, other):
+    (repo / "by-hand").write_text("1")
+    one.ask("given up")
+    (repo / "half").write_text("1")
+    assert one.hook("SessionEnd", reason="other") is not None
+    other.turn("instead", a="1")
+    assert beside(rows(repo)["instead"]) == []
+
+
 def test_a_turn_without_a_checkpoint_of_its_beginning_shows_all_of_its_own(
     repo, one, other
 ):
