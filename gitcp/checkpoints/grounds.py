@@ -36,9 +36,11 @@ class Ground(NamedTuple):
 
     def taken_back(self, present: Checkpoint) -> bool:
         """Whether all that the turn changed is as it was before it."""
-        return bool(self.changes) and all(
-            present.entry(change.path) == change.old for change in self.changes
-        )
+        with suppress(CorruptError, TransferError):
+            return bool(self.changes) and all(
+                present.entry(change.path) == change.old for change in self.changes
+            )
+        return False
 
     def touches(self, paths: Iterable[bytes]) -> bool:
         """Whether the turn changed one of some paths, or something below it."""

@@ -1,5 +1,6 @@
 """Finds the session that a person names, for commands that are narrowed to one."""
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from gitcp.checkpoints.branch_index import ListedBranch
 
 _SHOWN = 5
+_NUMBER = re.compile(r"#?([1-9]\d{0,14})", re.ASCII)
 
 
 class Named(NamedTuple):
@@ -38,9 +40,9 @@ def named(workspace: Workspace, spec: str) -> Named:
     if session and workspace.store.refs_of(session):
         _, branch = split(spec, workspace.current())
         return Named(session, branch if slash else None)
-    digits = spec.removeprefix("#")
-    if digits.isascii() and digits.isdigit():
-        checkpoint = by_number_or_none(workspace, int(digits))
+    number = _NUMBER.fullmatch(spec)
+    if number is not None:
+        checkpoint = by_number_or_none(workspace, int(number[1]))
         if checkpoint is not None:
             return Named(checkpoint.session)
     for found in _like(workspace, session, spec):

@@ -14,6 +14,7 @@ from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.standing import RESTORE
 from gitcp.errors import (
     CorruptError,
+    GitcpError,
     NotFoundError,
     UnsafePathError,
 )
@@ -272,9 +273,10 @@ def parts_from_head(workspace: Workspace, steps: FilePlan) -> bool:
     if commit is None:
         return False
     objects = workspace.repository.objects
-    root = objects.commit(bytes.fromhex(commit)).tree
     files = (one for one in steps.steps if one.action not in {MAKE_DIR, REMOVE_DIR})
-    with suppress(CorruptError):
+    # The restore is done: what is wrong with a commit of the user's must not fail it.
+    with suppress(GitcpError):
+        root = objects.commit(bytes.fromhex(commit)).tree
         return any(
             tree.lookup(root, step.path, objects.tree) != step.after
             for step in islice(files, _COMPARED)

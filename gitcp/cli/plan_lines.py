@@ -1,7 +1,8 @@
 """Shows the plan of a restore: what goes first, whole folders as one line, the summary last."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from gitcp import Checkpoint
 from gitcp.checkpoints.agreed_plan import PlanOutdatedError
@@ -13,6 +14,7 @@ from gitcp.cli import open_clients
 from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.layout import age
 from gitcp.cli.render import count, provenance
+from gitcp.errors import GitcpError
 from gitcp.ledger.call import show_call
 from gitcp.project.workspace import Workspace
 from gitcp.trust.withheld import HELD
@@ -222,11 +224,7 @@ def _since(plan: RestorePlan) -> Iterator[str]:
     What they did is in the files that are there, and goes back with them.
     """
     going = [step for step in plan.steps.steps if step.before and not _is_folder(step)]
-    theirs = [
-        tip
-        for tip in plan.since
-        if any(tip.entry(step.path) == step.before for step in going[:_LOOKED_AT])
-    ]
+    theirs = [tip for tip in plan.since if _holds_any(tip, going[:_LOOKED_AT])]
     if not theirs:
         return
     named = [
@@ -245,3 +243,11 @@ def _since(plan: RestorePlan) -> Iterator[str]:
         f"  {made}. What {'it' if one else 'they'} changed in these files is taken back, too,"
         f" and stays in {'it' if one else 'those'}"
     )
+
+
+def _holds_any(tip: Checkpoint, going: Sequence[FileStep]) -> bool:
+    """Whether a checkpoint has one of some files as it is before a restore."""
+    # What is wrong in another session must not stop this one.
+    with suppress(GitcpError):
+        return any(tip.entry(step.path) == step.before for step in going)
+    return False

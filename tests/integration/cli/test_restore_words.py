@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gitcp.cli.emit import Output
+from gitcp.errors import CorruptError
+from gitcp.format.tree import Entry
+from gitcp.store.checkpoint import Checkpoint
 from tests.support.agent import Agent
-from tests.support.gitrepo import write_files
+from tests.support.gitrepo import git, write_files
 from tests.support.inprocess import invoke, ok
 
 
@@ -218,3 +221,27 @@ def test_of_many_open_clients_some_are_named(repo, agent):
     assert "  2 more may be open: `gitcp -v status`" in lines
     told = invoke(repo, "restore", "-y", first.id).stderr.decode()
     assert told.count("is still open here") == 3
+
+
+def test_damage_beside_a_restore_fails_neither_its_plan_nor_its_report(
+    repo, agent, monkeypatch
+):
+    first = agent.turn("add VAT", vat="1")
+    other = Agent(repo, agent.transcript.parents[2])
+    theirs = other.turn("add a discount", off="1")
+    assert theirs is not None
+    entry = Checkpoint.entry
+
+    def damaged(self: Checkpoint, path: bytes) -> Entry | None:
+        if self.id == theirs.id:
+            raise CorruptError("its tree is gone")
+        return entry(self, path)
+
+    monkeypatch.setattr(Checkpoint, "entry", damaged)
+    assert not [line for line in dry_run(repo, first.id) if "Since" in line]
+    head = git(repo, "rev-parse", "HEAD").decode().strip()
+    (repo / ".git/objects" / head[:2] / head[2:]).unlink()
+    assert (repo / "off").exists()
+    done = invoke(repo, "restore", "-y", first.id, "off")
+    assert done.returncode == 0, done.stderr
+    assert not (repo / "off").exists()
