@@ -2,8 +2,8 @@
 
 _FILE = "`gitcp restore SEL PATH` brings a file back, `gitcp restore SEL` everything"
 _WHO = (
-    "`gitcp log -- PATH` lists the turns that changed a file, `gitcp log -S TEXT` those that"
-    " added or removed a text, `gitcp decisions --path PATH` their reasons"
+    "`gitcp why FILE:LINE` shows which turn wrote a line, and why; `gitcp log -- PATH` lists"
+    " the turns that changed a file"
 )
 _NO_NEED = "there is no need for it: gitcp saves what is there, in any git repository"
 
