@@ -236,3 +236,18 @@ def test_what_has_no_turns_is_shown_whole(repo):
     ok(repo, "save", "-s", "bare")
     assert shown(repo, "bare:last") == []
     assert "there is no checkpoint" in fails(repo, 13, "messages", "nowhere", "--all")
+
+
+def test_what_begins_a_conversation_shows_what_changed_and_not_every_file(repo, agent):
+    agent.turn("add VAT", vat="1\n")
+    other = Agent(repo, agent.transcript.parents[2])
+    (repo / "README.md").write_text("by hand\n")
+    began = other.ask("write a test")
+    assert began is not None
+    shown = told(repo, "show", began.id)
+    assert shown[-2:] == ["Files (1 changed)", "  M README.md"]
+    again = Agent(repo, agent.transcript.parents[2]).ask("nothing changed meanwhile")
+    assert again is not None
+    assert told(repo, "show", again.id)[-1] == "Files (0 changed)"
+    # On its branch it is the first: what is compared there is all that it holds.
+    assert len(ok(repo, "show", again.id)["changes"]) > 1
