@@ -20,7 +20,7 @@ from gitcp.store.store import Store
 
 # A turn that was killed says nothing any more: for so long it is taken to run on.
 _RUNS_ON = datetime.timedelta(hours=1)
-_LOOKED_AT = 200
+_LOOKED_AT = 100
 _OF_TURNS = INNER | ENDS
 
 
@@ -98,6 +98,7 @@ class _Timeline:
         self._bottom_made = ""
         self._open: list[Span] = []
         self._taken: list[Span] = []
+        self._order: dict[int, int] = {}
         self._spans: dict[int, Span] = {}
         self._beside: dict[int, list[Span]] = {}
 
@@ -113,11 +114,11 @@ class _Timeline:
         self._read(span.after)
         # So do turns that have not ended, from further below.
         since = _shifted(span.row.first.created, -_RUNS_ON)
-        for _ in range(_LOOKED_AT):
-            if self._bottom == 0 or self._bottom_made < since:
-                break
+        enough = self._order[span.last.number] + _LOOKED_AT
+        while self._bottom_made >= since and len(self._taken) < enough:
             self._read(self._bottom - 1)
-        return self._beside.get(span.last.number, [])[::-1]
+        found = self._beside.get(span.last.number, [])
+        return sorted(found, key=lambda one: one.last.number)
 
     def between(self, low: int, high: int) -> list[Assigned]:
         found: list[Assigned] = []
@@ -145,7 +146,7 @@ class _Timeline:
         while self._bottom > down_to:
             row = next(self._rows, None)
             if row is None:
-                self._bottom = 0
+                self._bottom, self._bottom_made = 0, ""
                 return
             self._bottom, self._bottom_made = row.last.number, row.last.created
             if row.is_turn:
@@ -163,6 +164,7 @@ class _Timeline:
                 self._beside.setdefault(other.last.number, []).append(span)
                 self._beside.setdefault(row.last.number, []).append(other)
         self._open.append(span)
+        self._order[row.last.number] = len(self._taken)
         self._taken.append(span)
         for entry in row.entries:
             self._spans[entry.number] = span
