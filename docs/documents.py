@@ -36,6 +36,11 @@ checkpoint before on the branch; `stat` and `patch`, as the text of `show` and t
 with the state before in the work tree. With paths, checkpoints of `gitcp.log/1` have `touched`:
 what happened to these paths, each with `path` and `status`.
 
+If turns of other agents overlapped a turn (`turn.beside`), `turn.changes`, and `changed` of
+`gitcp.log/1`, have what is its own; `turn.also` are those of its own that the others changed, too.
+`turn.unsure` may be theirs as well, and `turn.others` is theirs; `stat` and `patch` leave
+the latter out.
+
 An error is one document on stderr: `{"error": {"code": …, "message": …, "hint": …,
 "exit": …}}`, with the names and numbers of [exit-codes.md](exit-codes.md). `left`, `paths`,
 `secrets` or `steps` list what it is about, where there is more than the message says.

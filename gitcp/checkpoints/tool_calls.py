@@ -32,6 +32,9 @@ _SHELLS = frozenset(
 )
 _MOVED = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
 _PATHS = ("file_path", "filePath", "notebook_path", "absolute_path", "path")
+_WRITTEN = ("content", "new_string", "newString", "new_source", "new_str")
+# Lines that a patch adds.
+_ADDED = re.compile(r"^\+(.*\S.*)$", re.MULTILINE)
 _COMMANDS = ("command", "cmd")
 _IDS = ("id", "call_id", "callID")
 _ANSWERED = ("tool_use_id", "tool_call_id", "call_id")
@@ -45,13 +48,15 @@ _STILL_RUNS = re.compile(r"running with session ID|running in background")
 class Call(NamedTuple):
     """A call of a tool: an edit of `paths`, or a `command`; any other has neither.
 
-    `ident` is the client's id of the call. One that `lasts` may go on after it was answered.
+    `ident` is the client's id of the call, `texts` what an edit wrote. One that `lasts` may
+    go on after it was answered.
     """
 
     ident: str | None
     paths: tuple[str, ...] = ()
     command: str | None = None
     lasts: bool = False
+    texts: tuple[str, ...] = ()
 
 
 class Calls(NamedTuple):
@@ -134,7 +139,7 @@ def _call(block: dict[str, Any]) -> Call | None:
     if name in _EDITS:
         paths = _paths(given)
         # Without a path there is no telling what it wrote.
-        return Call(ident, paths)
+        return Call(ident, paths, texts=tuple(_written(given)))
     if name not in _SHELLS:
         return Call(ident, lasts=_in_background(given))
     command = _command(given)
@@ -158,6 +163,20 @@ def _paths(given: Any) -> tuple[str, ...]:
         named = (given.get(name) for name in _PATHS)
         return tuple(one for one in named if isinstance(one, str) and one)
     return ()
+
+
+def _written(given: Any) -> Iterator[str]:
+    """Yields the texts that an edit put into its file."""
+    if isinstance(given, str):
+        yield from _ADDED.findall(given)
+    elif isinstance(given, list):
+        for one in given:
+            yield from _written(one)
+    elif isinstance(given, dict):
+        named = (given.get(name) for name in _WRITTEN)
+        yield from (one for one in named if isinstance(one, str) and one.strip())
+        yield from _written(given.get("edits"))
+        yield from _written(given.get("input", given.get("patchText")))
 
 
 def _command(given: Any) -> str | None:

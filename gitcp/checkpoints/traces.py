@@ -1,7 +1,8 @@
 """What the tools of one turn may have changed, and between which of its checkpoints."""
 
+import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,13 +24,13 @@ _EVER = float("inf")
 
 
 class Trace(NamedTuple):
-    """The paths that a turn's tools edited, and when its other tools ran.
+    """The paths that a turn's tools edited, with what they wrote, and when its other tools ran.
 
     Each of `ran` is a part of the timeline: after the checkpoint with one number, and until
     the one with another. Within it any file may have been changed.
     """
 
-    edited: frozenset[bytes]
+    edited: Mapping[bytes, frozenset[bytes]]
     ran: tuple[tuple[float, float], ...]
 
     def may_have_changed(self, path: bytes, after: int, until: int) -> bool:
@@ -54,7 +55,7 @@ class _Made(NamedTuple):
 
 def trace(store: Store, span: Span) -> Trace:
     """Returns the trace of a turn; where its conversation says too little, all is possible."""
-    anything = Trace(frozenset(), ((span.after, _EVER),))
+    anything = Trace({}, ((span.after, _EVER),))
     if store.numbers.place != span.last.place:
         # Paths in it are those of another work tree.
         return anything
@@ -152,7 +153,7 @@ def _traced(store: Store, span: Span, points: list[_Point]) -> Trace:
             answered.setdefault(ident, slot)
         failed |= found.failed
     places = _Places(store, points)
-    edited: set[bytes] = set()
+    edited: dict[bytes, frozenset[bytes]] = {}
     ran: list[tuple[float, float]] = []
     for one in made:
         call = one.call
@@ -161,7 +162,9 @@ def _traced(store: Store, span: Span, points: list[_Point]) -> Trace:
                 continue
             known = [places.inside(path) for path in call.paths]
             if all(known):
-                edited.update(path for each in known for path in each)
+                texts = frozenset(one.encode("utf-8", "replace") for one in call.texts)
+                for path in itertools.chain(*known):
+                    edited[path] = edited.get(path, frozenset()) | texts
                 continue
         start = _start(one, made, answered, points)
         end = answered.get(call.ident or "", len(points) + 1)
@@ -172,7 +175,7 @@ def _traced(store: Store, span: Span, points: list[_Point]) -> Trace:
     if span.last.trigger != TURN_END:
         # What it did since is in no checkpoint.
         ran.append((span.last.number, _EVER))
-    return Trace(frozenset(edited), tuple(ran))
+    return Trace(edited, tuple(ran))
 
 
 def _start(

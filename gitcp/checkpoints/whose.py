@@ -2,7 +2,8 @@
 
 Between two checkpoints of a work tree only the turns that ran then can have changed a file,
 and of these only those whose tools edited it, or ran something else at that time. What is left
-for one of them alone is that one's; so is what only one of them edited by its tools. A
+for one of them alone is that one's; so is a file that then got what only one of them wrote
+by its tools. A
 person, and what a command left running, cannot be seen.
 """
 
@@ -15,7 +16,7 @@ from gitcp.checkpoints.standing import RESTORE
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import tree
 from gitcp.format.numbers import Assigned
-from gitcp.format.tree import Change
+from gitcp.format.tree import EXECUTABLE, FILE, Change
 from gitcp.store.checkpoint import Checkpoint, FileCounts
 from gitcp.store.store import Store
 from gitcp.store.surroundings import since
@@ -23,18 +24,23 @@ from gitcp.store.surroundings import since
 if TYPE_CHECKING:
     from gitcp.checkpoints.traces import Trace
 
+# Bytes; a larger file is not looked through for what an edit wrote.
+_LOOKED_THROUGH = 1 << 20
+
 
 class Parted(NamedTuple):
     """Which of the paths that changed during a turn may not be its own.
 
     `unsure` may be this turn's as well as that of the turns that stand there; `others` are
     those of the turns that stand there, or of a restore. All other paths are this turn's
-    own. `before` is the state that the turn began at, where that is not the state before its
+    own; `also` has those that the turns that stand there have changed, or may have, at another
+    moment. `before` is the state that the turn began at, where that is not the state before its
     first checkpoint.
     """
 
     unsure: dict[bytes, tuple[Span, ...]]
     others: dict[bytes, tuple[Span, ...]]
+    also: dict[bytes, tuple[Span, ...]]
     before: Checkpoint | None = None
 
     def own(self, path: bytes) -> bool:
@@ -48,7 +54,7 @@ class _Segment(NamedTuple):
     after: int
     until: int
     trigger: str
-    paths: tuple[bytes, ...]
+    changes: tuple[Change, ...]
 
 
 class Whose:
@@ -76,11 +82,12 @@ class Whose:
             running = _running((span, *others), segment)
             if segment.trigger == RESTORE and len(running) > 1:
                 # A person's doing, and no turn's.
-                for path in segment.paths:
-                    theirs.setdefault(path, {})
+                for change in segment.changes:
+                    theirs.setdefault(change.path, {})
                 continue
-            for path in segment.paths:
-                changers = self._changers(segment, running, path) or [span]
+            for change in segment.changes:
+                path = change.path
+                changers = self._changers(segment, running, change) or [span]
                 into = theirs
                 if span in changers:
                     into = unsure
@@ -95,6 +102,10 @@ class Whose:
                 path: _listed(theirs[path])
                 for path in theirs
                 if path not in mine and path not in unsure
+            },
+            {
+                path: _listed({**theirs.get(path, {}), **unsure.get(path, {})})
+                for path in mine & (theirs.keys() | unsure.keys())
             },
             self._before(span),
         )
@@ -114,13 +125,21 @@ class Whose:
         entries = self._beside.timeline(span, entry.number - 1)[:2]
         if not entries or entries[-1].number != entry.number:
             return []
-        after = entries[0].number if entries[0] != entries[-1] else 0
-        segment = _Segment(after, entry.number, entry.trigger, ())
+        old, new = self._readable(entries[0]), self._readable(entry)
+        after = 0
+        if entries[0] != entries[-1]:
+            after = entries[0].number
+        else:
+            old = None
+        change = Change(
+            path, old.entry(path) if old else None, new.entry(path) if new else None
+        )
+        segment = _Segment(after, entry.number, entry.trigger, (change,))
         running = _running((span, *self._beside.of(entry)), segment)
-        return self._changers(segment, running, path)
+        return self._changers(segment, running, change)
 
     def _changers(
-        self, segment: _Segment, running: list[Span], path: bytes
+        self, segment: _Segment, running: list[Span], change: Change
     ) -> list[Span]:
         """Returns the turns that may have changed a path in a part of the timeline."""
         if len(running) <= 1:
@@ -129,15 +148,34 @@ class Whose:
         able = [
             one
             for one, left in traces
-            if left.may_have_changed(path, segment.after, segment.until)
+            if left.may_have_changed(change.path, segment.after, segment.until)
         ]
         if len(able) == 1:
             return able
-        editors = [one for one, left in traces if path in left.edited]
+        editors = [
+            one
+            for one, left in traces
+            if any(
+                self._came(text, change) for text in left.edited.get(change.path, ())
+            )
+        ]
         if len(editors) == 1:
             return editors
         # Where none of them is known to have been able to, all are as likely.
         return able or running
+
+    def _came(self, text: bytes, change: Change) -> bool:
+        """Whether a text is in a file, and was not there before."""
+        read = self._store.repository.objects
+        old, new = (
+            read.blob(entry.oid)
+            if entry is not None
+            and entry.mode in {FILE, EXECUTABLE}
+            and read.header(entry.oid)[1] <= _LOOKED_THROUGH
+            else b""
+            for entry in (change.old, change.new)
+        )
+        return text in new and text not in old
 
     def _trace(self, span: Span) -> "Trace":
         # Reading conversations takes modules that rows which ran alone do without.
@@ -161,8 +199,7 @@ class Whose:
                 changes = tree.diff(
                     last[1].files_tree, checkpoint.files_tree, read_tree
                 )
-                paths = tuple(change.path for change in changes)
-                yield _Segment(last[0], entry.number, entry.trigger, paths)
+                yield _Segment(last[0], entry.number, entry.trigger, tuple(changes))
             last = entry.number, checkpoint
 
     def _readable(self, entry: Assigned) -> Checkpoint | None:

@@ -58,6 +58,7 @@ def parted_lines(
     if together.parted is None:
         return
     for heading, spans_of in (
+        ("Of these, changed by {}, too", together.parted.also),
         ("May be {}'s as well", together.parted.unsure),
         ("Changed meanwhile by {}", together.parted.others),
     ):
@@ -80,9 +81,12 @@ def parted_documents(
 ) -> dict[str, list[dict[str, Any]]]:
     """Returns what JSON says of changes that may not be the turn's own."""
     parted = together.parted
-    unsure, others = (parted.unsure, parted.others) if parted else ({}, {})
+    if parted is None:
+        return {"unsure": [], "others": [], "also": []}
     listed = list(changes)
+    unsure, others, also = parted.unsure, parted.others, parted.also
     return {
+        "also": [_parted(one, also) for one in listed if one.path in also],
         "unsure": [_parted(one, unsure) for one in listed if one.path in unsure],
         "others": [_parted(one, others) for one in listed if one.path in others],
     }

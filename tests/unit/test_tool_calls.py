@@ -70,6 +70,22 @@ def test_an_edit_names_its_path(message):
     assert (call.ident, call.paths, call.command) == ("1", ("/p/a",), None)
 
 
+@pytest.mark.parametrize(
+    ("message", "texts"),
+    [
+        (claude("Write", file_path="a", content="x\n"), ("x\n",)),
+        (claude("Edit", file_path="a", old_string="o", new_string="n"), ("n",)),
+        (claude("MultiEdit", file_path="a", edits=[{"new_string": "n"}]), ("n",)),
+        (claude("Edit", file_path="a", old_string="o", new_string=""), ()),
+        (opencode("edit", "completed", filePath="a", newString="n"), ("n",)),
+        (codex_patch("*** Update File: a\n@@\n-o\n+\n+n\n k\n"), ("n",)),
+    ],
+)
+def test_an_edit_has_what_it_wrote(message, texts):
+    (call,) = calls([message]).made
+    assert call.texts == texts
+
+
 def test_a_patch_names_all_its_files():
     text = (
         "*** Begin Patch\n*** Add File: new\n+x\n*** Delete File: old\n"

@@ -195,6 +195,33 @@ def test_each_change_is_shown_in_the_turn_that_made_it(repo, one, other):
     assert "vat" not in shown(repo, "show", str(first.number), "--stat")
 
 
+def test_a_file_that_both_have_changed_is_listed_with_the_other(repo, one, other):
+    one.ask("one")
+    writes(one, "both", "first")
+    writes(one, "page", "first")
+    assert other.ask("other") is not None
+    command = begins(other, "make")
+    (repo / "both").write_text("second")
+    answered(other, command)
+    writes(other, "page", "first and more")
+    second = other.answer("done")
+    first = one.answer("done")
+    turn = ok(repo, "show", str(first.number))["turn"]
+    assert {one["path"]: one["numbers"] for one in turn["also"]} == {
+        "both": [second.number],
+        "page": [second.number],
+    }
+    assert f"\nOf these, changed by #{second.number}, too (2 files)\n" in shown(
+        repo, "show", str(first.number)
+    )
+    # Its edit was earlier: what is there now the other's command may have made.
+    assert parts(repo, rows(repo)["other"]) == {
+        "changes": own("page"),
+        "unsure": {"both": [first.number]},
+        "others": {},
+    }
+
+
 def test_what_cannot_be_told_apart_is_said_to_be_either_s(repo, one, other):
     one.ask("format")
     other.ask("build")
