@@ -1,21 +1,19 @@
 """The versions of one file, through the checkpoints of all work trees, restores and renames."""
 
-from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gitcp.checkpoints import diff
+from gitcp.checkpoints.predecessors import oldest_first, predecessors
 from gitcp.checkpoints.standing import RESTORE
 from gitcp.errors import CorruptError, FormatTooNewError, TransferError
 from gitcp.format import tree
-from gitcp.format.numbers import ELSEWHERE, Assigned
-from gitcp.git.blame import Version, blobs_at
+from gitcp.format.numbers import Assigned
+from gitcp.git.blame import Version
+from gitcp.git.paths_at import blobs_at
 from gitcp.git.repository import Repository
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
-
-if TYPE_CHECKING:
-    from gitcp.format.layout import BranchKey
 
 # So often a file is followed to the name that it had before.
 _RENAMES = 20
@@ -45,14 +43,9 @@ class FileHistory:
     def __init__(self, store: Store, repository: Repository) -> None:
         self._store = store
         self._repository = repository
-        gone = store.numbers.gone_numbers()
-        self.entries = [
-            entry
-            for entry in reversed(list(store.numbers.newest_first()))
-            if entry.number not in gone
-        ]
+        self.entries = oldest_first(store)
         self._by_id = {entry.id: at for at, entry in enumerate(self.entries)}
-        self._before = list(_predecessors(self.entries))
+        self._before = list(predecessors(self.entries))
         self.versions: list[FileVersion] = []
         self._renames = 0
 
@@ -175,17 +168,3 @@ class FileHistory:
                 _ = found.manifest
             return found
         return None
-
-
-def _predecessors(entries: list[Assigned]) -> Iterator[int | None]:
-    """Yields, of entries that begin with the oldest, where the state before each one is.
-
-    That is what was made before it in its work tree; of what was made elsewhere, and of the
-    first in a work tree, what comes before it on its branch.
-    """
-    in_place: dict[str, int] = {}
-    on_branch: dict[BranchKey, int] = {}
-    for at, entry in enumerate(entries):
-        before = None if entry.place == ELSEWHERE else in_place.get(entry.place)
-        yield on_branch.get(entry.key) if before is None else before
-        in_place[entry.place] = on_branch[entry.key] = at

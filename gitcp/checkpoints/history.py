@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gitcp.checkpoints import standing
 from gitcp.checkpoints.beside import Beside, Span
 from gitcp.checkpoints.conversation import tool_names
+from gitcp.checkpoints.predecessors import PathChanges
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.sessions import branches
 from gitcp.checkpoints.turns import Row, rows
@@ -108,7 +109,7 @@ def find(workspace: Workspace, scope: Scope, unreadable: list[str]) -> Found:
     session = BranchKey.of(scope.session, "main").session if scope.session else None
     if scope.everything or session is not None or not listed:
         return Found(_of_all(workspace, listed, session, unreadable), reached=True)
-    gone = store.numbers.gone_numbers()
+    gone = store.numbers.fates().gone
     return Found(
         [
             entry
@@ -187,10 +188,13 @@ def listing(
     whose = Whose(store, together)
     newest = next((entry.number for entry in store.numbers.newest_first()), 0)
     folded = (Row((each,)) for each in found.entries) if full else rows(found.entries)
+    changes = PathChanges(store, workspace.repository, filters.paths)
     for row in folded:
         if filters.since is not None and row.last.created < filters.since:
             continue
         if filters.until is not None and row.first.created > filters.until:
+            continue
+        if not changes.may_touch(row):
             continue
         checkpoint = _read(reach, row.last, unreadable, newest)
         if checkpoint is None:

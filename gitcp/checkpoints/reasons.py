@@ -92,7 +92,7 @@ def _newest_of_sessions(workspace: Workspace) -> Iterator[Checkpoint]:
     """
     seen: set[str] = set()
     skip_to: int | None = None
-    gone = workspace.store.numbers.gone_numbers()
+    gone = workspace.store.numbers.fates().gone
     reach = Reach(workspace.store)
     for entry in standing.timeline(workspace):
         if skip_to is not None:

@@ -61,7 +61,7 @@ def before_newest(workspace: Workspace, distance: int) -> Checkpoint | None:
         FormatTooNewError: a newer gitcp wrote it.
     """
     left = distance
-    gone = workspace.store.numbers.gone_numbers()
+    gone = workspace.store.numbers.fates().gone
     reach = Reach(workspace.store)
     for row in rows(timeline(workspace)):
         checkpoint = None if row.last.number in gone else reach.find(row.last)

@@ -28,8 +28,9 @@ from gitcp.errors import (
 from gitcp.format.checkpoint import show_path, timestamp
 from gitcp.format.log import Decision
 from gitcp.format.numbers import Assigned
-from gitcp.git.blame import blobs_at, commits_of, first_appearances
+from gitcp.git.blame import commits_of, first_appearances
 from gitcp.git.objects import IN_MEMORY
+from gitcp.git.paths_at import blobs_at
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 

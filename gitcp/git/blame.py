@@ -12,13 +12,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from gitcp.errors import CorruptError
 from gitcp.format import tree
 from gitcp.format.oid import object_id
 from gitcp.git import process
 from gitcp.git.aside import make_bare
 from gitcp.git.objects import BLOB, COMMIT, TREE
 from gitcp.git.pack import PackWriter
+from gitcp.git.paths_at import blobs_at
 from gitcp.git.repository import Repository
 
 _NAME = b"file"
@@ -35,31 +35,6 @@ class Version(NamedTuple):
 
     blob: bytes
     parents: tuple[int, ...] = ()
-
-
-def blobs_at(
-    repository: Repository, commits: Sequence[str], path: bytes
-) -> list[bytes | None]:
-    """Returns the oid of the file or link at a path in each commit; None for none."""
-    if b"\n" in path:
-        return [_blob_at(repository, bytes.fromhex(one), path) for one in commits]
-    asked = b"".join(b"%b:%b\n" % (commit.encode(), path) for commit in commits)
-    answers = repository.plumbing(
-        "cat-file", "--batch-check=%(objecttype) %(objectname)", data=asked
-    )
-    return [
-        bytes.fromhex(answer[5:].decode()) if answer.startswith(b"blob ") else None
-        for answer in answers.splitlines()
-    ]
-
-
-def _blob_at(repository: Repository, commit: bytes, path: bytes) -> bytes | None:
-    objects = repository.objects
-    try:
-        entry = tree.lookup(objects.commit(commit).tree, path, objects.tree)
-    except CorruptError:
-        return None
-    return entry.oid if entry and entry.mode != tree.DIRECTORY else None
 
 
 def first_appearances(

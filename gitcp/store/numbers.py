@@ -25,6 +25,7 @@ from gitcp.format.numbers import (
     decode_assigned,
     decode_line,
     encode_line,
+    is_whole,
     unnamed,
 )
 from gitcp.git.repository import Repository
@@ -34,6 +35,7 @@ from gitcp.store.checkpoint import Checkpoint
 NAME = "gitcp-numbers"
 _LOCK = "numbers.lock"
 _GONE = re.compile(rb"\n- (\d+) ")
+_MOVED = re.compile(rb"\n(= (\d+) ([0-9a-f]{40,64}) [0-9a-f]{8})(?=\n)")
 _HEADS = re.compile(rb"\n([+=-]) (\d+) ([0-9a-f]{12}(?= ))?")
 # An index takes about as long as so many searches through the whole list.
 _SEARCHES = 10
@@ -46,6 +48,13 @@ class _Index(NamedTuple):
 
     lines: dict[tuple[bytes, bytes], int]
     ids: dict[bytes, list[int]]
+
+
+class Fates(NamedTuple):
+    """The numbers whose checkpoint was pruned; and the commit of each that was rewritten."""
+
+    gone: set[int]
+    moved: dict[int, str]
 
 
 class Numbers:
@@ -111,10 +120,14 @@ class Numbers:
         line = self._last(b"-", number)
         return line.at if isinstance(line, Gone) else None
 
-    def gone_numbers(self) -> set[int]:
-        """Returns every number whose checkpoint was pruned."""
+    def fates(self) -> "Fates":
+        """Returns which checkpoints were pruned or rewritten since they got a number."""
         self._look()
-        return {int(number) for number in _GONE.findall(self._raw)}
+        found = _MOVED.findall(self._raw)
+        moved = {
+            int(number): to.decode() for line, number, to in found if is_whole(line)
+        }
+        return Fates({int(number) for number in _GONE.findall(self._raw)}, moved)
 
     def newest_first(self, trigger: str | None = None) -> Iterator[Assigned]:
         """Yields every number that was assigned, or those of one trigger.

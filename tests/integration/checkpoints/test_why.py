@@ -187,3 +187,15 @@ def test_in_a_shallow_clone_the_oldest_commit_there_is_has_to_do(repo, tmp_path)
     save(clone)
     (line,) = asked(clone, "README.md")
     assert line["commit"] == head
+
+
+def test_a_purge_changes_no_answer(repo):
+    (repo / "secret").write_text("hunter2hunter2\n")
+    (repo / "f").write_text("one\n")
+    first = save(repo)
+    (repo / "f").write_text("one\ntwo\n")
+    second = save(repo)
+    ok(repo, "purge", "secret", "-y")
+    assert numbers(repo, "f") == [first, second]
+    listed = ok(repo, "log", "--", "f")["checkpoints"]
+    assert [one["number"] for one in listed] == [second, first]

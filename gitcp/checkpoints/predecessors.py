@@ -1,0 +1,88 @@
+"""Which state came before which, over all checkpoints with numbers, and where paths changed."""
+
+import bisect
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gitcp.checkpoints.turns import Row
+from gitcp.clients.client import TURN_START
+from gitcp.format.numbers import ELSEWHERE, Assigned
+from gitcp.git.paths_at import paths_at
+from gitcp.git.repository import Repository
+from gitcp.store.store import Store
+
+if TYPE_CHECKING:
+    from gitcp.format.layout import BranchKey
+
+
+def oldest_first(store: Store) -> list[Assigned]:
+    """Returns all that have numbers and were not pruned, with the commits they have now."""
+    gone, moved = store.numbers.fates()
+    entries = reversed(list(store.numbers.newest_first()))
+    return [
+        entry._replace(commit=moved[entry.number]) if entry.number in moved else entry
+        for entry in entries
+        if entry.number not in gone
+    ]
+
+
+def predecessors(entries: list[Assigned]) -> Iterator[int | None]:
+    """Yields, of entries that begin with the oldest, where the state before each one is.
+
+    That is what was made before it in its work tree; of what was made elsewhere, and of the
+    first in a work tree, what comes before it on its branch.
+    """
+    in_place: dict[str, int] = {}
+    on_branch: dict[BranchKey, int] = {}
+    for at, entry in enumerate(entries):
+        before = None if entry.place == ELSEWHERE else in_place.get(entry.place)
+        yield on_branch.get(entry.key) if before is None else before
+        in_place[entry.place] = on_branch[entry.key] = at
+
+
+class PathChanges:
+    """Where paths changed, as git finds it out for all checkpoints at once.
+
+    Without paths every row counts.
+    """
+
+    def __init__(
+        self, store: Store, repository: Repository, paths: Sequence[bytes]
+    ) -> None:
+        self._all = not paths
+        entries = oldest_first(store) if paths else []
+        before = list(predecessors(entries))
+        commits = [entry.commit for entry in entries]
+        changed: set[int] = set()
+        for path in paths:
+            found = paths_at(repository, commits, path)
+            changed |= {
+                at
+                for at, one in enumerate(found)
+                if one != (None if before[at] is None else found[before[at] or 0])
+            }
+        self._changed: dict[str, list[int]] = {}
+        # The number that came before each one on its branch.
+        self._on_branch: dict[int, int] = {}
+        last: dict[BranchKey, int] = {}
+        for at, entry in enumerate(entries):
+            self._on_branch[entry.number] = last.get(entry.key, 0)
+            last[entry.key] = entry.number
+            if at in changed:
+                self._changed.setdefault(entry.place, []).append(entry.number)
+
+    def may_touch(self, row: Row) -> bool:
+        """Whether one of the paths changed while a row was made, by this turn or another.
+
+        True where it is not known: what has no number, or was made elsewhere.
+        """
+        first, last = row.first, row.last
+        unknown = first.number not in self._on_branch or last.place == ELSEWHERE
+        if self._all or unknown:
+            return True
+        numbers = self._changed.get(last.place, [])
+        # Without a checkpoint of its beginning a turn may have begun long before.
+        whole = first.trigger == TURN_START
+        after = first.number - 1 if whole else self._on_branch[first.number]
+        at = bisect.bisect(numbers, after)
+        return at < len(numbers) and numbers[at] <= last.number
