@@ -119,7 +119,8 @@ def _loose(listing: Listing, facts: Facts, here: Captured) -> set[bytes]:
     """What is on disk and in no checkpoint: all of it must stay.
 
     A directory in a nested repository stays for what is left in it, and goes with the last
-    of the files that are tracked from outside.
+    of the files that are tracked from outside. So does an ignored one with the last of those
+    that a setting includes.
     """
     holding = closure(here.files)
     return {
@@ -129,7 +130,7 @@ def _loose(listing: Listing, facts: Facts, here: Captured) -> set[bytes]:
         and (
             node.kind != "dir"
             or (facts.enclosing(path) is not None and path not in holding)
-            or path in facts.ignored
+            or (path in facts.ignored and path not in holding)
             or path in facts.excluded
             or path == RESERVED
             or path.startswith(RESERVED + b"/")
