@@ -135,6 +135,7 @@ class Scan:
             excluded = set(self._private.list_matching(self._rules.exclude))
             result.excluded = self._tracked.sparse.named(self._rules.exclude)
             excluded |= result.excluded | self._excluded_special()
+            excluded |= self._excluded_inside()
             for path in excluded:
                 self._listing.note_ignore_file(path)
             result.look -= excluded
@@ -155,6 +156,16 @@ class Scan:
         for path in named & skipped.keys():
             del skipped[path]
         return named
+
+    def _excluded_inside(self) -> set[bytes]:
+        """Returns what `gitcp.exclude` names in nested repositories; git lists none there."""
+        nested = self._state.nested
+        inside = [
+            path
+            for path in self._state.forced
+            if not nested.keys().isdisjoint(parents(path))
+        ]
+        return set(self._private.matching(self._rules.exclude, inside))
 
     # --- what changed -----------------------------------------------------------
 

@@ -205,3 +205,18 @@ def test_an_ignored_pipe_is_not_listed_though_a_setting_names_it(repo: Path):
     snapshot = check(repo, rules)
     assert b"build/o" not in captured(repo, snapshot)
     assert skipped(snapshot) == {}
+
+
+def test_an_excluded_file_that_is_tracked_in_a_repository_inside_stays_out(
+    repo: Path, git: GitRunner
+):
+    write_files(repo, {"d/b": b"1", "d/c": b"2"})
+    git("add", "d")
+    git("init", "-q", "d")
+    assert {b"d/b", b"d/c"} <= captured(repo, check(repo)).keys()
+    found = captured(repo, check(repo, Rules(100 << 20, exclude=("b",))))
+    assert b"d/b" not in found
+    assert b"d/c" in found
+    write_files(repo, {"d/b": b"edited"})
+    found = captured(repo, check(repo, Rules(100 << 20, exclude=("b",))))
+    assert b"d/b" not in found
