@@ -142,6 +142,8 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
     if event.what == words.SESSION_START:
         _begin(workspace, client, event, binding)
         return None
+    if binding is not None and event.what == words.SESSION_END:
+        binding = _end(workspace, binding)
     trigger = trigger_of(settings, event)
     if trigger is None:
         if event.what == words.TURN_START:
@@ -157,13 +159,23 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
 
 
 def _acknowledge(workspace: Workspace, binding: Binding | None) -> Binding | None:
-    """Notes that a client knows of the last restore, where no checkpoint is due."""
+    """Notes that a client is open and knows of the last restore, where nothing is saved."""
     restore = overtaking(workspace, binding)
-    if binding is None or restore is None:
+    if binding is None or (restore is None and not binding.ended):
         return binding
+    known = restore.id if restore is not None else binding.restore
     return bindings.keep(
-        workspace, msgspec.structs.replace(binding, restore=restore.id)
+        workspace, msgspec.structs.replace(binding, restore=known, ended=False)
     )
+
+
+def _end(workspace: Workspace, binding: Binding) -> Binding:
+    """Notes that a client was closed, before anything else: saving may fail, or not be due.
+
+    It keeps when the client was seen: an old binding tells by that which restores it knows.
+    """
+    ended = msgspec.structs.replace(binding, ended=True)
+    return bindings.keep(workspace, ended, seen=False)
 
 
 def trigger_of(settings: Settings, event: Event) -> str | None:

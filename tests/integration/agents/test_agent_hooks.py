@@ -882,6 +882,44 @@ def test_a_restore_of_files_alone_takes_no_branch_of_a_client(agent, repo):
     assert "a branch of its own" not in told
 
 
+@pytest.mark.parametrize("way", ["undo", "restore"])
+def test_a_client_that_is_closed_after_a_restore_is_not_open_any_more(agent, repo, way):
+    first = agent.turn("add VAT", vat="1")
+    agent.turn("a discount", vat="2")
+    assert first is not None
+    ok(repo, "restore", "-y", first.id)
+    command = ["undo"] if way == "undo" else ["restore", first.id]
+    again = [*command, "--dry-run"]
+    assert b"is still open here" in invoke(repo, *again).stdout
+    agent.hook("SessionEnd", reason="other")
+    assert b"still open" not in invoke(repo, *again).stdout
+    # A client that continues later has still not been told of the restore.
+    assert "were restored" in (agent.told("go on") or "")
+    agent.turn("go on", vat="3")
+    assert b"is still open here" in invoke(repo, *again).stdout
+
+
+def test_a_client_is_closed_whatever_its_end_saves(agent, repo, monkeypatch):
+    setting(repo, "triggers", "turn-end")
+    first = agent.turn("add VAT", vat="1")
+    agent.ask("and then?")
+    plan = ("restore", first.id, "--dry-run")
+    assert b"is still open here" in invoke(repo, *plan).stdout
+    agent.hook("SessionEnd", reason="other")
+    assert b"still open" not in invoke(repo, *plan).stdout
+    agent.ask("go on")
+    assert b"is still open here" in invoke(repo, *plan).stdout
+    git(repo, "config", "--unset", "gitcp.triggers")
+
+    def fail(*args, **options):
+        raise BusyError("at work")
+
+    monkeypatch.setattr(agent_turns, "_save", fail)
+    with pytest.raises(BusyError):
+        agent.hook("SessionEnd", reason="other")
+    assert b"still open" not in invoke(repo, *plan).stdout
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [("autoCheckpoint", "false"), ("frequency", "manual")]
 )
