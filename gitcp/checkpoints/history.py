@@ -6,41 +6,28 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from gitcp.checkpoints import standing
 from gitcp.checkpoints.beside import Beside, Span
 from gitcp.checkpoints.conversation import tool_names
 from gitcp.checkpoints.predecessors import PathChanges
 from gitcp.checkpoints.reach import Reach, readable
-from gitcp.checkpoints.sessions import branches
+from gitcp.checkpoints.scopes import Found
 from gitcp.checkpoints.turns import Row, rows
 from gitcp.checkpoints.whose import Parted, Whose, shared_out
-from gitcp.clients.client import BEFORE_COMMAND, TURN_END
+from gitcp.clients.client import BEFORE_COMMAND, TURN_END, TURN_START
 from gitcp.errors import CorruptError, FormatTooNewError, TransferError
 from gitcp.format import tree
-from gitcp.format.layout import BranchKey, LogName
-from gitcp.format.numbers import ELSEWHERE, Assigned
+from gitcp.format.layout import LogName
+from gitcp.format.numbers import Assigned
 from gitcp.format.tree import Change, Entry, ReadTree
 from gitcp.project.workspace import Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint, FileCounts
-from gitcp.store.publish import described
-from gitcp.store.store import Store, require_tip
+from gitcp.store.store import Store
 from gitcp.store.surroundings import Surroundings
 
 _BEFORE = "before: "
 # Of a long turn the last ones are looked at.
 _SEGMENTS = 8
-
-
-class Scope(NamedTuple):
-    """Whose checkpoints are listed: of this work tree, where nothing else is named.
-
-    `everything` is the whole repository, `session` one session, with `branch` one line of it.
-    """
-
-    everything: bool = False
-    session: str | None = None
-    branch: str | None = None
 
 
 class Filters(NamedTuple):
@@ -60,6 +47,7 @@ class Listed(NamedTuple):
     `beside` are the turns of other conversations that ran at the same time in its work tree.
     Then `changed` counts what is a whole turn's own; `unsure` is what may be theirs as well.
     `touched` is what it did to the paths that were asked for, None where there were none.
+    With `by_hand` it is no turn, but what had changed when one began.
     """
 
     row: Row
@@ -69,6 +57,7 @@ class Listed(NamedTuple):
     beside: tuple[Span, ...] = ()
     touched: tuple[Change, ...] | None = None
     unsure: tuple[Change, ...] = ()
+    by_hand: bool = False
 
     @property
     def ids(self) -> list[str]:
@@ -80,88 +69,6 @@ class Listed(NamedTuple):
         """The numbers of those that were made inside a turn before a command, oldest first."""
         inner = self.row.entries[:0:-1]
         return [entry.number for entry in inner if entry.trigger == BEFORE_COMMAND]
-
-
-class Found(NamedTuple):
-    """What a scope holds, newest first; what has no number counts as 0.
-
-    Entries that are `reached` were read from branches, others from the list of numbers: it
-    may have what no branch leads to any more.
-    """
-
-    entries: list[Assigned]
-    reached: bool = False
-
-
-def find(workspace: Workspace, scope: Scope, unreadable: list[str]) -> Found:
-    """Returns what a scope holds.
-
-    Raises:
-        NotFoundError: there is no such branch.
-    """
-    store = workspace.store
-    if scope.branch is not None:
-        assert scope.session is not None
-        tip = require_tip(store, scope.session, scope.branch)
-        line = [_entry(checkpoint) for checkpoint in store.line(tip)]
-        return Found(line, reached=True)
-    listed = list(store.numbers.newest_first())
-    session = BranchKey.of(scope.session, "main").session if scope.session else None
-    if scope.everything or session is not None or not listed:
-        return Found(_of_all(workspace, listed, session, unreadable), reached=True)
-    gone = store.numbers.fates().gone
-    return Found(
-        [
-            entry
-            for entry in standing.of_work_tree(workspace, listed)
-            if entry.number not in gone
-        ]
-    )
-
-
-def _of_all(
-    workspace: Workspace,
-    listed: list[Assigned],
-    session: str | None,
-    unreadable: list[str],
-) -> list[Assigned]:
-    """Returns every checkpoint that a branch reaches, or those of one session."""
-    store = workspace.store
-    known = {(entry.id, entry.key): entry for entry in listed}
-    found: dict[bytes, Assigned] = {}
-    refs = {
-        key: oid
-        for key, oid in store.refs().items()
-        if session is None or key.session == session
-    }
-    for _, info in branches(store, refs, unreadable=unreadable.append):
-        try:
-            for checkpoint in store.line(info.tip):
-                if checkpoint.oid in found:
-                    break
-                entry = _entry(checkpoint)
-                number = known.get((entry.id, entry.key))
-                found[checkpoint.oid] = (
-                    number._replace(commit=entry.commit) if number else entry
-                )
-        except (CorruptError, FormatTooNewError) as exc:
-            unreadable.append(f"what came before {info.tip.id} is left out: {exc}")
-    order = {oid: at for at, oid in enumerate(found)}
-    return [
-        entry
-        for oid, entry in sorted(
-            found.items(),
-            key=lambda one: (-one[1].number, _reversed(one[1].created), order[one[0]]),
-        )
-    ]
-
-
-def _reversed(time: str) -> tuple[int, ...]:
-    return tuple(-ord(char) for char in time)
-
-
-def _entry(checkpoint: Checkpoint) -> Assigned:
-    return described(checkpoint, ELSEWHERE)._replace(number=checkpoint.number or 0)
 
 
 def listing(
@@ -199,32 +106,58 @@ def listing(
         checkpoint = _read(reach, row.last, unreadable, newest)
         if checkpoint is None:
             continue
-        first = readable(reach, row.first) or checkpoint
         nothing = False
-        before = around.before_turn(first)
-        overlapping = tuple(together.of(row.last))
-        # Of a checkpoint alone all is shown that changed since the one before it.
-        parted = _parts(whose, row) if overlapping and not full else None
-        before = (parted and parted.before) or before
-        touched = _touched(checkpoint, before, filters.paths, parted)
-        if touched != () and _passes(
-            store, checkpoint, before, filters, touched, parted
-        ):
-            prompt = prompt_of(checkpoint) if row.is_turn and not full else None
-            changed, unsure = shared_out(parted, before, checkpoint)
+        first = readable(reach, row.first) or checkpoint
+        pair = first, checkpoint
+        for part, end, before, parted in _parts_of(row, pair, around, whose, full=full):
+            touched = _touched(end, before, filters.paths, parted)
+            if touched == () or not _passes(
+                store, end, before, filters, touched, parted
+            ):
+                continue
+            by_hand = part is not row
+            a_turn = row.is_turn and not full and not by_hand
+            changed, unsure = shared_out(parted, before, end)
             yield Listed(
-                *(row, checkpoint, prompt, changed, overlapping, touched, unsure)
+                *(part, end, prompt_of(end) if a_turn else None, changed),
+                *(tuple(together.of(part.last)), touched, unsure, by_hand),
             )
     if nothing:
         for damage in reach.damaged.values():
             raise damage
 
 
-def _parts(whose: Whose, row: Row) -> Parted | None:
-    """Returns whose the changes of a row are; None where that cannot be told."""
-    with suppress(CorruptError, FormatTooNewError, TransferError):
-        return whose.of(row.last)
-    return None
+# A row, its newest checkpoint, the state before it, and whose its changes are.
+_Part = tuple[Row, Checkpoint, Checkpoint | None, Parted | None]
+
+
+def _parts_of(
+    row: Row,
+    ends: tuple[Checkpoint, Checkpoint],
+    around: Surroundings,
+    whose: Whose,
+    *,
+    full: bool,
+) -> Iterator[_Part]:
+    """Yields a row, whose first and last `ends` are; and what was done by hand before it.
+
+    That is what differed as the turn began; while other turns ran, it may be theirs.
+    """
+    first, end = ends
+    parted: Parted | None = None
+    # Of a checkpoint alone all is shown that changed since the one before it.
+    if not full:
+        with suppress(CorruptError, FormatTooNewError, TransferError):
+            parted = whose.of(row.last)
+    earlier = around.before(first)
+    if parted is not None:
+        yield row, end, parted.before or around.before_turn(first), parted
+    elif full or first == end or first.trailers.trigger != TURN_START:
+        yield row, end, earlier or around.before_turn(first), None
+    else:
+        yield row, end, first, None
+        if earlier is not None and earlier.files_oid != first.files_oid:
+            yield Row((row.first,)), first, earlier, None
 
 
 def _read(

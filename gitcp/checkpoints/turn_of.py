@@ -48,13 +48,14 @@ def turn_of(workspace: Workspace, checkpoint: Checkpoint) -> Turn | None:
     if end.trigger not in turns.ENDS:
         return None
     line = tuple(_line(store, end))[::-1]
-    return Turn(line, state_before(store, line[0]))
+    around = Surroundings(store.numbers, store.labels, store.checkpoint)
+    return Turn(line, around.before_turn(line[0]))
 
 
 def state_before(store: Store, checkpoint: Checkpoint) -> Checkpoint | None:
     """Returns the state that was there before a checkpoint, in its work tree, or None."""
     around = Surroundings(store.numbers, store.labels, store.checkpoint)
-    return around.before_turn(checkpoint)
+    return around.before(checkpoint)
 
 
 def _line(store: Store, end: Checkpoint) -> Iterator[Checkpoint]:

@@ -41,12 +41,9 @@ class Surroundings(NamedTuple):
     def before_turn(self, first: Checkpoint) -> Checkpoint | None:
         """Returns the state before a turn, by the turn's first checkpoint.
 
-        What was there as the very first turn began was not its doing.
+        What was there as the turn began was not its doing.
         """
-        before = self.before(first)
-        if before is None and first.trailers.trigger == "turn-start":
-            return first
-        return before
+        return first if first.trailers.trigger == "turn-start" else self.before(first)
 
     def before(self, checkpoint: Checkpoint) -> Checkpoint | None:
         """Returns the state that was there before a checkpoint, in its work tree."""

@@ -10,8 +10,9 @@ import click
 
 from gitcp import Checkpoint
 from gitcp.checkpoints import history
-from gitcp.checkpoints.history import Filters, Listed, Scope
+from gitcp.checkpoints.history import Filters, Listed
 from gitcp.checkpoints.own_notes import note_of
+from gitcp.checkpoints.scopes import Scope, find
 from gitcp.checkpoints.turns import count_rows
 from gitcp.cli import documents
 from gitcp.cli.beside_lines import beside_documents, beside_mark
@@ -170,7 +171,9 @@ def _mark(listed: Listed, *, full: bool) -> str:
     if checkpoint.label:
         marks.append(f"({one_line(checkpoint.label)})")
     trigger = checkpoint.trigger
-    if listed.row.is_turn:
+    if listed.by_hand:
+        marks.append("[by hand]")
+    elif listed.row.is_turn:
         # Alone in its row a part of a turn does not say whether that has ended.
         if trigger != "turn-end" and not full:
             marks.append("[unfinished]")
@@ -185,7 +188,8 @@ def _document(workspace: Workspace, listed: Listed) -> dict[str, Any]:
     made["changed"] = listed.changed._asdict()
     if listed.touched is not None:
         made["touched"] = documents.changes(listed.touched)
-    if listed.prompt is not None or listed.row.is_turn:
+    made["by_hand"] = listed.by_hand
+    if not listed.by_hand and (listed.prompt is not None or listed.row.is_turn):
         made["turn"] = {
             "prompt": listed.prompt,
             "checkpoints": listed.ids,
@@ -266,8 +270,9 @@ def log_command(
 ) -> int:
     """List what happened here, newest first.
 
-    One row is one turn of an agent, or a checkpoint of its own. All sessions and clients
-    that worked in this work tree are listed. `+1 ~2 -3` counts the files that a row added,
+    One row is one turn of an agent, or a checkpoint of its own; `[by hand]` is what had
+    changed when a turn began. All sessions and clients that worked in this work tree are
+    listed. `+1 ~2 -3` counts the files that a row added,
     changed and deleted here; of a single PATH it is A, M or D. `inside #45` is what was saved
     in a turn before one of its commands. `beside #47` is a turn of another agent at the same
     time, and `~1?` a file that either of them may have changed.
@@ -277,7 +282,7 @@ def log_command(
     # A graph has all branches and every checkpoint: a line leads from one to the next.
     everything, full = everything or (graph and where is None), full or graph
     scope = _scope(workspace, where, everything=everything)
-    found = history.find(workspace, scope, unreadable)
+    found = find(workspace, scope, unreadable)
     filters = _filters(out, workspace, since, until, grep, text, agent, paths)
     rows = history.listing(workspace, found, filters, unreadable, full=full)
     if out.json:

@@ -63,6 +63,33 @@ def test_the_first_turn_counts_what_it_changed_and_not_what_was_there(repo, agen
     assert row["changed"] == {"added": 1, "modified": 1, "deleted": 0}
 
 
+def test_what_was_done_by_hand_before_a_turn_is_a_row_of_its_own(repo, agent):
+    agent.turn("one", f="1\n")
+    (repo / "f").write_text("1\nmine\n")
+    (repo / "gone").write_text("soon")
+    ok(repo, "save", "-m", "both", "-s", "main")
+    (repo / "gone").unlink()
+    agent.turn("two", g="2\n")
+    turn, by_hand, *_ = ok(repo, "log")["checkpoints"]
+    assert turn["changed"] == {"added": 1, "modified": 0, "deleted": 0}
+    assert by_hand["changed"] == {"added": 0, "modified": 0, "deleted": 1}
+    assert (turn["by_hand"], by_hand["by_hand"]) == (False, True)
+    assert "turn" in turn
+    assert "turn" not in by_hand
+    assert by_hand["id"] == turn["turn"]["checkpoints"][0]
+    (line,) = [line for line in lines(repo) if "[by hand]" in line]
+    assert "before: two" in line
+    assert line.endswith(" -1")
+    # The turn that comes after it is not to blame.
+    found = ok(repo, "log", "--", "gone")["checkpoints"]
+    assert [one["note"] for one in found] == ["before: two", "both"]
+    number = str(turn["number"])
+    assert [one["path"] for one in ok(repo, "show", number)["turn"]["changes"]] == ["g"]
+    number = str(by_hand["number"])
+    shown = invoke(repo, "show", number).stdout.decode()
+    assert "  D gone" in shown.splitlines()
+
+
 def test_paths_are_counted_alone_and_a_single_file_says_what_happened_to_it(
     repo, agent
 ):

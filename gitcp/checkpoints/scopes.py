@@ -1,0 +1,106 @@
+"""Finds the checkpoints to list: of a work tree, a session or branch, or the repository."""
+
+from typing import NamedTuple
+
+from gitcp.checkpoints import standing
+from gitcp.checkpoints.sessions import branches
+from gitcp.errors import CorruptError, FormatTooNewError
+from gitcp.format.layout import BranchKey
+from gitcp.format.numbers import ELSEWHERE, Assigned
+from gitcp.project.workspace import Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.publish import described
+from gitcp.store.store import require_tip
+
+
+class Scope(NamedTuple):
+    """Whose checkpoints are listed: of this work tree, where nothing else is named.
+
+    `everything` is the whole repository, `session` one session, with `branch` one line of it.
+    """
+
+    everything: bool = False
+    session: str | None = None
+    branch: str | None = None
+
+
+class Found(NamedTuple):
+    """What a scope holds, newest first; what has no number counts as 0.
+
+    Entries that are `reached` were read from branches, others from the list of numbers: it
+    may have what no branch leads to any more.
+    """
+
+    entries: list[Assigned]
+    reached: bool = False
+
+
+def find(workspace: Workspace, scope: Scope, unreadable: list[str]) -> Found:
+    """Returns what a scope holds.
+
+    Raises:
+        NotFoundError: there is no such branch.
+    """
+    store = workspace.store
+    if scope.branch is not None:
+        assert scope.session is not None
+        tip = require_tip(store, scope.session, scope.branch)
+        line = [_entry(checkpoint) for checkpoint in store.line(tip)]
+        return Found(line, reached=True)
+    listed = list(store.numbers.newest_first())
+    session = BranchKey.of(scope.session, "main").session if scope.session else None
+    if scope.everything or session is not None or not listed:
+        return Found(_of_all(workspace, listed, session, unreadable), reached=True)
+    gone = store.numbers.fates().gone
+    return Found(
+        [
+            entry
+            for entry in standing.of_work_tree(workspace, listed)
+            if entry.number not in gone
+        ]
+    )
+
+
+def _of_all(
+    workspace: Workspace,
+    listed: list[Assigned],
+    session: str | None,
+    unreadable: list[str],
+) -> list[Assigned]:
+    """Returns every checkpoint that a branch reaches, or those of one session."""
+    store = workspace.store
+    known = {(entry.id, entry.key): entry for entry in listed}
+    found: dict[bytes, Assigned] = {}
+    refs = {
+        key: oid
+        for key, oid in store.refs().items()
+        if session is None or key.session == session
+    }
+    for _, info in branches(store, refs, unreadable=unreadable.append):
+        try:
+            for checkpoint in store.line(info.tip):
+                if checkpoint.oid in found:
+                    break
+                entry = _entry(checkpoint)
+                number = known.get((entry.id, entry.key))
+                found[checkpoint.oid] = (
+                    number._replace(commit=entry.commit) if number else entry
+                )
+        except (CorruptError, FormatTooNewError) as exc:
+            unreadable.append(f"what came before {info.tip.id} is left out: {exc}")
+    order = {oid: at for at, oid in enumerate(found)}
+    return [
+        entry
+        for oid, entry in sorted(
+            found.items(),
+            key=lambda one: (-one[1].number, _reversed(one[1].created), order[one[0]]),
+        )
+    ]
+
+
+def _reversed(time: str) -> tuple[int, ...]:
+    return tuple(-ord(char) for char in time)
+
+
+def _entry(checkpoint: Checkpoint) -> Assigned:
+    return described(checkpoint, ELSEWHERE)._replace(number=checkpoint.number or 0)
