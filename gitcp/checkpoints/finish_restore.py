@@ -14,6 +14,7 @@ from gitcp.checkpoints.open_restore import (
     unlike_target,
 )
 from gitcp.checkpoints.restore_observer import restore_observer
+from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.save import captured
 from gitcp.errors import (
     CorruptError,
@@ -253,7 +254,7 @@ def _append(
     draft = Draft(
         "restore",
         files=files_of(snapshot),
-        note=request.note or f"restored {target.id}",
+        note=request.note or f"restored {_part_of(request)}{target.id}",
         allow_empty=True,
         logs_from=target if request.conversation else before,
         restored_from=target.id,
@@ -263,6 +264,17 @@ def _append(
         bases=(target.raw.tree, before.raw.tree),
     )
     return workspace.store.append(txn, journal.session, journal.branch, draft)
+
+
+def _part_of(request: RestoreRequest) -> str:
+    """Returns what a restore takes of its target, for its note; nothing where it is all."""
+    if not request.files:
+        return "the conversation of "
+    if not request.paths:
+        return ""
+    more = len(request.paths) - 1
+    others = f" and {more} more" if more else ""
+    return f"{show_path(request.paths[0])}{others} of "
 
 
 def _appended(workspace: Workspace, journal: Journal) -> Checkpoint | None:

@@ -212,9 +212,11 @@ def compute(
             for state in (present, target)
         ]
         if not any(inside):
+            number = request.target.number
+            name = f"#{number}" if number else f"checkpoint {request.target.id}"
             raise NotFoundError(
-                f"{show_path(path)} is neither here nor in checkpoint {request.target.id}",
-                hint=f"`gitcp files {request.target.id}` lists what it holds",
+                f"{show_path(path)} is neither here nor in {name}",
+                hint=f"`gitcp log -- {show_path(path)}` lists what changed it",
             )
     undone = brought_by(workspace, request.undoes) if request.undoes else {}
     steps = make_steps(

@@ -10,7 +10,7 @@ from gitcp.format.tree import Entry
 from gitcp.store.checkpoint import Checkpoint
 from tests.support.agent import Agent
 from tests.support.gitrepo import git, write_files
-from tests.support.inprocess import invoke, ok
+from tests.support.inprocess import fails, invoke, ok
 
 
 @pytest.fixture
@@ -245,3 +245,19 @@ def test_damage_beside_a_restore_fails_neither_its_plan_nor_its_report(
     done = invoke(repo, "restore", "-y", first.id, "off")
     assert done.returncode == 0, done.stderr
     assert not (repo / "off").exists()
+
+
+def test_a_restore_of_a_part_says_of_which(repo):
+    (repo / "a.py").write_text("1\n")
+    (repo / "b.py").write_text("1\n")
+    ok(repo, "save", "-m", "one")
+    (repo / "a.py").write_text("2\n")
+    (repo / "b.py").unlink()
+    ok(repo, "save", "-m", "two")
+    ok(repo, "restore", "1", "a.py", "-y")
+    assert "restored a.py of #1" in invoke(repo, "log").stdout.decode()
+    (repo / "a.py").write_text("3\n")
+    ok(repo, "restore", "1", "a.py", "b.py", "-y")
+    assert "restored a.py and 1 more of #1" in invoke(repo, "log").stdout.decode()
+    error = fails(repo, 13, "restore", "2", "missing.py")
+    assert "missing.py is neither here nor in #2" in error
