@@ -14,7 +14,6 @@ waited for, or noticed:
   reaches keeps git's grace (`gitcp.git.grace`), in a pack of its own with that time.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,8 +22,6 @@ from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.errors import BusyError, GitFailedError
-from gitcp.format.commit import WHO
-from gitcp.format.oid import DIGITS
 from gitcp.git import grace
 from gitcp.git.consolidate import discard, standing
 from gitcp.git.ended import (
@@ -35,7 +32,7 @@ from gitcp.git.ended import (
     put_back,
     sweep,
 )
-from gitcp.git.objects import COMMIT
+from gitcp.git.reachable import Reachable
 from gitcp.git.read_lock import Readers
 from gitcp.git.registry import KEPT, PACKS, Registry
 from gitcp.git.repository import Repository
@@ -43,7 +40,6 @@ from gitcp.git.stock import Stock
 from gitcp.git.transaction import Transaction, transaction
 
 _LOOK = 0.002
-_INCOMPLETE = ["--missing=allow-any", "--ignore-missing"]
 # What git says where the pack that it was writing is gone.
 _UNFINISHED = "unable to rename temporary file"
 
@@ -106,7 +102,7 @@ def drop_unreachable(
         others = sorted(standing(directory, aside.names()).keys() - set(own))
         with _unless_taken(directory, [*own, *others]):
             stock = Stock(directory, own, others, grace.expiry(repository))
-            reach = _Reach(repository, stock.all)
+            reach = Reachable(repository, stock.all)
             reach.from_roots(roots())
             secret = reach.only_from(purged)
             split = stock.split(reach.keep, secret | reach.own_commits())
@@ -242,134 +238,6 @@ def git_directories(repository: Repository) -> list[Path]:
     """Returns the git directories of all work trees, those that are away included."""
     linked = repository.common_dir / "worktrees"
     return [repository.common_dir, *(linked.iterdir() if linked.is_dir() else ())]
-
-
-class _Reach:
-    """Finds the reachable objects in gitcp's packs."""
-
-    def __init__(self, repository: Repository, mine: set[bytes]) -> None:
-        self._repository = repository
-        self._mine = mine
-        self.keep: set[bytes] = set()
-        # For pack-objects, with the paths that it looks for deltas by.
-        self.lines: list[bytes] = []
-
-    def from_roots(self, roots: Iterable[str]) -> None:
-        """Adds what git reaches, and what `roots` do."""
-        every = ["--all", "--reflog", "--indexed-objects"]
-        given = list(roots)
-        try:
-            self._add(self._walk(every, given))
-        except GitFailedError:
-            # A missing blob hides nothing; a missing tree or commit fails this walk, too.
-            self._walk([*every, "--filter=blob:none", "--quiet"], given)
-            self._add(self._walk([*every, "--missing=allow-any"], given))
-        loose = _loose(self._repository)
-        if loose:
-            # Nothing says that what lies about is complete.
-            self._add(self._walk_what_is_there(loose))
-
-    def only_from(self, commits: Iterable[str]) -> set[bytes]:
-        """Returns the objects that some commits reach and nothing else does."""
-        given = list(commits)
-        # A purge that was killed has removed some of it.
-        lines = self._walk_what_is_there(given) if given else ()
-        return {_oid(line) for line in lines} & self._mine - self.keep
-
-    def own_commits(self) -> set[bytes]:
-        """Returns gitcp's own commits that nothing reaches: git never relies on those.
-
-        They would look like a branch that has lost its ref.
-        """
-        listed = self._repository.plumbing(
-            "cat-file",
-            "--batch-check=%(objecttype) %(objectname)",
-            "--buffer",
-            data=b"".join(
-                f"{oid.hex()}\n".encode() for oid in sorted(self._mine - self.keep)
-            ),
-        )
-        commits = [word for word in listed.splitlines() if word.startswith(b"commit ")]
-        if not commits:
-            return set()
-        ours = self._repository.plumbing(
-            "rev-list",
-            "--no-walk=unsorted",
-            f"--committer=^{WHO.decode()}",
-            "--stdin",
-            data=b"".join(line[7:] + b"\n" for line in commits),
-        )
-        return {_oid(line) for line in ours.splitlines()}
-
-    def _add(self, lines: Iterable[bytes]) -> None:
-        for line in lines:
-            oid = _oid(line)
-            if oid in self._mine and oid not in self.keep:
-                self.keep.add(oid)
-                self.lines.append(line)
-
-    def _walk_what_is_there(self, given: list[str]) -> list[bytes]:
-        try:
-            return self._walk(_INCOMPLETE, given)
-        except GitFailedError:
-            # Older gits end at a commit whose parent is missing.
-            there = self._ancestors(given)
-            return self._walk([*_INCOMPLETE, "--no-walk=unsorted"], there)
-
-    def _ancestors(self, given: list[str]) -> list[str]:
-        """Returns those of some objects and their ancestors that are there."""
-        objects = self._repository.objects
-        left = [bytes.fromhex(oid) for oid in given]
-        seen = set(left)
-        found = []
-        while left:
-            oid = left.pop()
-            if not objects.exists(oid):
-                continue
-            found.append(oid.hex())
-            if objects.header(oid)[0] == COMMIT:
-                parents = set(objects.commit(oid).parents)
-                left += parents - seen
-                seen |= parents
-        return found
-
-    def _walk(self, options: list[str], given: Iterable[str]) -> list[bytes]:
-        listed = self._repository.plumbing(
-            "rev-list",
-            "--objects",
-            *options,
-            "--stdin",
-            data="".join(f"{oid}\n" for oid in given).encode(),
-        )
-        return listed.splitlines(keepends=True)
-
-
-def _oid(line: bytes) -> bytes:
-    return bytes.fromhex(line[:DIGITS].decode("ascii"))
-
-
-def _loose(repository: Repository) -> list[str]:
-    """Returns the loose commits and trees: what they name may lie in our packs only."""
-    objects = repository.common_dir / "objects"
-    found = []
-    for directory in objects.glob("[0-9a-f][0-9a-f]"):
-        # git removes a directory together with the last object in it.
-        with suppress(FileNotFoundError):
-            found += [
-                directory.name + name
-                for name in os.listdir(directory)
-                if len(name) == DIGITS - 2
-            ]
-    if not found:
-        return []
-    listed = repository.plumbing(
-        "cat-file",
-        "--batch-check=%(objecttype) %(objectname)",
-        "--buffer",
-        data="".join(f"{oid}\n" for oid in found).encode(),
-    )
-    pairs = (line.split() for line in listed.decode("ascii", "replace").splitlines())
-    return [oid for kind, oid in pairs if kind in {"commit", "tree"}]
 
 
 def _let_go(opened: Transaction, names: list[str], times: dict[str, int]) -> None:
