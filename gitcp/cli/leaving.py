@@ -11,7 +11,7 @@ from gitcp.cli.render import count
 from gitcp.clients.client import SCOPES, ClientPlaces
 from gitcp.errors import GitcpError, NothingToDoError, PartialError
 from gitcp.maintenance import leave
-from gitcp.maintenance.leave import InRepository
+from gitcp.maintenance.leave import InRepository, Remains
 from gitcp.project import config, installers
 from gitcp.project.installers import Done
 from gitcp.project.workspace import Workspace, open_workspace
@@ -71,11 +71,11 @@ def everything(out: Output, *, scope: str | None, dry_run: bool, yes: bool) -> N
     out.confirm("Remove gitcp from this project?", yes=yes)
     answers = _Answers(
         user=bool(plan.user) and _agreed(out, _user_question(plan), yes=yes),
-        checkpoints=not plan.own.refs
+        checkpoints=not plan.own.stored
         or _agreed(out, _checkpoints_question(plan), yes=yes),
     )
-    left = _carry_out(workspace, places, plan, answers)
-    _report(out, plan, answers)
+    left, remains = _carry_out(workspace, places, plan, answers)
+    _report(out, plan, answers, remains)
     if left:
         raise PartialError(
             f"{count(len(left), 'thing')} could not be removed",
@@ -121,6 +121,8 @@ def _user_question(plan: _Plan) -> str:
 
 
 def _checkpoints_question(plan: _Plan) -> str:
+    if not plan.own.refs:
+        return "Delete what is left of checkpoints in git's objects, too, for good?"
     branches = count(plan.own.branches, "branch", "branches")
     only = f", {len(plan.own.only_here)} only here" if plan.own.only_here else ""
     return f"Delete all checkpoints, too, for good ({branches}{only})?"
@@ -171,8 +173,8 @@ def _only_here(plan: _Plan) -> Iterator[str]:
 
 def _carry_out(
     workspace: Workspace, places: ClientPlaces, plan: _Plan, answers: _Answers
-) -> list[str]:
-    """Removes what was agreed on; returns what was left alone, and why."""
+) -> tuple[list[str], Remains]:
+    """Removes what was agreed on; returns what was left alone, and of the checkpoints."""
     left: list[str] = []
     chosen = [*plan.project, *(plan.user if answers.user else ())]
     # A skill counts as installed only where all of it is there.
@@ -186,15 +188,23 @@ def _carry_out(
         except GitcpError as exc:
             left.append(f"{what}: {exc.message}")
     conversations.remove(plan.restored.unused)
-    if plan.own.refs and answers.checkpoints:
-        leave.delete_checkpoints(workspace)
+    remains = Remains()
+    if plan.own.stored and answers.checkpoints:
+        remains = leave.delete_checkpoints(workspace)
     leave.remove_settings(workspace)
     if _calls_here(plan.kept(answers)):
         config.put(workspace.repository, _OFF, "false")
     if answers.checkpoints:
         leave.remove_state(workspace)
     conversations.remove_empty(places)
-    return left
+    return left, remains
+
+
+def _settings(plan: _Plan, answers: _Answers) -> list[str]:
+    """Returns the settings that go: not the one by which hooks that stay do nothing."""
+    stays = _calls_here(plan.kept(answers))
+    off = f"gitcp.{_OFF}".lower()
+    return [name for name in plan.own.settings if not (stays and name == off)]
 
 
 def _calls_here(kept: Iterable[Done]) -> bool:
@@ -205,12 +215,15 @@ def _calls_here(kept: Iterable[Done]) -> bool:
 # --- telling --------------------------------------------------------------------------
 
 
-def _document(plan: _Plan, *, removed: bool, answers: _Answers) -> dict[str, Any]:
+def _document(
+    plan: _Plan, answers: _Answers, remains: Remains | None
+) -> dict[str, Any]:
+    removed = remains is not None
     done = [*plan.project, *(plan.user if answers.user else ())]
     return {
         "schema": "gitcp.uninstall/1",
         "done": [one._replace(changed=removed)._asdict() for one in done],
-        "settings": plan.own.settings,
+        "settings": _settings(plan, answers),
         "state": [str(path) for path in plan.own.state if answers.checkpoints],
         "conversations": [str(path) for path in plan.restored.unused],
         "continued": [str(path) for path in plan.restored.continued],
@@ -218,6 +231,7 @@ def _document(plan: _Plan, *, removed: bool, answers: _Answers) -> dict[str, Any
             "refs": plan.own.refs,
             "removed": removed and answers.checkpoints,
             "only_here": [one._asdict() for one in plan.own.only_here],
+            "remains": remains._asdict() if remains is not None else None,
         },
     }
 
@@ -225,15 +239,15 @@ def _document(plan: _Plan, *, removed: bool, answers: _Answers) -> dict[str, Any
 def _tell(out: Output, workspace: Workspace, plan: _Plan) -> None:
     if out.json:
         answers = _Answers(user=True, checkpoints=True)
-        out.document(_document(plan, removed=False, answers=answers))
+        out.document(_document(plan, answers, None))
         return
     for line in _lines(plan, workspace):
         out.print(line, whole=line.startswith(_COMMAND))
 
 
-def _report(out: Output, plan: _Plan, answers: _Answers) -> None:
+def _report(out: Output, plan: _Plan, answers: _Answers, remains: Remains) -> None:
     if out.json:
-        out.document(_document(plan, removed=True, answers=answers))
+        out.document(_document(plan, answers, remains))
         return
     for done in (*plan.project, *(plan.user if answers.user else ())):
         scope = f" ({done.scope})" if done.scope else ""
@@ -241,8 +255,9 @@ def _report(out: Output, plan: _Plan, answers: _Answers) -> None:
     if plan.restored.unused:
         paths = count(len(plan.restored.unused), "path")
         out.print(f"Removed restored conversations: {paths}")
-    if plan.own.settings:
-        out.print(f"Removed {count(len(plan.own.settings), 'setting')}")
+    settings = _settings(plan, answers)
+    if settings:
+        out.print(f"Removed {count(len(settings), 'setting')}")
     if not answers.checkpoints:
         out.print(
             "Kept the checkpoints, and .git/gitcp with the keys they are sealed with"
@@ -251,6 +266,8 @@ def _report(out: Output, plan: _Plan, answers: _Answers) -> None:
         out.print(
             f"Deleted {count(plan.own.branches, 'branch', 'branches')} of checkpoints"
         )
+    elif plan.own.packs:
+        out.print("Deleted what was left of checkpoints")
     kept = plan.kept(answers)
     for done in kept:
         out.note(f"  kept: {done.what} in {safe_path(done.path)}")
@@ -260,5 +277,21 @@ def _report(out: Output, plan: _Plan, answers: _Answers) -> None:
         )
     for path in plan.restored.continued:
         out.note(f"  kept, as it may be in use: {safe_path(str(path))}")
-    if answers.checkpoints and plan.own.refs:
-        out.note("  what git may still rely on goes with a later `git gc`")
+    for line in _remaining(remains):
+        out.note(line)
+
+
+def _remaining(remains: Remains) -> Iterator[str]:
+    if remains.objects:
+        objects = count(remains.objects, "object")
+        yield (
+            f"  still in .git/objects: {objects} that git itself has packed or written."
+            " `git gc --prune=now` removes these, and all else that nothing needs, such as"
+            " dropped stashes"
+        )
+    if remains.used:
+        objects = count(remains.used, "object")
+        yield (
+            f"  git, or a clone that borrows objects from here, may have a copy of"
+            f" {objects}: it had used their packs"
+        )

@@ -76,7 +76,7 @@ def drop_unreachable(
     repository: Repository,
     *,
     roots: Callable[[], Iterable[str]] = tuple,
-    purged: Iterable[str] = (),
+    purged: Iterable[str] | None = (),
     timeout: float = 10.0,
 ) -> Reclaimed:
     """Merges gitcp's packs into one that holds only what something reaches.
@@ -84,8 +84,8 @@ def drop_unreachable(
     What git reaches in any way stays: refs, HEADs, reflogs, indexes of all worktrees,
     and what loose objects name; likewise `roots`, commits that are computed once no other
     process is at work. Of a pack that git has used, the rest goes to a pack of its own until
-    git's grace is over; but what only the commits `purged` reach goes at once. The caller
-    holds the store's lock, and no work tree's.
+    git's grace is over; but what only the commits `purged` reach goes at once, and with None
+    all that nothing reaches. The caller holds the store's lock, and no work tree's.
 
     Raises:
         BusyError: other processes were at work until the timeout, or git used a pack.
@@ -104,7 +104,7 @@ def drop_unreachable(
             stock = Stock(directory, own, others, grace.expiry(repository))
             reach = Reachable(repository, stock.all)
             reach.from_roots(roots())
-            secret = reach.only_from(purged)
+            secret = reach.unreached() if purged is None else reach.only_from(purged)
             split = stock.split(reach.keep, secret | reach.own_commits())
         if split is None:
             return Reclaimed(0, 0, stock.waiting)

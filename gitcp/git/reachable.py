@@ -40,10 +40,19 @@ class Reachable:
 
     def only_from(self, commits: Iterable[str]) -> set[bytes]:
         """Returns the objects that some commits reach and nothing else does."""
-        given = list(commits)
         # A purge that was killed has removed some of it.
-        lines = self._walk_what_is_there(given) if given else ()
-        return {_oid(line) for line in lines} & self._mine - self.keep
+        return self.from_commits(commits) & self.unreached()
+
+    def unreached(self) -> set[bytes]:
+        """Returns the objects that nothing reaches."""
+        return self._mine - self.keep
+
+    def from_commits(self, commits: Iterable[str]) -> set[bytes]:
+        """Returns what some commits reach, in any pack, as far as it is there."""
+        given = list(commits)
+        return (
+            {_oid(line) for line in self._walk_what_is_there(given)} if given else set()
+        )
 
     def own_commits(self) -> set[bytes]:
         """Returns gitcp's own commits that nothing reaches: git never relies on those.
@@ -55,7 +64,7 @@ class Reachable:
             "--batch-check=%(objecttype) %(objectname)",
             "--buffer",
             data=b"".join(
-                f"{oid.hex()}\n".encode() for oid in sorted(self._mine - self.keep)
+                f"{oid.hex()}\n".encode() for oid in sorted(self.unreached())
             ),
         )
         commits = [word for word in listed.splitlines() if word.startswith(b"commit ")]

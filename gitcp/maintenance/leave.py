@@ -16,15 +16,24 @@ from gitcp.errors import (
     RestoreInterruptedError,
 )
 from gitcp.format import layout
-from gitcp.git.drop_unreachable import git_directories
+from gitcp.git.drop_unreachable import (
+    drop_unreachable,
+    git_directories,
+    store_locked,
+)
+from gitcp.git.reachable import Reachable
+from gitcp.git.registry import KEPT, PACKS, Registry
 from gitcp.git.repository import Repository
-from gitcp.maintenance.gc import gc, open_restores
+from gitcp.git.staying import staying
+from gitcp.maintenance.gc import journals, open_restores
 from gitcp.project.workspace import Workspace
+from gitcp.store.salvage import every_commit
 
 _REFS = "refs/gitcp/"
 _STATE = "gitcp"
 _NUMBERS = "gitcp-numbers"
 _SECTION = "gitcp."
+_PACKS = (PACKS, KEPT)
 
 
 class OnlyHere(NamedTuple):
@@ -40,7 +49,7 @@ class InRepository(NamedTuple):
 
     `refs` counts all refs of gitcp's, `branches` those of sessions made or pulled here.
     `settings` are names of the repository's own configuration; `state` are files and
-    directories.
+    directories. `packs` are gitcp's own, which may hold objects that no ref reaches.
     """
 
     refs: int
@@ -48,6 +57,24 @@ class InRepository(NamedTuple):
     only_here: tuple[OnlyHere, ...]
     settings: tuple[str, ...]
     state: tuple[Path, ...]
+    packs: int = 0
+
+    @property
+    def stored(self) -> bool:
+        """Whether there is anything that `delete_checkpoints` would remove."""
+        return bool(self.refs or self.packs)
+
+
+class Remains(NamedTuple):
+    """What deleted checkpoints leave behind.
+
+    `objects` counts those of them that are still there though nothing reaches them: git's
+    own packs hold them, or they are loose. `used` counts those that were removed from packs
+    that git had used: git, or a clone that borrows from here, may have a copy.
+    """
+
+    objects: int = 0
+    used: int = 0
 
 
 def survey(workspace: Workspace) -> InRepository:
@@ -71,6 +98,7 @@ def survey(workspace: Workspace) -> InRepository:
         tuple(_only_here(workspace)),
         tuple(name for _, name in _settings(repository)),
         tuple(path for path in _state(repository) if os.path.lexists(path)),
+        sum(len(Registry(repository, listed).names()) for listed in _PACKS),
     )
 
 
@@ -79,23 +107,46 @@ def state_directories(workspace: Workspace) -> list[Path]:
     return [one / _STATE for one in git_directories(workspace.repository)]
 
 
-def delete_checkpoints(workspace: Workspace) -> None:
-    """Deletes every checkpoint and ledger, and their objects as `gc` does it.
+def delete_checkpoints(workspace: Workspace) -> Remains:
+    """Deletes every checkpoint and ledger, and all objects that only they reached.
 
-    What git may rely on stays until its own grace is over.
+    As a purge it waits for no grace of git's in gitcp's own packs. What git itself has
+    packed, or written loose, stays until git removes it. Where it fails after the refs went,
+    a second call removes the objects.
 
     Raises:
         BusyError: another process is at work.
-        GitFailedError: git could not delete a ref.
+        GitFailedError: git could not delete a ref, or walk what it reaches.
         StorageError: the disk refused.
     """
     repository = workspace.repository
+    timeout = workspace.settings.lock_timeout
+    ours = _objects(repository)
     with _all_locked(workspace), durable.storage("deleting the checkpoints"):
         repository.refs.delete(dict(repository.refs.list(_REFS)))
         # Only damaged refs and empty directories are left.
         for directory in (repository.common_dir, repository.common_dir / "logs"):
             _remove(directory / _REFS)
-    gc(workspace, drop_lost=True)
+    try:
+        with store_locked(repository, timeout=timeout):
+            done = drop_unreachable(
+                repository,
+                roots=lambda: journals(repository),
+                purged=None,
+                timeout=timeout,
+            )
+    except BusyError as exc:
+        raise BusyError(
+            f"{exc.message}; the objects of the deleted checkpoints are still there",
+            hint="run the command again: it removes them",
+        ) from exc
+    return Remains(len(staying(repository, ours).unneeded), done.taken)
+
+
+def _objects(repository: Repository) -> set[bytes]:
+    """Returns all that commits of gitcp's reach, whether or not a ref reaches these."""
+    reach = Reachable(repository, set(every_commit(repository)))
+    return reach.from_commits(oid.hex() for oid in reach.own_commits())
 
 
 def remove_settings(workspace: Workspace) -> None:

@@ -11,10 +11,9 @@ from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
 from gitcp.format.commit import purged
 from gitcp.format.layout import LedgerKey
-from gitcp.format.oid import DIGITS
 from gitcp.git.drop_unreachable import drop_unreachable, store_locked
-from gitcp.git.libgit import LibgitObjects
 from gitcp.git.objects import BLOB
+from gitcp.git.staying import staying
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.maintenance.gc import journals
 from gitcp.names import decode
@@ -329,31 +328,19 @@ def _bytes(root: Root, path: bytes, held: os.stat_result) -> bytes:
 
 def _still_there(workspace: Workspace, gone: set[bytes]) -> Iterable[str]:
     """Says what keeps objects alive that gitcp itself needs no more."""
-    repository = workspace.repository
-    objects = LibgitObjects(repository.common_dir / "objects")
-    there = {oid.hex() for oid in gone if objects.exists(oid)}
-    if not there:
-        return []
-    reached = repository.git(
-        "rev-list",
-        "--objects",
-        "--missing=allow-any",
-        "--all",
-        "--reflog",
-        "--indexed-objects",
-    )
-    held = {line[:DIGITS].decode() for line in reached.splitlines()} & there
+    held, unneeded = staying(workspace.repository, gone)
     # Trees and blobs that a checkpoint shares with other content may rightly stay.
-    blobs = {oid for oid in held if objects.header(bytes.fromhex(oid))[0] == BLOB}
+    objects = workspace.repository.objects
+    blobs = [oid for oid in held if objects.header(oid)[0] == BLOB]
     said = []
     if blobs:
         said.append(
             f"git's own branches, reflogs or index: {len(blobs)} objects there hold it,"
             " and gitcp does not rewrite these"
         )
-    if there - held:
+    if unneeded:
         said.append(
-            f"git's own packs: {len(there - held)} objects that nothing needs;"
+            f"git's own packs: {len(unneeded)} objects that nothing needs;"
             " `git gc --prune=now` removes them"
         )
     return said

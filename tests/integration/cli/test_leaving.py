@@ -11,7 +11,7 @@ import pytest
 
 from gitcp.errors import NothingToDoError
 from tests.support.agent import Agent
-from tests.support.gitrepo import git, run_gitcp, tree_bytes
+from tests.support.gitrepo import git, git_line, run_gitcp, tree_bytes
 from tests.support.inprocess import fails, invoke, ok
 
 
@@ -176,6 +176,82 @@ def test_the_own_settings_of_the_user_can_be_left(repo, home):
         assert b"gitcp.autoCheckpoint is false" in said
     ok(repo, "uninstall", "--everything", "-y")
     assert b"gitcp" not in git(repo, "config", "--local", "--list")
+
+
+def everything_stored(repo: Path) -> bytes:
+    return git(repo, "cat-file", "--batch-all-objects", "--batch")
+
+
+def worked(repo: Path, home: Path) -> None:
+    """A turn with a file that git never has, in a pack that git relies on afterwards."""
+    agent = Agent(repo, home / "claude")
+    agent.turn("words of the conversation", draft="only in checkpoints", kept="in git")
+    git(repo, "add", "kept")
+    git(repo, "commit", "-q", "-m", "kept")
+    (repo / "draft").unlink()
+    agent.turn("more words", kept="in git and here")
+
+
+def test_deleted_checkpoints_leave_no_object_in_what_gitcp_wrote(repo, home):
+    worked(repo, home)
+    # What pruning has removed may wait for git's grace.
+    ok(repo, "prune", "--yes", "--keep-last", "1")
+    assert b"only in checkpoints" in everything_stored(repo)
+    (repo / "kept").write_text("stashed")
+    ok(repo, "save")
+    git(repo, "stash", "-q")
+    stash = git_line(repo, "rev-parse", "stash")
+    git(repo, "stash", "drop", "-q")
+    own = git_line(repo, "commit-tree", "-m", "dangling", "HEAD^{tree}")
+    done = invoke(repo, "uninstall", "--everything", "-y")
+    stored = everything_stored(repo)
+    assert b"words" not in stored
+    assert b"only in checkpoints" not in stored
+    assert git(repo, "cat-file", "commit", own)
+    assert git(repo, "show", f"{stash}:kept") == b"stashed"
+    assert b"it had used their packs" in done.stderr
+    assert git(repo, "fsck", "--strict", "--no-dangling") == b""
+
+
+def test_what_git_has_packed_stays_and_is_counted(repo, home):
+    worked(repo, home)
+    git(repo, "gc", "-q")
+    remains = ok(repo, "uninstall", "--everything", "-y")["checkpoints"]["remains"]
+    found = git(repo, "fsck", "--unreachable", "--no-progress").splitlines()
+    assert remains["objects"] == len(found) > 0
+    git(repo, "gc", "-q", "--prune=now")
+    assert b"words" not in everything_stored(repo)
+
+
+def test_the_number_of_objects_that_stay_is_said(repo, home):
+    worked(repo, home)
+    git(repo, "gc", "-q")
+    told = invoke(repo, "uninstall", "--everything", "-y").stderr.decode()
+    assert "still in .git/objects: " in told
+    assert "`git gc --prune=now` removes these" in told
+
+
+def test_objects_go_at_the_next_try_where_git_was_at_work(repo, home):
+    worked(repo, home)
+    git(repo, "config", "gitcp.lockTimeout", "0")
+    (repo / ".git" / "index.lock").touch()
+    done = invoke(repo, "uninstall", "--everything", "-y")
+    assert b"the objects of the deleted checkpoints are still there" in done.stderr
+    (repo / ".git" / "index.lock").unlink()
+    done = invoke(repo, "uninstall", "--everything", "-y")
+    assert b"Deleted what was left of checkpoints\n" in done.stdout
+    assert b"words" not in everything_stored(repo)
+    assert not (repo / ".git" / "gitcp").exists()
+
+
+def test_a_setting_that_stays_is_not_counted_as_removed(repo):
+    install(repo)
+    ok(repo, "config", "maxFileSize", "--unset")
+    git(repo, "config", "gitcp.autoCheckpoint", "false")
+    done = invoke(repo, "uninstall", "--everything", "--scope", "project", "-y")
+    assert b" setting\n" not in done.stdout
+    assert b"gitcp.autoCheckpoint is false" in done.stderr
+    assert git_line(repo, "config", "gitcp.autoCheckpoint") == "false"
 
 
 def test_what_is_on_a_remote_is_not_only_here(ann):

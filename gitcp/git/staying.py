@@ -1,0 +1,37 @@
+"""Finds what is still there of objects that gitcp itself needs no more."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gitcp.format.oid import DIGITS
+from gitcp.git.libgit import LibgitObjects
+from gitcp.git.repository import Repository
+
+
+class Staying(NamedTuple):
+    """Objects that are there: `held` are those that git reaches, `unneeded` the others."""
+
+    held: set[bytes]
+    unneeded: set[bytes]
+
+
+def staying(repository: Repository, oids: Iterable[bytes]) -> Staying:
+    """Returns which of some objects are still there, in packs or loose.
+
+    Raises:
+        GitFailedError: git cannot walk what it reaches.
+    """
+    objects = LibgitObjects(repository.common_dir / "objects")
+    there = {oid for oid in oids if objects.exists(oid)}
+    if not there:
+        return Staying(set(), set())
+    reached = repository.git(
+        "rev-list",
+        "--objects",
+        "--missing=allow-any",
+        "--all",
+        "--reflog",
+        "--indexed-objects",
+    )
+    held = {bytes.fromhex(line[:DIGITS].decode()) for line in reached.splitlines()}
+    return Staying(there & held, there - held)
