@@ -25,6 +25,7 @@ from gitcp.git.transaction import Transaction, transaction
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.publish import created_of
+from gitcp.store.surroundings import Surroundings
 from gitcp.trust.configured import configured
 from gitcp.trust.withheld import Bounds, withheld_from
 from gitcp.worktree import apply, plan, spelling
@@ -39,6 +40,7 @@ from gitcp.worktree.plan import (
     Withheld,
 )
 
+_LOOKED_AT = 200
 _SINCE = 5
 _COMPARED = 1000
 
@@ -166,31 +168,37 @@ def own(workspace: Workspace, checkpoint: Checkpoint) -> Checkpoint:
 def _saved_since(
     workspace: Workspace, request: RestoreRequest
 ) -> tuple[Checkpoint, ...]:
-    """Returns the newest checkpoints of other sessions in this work tree, a few at most.
+    """Returns the newest checkpoints of other sessions that have changed files here, a few.
 
     An undo takes back what any session has saved since the restore.
     """
-    numbers = workspace.store.numbers
-    reach = Reach(workspace.store)
+    store = workspace.store
+    numbers = store.numbers
+    reach = Reach(store)
+    around = Surroundings(numbers, store.labels, store.checkpoint)
     target, undone = request.target, request.undoes
     created = created_of(undone or target)
     own = target.trailers.session if undone is None else None
     tips: dict[str, Checkpoint] = {}
-    for entry in numbers.newest_first():
-        if entry.place != numbers.place:
-            continue
+    changed: dict[str, Checkpoint] = {}
+    here = (entry for entry in numbers.newest_first() if entry.place == numbers.place)
+    for entry in islice(here, _LOOKED_AT):
         # Numbers of what was pulled say nothing about when it was made.
-        if entry.created <= created or len(tips) == _SINCE:
+        if entry.created <= created or len(changed) == _SINCE:
             break
         session = entry.key.session
         # A restore is what a person did, and no session's work.
-        if session == own or session in tips or entry.trigger == RESTORE:
+        if session == own or session in changed or entry.trigger == RESTORE:
             continue
         # What is wrong in another session must not stop this one.
-        tip = readable(reach, entry)
-        if tip is not None:
-            tips[session] = tip
-    return tuple(tips.values())
+        checkpoint = readable(reach, entry)
+        if checkpoint is None:
+            continue
+        tip = tips.setdefault(session, checkpoint)
+        before = around.before(checkpoint)
+        if before is None or before.files_oid != checkpoint.files_oid:
+            changed[session] = tip
+    return tuple(changed.values())
 
 
 def compute(

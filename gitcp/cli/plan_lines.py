@@ -234,14 +234,13 @@ def _since(plan: RestorePlan) -> Iterator[str]:
     if len(theirs) > _NAMED:
         named.append(f"{len(theirs) - _NAMED} more")
     one, some = len(theirs) == 1, ", ".join(named)
+    later = f"later, in {'another session' if one else 'other sessions'}"
     if plan.request.undoes is not None:
-        made = f"Since that restore {some} {'was' if one else 'were'} saved here"
-    else:
-        who = "another session" if one else "other sessions"
-        made = f"Since then {who} saved {some} here"
+        later = "after that restore"
     yield (
-        f"  {made}. What {'it' if one else 'they'} changed in these files is taken back, too,"
-        f" and stays in {'it' if one else 'those'}"
+        f"  {some} {'was' if one else 'were'} made here {later}."
+        f" {'Its' if one else 'Their'} changes to these files are taken back, too;"
+        f" {'it' if one else 'they'} still {'has' if one else 'have'} them"
     )
 
 

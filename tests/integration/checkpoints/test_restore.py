@@ -515,7 +515,7 @@ def test_the_plan_names_other_sessions_that_saved_since(repo):
     (repo / "theirs.txt").write_text("theirs")
     run_gitcp(repo, "save", "-s", "theirs", "-m", "by another")
     shown = run_gitcp(repo, "restore", "mine:1", "--dry-run").stdout
-    assert b'another session saved #2 "by another" here' in shown
+    assert b'#2 "by another" was made here later, in another session' in shown
     shown = run_gitcp(repo, "restore", "theirs:1", "--dry-run").stdout
     assert b"another session" not in shown
 

@@ -158,13 +158,17 @@ def test_other_sessions_are_named_in_a_sentence_where_their_files_go_back(repo, 
     theirs = other.turn("add a discount", off="1")
     assert theirs is not None
     said = (
-        f'  Since then another session saved #{theirs.number} "add a discount" here.'
-        " What it changed in these files is taken back, too, and stays in it"
+        f'  #{theirs.number} "add a discount" was made here later, in another session.'
+        " Its changes to these files are taken back, too; it still has them"
     )
     assert said in dry_run(repo, first.id)
+    # One in which nothing was changed has nothing to lose.
+    Agent(repo, agent.transcript.parents[2]).turn("what is VAT?")
+    (line,) = [line for line in dry_run(repo, first.id) if "here later" in line]
+    assert line == said
     # What they did does not go back where their files stay.
     (repo / "vat").write_text("2")
-    assert not [line for line in dry_run(repo, first.id, "vat") if "Since then" in line]
+    assert not [line for line in dry_run(repo, first.id, "vat") if "here later" in line]
     assert said in dry_run(repo, first.id, "off")
 
 
@@ -187,13 +191,13 @@ def test_undo_names_what_was_saved_since_the_restore_and_not_the_restore(
     second = agent.turn("a discount", vat="2", off="1")
     ok(repo, "restore", "-y", first.id)
     undone = invoke(repo, "undo", "--dry-run").stdout.decode()
-    assert "Since" not in undone
+    assert "after that restore" not in undone
     # The client that is still open goes on, in the session that the undo goes back to.
     later = agent.turn("it is off by a cent", vat="3")
     undone = invoke(repo, "undo", "--dry-run").stdout.decode()
     assert (
-        f'  Since that restore #{later.number} "it is off by a cent" was saved here.'
-        " What it changed in these files is taken back, too, and stays in it\n"
+        f'  #{later.number} "it is off by a cent" was made here after that'
+        " restore. Its changes to these files are taken back, too; it still has them\n"
     ) in undone
     told = invoke(repo, "undo", "-y").stdout.decode()
     assert "  `gitcp undo` again brings back what this took away\n" in told

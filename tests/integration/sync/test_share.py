@@ -238,4 +238,4 @@ def test_what_was_saved_after_a_pulled_checkpoint_is_in_the_plan(ann, hub, bob):
     # Its number is the higher one, although it was made before.
     assert ok(bob, "show", "vat:1")["checkpoint"]["number"] > mine["number"]
     said = invoke(bob, "restore", "vat:1", "--dry-run").stdout.decode()
-    assert f"Since then another session saved #{mine['number']} here." in said
+    assert f"#{mine['number']} was made here later, in another session." in said
