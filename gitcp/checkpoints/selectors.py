@@ -163,7 +163,7 @@ def _by_name(workspace: Workspace, text: str) -> Checkpoint:
     if elsewhere is None:
         raise NotFoundError(
             f"there is no checkpoint {text!a}",
-            hint="`gitcp log --all` lists them; `gitcp sessions` the sessions",
+            hint="`gitcp log --all` lists them; `gitcp help selectors` says what names one",
         )
     return elsewhere
 

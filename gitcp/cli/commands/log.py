@@ -308,8 +308,8 @@ def log_command(
         prefix = f"{columns.row(each.checkpoint)}  " if graph else ""
         page.row(each, prefix, headers=not graph)
     _tell_rest(out, found.entries, listed, searched=searched, full=full)
-    if not found.entries and not unreadable:
-        _tell_empty(out, workspace)
+    if not listed and not unreadable:
+        _tell_empty(out, workspace, found.entries, everything=everything)
     tell_failed_push_once(out, workspace)
     return left_out(out, unreadable)
 
@@ -335,9 +335,14 @@ def _tell_rest(
         )
 
 
-def _tell_empty(out: Output, workspace: Workspace) -> None:
+def _tell_empty(
+    out: Output, workspace: Workspace, found: Sequence[Any], *, everything: bool
+) -> None:
     others = len(workspace.store.refs())
-    if others:
+    if found:
+        where_else = "" if everything else "; --all looks in the whole repository"
+        out.note(f"nothing that was saved here matches{where_else}")
+    elif others:
         out.note(
             "nothing was saved in this work tree yet; `gitcp log --all` has the rest"
         )

@@ -155,3 +155,11 @@ def test_a_turn_says_what_was_saved_before_its_commands(repo, agent):
     (repo / "b").write_text("1")
     agent.about_to_run("make")
     assert "[unfinished]" in "\n".join(lines(repo))
+
+
+def test_a_search_that_finds_nothing_says_so(repo, agent):
+    agent.turn("one", f="1")
+    done = invoke(repo, "log", "--", "nowhere")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"nothing that was saved here matches" in done.stderr
+    assert invoke(repo, "log", "--", "f").stderr == b""
