@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import threading
+import time
 from collections import UserDict
 from pathlib import Path
 from types import MappingProxyType
@@ -497,7 +499,16 @@ def test_a_step_as_decorator_and_as_block(repo, world):
         pass
 
 
-def test_coroutines_are_steps_too_and_share_their_commits(repo, world):
+def test_coroutines_are_steps_too_and_share_their_commits(repo, world, monkeypatch):
+    synced = os.fsync
+
+    def slowly(fd: int) -> None:
+        # So long a disk may take: what comes meanwhile goes into the next commit together.
+        time.sleep(0.02)
+        synced(fd)
+
+    monkeypatch.setattr(os, "fsync", slowly)
+
     async def act(number: int, idempotency_key: str) -> int:
         await asyncio.sleep(0)
         world.act(number)
