@@ -56,10 +56,11 @@ class PathChanges:
         changed: set[int] = set()
         for path in paths:
             found = paths_at(repository, commits, path)
+            was = (None if at is None else found[at] for at in before)
             changed |= {
                 at
-                for at, one in enumerate(found)
-                if one != (None if before[at] is None else found[before[at] or 0])
+                for at, pair in enumerate(zip(found, was, strict=True))
+                if pair[0] != pair[1]
             }
         self._changed: dict[str, list[int]] = {}
         # The number that came before each one on its branch.

@@ -29,6 +29,8 @@ _READ_UNLESS = {
     "tree": re.compile("-[^-]*o"),
     # `--output`, programs that the configuration names, and a pager.
     "git": re.compile("--output|--ext-diff|--textconv|--open-files|-O"),
+    # `messages -o` writes any file.
+    "gitcp": re.compile("-[^-]*o|--o"),
 }
 _GIT = _words(
     "blame cat-file describe diff log ls-files ls-tree merge-base rev-list rev-parse"

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator
+from typing import TypeVar
 
 import msgspec
 
@@ -119,16 +120,24 @@ def decode_decisions(raw: bytes, where: str) -> Iterator[Decision]:
     Raises:
         CorruptError: a line is not an entry.
     """
-    decoder = msgspec.json.Decoder(_StoredDecision)
+    for entry in _entries(raw, _StoredDecision, where):
+        yield Decision(entry.text, entry.why, entry.kind, entry.at, entry.paths)
+
+
+# Lines of either file, as they are stored.
+_Stored = TypeVar("_Stored", bound=msgspec.Struct)
+
+
+def _entries(raw: bytes, kind: type[_Stored], where: str) -> Iterator[_Stored]:
+    decoder = msgspec.json.Decoder(kind)
     for line in raw.splitlines():
         try:
-            entry = decoder.decode(line)
+            yield decoder.decode(line)
         except (msgspec.MsgspecError, RecursionError, UnicodeError) as exc:
             raise CorruptError(
                 f"the decision log of {where} is damaged: {exc}",
                 hint="run `gitcp verify`",
             ) from exc
-        yield Decision(entry.text, entry.why, entry.kind, entry.at, entry.paths)
 
 
 class AgentSession(msgspec.Struct, frozen=True):
@@ -169,15 +178,7 @@ def decode_waiting(raw: bytes) -> Iterator[Waiting]:
     Raises:
         CorruptError: a line is not an entry.
     """
-    decoder = msgspec.json.Decoder(_StoredWaiting)
-    for line in raw.splitlines():
-        try:
-            one = decoder.decode(line)
-        except (msgspec.MsgspecError, RecursionError, UnicodeError) as exc:
-            raise CorruptError(
-                f"the decision log of the next save (pending.jsonl) is damaged: {exc}",
-                hint="run `gitcp verify`",
-            ) from exc
+    for one in _entries(raw, _StoredWaiting, "the next save (pending.jsonl)"):
         by = None
         if one.agent is not None and one.agent_session is not None:
             by = AgentSession(one.agent, one.agent_session)

@@ -21,6 +21,7 @@ from gitcp.clients.read_only import only_reads
         "echo one\necho two",
         "date +%s",
         "gitcp decide 'round half up' --why 'a cent was off'",
+        "gitcp messages 3",
     ],
 )
 def test_what_only_reads_needs_none(command):
@@ -33,6 +34,8 @@ def test_what_only_reads_needs_none(command):
         "rm -rf src",
         "gitcp restore 3 --yes",
         "gitcp -C elsewhere decide x",
+        "gitcp messages 3 -o src/vat.py",
+        "gitcp messages 3 --output=src/vat.py",
         "ls; rm x",
         "ls\nrm x",
         "ls & rm x",

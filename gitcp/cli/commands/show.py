@@ -191,10 +191,11 @@ def _looked_up(
         parts = (Part(before, (checkpoint,)),)
     for word, path in zip(words, paths, strict=True):
         if not _is_known(path, workspace, parts):
+            name = f"#{checkpoint.number}" if checkpoint.number else checkpoint.id
             raise NotFoundError(
-                f"{word} is not in {checkpoint.id}, nor was it before",
+                f"{word} is neither in {name} nor in the state before it",
                 hint="quote a time (`gitcp show '5 minutes ago'`);"
-                f" `gitcp files {checkpoint.id}` lists the paths",
+                f" `gitcp files {name.removeprefix('#')}` lists the paths",
             )
     return Shown(checkpoint, behind, turn, parts, paths, at_once)
 

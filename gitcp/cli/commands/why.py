@@ -50,9 +50,13 @@ def why_command(out: Output, target: str) -> None:
         return
     _show_lines(out, found)
     origins = {_name(line): line for line in found}
+    commits: dict[str, set[str]] = {}
+    for line in found:
+        if line.commit is not None:
+            commits.setdefault(_name(line), set()).add(line.commit[:12])
     for name in sorted(origins, key=lambda one: (one == _NOWHERE, len(one), one)):
         out.print()
-        _show_origin(out, name, origins[name], found)
+        _show_origin(out, name, origins[name], sorted(commits.get(name, ())))
     if any(line.origin for line in found):
         out.note("\n`gitcp show NUMBER` shows a turn")
 
@@ -90,7 +94,9 @@ def _show_lines(out: Output, found: "Sequence[Line]") -> None:
         out.print(f"{out.style(left, fg='cyan')}{fit(text, room)}".rstrip())
 
 
-def _show_origin(out: Output, name: str, line: "Line", found: "Sequence[Line]") -> None:
+def _show_origin(
+    out: Output, name: str, line: "Line", commits: "Sequence[str]"
+) -> None:
     origin = line.origin
     if origin is None:
         out.print(f"{name}  not in a checkpoint yet")
@@ -101,9 +107,8 @@ def _show_origin(out: Output, name: str, line: "Line", found: "Sequence[Line]") 
         out.print(f"  or the turn #{other}, which ran at the same time")
     for entry in origin.decisions:
         out.print(decision_line(out, entry))
-    commits = {one.commit for one in found if one.origin is origin and one.commit}
     if commits:
-        out.print(f"  commit    {', '.join(sorted(oid[:12] for oid in commits))}")
+        out.print(f"  commit    {', '.join(commits)}")
 
 
 def _who(origin: "Origin") -> str:

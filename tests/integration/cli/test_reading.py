@@ -152,7 +152,7 @@ def test_show_takes_paths_a_patch_and_counts_of_lines(repo, worked):
 
 def test_a_path_that_never_was_is_refused(repo, worked):
     error = fails(repo, 13, "show", "3", "minutes", "ago")
-    assert "minutes is not in" in error
+    assert "minutes is neither in #3 nor in the state before it" in error
     assert "gitcp show '5 minutes ago'" in error
 
 
