@@ -75,18 +75,19 @@ def checkpoint(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
     }
 
 
+def _decision(entry: Decision) -> dict[str, Any]:
+    return {
+        "kind": entry.kind,
+        "text": entry.text,
+        "why": entry.why,
+        "at": entry.at,
+        "paths": list(entry.paths),
+    }
+
+
 def decisions(entries: Iterable[Decision]) -> list[dict[str, Any]]:
     """Returns decision entries."""
-    return [
-        {
-            "kind": entry.kind,
-            "text": entry.text,
-            "why": entry.why,
-            "at": entry.at,
-            "paths": list(entry.paths),
-        }
-        for entry in entries
-    ]
+    return [_decision(entry) for entry in entries]
 
 
 def reasons(
@@ -94,15 +95,7 @@ def reasons(
 ) -> list[dict[str, Any]]:
     """Returns decision entries; those whose files went back say so."""
     return [
-        {
-            "kind": entry.kind,
-            "text": entry.text,
-            "why": entry.why,
-            "at": entry.at,
-            "paths": list(entry.paths),
-            "taken_back": entry in taken_back,
-        }
-        for entry in entries
+        {**_decision(entry), "taken_back": entry in taken_back} for entry in entries
     ]
 
 
