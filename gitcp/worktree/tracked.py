@@ -210,7 +210,15 @@ class Tracked:
             {path for path in away if not self._place.is_there(path)}
             | (state.sparse.keys() & set(state.hidden))
         )
-        self._respell(again)
+        self._respell(again | self._gone_by_name(forced))
+
+    def _gone_by_name(self, forced: set[bytes]) -> set[bytes]:
+        """Returns those of some files whose name is gone, by itself or with a parent.
+
+        The disk may list them under another name, and the ignore rules hide that one.
+        """
+        gone = self._found.gone
+        return {path for path in forced if not gone.isdisjoint((path, *parents(path)))}
 
     def _respell(self, paths: Iterable[bytes]) -> None:
         """Gives files that came back the name that the disk lists."""

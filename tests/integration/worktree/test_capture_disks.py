@@ -98,6 +98,26 @@ def test_tracked_though_ignored_under_another_case(tmp_path: Path):
         assert captured(repo, check(repo)).keys() == {b".gitignore"}
 
 
+@pytest.mark.parametrize("fold", [0, 1_000])
+def test_tracked_though_ignored_that_changes_its_case_later(
+    tmp_path: Path, monkeypatch, fold: int
+):
+    """Nothing but the name changes: neither the index nor the rules."""
+    monkeypatch.setattr(state, "_FOLD_AT", fold)
+    with odd_disk(tmp_path / "disk", fold=True) as disk:
+        files = {".gitignore": b"*.log\n", "x.log": b"1", "d/e/y.log": b"2"}
+        repo = make_repo(disk / "repo", files)
+        git(repo, "add", "-f", "x.log", "d/e/y.log")
+        same(repo)
+        os.rename(repo / "x.log", repo / "X.log")
+        same(repo)
+        os.rename(repo / "d", repo / "D")
+        same(repo)
+        os.rename(repo / "D/e/y.log", repo / "D/e/Y.LOG")
+        (repo / "X.log").write_bytes(b"changed")
+        same(repo)
+
+
 def test_names_in_another_unicode_form(tmp_path: Path):
     with odd_disk(tmp_path / "disk", normalise=True) as disk:
         repo = make_repo(disk / "repo", {"a": b"1"})
