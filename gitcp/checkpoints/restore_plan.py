@@ -260,7 +260,12 @@ def _kept_by_another_name(
     held = {spelling.key(path): path for path, _ in tree.walk(target.tree, read)}
     for path in going:
         other = held.get(spelling.key(path))
-        if other is not None and other not in written:
+        # A disk that ignores case may keep two Unicode forms; then it lists both.
+        if (
+            other is not None
+            and other not in written
+            and not spelling.is_listed(root, other)
+        ):
             yield Left(path, f"the checkpoint has it as {show_path(other)}")
 
 

@@ -45,3 +45,17 @@ def test_a_directory_takes_the_place_of_a_file_in_another_spelling(tmp_path):
         assert on_disk(repo) == before
         ok(repo, "undo", "--yes")
         assert on_disk(repo) == after
+
+
+def test_two_unicode_forms_that_a_disk_without_case_keeps_apart(tmp_path: Path):
+    with odd_disk(tmp_path / "disk", fold=True) as disk:
+        repo = make_repo(disk / "repo", {"\u00e9": b"composed"})
+        ok(repo, "save")
+        before = on_disk(repo)
+        (repo / "e\u0301").write_bytes(b"decomposed")
+        ok(repo, "save")
+        both = on_disk(repo)
+        ok(repo, "restore", "1", "--yes")
+        assert on_disk(repo) == before
+        ok(repo, "undo", "--yes")
+        assert on_disk(repo) == both
