@@ -218,17 +218,19 @@ class Tracked:
         The disk may list them under another name, and the ignore rules hide that one.
         """
         gone = self._found.gone
+        if not gone:
+            return set()
         return {path for path in forced if not gone.isdisjoint((path, *parents(path)))}
 
     def _respell(self, paths: Iterable[bytes]) -> None:
         """Gives files that came back the name that the disk lists."""
-        result = self._found
-        for path in paths:
-            name = self._listing.spelling(path)
-            if name != path:
-                self._state.forced = sorted({*self._state.forced, name} - {path})
-                result.look.discard(path)
-                result.look.add(name)
+        names = {path: self._listing.spelling(path) for path in paths}
+        names = {path: name for path, name in names.items() if name != path}
+        if names:
+            forced = set(self._state.forced) - names.keys()
+            self._state.forced = sorted(forced.union(names.values()))
+            self._found.look.difference_update(names)
+            self._found.look.update(names.values())
 
     def drop_what_is_closed(self) -> None:
         """Takes out what lies in nested repositories and other places never entered.
