@@ -5,8 +5,9 @@ import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
+from gitcp import durable
 from gitcp.agents import bindings, placing
 from gitcp.agents.bindings import Binding
 from gitcp.clients import known, registry
@@ -80,6 +81,28 @@ def can_resume(checkpoint: Checkpoint) -> bool:
     return held is not None and registry.known(held.kind)
 
 
+def where_it_is(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | None:
+    """Returns how to continue a conversation that its client has as a checkpoint has it.
+
+    None where the client has gone on since, or has not got it, or where it was made
+    elsewhere. Nothing is written.
+    """
+    held = checkpoint.manifest.conversation
+    if held is None or held.agent_session is None or is_foreign(checkpoint):
+        return None
+    own = bindings.find(workspace, held.kind, held.agent_session)
+    grown = (checkpoint.session, checkpoint.branch)
+    if own is None or not own.is_settled or (own.session, own.branch) != grown:
+        return None
+    client = registry.client(held.kind)
+    command = (*client.resuming, own.agent_session)
+    if not client.resuming or workspace.store.tip(*grown) != checkpoint:
+        return None
+    recorded = client.directory(checkpoint.conversation_to_read()[0])
+    directory = _directory(workspace, recorded)
+    return Resumption(client.name, own.agent_session, command, directory)
+
+
 def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | None:
     """Writes a checkpoint's conversation as a new one of its client.
 
@@ -138,6 +161,20 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
         written.directory,
         written.first,
     )
+
+
+def become(resumption: Resumption) -> NoReturn:
+    """Has the client that continues a conversation take the place of this process.
+
+    Raises:
+        StorageError: it cannot be started.
+    """
+    command = f"exec {shlex.join(resumption.command)}"
+    if resumption.first:
+        command = f"{shlex.join(resumption.first)} && {command}"
+    with durable.storage(f"starting {resumption.command[0]}"):
+        os.chdir(resumption.directory)
+        os.execv("/bin/sh", ["sh", "-c", command])  # noqa: S606  the words are quoted
 
 
 def _binding(

@@ -87,29 +87,70 @@ def listing(
         CorruptError: nothing is left but what cannot be read.
         FormatTooNewError: a newer gitcp wrote the newest one.
     """
-    store = workspace.store
-    reach = Reach(store, known=found.reached)
-    nothing = True
-    around = Surroundings(store.numbers, store.labels, store.checkpoint)
-    together = Beside(store)
-    whose = Whose(store, together)
-    newest = next((entry.number for entry in store.numbers.newest_first()), 0)
+    lister = Lister(workspace, found, filters, unreadable, full=full)
     folded = (Row((each,)) for each in found.entries) if full else rows(found.entries)
-    changes = PathChanges(store, workspace.repository, filters.paths)
     for row in folded:
+        yield from lister.of(row)
+    if lister.nothing:
+        for damage in lister.damaged:
+            raise damage
+
+
+class Lister:
+    """Reads rows of a timeline in any order, each as it is listed.
+
+    `nothing` says that no checkpoint could be read so far.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        found: Found,
+        filters: Filters,
+        unreadable: list[str],
+        *,
+        full: bool,
+    ) -> None:
+        store = workspace.store
+        self._store = store
+        self._filters = filters
+        self._unreadable = unreadable
+        self._full = full
+        self._reach = Reach(store, known=found.reached)
+        self._around = Surroundings(store.numbers, store.labels, store.checkpoint)
+        self._together = Beside(store)
+        self._whose = Whose(store, self._together)
+        self._newest = next((one.number for one in store.numbers.newest_first()), 0)
+        self._changes = PathChanges(store, workspace.repository, filters.paths)
+        self.nothing = True
+
+    @property
+    def damaged(self) -> list[CorruptError]:
+        """Why branches cannot be read."""
+        return list(self._reach.damaged.values())
+
+    def of(self, row: Row) -> Iterator[Listed]:
+        """Yields what of a row passes the filters: it, and what was done by hand before.
+
+        Raises:
+            FormatTooNewError: a newer gitcp wrote the newest checkpoint.
+        """
+        filters, store, full = self._filters, self._store, self._full
         if filters.since is not None and row.last.created < filters.since:
-            continue
+            return
         if filters.until is not None and row.first.created > filters.until:
-            continue
-        if not changes.may_touch(row):
-            continue
-        checkpoint = _read(reach, row.last, unreadable, newest)
+            return
+        if not self._changes.may_touch(row):
+            return
+        checkpoint = _read(self._reach, row.last, self._unreadable, self._newest)
         if checkpoint is None:
-            continue
-        nothing = False
-        first = readable(reach, row.first) or checkpoint
+            return
+        self.nothing = False
+        first = readable(self._reach, row.first) or checkpoint
         pair = first, checkpoint
-        for part, end, before, parted in _parts_of(row, pair, around, whose, full=full):
+        for part, end, before, parted in _parts_of(
+            row, pair, self._around, self._whose, full=full
+        ):
             touched = _touched(end, before, filters.paths, parted)
             if touched == () or not _passes(
                 store, end, before, filters, touched, parted
@@ -118,13 +159,9 @@ def listing(
             by_hand = part is not row
             a_turn = row.is_turn and not full and not by_hand
             changed, unsure = shared_out(parted, before, end)
-            yield Listed(
-                *(part, end, prompt_of(end) if a_turn else None, changed),
-                *(tuple(together.of(part.last)), touched, unsure, by_hand),
-            )
-    if nothing:
-        for damage in reach.damaged.values():
-            raise damage
+            beside = tuple(self._together.of(part.last))
+            prompt = prompt_of(end) if a_turn else None
+            yield Listed(part, end, prompt, changed, beside, touched, unsure, by_hand)
 
 
 # A row, its newest checkpoint, the state before it, and whose its changes are.

@@ -34,6 +34,7 @@ SECTIONS = {
         "status": "status",
         "install": "install",
     },
+    "Looking around": {"ui": "ui"},
     "Conversation and reasons": {
         "messages": "messages",
         "context": "context",

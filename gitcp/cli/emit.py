@@ -63,6 +63,10 @@ def color_wanted(choice: str, stream: TextIO) -> bool:
 _MARK = f"\0{secrets.token_hex(8)}\0"
 
 
+# What ends a style.
+_PLAIN = "\033[0m"
+
+
 def _printable(text: str) -> bytes:
     """Returns the bytes of a line; all but the styles between marks is made safe."""
     parts = text.split(_MARK)
@@ -73,6 +77,19 @@ def _printable(text: str) -> bytes:
 def unstyled(text: str) -> str:
     """Returns a line without what `Output.style` added: as long as it looks."""
     return "".join(text.split(_MARK)[::2])
+
+
+def spans(text: str) -> Iterator[tuple[str, str]]:
+    """Yields the parts of a line, each behind the escape sequences that style it.
+
+    The parts are safe; newlines and tabs are none of them.
+    """
+    style = ""
+    for at, part in enumerate(text.split(_MARK)):
+        if at % 2:
+            style = "" if part == _PLAIN else part
+        elif part:
+            yield style, safe(part).replace("\n", "\\n").expandtabs(4)
 
 
 def folded(text: str, less: int = 0) -> str:

@@ -12,6 +12,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp log", "The newest checkpoints"),
         ("gitcp log --all", "Those of every session and branch"),
     ),
+    "ui": (
+        ("gitcp ui", "Look at the turns here, and choose one to go back to"),
+        ("gitcp restore", "The same; without the extra `ui` a numbered list"),
+    ),
     "show": (
         ("gitcp show", "The newest turn: prompt, tools, answer, files"),
         ("gitcp show 3 -p -- src", "The lines that #3 changed in a folder"),

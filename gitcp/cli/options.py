@@ -3,6 +3,7 @@
 import functools
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -100,6 +101,13 @@ def reader(out: Output, *, paged: bool = False) -> "Workspace":
     context.with_resource(workspace.repository.objects.few_reads())
     with_numbers(workspace)
     return workspace
+
+
+def reading_in(workspace: "Workspace") -> AbstractContextManager[None]:
+    """Keeps what is read inside, whatever is pruned meanwhile; not for long."""
+    from gitcp.git.read_lock import reading
+
+    return reading(workspace.repository)
 
 
 def refuse_both(selector: str | None, where: str | None) -> None:

@@ -97,26 +97,57 @@ def carry_out(
 
     Without a `plan` nothing is shown before it is done: `yes` says so.
     """
-    behind = plan.behind if plan is not None else RewoundSteps()
     if dry_run and plan is not None:
         _show(out, workspace, plan)
         return None
+    diff = None
     if plan is not None and not yes:
         for line in describe(out, workspace, plan, _STEPS):
             out.tell(line)
-    if plan is not None and not yes and not out.json and _is_at(workspace, plan):
-        out.print("Nothing to do: this is the state that is there.")
-        return None
+        if not out.json and is_at(workspace, plan):
+            out.print(AT_IT)
+            return None
+        if plan.changes:
+            diff = partial(_tell_diff, out, workspace, plan)
+    out.confirm(question_of(request, plan), yes=yes, diff=diff)
+    return carry_out_agreed(out, workspace, request, plan, yes=yes).done
+
+
+AT_IT = "Nothing to do: this is the state that is there."
+
+
+def question_of(request: RestoreRequest, plan: RestorePlan | None) -> str:
+    """Returns what a user is asked who has seen a plan."""
     question = "Restore? What is there now is saved first."
-    if behind.outside and not request.replay:
-        names = ", ".join(safe(show_call(call)) for call in behind.outside[:_SINCE])
-        question = (
-            f"What {names} did stays done, and its recorded result is given when it is"
-            f" called again. To run it again, fork instead. {question}"
-        )
-    changes = plan is not None and plan.changes
-    diff = partial(_tell_diff, out, workspace, plan) if plan and changes else None
-    out.confirm(question, yes=yes, diff=diff)
+    if plan is None or not plan.behind.outside or request.replay:
+        return question
+    names = ", ".join(safe(show_call(call)) for call in plan.behind.outside[:_SINCE])
+    return (
+        f"What {names} did stays done, and its recorded result is given when it is"
+        f" called again. To run it again, fork instead. {question}"
+    )
+
+
+class CarriedOut(NamedTuple):
+    """A restore that was done, and how its conversation goes on."""
+
+    done: Restored
+    handed: Handed
+
+
+def carry_out_agreed(
+    out: Output,
+    workspace: Workspace,
+    request: RestoreRequest,
+    plan: RestorePlan | None,
+    *,
+    yes: bool = False,
+) -> CarriedOut:
+    """Restores by a plan that a user has seen and agreed to, and says what was done.
+
+    Without a `plan` none was shown: `yes` says so.
+    """
+    behind = plan.behind if plan is not None else RewoundSteps()
     if plan is not None and not yes and request.target.origin.files is not None:
         # A checkpoint of one's own brings everything.
         from gitcp.cli.asking import ask_about_withheld
@@ -136,7 +167,7 @@ def carry_out(
     ) as handed:
         report(out, workspace, request, done, handed, behind)
     refuse_withheld(done.left)
-    return done
+    return CarriedOut(done, handed)
 
 
 def _restore(
@@ -177,7 +208,7 @@ def _show(out: Output, workspace: Workspace, plan: RestorePlan) -> None:
         out.print(line)
 
 
-def _is_at(workspace: Workspace, plan: RestorePlan) -> bool:
+def is_at(workspace: Workspace, plan: RestorePlan) -> bool:
     """Whether a work tree is at a plan's target, and no client waits for the talk."""
     if plan.steps.steps or plan.obstacles or plan.steps.left:
         return False

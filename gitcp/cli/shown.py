@@ -12,10 +12,11 @@ from gitcp.checkpoints.commit_lookup import (
     files_before,
 )
 from gitcp.checkpoints.diff import FilesDiff
-from gitcp.checkpoints.turn_of import Turn
-from gitcp.cli.parted_lines import Together
+from gitcp.checkpoints.turn_of import Turn, state_before, turn_of
+from gitcp.cli.parted_lines import Together, together
 from gitcp.format.log import Decision
 from gitcp.format.tree import Change
+from gitcp.project.workspace import Workspace
 from gitcp.store.store import Store
 from gitcp.worktree.plan import selection
 
@@ -72,3 +73,22 @@ class Shown(NamedTuple):
             diff.since(part.before, files_before(part), part.end, paths)
             for part in self.parts
         )
+
+
+def whole_of(workspace: Workspace, checkpoint: Checkpoint) -> Shown:
+    """Returns what is shown of a checkpoint: its whole turn, if it ends one.
+
+    Raises:
+        CorruptError: a checkpoint of the turn is damaged.
+    """
+    turn = turn_of(workspace, checkpoint)
+    at_once = together(workspace, turn)
+    if turn and at_once.parted and at_once.parted.before:
+        turn = turn._replace(before=at_once.parted.before)
+    if turn is not None and turn.end.oid == checkpoint.oid:
+        part = Part(turn.before, turn.checkpoints)
+    else:
+        before = state_before(workspace.store, checkpoint)
+        before = before or parent_of(workspace.store, checkpoint)
+        part = Part(before, (checkpoint,))
+    return Shown(checkpoint, None, turn, (part,), (), at_once)

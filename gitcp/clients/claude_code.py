@@ -81,6 +81,7 @@ class ClaudeCode(HooksInJson):
 
     name = "claude-code"
     title = "Claude Code"
+    resuming: tuple[str, ...] = ("claude", "--resume")
     meanings: Mapping[str, str] = _HOOKS
 
     # --- hooks ----------------------------------------------------------------------
@@ -204,7 +205,7 @@ class ClaudeCode(HooksInJson):
         new = str(uuid.uuid4())
         config = _config(places)
         folder = config / "projects" / slug(str(kept.directory))
-        command = ("claude", "--resume", new)
+        command = (*self.resuming, new)
         if kept.foreign:
             from gitcp.clients import claude_code_foreign  # noqa: PLC0415  as above
 

@@ -133,10 +133,15 @@ class Permission(NamedTuple):
 
 
 class Client(Protocol):
-    """One coding agent."""
+    """One coding agent.
+
+    `resuming` is the command that continues a conversation, without the conversation's
+    id; empty where the client has none.
+    """
 
     name: str
     title: str
+    resuming: tuple[str, ...]
 
     def event(
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]

@@ -84,6 +84,7 @@ class Codex(HooksInJson):
 
     name = "codex"
     title = "Codex"
+    resuming: tuple[str, ...] = ("codex", "resume")
     meanings: Mapping[str, str] = _HOOKS
 
     # --- hooks ----------------------------------------------------------------------
@@ -225,7 +226,7 @@ class Codex(HooksInJson):
             new,
             _home(places),
             tuple(files),
-            ("codex", "resume", new),
+            (*self.resuming, new),
             kept.directory,
         )
 

@@ -74,6 +74,7 @@ class Cursor(HooksInJson):
     head: Mapping[str, Any] | None = {"version": 1}
     name = "cursor"
     title = "Cursor"
+    resuming: tuple[str, ...] = ()
 
     # --- hooks ----------------------------------------------------------------------
 

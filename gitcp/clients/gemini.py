@@ -79,6 +79,7 @@ class Gemini(HooksInJson):
 
     name = "gemini"
     title = "Gemini CLI"
+    resuming: tuple[str, ...] = ("gemini", "--resume")
     meanings: Mapping[str, str] = _HOOKS
 
     # --- hooks ----------------------------------------------------------------------
@@ -171,7 +172,7 @@ class Gemini(HooksInJson):
             new,
             home,
             tuple(files),
-            ("gemini", "--resume", new),
+            (*self.resuming, new),
             kept.directory,
             grown=grown,
         )

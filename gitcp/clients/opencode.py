@@ -73,6 +73,7 @@ class OpenCode:
 
     name = "opencode"
     title = "OpenCode"
+    resuming: tuple[str, ...] = ("opencode", "--session")
 
     # --- hooks ----------------------------------------------------------------------
 
@@ -183,7 +184,7 @@ class OpenCode:
             document.session,
             root,
             ((path, document.content),),
-            ("opencode", "--session", document.session),
+            (*self.resuming, document.session),
             kept.directory,
             first=("opencode", "import", str(path)),
         )

@@ -11,18 +11,17 @@ import click
 from gitcp import Checkpoint
 from gitcp.checkpoints import history
 from gitcp.checkpoints.history import Filters, Listed
-from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.scopes import Scope, find
 from gitcp.checkpoints.turns import count_rows
 from gitcp.cli import documents
-from gitcp.cli.beside_lines import beside_documents, beside_mark
-from gitcp.cli.emit import Output, one_line
-from gitcp.cli.layout import age, cells, fit, pad, width
+from gitcp.cli.beside_lines import beside_documents
+from gitcp.cli.emit import Output
+from gitcp.cli.log_page import LogPage
 from gitcp.cli.options import command, left_out, path_inside, reader, session_option
-from gitcp.cli.render import SIGNS, count, title_of
+from gitcp.cli.render import count
+from gitcp.cli.row_marks import STATUSES, by_status
 from gitcp.cli.unshared import tell_failed_push_once
 from gitcp.errors import UsageError
-from gitcp.format.tree import Change
 from gitcp.project.workspace import Workspace
 
 # How many rows are listed where no number is given: a screen or two.
@@ -54,134 +53,6 @@ class _Graph:
         return " ".join(marks)
 
 
-class _Page:
-    """Prints rows under a header for each conversation."""
-
-    def __init__(
-        self, out: Output, workspace: Workspace, paths: tuple[bytes, ...], *, full: bool
-    ) -> None:
-        self._out = out
-        self._store = workspace.store
-        self._session: str | None = None
-        self._width = width()
-        self._paths = paths
-        self._full = full
-
-    def row(self, listed: Listed, prefix: str = "", *, headers: bool = True) -> None:
-        """Prints a row, after a header where another conversation begins."""
-        if headers and listed.checkpoint.session != self._session:
-            self._session = listed.checkpoint.session
-            self._out.print(self._header(listed))
-        self._out.print(self._line(listed, prefix))
-
-    def _header(self, listed: Listed) -> str:
-        """Returns who talked, what was asked first, and when."""
-        checkpoint = listed.checkpoint
-        held = checkpoint.manifest.conversation
-        about = history.first_prompt(self._store, checkpoint)
-        parts = [one_line(checkpoint.session)]
-        if held is not None and held.agent_session is not None:
-            parts = [title_of(held.kind), *([f'"{one_line(about)}"'] if about else [])]
-        parts.append(age(checkpoint.manifest.created))
-        text = fit(" · ".join(parts), self._width)
-        return self._out.style(text, bold=True)
-
-    def _line(self, listed: Listed, prefix: str) -> str:
-        out, checkpoint = self._out, listed.checkpoint
-        name = f"#{checkpoint.number}" if checkpoint.number else checkpoint.id
-        left = f"{prefix}{name:>6}  {age(checkpoint.manifest.created):>10}  "
-        counts = "  ".join(
-            part
-            for part in (
-                self._counts(listed),
-                beside_mark(listed.beside) if listed.beside else "",
-                _inside(listed.before_commands),
-            )
-            if part
-        )
-        mark = _mark(listed, full=self._full)
-        used = history.tools_of(self._store, listed)[:_TOOLS]
-        tools = " ".join(one_line(tool, _PROMPT) for tool in used)
-        room = None
-        if self._width is not None:
-            room = self._width - cells(left) - cells(mark) - len(counts) - 2
-            if tools and room - cells(tools) - 2 >= _PROMPT:
-                room -= cells(tools) + 2
-            else:
-                tools = ""
-        text = one_line(listed.prompt or note_of(checkpoint))
-        text = fit(text, room)
-        if room is not None:
-            text = pad(text, room)
-        behind = "  ".join(part for part in (tools, counts) if part)
-        line = f"{out.style(left, fg='cyan')}{out.style(mark, fg='green')}"
-        if not behind:
-            return f"{line}{text.rstrip()}"
-        return f"{line}{text}  {out.style(behind, dim=True)}"
-
-    def _counts(self, listed: Listed) -> str:
-        """Returns how many files a row changed, of those that were asked for.
-
-        What may be another turn's as well has a question mark: `~1?`.
-        """
-        doubtful = {change.path for change in listed.unsure}
-        changed: Sequence[int] = listed.changed
-        unsure: Sequence[Change] = listed.unsure
-        if listed.touched is not None:
-            only = listed.touched[0]
-            if len(listed.touched) == 1 and self._paths == (only.path,):
-                return f"{SIGNS[only.status]}{'?' if only.path in doubtful else ''}"
-            unsure = [one for one in listed.touched if one.path in doubtful]
-            own = [one for one in listed.touched if one.path not in doubtful]
-            changed = _by_status(own)
-        return " ".join(
-            f"{sign}{count}{doubt}"
-            for counts, doubt in ((changed, ""), (_by_status(unsure), "?"))
-            for count, sign in zip(counts, "+~-", strict=True)
-            if count
-        )
-
-
-def _by_status(changes: Sequence[Change]) -> list[int]:
-    """Returns how many were added, modified and deleted."""
-    found = [change.status for change in changes]
-    return list(map(found.count, _STATUSES))
-
-
-def _inside(numbers: Sequence[int]) -> str:
-    """Returns `inside #45`: what was saved before the last command of a turn."""
-    if not numbers:
-        return ""
-    more = f" +{len(numbers) - 1}" if len(numbers) > 1 else ""
-    return f"inside #{numbers[-1]}{more}"
-
-
-# Columns that a prompt has at least, before tools are named beside it.
-_PROMPT = 24
-_TOOLS = 4
-_STATUSES = ("added", "modified", "deleted")
-
-
-def _mark(listed: Listed, *, full: bool) -> str:
-    """Returns what is special about a row: where it is from, a label, why it was made."""
-    checkpoint = listed.checkpoint
-    marks = []
-    if checkpoint.origin.files is not None:
-        marks.append(f"<{one_line(checkpoint.origin.files, 20)}>")
-    if checkpoint.label:
-        marks.append(f"({one_line(checkpoint.label)})")
-    trigger = checkpoint.trigger
-    if listed.by_hand:
-        marks.append("[by hand]")
-    elif listed.row.is_turn:
-        # Alone in its row a part of a turn does not say whether that has ended.
-        if trigger != "turn-end" and not full:
-            marks.append("[unfinished]")
-    elif trigger not in {"manual", "turn-end"}:
-        marks.append(f"[{one_line(trigger, 20)}]")
-    return "".join(f"{mark} " for mark in marks)
-
-
 def _document(workspace: Workspace, listed: Listed) -> dict[str, Any]:
     made = documents.checkpoint(listed.checkpoint)
     assert made is not None
@@ -194,7 +65,7 @@ def _document(workspace: Workspace, listed: Listed) -> dict[str, Any]:
             "prompt": listed.prompt,
             "checkpoints": listed.ids,
             "beside": beside_documents(workspace, listed.beside),
-            "unsure": dict(zip(_STATUSES, _by_status(listed.unsure), strict=True)),
+            "unsure": dict(zip(STATUSES, by_status(listed.unsure), strict=True)),
         }
     return made
 
@@ -301,7 +172,7 @@ def log_command(
     # What is searched for is wanted whole, and so is the repository.
     searched = filters != Filters() or everything
     limit = count or (None if searched else _ROWS)
-    page = _Page(out, workspace, filters.paths, full=full)
+    page = LogPage(out, workspace, filters.paths, full=full)
     listed = list(islice(rows, limit))
     columns = _Graph()
     for each in listed:

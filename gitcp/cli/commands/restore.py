@@ -9,8 +9,9 @@ import click
 from gitcp import Checkpoint
 from gitcp.agents import resume
 from gitcp.checkpoints import export_files, finish_restore, restore_plan
-from gitcp.checkpoints.restore_request import request_restore
+from gitcp.checkpoints.restore_request import RestoreRequest, request_restore
 from gitcp.checkpoints.selectors import select
+from gitcp.cli.commands.ui import at_terminal, can_pick, run_picker
 from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.cli.options import command, path_inside, reader, trust_option, yes_option
 from gitcp.cli.plan_lines import not_captured, step_lines
@@ -71,11 +72,11 @@ def restore_command(
 ) -> None:
     """Restore files and conversation from a checkpoint.
 
-    What is there now is saved first; `gitcp undo` brings it back. Files that no
-    checkpoint holds are never overwritten or deleted. If other files change while it
-    asks, it shows which and asks again. The conversation of a coding agent
-    is written where its client looks for it, under a new id, and the command that
-    resumes it is printed.
+    Without SEL, at a terminal, it shows the turns to choose from (`gitcp ui`). What is
+    there now is saved first; `gitcp undo` brings it back. Files that no checkpoint holds
+    are never overwritten or deleted. If other files change while it asks, it shows which
+    and asks again. The conversation of a coding agent is written where its client looks
+    for it, under a new id, and the command that resumes it is printed.
 
     A checkpoint that was pulled does not bring files that tools execute by themselves
     or links that lead outside, and its conversation does not go where a client would
@@ -90,13 +91,15 @@ def restore_command(
         alone = not (selector or looks or (go_on and abort))
         _end_interrupted(out, workspace, go_on=go_on, alone=alone)
         return
-    if files and conversation:
-        files = conversation = False
-    _check_options(selector, paths, directory, conversation=conversation)
-    target = select(workspace, selector)
+    files, conversation = files and not conversation, conversation and not files
+    _check_options(paths, directory, conversation=conversation)
+    asks, bare = not (looks or yes), plain and not (files or trust or replay)
+    if (target := _chosen(out, workspace, selector, asks=asks, bare=bare)) is None:
+        return
     trust = with_trust(workspace, target, trust)
-    only_files = bool(files or paths or directory is not None)
-    _check_agent(target, agent, only_files=only_files)
+    _check_agent(
+        target, agent, only_files=bool(files or paths) or directory is not None
+    )
     inside = [path_inside(out, workspace.top, path) for path in paths]
     if directory is not None:
         _export(out, workspace, target, directory, inside, dry_run=dry_run, trust=trust)
@@ -110,24 +113,56 @@ def restore_command(
         trust=trust,
         replay=replay,
     )
+    _restore_here(out, workspace, request, yes=yes, dry_run=dry_run)
+
+
+def _restore_here(
+    out: Output,
+    workspace: Workspace,
+    request: RestoreRequest,
+    *,
+    yes: bool,
+    dry_run: bool,
+) -> None:
     # A plan that is not shown is made once only, under the lock.
     shown = dry_run or not yes
     plan = restore_plan.plan_restore(workspace, request) if shown else None
     carry_out(out, workspace, request, plan, yes=yes, dry_run=dry_run)
 
 
+def _chosen(
+    out: Output, workspace: Workspace, selector: str | None, *, asks: bool, bare: bool
+) -> Checkpoint | None:
+    """Returns what to restore; None where the picker has done all that was wanted.
+
+    With `asks` a user at a terminal may choose: in the picker, if the command is `bare`,
+    as a picker knows no options.
+
+    Raises:
+        UsageError: nothing was named, and there is no terminal to ask at.
+    """
+    if selector is not None:
+        return select(workspace, selector)
+    if not (asks and at_terminal(out)):
+        raise UsageError(
+            "no checkpoint was named",
+            hint="`gitcp log` lists them; `gitcp restore last`",
+        )
+    if bare and can_pick():
+        run_picker(out)
+        return None
+    from gitcp.cli.turn_list import ask_which
+
+    workspace.refuse_if_interrupted()
+    return ask_which(out, workspace)
+
+
 def _check_options(
-    selector: str | None,
     paths: tuple[str, ...],
     directory: str | None,
     *,
     conversation: bool,
 ) -> None:
-    if selector is None:
-        raise UsageError(
-            "no checkpoint was named",
-            hint="`gitcp log` lists them; `gitcp restore last`",
-        )
     if paths and conversation:
         raise UsageError(
             "--conversation cannot be combined with paths", hint="drop one of them"

@@ -13,7 +13,7 @@ from gitcp.checkpoints.conversation import as_markdown, last_spoken
 from gitcp.checkpoints.history import prompt_of
 from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.selectors import look_up
-from gitcp.checkpoints.turn_of import Turn, spoken_in, state_before, turn_of
+from gitcp.checkpoints.turn_of import Turn, spoken_in
 from gitcp.cli import documents
 from gitcp.cli.beside_lines import beside_documents, beside_lines, inside_lines
 from gitcp.cli.emit import Output, one_line, safe, safe_path, unstyled
@@ -25,7 +25,7 @@ from gitcp.cli.file_lines import (
 )
 from gitcp.cli.layout import cells, fit, width
 from gitcp.cli.options import command, path_inside, reader
-from gitcp.cli.parted_lines import parted_documents, parted_lines, together
+from gitcp.cli.parted_lines import parted_documents, parted_lines
 from gitcp.cli.render import (
     count,
     decision_line,
@@ -35,7 +35,7 @@ from gitcp.cli.render import (
     when,
     withheld_lines,
 )
-from gitcp.cli.shown import Shown, parent_of
+from gitcp.cli.shown import Shown, parent_of, whole_of
 from gitcp.cli.turn_lines import answer_lines, prompt_lines, tool_lines
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.format import tree
@@ -177,27 +177,19 @@ def _looked_up(
             raise
         words = [selector, *words]
     paths = tuple(path_inside(out, workspace.top, word) for word in words)
-    turn = None if behind else turn_of(workspace, checkpoint)
-    at_once = together(workspace, turn)
-    if turn and at_once.parted and at_once.parted.before:
-        turn = turn._replace(before=at_once.parted.before)
     if behind is not None:
-        parts = behind.parts
-    elif turn is not None and turn.end.oid == checkpoint.oid:
-        parts = (Part(turn.before, turn.checkpoints),)
+        shown = Shown(checkpoint, behind, None, behind.parts, paths)
     else:
-        before = state_before(workspace.store, checkpoint)
-        before = before or parent_of(workspace.store, checkpoint)
-        parts = (Part(before, (checkpoint,)),)
+        shown = whole_of(workspace, checkpoint)._replace(paths=paths)
     for word, path in zip(words, paths, strict=True):
-        if not _is_known(path, workspace, parts):
+        if not _is_known(path, workspace, shown.parts):
             name = f"#{checkpoint.number}" if checkpoint.number else checkpoint.id
             raise NotFoundError(
                 f"{word} is neither in {name} nor in the state before it",
                 hint="quote a time (`gitcp show '5 minutes ago'`);"
                 f" `gitcp files {name.removeprefix('#')}` lists the paths",
             )
-    return Shown(checkpoint, behind, turn, parts, paths, at_once)
+    return shown
 
 
 def _is_known(path: bytes, workspace: Workspace, parts: Sequence[Part]) -> bool:

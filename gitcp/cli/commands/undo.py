@@ -2,13 +2,13 @@
 
 import click
 
-from gitcp.checkpoints import restore as ops
 from gitcp.checkpoints import restore_plan
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command, trust_option, yes_option
 from gitcp.cli.restoring import carry_out, with_trust
+from gitcp.cli.undoing import undo_request
 from gitcp.errors import UsageError
 from gitcp.project.workspace import open_workspace
 
@@ -70,12 +70,6 @@ def undo_command(
             "--to and --keep require --effects",
             hint="`gitcp restore SEL` goes back to a checkpoint",
         )
-    replaced, undone = ops.last_replaced(workspace)
-    request = request_restore(
-        replaced,
-        note=f"undid a restore: back to {replaced.id}",
-        trust=with_trust(workspace, replaced, trust),
-        undoes=undone,
-    )
+    request = undo_request(workspace, trust=trust)
     plan = restore_plan.plan_restore(workspace, request)
     carry_out(out, workspace, request, plan, yes=yes, dry_run=dry_run)

@@ -13,7 +13,7 @@ from tests.support.inprocess import invoke, ok
 # They show something, which is what they were called for.
 SHOWING = frozenset(
     {
-        *("log", "show", "diff", "status", "messages", "context", "decisions"),
+        *("log", "ui", "show", "diff", "status", "messages", "context", "decisions"),
         *("sessions", "branches", "files", "cat", "remote-sessions", "scan"),
         *("doctor", "verify", "why", "du", "help", "demo", "completion"),
         *("hook", "git-hook"),

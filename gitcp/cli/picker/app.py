@@ -1,0 +1,223 @@
+"""The picker itself: its parts on the screen, and where each key goes."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, Vertical
+from textual.events import Key, Paste, Resize
+
+from gitcp.cli.emit import safe
+from gitcp.cli.picker import bars
+from gitcp.cli.picker.asking import Asking
+from gitcp.cli.picker.browsing import Browsing
+from gitcp.cli.picker.choice import Choice, Look
+from gitcp.cli.picker.doing import Doing
+from gitcp.cli.picker.jobs import Jobs
+from gitcp.cli.picker.lines import Page, Part
+from gitcp.cli.picker.listing import Listing
+from gitcp.cli.picker.pages import TABS
+from gitcp.cli.picker.rows import Timeline
+from gitcp.cli.picker.widgets import Bar, Pane
+
+_POLL = 1.0
+_AGES = 30.0
+# Below so many columns there is room for one side only.
+_NARROW = 72
+# Keys that Textual would use itself.
+_TAKEN = (
+    *("up", "down", "left", "right", "home", "end", "pageup", "pagedown"),
+    *("enter", "escape", "tab", "shift+tab", "space", "backspace", "ctrl+u"),
+)
+
+
+class Picker(App[Choice | None]):
+    """The timeline on the left, the state that is selected on the right."""
+
+    CSS = """
+    Screen { background: ansi_default; color: ansi_default; }
+    #left { width: 9fr; }
+    #right { width: 11fr; border-left: solid ansi_bright_black; padding-left: 1; }
+    #full { display: none; }
+    Screen.narrow #right { border-left: none; padding-left: 0; }
+    """
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar = [
+        *(Binding(key, f"press('{key}')", show=False, priority=True) for key in _TAKEN),
+        Binding("ctrl+c", "interrupt", show=False, priority=True),
+        Binding("ctrl+q", "press('q')", show=False, priority=True),
+    ]
+
+    def __init__(self, reads: Jobs, heavy: Jobs, look: Look, name: str) -> None:
+        super().__init__(ansi_color=True)
+        self.reads = reads
+        self.heavy = heavy
+        self.look = look
+        self.project = name
+        self.interrupted = False
+        self.rows = Timeline(ident="left")
+        self.pane = Pane(ident="pane")
+        self.full = Pane(ident="full")
+        self.title_bar, self.tab_bar = Bar(ident="title"), Bar(ident="tabs")
+        self.hint_bar = Bar(ident="hints")
+        self.right = Vertical(self.tab_bar, self.pane, id="right")
+        self.both = Horizontal(self.rows, self.right, id="both")
+        self.asking: Asking | None = None
+        self.message: Part | None = None
+        self.in_pane = False
+        self.listing = Listing(self)
+        self.browsing = Browsing(self)
+        self.doing = Doing(self)
+
+    def compose(self) -> ComposeResult:
+        """Lays the widgets out."""
+        yield self.title_bar
+        yield self.both
+        yield self.full
+        yield self.hint_bar
+
+    def on_mount(self) -> None:
+        """Takes what was read meanwhile, and asks for the rest."""
+        self.pane.chosen = lambda: self.focus_pane(on=True)
+        self.rows.chosen = lambda: self.focus_pane(on=False)
+        for jobs in (self.reads, self.heavy):
+            jobs.deliver_to(self._post, self._crashed)
+        self.listing.begin()
+        self.set_interval(_POLL, self.listing.poll)
+        self.set_interval(_AGES, self.rows.refresh)
+        self.focus_pane(on=False)
+
+    def _post(self, what: Callable[[], None]) -> None:
+        self.call_later(what)
+
+    def _crashed(self) -> None:
+        self.exit(None)
+
+    # --- the screen -------------------------------------------------------------------
+
+    @property
+    def narrow(self) -> bool:
+        """Whether there is room for one side only."""
+        return self.size.width < _NARROW
+
+    def on_resize(self, event: Resize) -> None:
+        """Shows both sides, or one; a page is laid out again for its new width."""
+        del event
+        self.arrange()
+        self.call_after_refresh(self.browsing.resized)
+
+    def arrange(self) -> None:
+        """Shows the sides that there is room for."""
+        narrow, full = self.narrow, self.doing.shown
+        self.screen.set_class(narrow, "narrow")
+        self.both.display = not full
+        self.full.display = full
+        self.rows.display = not (narrow and self.in_pane)
+        self.right.display = not narrow or self.in_pane
+        self.tell()
+
+    def focus_pane(self, *, on: bool) -> None:
+        """Has the keys go to the right side, or to the rows."""
+        self.in_pane = on
+        self.pane.active, self.rows.active = on, not on
+        self.arrange()
+        self.pane.refresh()
+        self.rows.refresh()
+
+    def show_full(self, page: Page | None) -> None:
+        """Shows a page over everything, or takes it away."""
+        if page is not None:
+            self.full.put(page, keep=False)
+            self.full.active = True
+        self.arrange()
+
+    def say(self, text: str, *, bad: bool = False) -> None:
+        """Shows a message until the next key."""
+        self.message = Part(f" {safe(text)}", "warn" if bad else "bold")
+        self.tell()
+
+    def ask(self, asking: Asking) -> None:
+        """Has a line typed."""
+        self.asking = asking
+        self.tell()
+
+    def tell(self) -> None:
+        """Draws the lines above and below."""
+        room = self.size.width
+        self.title_bar.put(*bars.title(self.project, *self.listing.about()))
+        look = self.look
+        self.tab_bar.put(
+            *bars.tabs(look.tab, self.browsing.tab_about, self.pane.size.width or room)
+        )
+        if self.asking is not None:
+            self.hint_bar.put(*self.asking.parts())
+        elif self.message is not None:
+            self.hint_bar.put(self.message)
+        else:
+            pairs = self.doing.hints
+            if pairs is None and self.in_pane:
+                pairs = bars.of_pane(hunks=self.browsing.against_now)
+            self.hint_bar.put(*bars.hints(pairs or bars.of_list(), room))
+
+    # --- keys -------------------------------------------------------------------------
+
+    def action_press(self, key: str) -> None:
+        """Takes a key that Textual would use itself."""
+        self._pressed(key, None)
+
+    def action_interrupt(self) -> None:
+        """Leaves, as Ctrl-C leaves every command."""
+        self.interrupted = True
+        self.exit(None)
+
+    def on_key(self, event: Key) -> None:
+        """Takes any other key."""
+        event.stop()
+        self._pressed(event.key, event.character)
+
+    def on_paste(self, event: Paste) -> None:
+        """Takes what is pasted, where something is typed."""
+        event.stop()
+        if self.asking is not None:
+            self.asking.add(event.text)
+            self.tell()
+
+    def _pressed(self, key: str, character: str | None) -> None:
+        if self.asking is not None:
+            self._typed(self.asking, key, character)
+        elif self.message is not None and key == "escape":
+            self.message = None
+        else:
+            self.message = None
+            name = character if character and character.isprintable() else key
+            if not self.doing.pressed(name) and not self.browsing.pressed(name):
+                self._own(name)
+        self.tell()
+
+    def _typed(self, asking: Asking, key: str, character: str | None) -> None:
+        if key == "escape":
+            self.asking = None
+            asking.clear()
+        elif key == "enter":
+            self.asking = None
+            asking.done(asking.text)
+        elif key == "backspace":
+            asking.erase()
+        elif key == "ctrl+u":
+            asking.clear()
+        elif key in {"up", "down"}:
+            self.browsing.pressed(key)
+        else:
+            asking.add(" " if key == "space" else character or "")
+
+    def _own(self, name: str) -> None:
+        if name == "q":
+            self.exit(None)
+        elif name == "?":
+            self.doing.show_help()
+        elif name in {"tab", "shift+tab"}:
+            self.focus_pane(on=not self.in_pane)
+        elif name in {"left", "right"}:
+            at = TABS.index(self.look.tab) + (1 if name == "right" else -1)
+            self.browsing.show_tab(TABS[at % len(TABS)])

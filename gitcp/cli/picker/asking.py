@@ -1,0 +1,56 @@
+"""A line that is typed at the bottom of the picker."""
+
+from collections.abc import Callable
+
+from gitcp.cli.emit import safe
+from gitcp.cli.picker.lines import Part
+
+# Longer than any name or path that is typed; what is pasted by mistake ends somewhere.
+_LONGEST = 400
+
+
+class Asking:
+    """What is asked for, and what was typed so far.
+
+    `typed` is called at each change, `done` at Enter.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        done: Callable[[str], None],
+        *,
+        text: str = "",
+        typed: Callable[[str], None] | None = None,
+    ) -> None:
+        self.label = label
+        self.text = text
+        self.done = done
+        self.typed = typed
+
+    def add(self, text: str) -> None:
+        """Takes what was typed or pasted: the first line, what can be printed of it."""
+        kept = "".join(filter(str.isprintable, text.split("\n", 1)[0]))
+        self._set(f"{self.text}{kept}"[:_LONGEST])
+
+    def erase(self) -> None:
+        """Takes the last character back."""
+        self._set(self.text[:-1])
+
+    def clear(self) -> None:
+        """Takes everything back."""
+        self._set("")
+
+    def _set(self, text: str) -> None:
+        if text != self.text:
+            self.text = text
+            if self.typed is not None:
+                self.typed(text)
+
+    def parts(self) -> tuple[Part, ...]:
+        """Returns the line as it is shown."""
+        return (
+            Part(f" {self.label} ", "bold"),
+            Part(safe(self.text)),
+            Part("█"),
+        )

@@ -1,0 +1,85 @@
+"""The lines above and below the picker: where one is, and which keys there are."""
+
+from collections.abc import Sequence
+
+from gitcp.cli.emit import one_line, safe_path
+from gitcp.cli.layout import cells
+from gitcp.cli.picker import keys
+from gitcp.cli.picker.lines import BLANK, Line, Page, Part, line
+from gitcp.cli.picker.pages import TABS
+
+
+def title(directory: str, found: str, state: str) -> tuple[Part, ...]:
+    """Returns the first line: the project, how many rows there are, what is the matter."""
+    parts = [
+        Part(" gitcp ", "tab"),
+        Part(f" {safe_path(directory)}  "),
+        Part(found, "dim"),
+    ]
+    if state:
+        parts.append(Part(f"  {one_line(state)}", "warn"))
+    return tuple(parts)
+
+
+def tabs(tab: str, about: str, room: int) -> tuple[Part, ...]:
+    """Returns the names of the tabs, with their keys where there is room."""
+    parts: list[Part] = []
+    names = [f" {at} {name} " for at, name in enumerate(TABS, 1)]
+    if sum(map(cells, names)) > room:
+        names = [f" {name} " for name in TABS]
+    if sum(map(cells, names)) > room:
+        names = [f" {name} " if name == tab else f" {name[:1]} " for name in TABS]
+    for name, text in zip(TABS, names, strict=True):
+        parts.append(Part(text, "tab" if name == tab else ""))
+    return (*parts, Part(f"  {about}", "dim"))
+
+
+def hints(pairs: Sequence[tuple[str, str]], room: int) -> tuple[Part, ...]:
+    """Returns keys with their words, as many as there is room for; the last ones stay."""
+    last = [("?", "keys"), ("q", "quit")]
+    kept: list[tuple[str, str]] = []
+    used = sum(cells(f" {key} {word} ") for key, word in last)
+    for key, word in pairs:
+        used += cells(f" {key} {word} ")
+        if used > room:
+            break
+        kept.append((key, word))
+    parts: list[Part] = []
+    for key, word in (*kept, *last):
+        parts += [Part(f" {key}", "key"), Part(f" {word} ", "dim")]
+    return tuple(parts)
+
+
+def of_list() -> list[tuple[str, str]]:
+    """Returns the hints of the list."""
+    found = map(keys.hint, keys.HINTS)
+    return [(key.shown, key.hint) for key in found]
+
+
+def of_pane(*, hunks: bool) -> list[tuple[str, str]]:
+    """Returns the hints of the right side."""
+    hunk = [("h", "restore hunk")] if hunks else [("w", "against now")]
+    return [("Esc", "back"), ("Enter", "lines"), ("r", "restore file"), *hunk]
+
+
+def of_plan(*, nothing: bool, fork: bool) -> list[tuple[str, str]]:
+    """Returns the hints of a plan."""
+    if nothing:
+        return [("Esc", "back")]
+    parts = [] if fork else [("b", "both"), ("f", "files"), ("t", "talk")]
+    return [("y", "do it"), ("Esc", "leave it"), *parts]
+
+
+def help_page() -> Page:
+    """Returns what `?` shows."""
+    lines: list[Line] = []
+    for heading, group in (
+        ("Rows", keys.LIST),
+        ("Right side", keys.PANE),
+        ("A plan", keys.PLAN),
+    ):
+        lines += [*([BLANK] if lines else []), line(heading, "bold")]
+        lines += [
+            Line((Part(f"  {key.shown:<10} ", "key"), Part(key.about))) for key in group
+        ]
+    return Page(lines)

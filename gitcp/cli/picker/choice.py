@@ -1,0 +1,39 @@
+"""What the picker leaves with: what was chosen, and how it looked."""
+
+from typing import NamedTuple
+
+from gitcp.cli.picker.pages import CHANGES
+from gitcp.cli.picker.plans import Planned
+from gitcp.cli.picker.timeline import NOW, Name
+
+
+class Into(NamedTuple):
+    """A fork into a new work tree: of which state, its name, and where."""
+
+    number: str
+    name: str
+    directory: str
+
+
+class Choice(NamedTuple):
+    """What is to be done in the terminal once the picker has left it."""
+
+    planned: Planned | None = None
+    into: Into | None = None
+
+    @property
+    def returns(self) -> bool:
+        """Whether the picker comes back afterwards: only a part of a state was restored."""
+        return self.planned is not None and bool(self.planned.wanted.paths)
+
+
+class Look:
+    """How the picker looks; it is the same when it comes back."""
+
+    def __init__(self) -> None:
+        self.name = Name(NOW)
+        self.tab = CHANGES
+        self.now = False
+        self.tools = False
+        self.tree = True
+        self.words = ""

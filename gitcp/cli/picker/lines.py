@@ -1,0 +1,82 @@
+"""Lines as the picker draws them: plain text in a few styles, never markup."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gitcp.cli.emit import spans
+from gitcp.cli.layout import cells, fit, pad, wrap
+
+
+class Part(NamedTuple):
+    """A piece of a line, safe for a terminal; the style is a name or escape sequences."""
+
+    text: str
+    style: str = ""
+
+
+class Place(NamedTuple):
+    """What a line of a page stands for: a file, and a hunk of its diff, from 0 on."""
+
+    path: bytes
+    hunk: int | None = None
+
+
+class Line(NamedTuple):
+    """A line of a page."""
+
+    parts: tuple[Part, ...]
+    place: Place | None = None
+
+    @property
+    def text(self) -> str:
+        """What it says, without styles."""
+        return "".join(part.text for part in self.parts)
+
+
+class Page(NamedTuple):
+    """What a pane shows: lines, and the one to begin at."""
+
+    lines: Sequence[Line]
+    start: int = 0
+
+
+BLANK = Line(())
+
+
+def line(text: str, style: str = "", place: Place | None = None) -> Line:
+    """Returns a line in one style; the text is safe already."""
+    return Line((Part(text, style),), place)
+
+
+def styled(text: str, place: Place | None = None) -> Line:
+    """Returns a line of what `Output.style` was used for, made safe."""
+    return Line(tuple(Part(piece, style) for style, piece in spans(text)), place)
+
+
+def styled_lines(text: str, room: int) -> Iterator[Line]:
+    """Yields the same, folded to so many columns."""
+    for row in text.split("\n"):
+        one = styled(row)
+        if cells(one.text) <= room or len(one.parts) > 1:
+            yield one
+            continue
+        style = one.parts[0].style if one.parts else ""
+        indent = " " * (len(one.text) - len(one.text.lstrip(" ")))
+        for part in wrap(one.text.lstrip(" "), max(8, room - len(indent))):
+            yield line(f"{indent}{part}", style)
+
+
+def columns(parts: Sequence[Part], room: int) -> tuple[Part, ...]:
+    """Returns parts that fill so many columns: the last is cut, or padded."""
+    kept: list[Part] = []
+    left = room
+    for part in parts:
+        text = fit(part.text, left) if left > 0 else ""
+        if text:
+            kept.append(Part(text, part.style))
+        left -= cells(text)
+        if left <= 0:
+            break
+    if left > 0:
+        kept.append(Part(pad("", left)))
+    return tuple(kept)

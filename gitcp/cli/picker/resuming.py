@@ -1,0 +1,33 @@
+"""The command that continues the conversation of a state."""
+
+import os
+import shlex
+from collections.abc import Iterator
+
+from gitcp.agents import resume
+from gitcp.checkpoints.selectors import select
+from gitcp.errors import NothingToDoError
+from gitcp.project.workspace import Workspace
+
+
+def resume_command(workspace: Workspace, number: str) -> Iterator[str]:
+    """Yields the command, for a shell in any directory.
+
+    It is the client's own where the client has the conversation as it is in that state;
+    else the one of gitcp that brings it back and says how to continue it. Nothing is written,
+    and of what was made elsewhere the client's is never given.
+
+    Raises:
+        NotFoundError: the state is gone.
+        NothingToDoError: no client that gitcp knows can continue it.
+    """
+    checkpoint = select(workspace, number)
+    if not resume.can_resume(checkpoint):
+        raise NothingToDoError("no conversation of a client was saved with this")
+    there = resume.where_it_is(workspace, checkpoint)
+    if there is not None:
+        yield there.shown(os.sep)
+        return
+    name = checkpoint.number or checkpoint.id
+    top = shlex.quote(str(workspace.top))
+    yield f"cd {top} && gitcp restore {name} --conversation"

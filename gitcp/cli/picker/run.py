@@ -1,0 +1,80 @@
+"""Runs the picker, and what was chosen in it; then offers to go on."""
+
+import shutil
+
+import click
+
+from gitcp import notices, progress
+from gitcp.cli.emit import Output
+from gitcp.cli.picker.choice import Choice, Look
+from gitcp.cli.picker.jobs import Jobs
+from gitcp.cli.picker.performing import perform
+from gitcp.cli.restoring import Handed
+from gitcp.project.workspace import open_workspace
+
+
+def run(out: Output) -> None:
+    """Shows the picker until it is left, or something was done that ends it.
+
+    Raises:
+        GitcpError: what was chosen could not be done; it says how to go on.
+    """
+    # What is wrong with the place is told before the screen changes.
+    top = open_workspace(out.directory, bare=out.directory != ".")
+    name = str(top.repository.top or out.directory)
+    look = Look()
+    while True:
+        choice = show(out, look, name)
+        if choice is None:
+            return
+        handed = perform(out, choice)
+        if not choice.returns:
+            if handed is not None and handed.resumption is not None:
+                _offer(out, handed)
+            return
+        if not click.confirm("Back to the picker?", default=True, err=True):
+            return
+
+
+def show(out: Output, look: Look, name: str) -> Choice | None:
+    """Shows the picker once, and returns what was chosen."""
+    bare = out.directory != "."
+    reads, heavy = (Jobs(out.directory, bare=bare) for _ in range(2))
+    told: list[str] = []
+    try:
+        reads.start()
+        heavy.start()
+        # Loaded while the first rows are being read.
+        from gitcp.cli.picker.app import Picker
+
+        app = Picker(reads, heavy, look, name)
+        with notices.listening(told.append), progress.shown_by(lambda *_: None):
+            choice = app.run()
+    finally:
+        reads.close()
+        heavy.close()
+    for crash in (reads.crash, heavy.crash):
+        if crash is not None:
+            raise crash
+    for text in told:
+        out.warn(text)
+    if app.interrupted:
+        raise KeyboardInterrupt
+    if app.return_code:
+        raise RuntimeError("the picker ended with an error")
+    return choice
+
+
+def _offer(out: Output, handed: Handed) -> None:
+    """Asks whether the conversation goes on here; if so, its client takes this process."""
+    resumption = handed.resumption
+    assert resumption is not None
+    from gitcp.agents.resume import become
+    from gitcp.cli.render import title_of
+
+    client = title_of(resumption.agent)
+    if shutil.which(resumption.command[0]) is None:
+        out.note(f"  {resumption.command[0]} is not on PATH here")
+        return
+    if click.confirm(f"Resume {client} here?", default=True, err=True):
+        become(resumption)

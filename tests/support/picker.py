@@ -1,0 +1,105 @@
+"""The picker of `gitcp ui` without a terminal, driven by Textual's own pilot."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from gitcp.cli.picker.app import Picker
+from gitcp.cli.picker.choice import Choice, Look
+from gitcp.cli.picker.jobs import Jobs
+
+_LONGEST = 30.0
+
+
+class Driven:
+    """A picker that runs: keys go in, lines come out."""
+
+    def __init__(self, app: Picker, pilot: Pilot[Choice | None]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    async def until(self, holds: Callable[[], object], what: str = "") -> None:
+        """Waits until something holds."""
+        end = time.monotonic() + _LONGEST
+        while not holds():
+            assert time.monotonic() < end, f"never: {what}\n{self.screen}"
+            await self.pilot.pause(0.01)
+
+    async def shows(self, text: str) -> None:
+        """Waits until a text is on the screen."""
+        await self.until(lambda: text in self.screen, text)
+
+    async def hides(self, text: str) -> None:
+        """Waits until a text is not on the screen."""
+        await self.until(lambda: text not in self.screen, f"without {text}")
+
+    async def settled(self) -> None:
+        """Waits until nothing is being read, and all that was read is shown."""
+        app = self.app
+
+        def is_settled() -> bool:
+            view = app.browsing.view == app.browsing.shown or not app.listing.found
+            return view and not app.listing.reading
+
+        await self.until(is_settled, "the rows and the page")
+        await self.until(lambda: app.reads.idle and app.heavy.idle, "idle")
+        await self.pilot.pause()
+
+    async def press(self, *keys: str) -> None:
+        """Presses keys, one after the other."""
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        """Types a text."""
+        names = {" ": "space", "/": "slash", "-": "minus", ".": "full_stop"}
+        await self.press(*(names.get(char, char) for char in text))
+
+    @property
+    def screen(self) -> str:
+        """What is to be read on the screen."""
+        if not self.app.is_running:
+            return ""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join(strip.text.rstrip() for strip in strips)
+
+    @property
+    def selected(self) -> str:
+        """The row that is selected."""
+        rows = self.app.rows
+        parts = rows.parts(rows.at, 200)
+        return "".join(part.text for part in parts).strip()
+
+
+def drive(
+    top: Path,
+    steps: Callable[[Driven], Awaitable[None]],
+    size: tuple[int, int] = (120, 30),
+    look: Look | None = None,
+) -> Choice | None:
+    """Runs a picker in a repository until the steps are done; returns what was chosen."""
+    reads, heavy = Jobs(str(top)), Jobs(str(top))
+    app = Picker(reads, heavy, look or Look(), str(top))
+
+    async def run() -> None:
+        async with app.run_test(size=size) as pilot:
+            driven = Driven(app, pilot)
+            await driven.until(lambda: app.listing.found is not None, "rows")
+            await steps(driven)
+
+    try:
+        reads.start()
+        heavy.start()
+        asyncio.run(run())
+    finally:
+        reads.close()
+        heavy.close()
+    for crash in (reads.crash, heavy.crash):
+        if crash is not None:
+            raise crash
+    return app.return_value
