@@ -7,7 +7,8 @@ from gitcp.errors import GitFailedError
 from gitcp.format import layout
 from gitcp.git.repository import Repository
 
-AT_MOST = 500
+# Each costs 0.07 ms whenever all are listed, which most commands do.
+AT_MOST = 100
 
 
 def pack_refs(repository: Repository) -> bool:
