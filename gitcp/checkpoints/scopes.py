@@ -1,16 +1,20 @@
 """Finds the checkpoints to list: of a work tree, a session or branch, or the repository."""
 
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeVar
 
 from gitcp.checkpoints import standing
 from gitcp.checkpoints.sessions import branches
+from gitcp.checkpoints.turns import count_rows
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format.layout import BranchKey
-from gitcp.format.numbers import ELSEWHERE, Assigned
+from gitcp.format.numbers import ELSEWHERE, Assigned, Outline
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.publish import described
 from gitcp.store.store import require_tip
+
+_Entry = TypeVar("_Entry", Assigned, Outline)
 
 
 class Scope(NamedTuple):
@@ -28,11 +32,42 @@ class Found(NamedTuple):
     """What a scope holds, newest first; what has no number counts as 0.
 
     Entries that are `reached` were read from branches, others from the list of numbers: it
-    may have what no branch leads to any more.
+    may have what no branch leads to any more. That list is read as far as it is asked for,
+    again each time.
     """
 
-    entries: list[Assigned]
+    entries: "list[Assigned] | _OfWorkTree"
     reached: bool = False
+
+    def count_older(self, number: int, *, full: bool) -> int:
+        """Returns how many rows, or checkpoints, are older than a number."""
+        entries: Iterable[Assigned | Outline]
+        if isinstance(self.entries, _OfWorkTree):
+            entries = self.entries.outlines(below=number)
+        else:
+            entries = [entry for entry in self.entries if entry.number < number]
+        return sum(1 for _ in entries) if full else count_rows(entries)
+
+
+class _OfWorkTree:
+    """What belongs to a work tree, as the list of numbers has it, without what was pruned."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._numbers = workspace.store.numbers
+        self._gone = self._numbers.fates().gone
+
+    def __iter__(self) -> Iterator[Assigned]:
+        listed = self._numbers.newest_first()
+        return self._here(standing.of_work_tree(self._workspace, listed))
+
+    def outlines(self, *, below: int) -> Iterator[Outline]:
+        """Yields what is older than a number."""
+        listed = self._numbers.outlines(below=below)
+        return self._here(standing.of_work_tree(self._workspace, listed))
+
+    def _here(self, entries: Iterator[_Entry]) -> Iterator[_Entry]:
+        return (entry for entry in entries if entry.number not in self._gone)
 
 
 def find(workspace: Workspace, scope: Scope, unreadable: list[str]) -> Found:
@@ -47,29 +82,21 @@ def find(workspace: Workspace, scope: Scope, unreadable: list[str]) -> Found:
         tip = require_tip(store, scope.session, scope.branch)
         line = [_entry(checkpoint) for checkpoint in store.line(tip)]
         return Found(line, reached=True)
-    listed = list(store.numbers.newest_first())
     session = BranchKey.of(scope.session, "main").session if scope.session else None
-    if scope.everything or session is not None or not listed:
-        return Found(_of_all(workspace, listed, session, unreadable), reached=True)
-    gone = store.numbers.fates().gone
-    return Found(
-        [
-            entry
-            for entry in standing.of_work_tree(workspace, listed)
-            if entry.number not in gone
-        ]
-    )
+    numbered = next(store.numbers.newest_first(), None) is not None
+    if scope.everything or session is not None or not numbered:
+        return Found(_of_all(workspace, session, unreadable), reached=True)
+    return Found(_OfWorkTree(workspace))
 
 
 def _of_all(
     workspace: Workspace,
-    listed: list[Assigned],
     session: str | None,
     unreadable: list[str],
 ) -> list[Assigned]:
     """Returns every checkpoint that a branch reaches, or those of one session."""
     store = workspace.store
-    known = {(entry.id, entry.key): entry for entry in listed}
+    known = {(entry.id, entry.key): entry for entry in store.numbers.newest_first()}
     found: dict[bytes, Assigned] = {}
     refs = {
         key: oid

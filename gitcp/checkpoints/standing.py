@@ -1,6 +1,7 @@
 """Where a work tree stands: its newest checkpoint, the last restore, and their branches."""
 
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from gitcp import notices
 from gitcp.checkpoints import numbered
@@ -10,11 +11,12 @@ from gitcp.checkpoints.turns import rows
 from gitcp.clients import registry
 from gitcp.errors import CorruptError
 from gitcp.format.layout import BranchKey
-from gitcp.format.numbers import Assigned
+from gitcp.format.numbers import Assigned, Outline
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 
 RESTORE = "restore"
+_Entry = TypeVar("_Entry", Assigned, Outline)
 
 
 def timeline(workspace: Workspace) -> Iterator[Assigned]:
@@ -27,15 +29,14 @@ def timeline(workspace: Workspace) -> Iterator[Assigned]:
     return of_work_tree(workspace, workspace.store.numbers.newest_first())
 
 
-def of_work_tree(
-    workspace: Workspace, entries: Iterable[Assigned]
-) -> Iterator[Assigned]:
+def of_work_tree(workspace: Workspace, entries: Iterable[_Entry]) -> Iterator[_Entry]:
     """Yields what of a list belongs to this work tree; see `timeline`."""
     place = workspace.store.numbers.place
     named = workspace.current()
     current = BranchKey.of(named.session, named.branch)
+    keys = current, f"{current.session}/{current.branch}"
     for entry in entries:
-        if entry.place == place or entry.key == current:
+        if entry.place == place or entry.key in keys:
             yield entry
 
 

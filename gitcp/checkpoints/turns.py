@@ -10,7 +10,7 @@ from gitcp.clients.client import (
     TURN_END,
     TURN_START,
 )
-from gitcp.format.numbers import Assigned
+from gitcp.format.numbers import Assigned, Outline
 
 if TYPE_CHECKING:
     from gitcp.format.layout import BranchKey
@@ -55,9 +55,9 @@ class _Fold:
     """
 
     def __init__(self) -> None:
-        self.running: dict[BranchKey, int] = {}
+        self.running: dict[BranchKey | str, int] = {}
 
-    def row(self, at: int, entry: Assigned) -> int:
+    def row(self, at: int, entry: Assigned | Outline) -> int:
         """Returns the place of the entry that the row ends with: `at` for a new row."""
         row = self.running.get(entry.key)
         if row is not None and entry.trigger in INNER:
@@ -85,7 +85,7 @@ def rows(entries: Iterable[Assigned]) -> Iterator[Row]:
         yield Row(tuple(left))
 
 
-def count_rows(entries: Iterable[Assigned]) -> int:
+def count_rows(entries: Iterable[Assigned | Outline]) -> int:
     """Returns how many rows a timeline has."""
     fold = _Fold()
     return sum(fold.row(at, entry) == at for at, entry in enumerate(entries))

@@ -22,10 +22,12 @@ from gitcp.format.numbers import (
     Gone,
     Moved,
     NumberLine,
+    Outline,
     decode_assigned,
     decode_line,
     encode_line,
     is_whole,
+    outlines,
     unnamed,
 )
 from gitcp.git.repository import Repository
@@ -34,9 +36,9 @@ from gitcp.store.checkpoint import Checkpoint
 
 NAME = "gitcp-numbers"
 _LOCK = "numbers.lock"
-_GONE = re.compile(rb"\n- (\d+) ")
-_MOVED = re.compile(rb"\n(= (\d+) ([0-9a-f]{40,64}) [0-9a-f]{8})(?=\n)")
-_HEADS = re.compile(rb"\n([+=-]) (\d+) ([0-9a-f]{12}(?= ))?")
+_GONE = rb"\n- (\d+) "
+_MOVED = rb"\n(= (\d+) ([0-9a-f]{40,64}) [0-9a-f]{8})(?=\n)"
+_HEADS = rb"\n([+=-]) (\d+) ([0-9a-f]{12}(?= ))?"
 # An index takes about as long as so many searches through the whole list.
 _SEARCHES = 10
 # Bytes: a few lines.
@@ -123,11 +125,12 @@ class Numbers:
     def fates(self) -> "Fates":
         """Returns which checkpoints were pruned or rewritten since they got a number."""
         self._look()
-        found = _MOVED.findall(self._raw)
+        found = re.findall(_MOVED, self._raw) if self._has(b"=") else []
         moved = {
             int(number): to.decode() for line, number, to in found if is_whole(line)
         }
-        return Fates({int(number) for number in _GONE.findall(self._raw)}, moved)
+        gone = re.findall(_GONE, self._raw) if self._has(b"-") else []
+        return Fates({int(number) for number in gone}, moved)
 
     def newest_first(self, trigger: str | None = None) -> Iterator[Assigned]:
         """Yields every number that was assigned, or those of one trigger.
@@ -147,6 +150,12 @@ class Numbers:
             line = decode_line(raw)
             if isinstance(line, Assigned) and line.trigger == trigger:
                 yield line
+
+    def outlines(self, *, below: int) -> Iterator[Outline]:
+        """Yields what stands before the line of a number, newest first; for counting."""
+        self._look()
+        end = self._place(b"+", below)
+        yield from outlines(self._raw[: max(end, 0)])
 
     def last_restore(self) -> Assigned | None:
         """Returns the last restore in this work tree; an undo and a fork can be one."""
@@ -344,12 +353,15 @@ class Numbers:
         index = self._indexed()
         if index is not None:
             return index.lines.get((kind, b"%d" % number), -1)
-        if kind not in self._kinds:
-            self._kinds[kind] = b"\n%b " % kind in self._raw
-        # Most lists have no line of the other kinds: nothing was purged or pruned.
-        if not self._kinds[kind]:
+        if not self._has(kind):
             return -1
         return self._search(b"\n%b %d " % (kind, number), len(self._raw))
+
+    def _has(self, kind: bytes) -> bool:
+        """Whether there is a line of a kind: mostly nothing was purged or pruned."""
+        if kind not in self._kinds:
+            self._kinds[kind] = b"\n%b " % kind in self._raw
+        return self._kinds[kind]
 
     def _search(self, wanted: bytes, end: int) -> int:
         """Returns where something last stands before an end; -1 where it does not."""
@@ -361,7 +373,7 @@ class Numbers:
         """Returns the index; None where so little was searched that it does not pay."""
         if self._index is None and self._searched > _SEARCHES * len(self._raw):
             self._index = _Index({}, {})
-            for match in _HEADS.finditer(self._raw):
+            for match in re.finditer(_HEADS, self._raw):
                 kind, number, ident = match.groups()
                 self._index.lines[kind, number] = match.start()
                 if ident is not None:

@@ -11,8 +11,7 @@ import click
 from gitcp import Checkpoint
 from gitcp.checkpoints import history
 from gitcp.checkpoints.history import Filters, Listed
-from gitcp.checkpoints.scopes import Scope, find
-from gitcp.checkpoints.turns import count_rows
+from gitcp.checkpoints.scopes import Found, Scope, find
 from gitcp.cli import documents
 from gitcp.cli.beside_lines import beside_documents
 from gitcp.cli.emit import Output
@@ -178,39 +177,29 @@ def log_command(
     for each in listed:
         prefix = f"{columns.row(each.checkpoint)}  " if graph else ""
         page.row(each, prefix, headers=not graph)
-    _tell_rest(out, found.entries, listed, searched=searched, full=full)
+    if listed and not searched:
+        older = found.count_older(listed[-1].row.first.number, full=full)
+        _tell_rest(out, len(listed), older, full=full)
     if not listed and not unreadable:
-        _tell_empty(out, workspace, found.entries, everything=everything)
+        _tell_empty(out, workspace, found, everything=everything)
     tell_failed_push_once(out, workspace)
     return left_out(out, unreadable)
 
 
-def _tell_rest(
-    out: Output,
-    found: Sequence[Any],
-    listed: Sequence[Listed],
-    *,
-    searched: bool,
-    full: bool,
-) -> None:
-    if searched or not listed:
-        return
-    last = listed[-1].row.first
-    older = [entry for entry in found if entry.number < last.number]
+def _tell_rest(out: Output, shown: int, older: int, *, full: bool) -> None:
     if older:
-        rows = len(older) if full else count_rows(older)
         what = "checkpoint" if full else "turn"
         out.note(
-            f"{count(rows, f'older {what}')}: -n {len(listed) + rows}"
+            f"{count(older, f'older {what}')}: -n {shown + older}"
             " (--all: the whole repository)"
         )
 
 
 def _tell_empty(
-    out: Output, workspace: Workspace, found: Sequence[Any], *, everything: bool
+    out: Output, workspace: Workspace, found: Found, *, everything: bool
 ) -> None:
     others = len(workspace.store.refs())
-    if found:
+    if next(iter(found.entries), None) is not None:
         where_else = "" if everything else "; --all looks in the whole repository"
         out.note(f"nothing that was saved here matches{where_else}")
     elif others:
