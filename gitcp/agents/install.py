@@ -22,6 +22,7 @@ from gitcp import durable
 from gitcp.clients import registry
 from gitcp.clients.client import SCOPES, Client, ClientPlaces
 from gitcp.errors import UsageError
+from gitcp.git.repository import Repository
 from gitcp.project.installers import Done
 
 
@@ -107,8 +108,9 @@ def uninstall(agent: str, places: ClientPlaces, scope: str | None) -> list[Done]
     return done
 
 
-def installed(agent: str, places: ClientPlaces) -> list[Done]:
+def installed(agent: str, places: ClientPlaces, repository: Repository) -> list[Done]:
     """Returns where a client's settings have our hooks."""
+    del repository
     client = registry.client(agent)
     installations = []
     for scope in SCOPES:

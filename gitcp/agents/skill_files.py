@@ -14,6 +14,7 @@ from gitcp.clients import skill
 from gitcp.clients.client import SCOPES, ClientPlaces
 from gitcp.clients.skill import Mark, SkillFile
 from gitcp.errors import PartialError, UsageError
+from gitcp.git.repository import Repository
 from gitcp.project.installers import Done
 
 _SCOPES = SCOPES[:2]
@@ -105,8 +106,9 @@ def uninstall(what: str, places: ClientPlaces, scope: str | None) -> list[Done]:
     return done
 
 
-def installed(what: str, places: ClientPlaces) -> list[Done]:
+def installed(what: str, places: ClientPlaces, repository: Repository) -> list[Done]:
     """Returns the scopes in which every file is in place."""
+    del repository
     installations = []
     for scope in _SCOPES:
         with suppress(UsageError, OSError):

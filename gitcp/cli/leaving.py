@@ -85,7 +85,7 @@ def everything(out: Output, *, scope: str | None, dry_run: bool, yes: bool) -> N
 
 
 def _look(workspace: Workspace, places: ClientPlaces, *, whole: bool) -> _Plan:
-    found = installers.all_installed(places)
+    found = installers.all_installed(places, workspace.repository)
     own = leave.survey(workspace)
     user = tuple(done for done in found if done.scope == _USER)
     return _Plan(

@@ -45,6 +45,10 @@ class HooksDir(NamedTuple):
 
 def configured(repository: Repository) -> ConfiguredHooksPath:
     """Returns what `core.hooksPath` is, leaving out what gitcp says to its own git."""
+    repository.reread()
+    # Where nothing else is configured, there is no scope to ask git for.
+    if repository.config.get("core.hookspath") == [_OFF]:
+        return ConfiguredHooksPath(None, Scope.NONE)
     output = repository.git(
         "config", "--show-scope", "-z", "--get-all", "core.hooksPath"
     )

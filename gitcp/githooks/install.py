@@ -54,12 +54,11 @@ def uninstall(what: str, places: ClientPlaces, scope: str | None) -> list[Done]:
     return [Done(what, None, str(report.directory), changed=True)]
 
 
-def installed(what: str, places: ClientPlaces) -> list[Done]:
+def installed(what: str, places: ClientPlaces, repository: Repository) -> list[Done]:
     """Returns where the hooks are installed, and what keeps them from working."""
     if places.top is None:
         return []
     with suppress(GitcpError):
-        repository = discover(places.top)
         state = scripts.found(repository)
         if state is not None:
             notes = tuple(scripts.problems(repository))

@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol, cast
 
 from gitcp.clients.client import ClientPlaces
 from gitcp.errors import UsageError
+from gitcp.git.repository import Repository
 
 # thing -> module; imported on use
 THINGS = {
@@ -39,7 +40,9 @@ class Installer(Protocol):
     ) -> list[Done]:
         """Takes out what was installed, in one scope or in all of them."""
 
-    def installed(self, what: str, place: ClientPlaces) -> list[Done]:
+    def installed(
+        self, what: str, place: ClientPlaces, repository: Repository
+    ) -> list[Done]:
         """Returns where the thing is installed."""
 
 
@@ -57,6 +60,10 @@ def installer(what: str) -> Installer:
     return cast("Installer", importlib.import_module(module))
 
 
-def all_installed(place: ClientPlaces) -> list[Done]:
-    """Returns everything that is installed."""
-    return [done for what in THINGS for done in installer(what).installed(what, place)]
+def all_installed(place: ClientPlaces, repository: Repository) -> list[Done]:
+    """Returns everything that is installed, of a repository's user."""
+    return [
+        done
+        for what in THINGS
+        for done in installer(what).installed(what, place, repository)
+    ]

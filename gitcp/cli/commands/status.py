@@ -34,7 +34,7 @@ def status_command(out: Output, where: str | None) -> None:
     """
     workspace = reader(out)
     state = status(workspace, where)
-    installed = all_installed(place(workspace.top))
+    installed = all_installed(place(workspace.top), workspace.repository)
     # Those that grow a branch now; one that lost it has a say again when it is resumed.
     agents = [
         binding
