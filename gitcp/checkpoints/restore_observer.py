@@ -1,11 +1,13 @@
 """The interface by which the ledger of steps takes part in a restore."""
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from gitcp.checkpoints.restore_request import RestoreRequest
-from gitcp.ledger.call import Call
 from gitcp.project import extensions
 from gitcp.project.workspace import Current, Workspace
+
+if TYPE_CHECKING:
+    from gitcp.ledger.call import Call
 
 
 class RewoundSteps(NamedTuple):
@@ -14,8 +16,8 @@ class RewoundSteps(NamedTuple):
     What the `outside` ones did stays; the `inside` ones are run again when called.
     """
 
-    outside: tuple[Call, ...] = ()
-    inside: tuple[Call, ...] = ()
+    outside: "tuple[Call, ...]" = ()
+    inside: "tuple[Call, ...]" = ()
 
 
 class RestoreObserver(Protocol):

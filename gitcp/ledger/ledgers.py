@@ -2,11 +2,15 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from gitcp.at_fork import computed
+from gitcp.errors import CorruptError
+from gitcp.format import layout
 from gitcp.git.repository import Repository
+from gitcp.wal.log_file import LogFile
 
 if TYPE_CHECKING:
     from gitcp.ledger.log import Ledger
@@ -45,4 +49,13 @@ class Ledgers:
 
     def position(self, session: str) -> tuple[int, str]:
         """Returns how far a ledger has come; see `Ledger.position`."""
-        return self.of(session).position()
+        return self.of(session).position() if self.started(session) else (0, "")
+
+    def started(self, session: str) -> bool:
+        """Whether a ledger holds anything, in git or in its write-ahead log."""
+        if LogFile(self._repository, layout.ledger_log(session)).exists():
+            return True
+        # What is damaged is there; reading it tells.
+        with suppress(CorruptError):
+            return self._repository.refs.read(layout.ledger_ref(session)) is not None
+        return True

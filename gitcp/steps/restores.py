@@ -1,12 +1,12 @@
 """What the ledger has to do with a restore; see `checkpoints.restore_observer`."""
 
+from types import ModuleType
+
 from gitcp.checkpoints.restore_observer import RewoundSteps
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.standing import continues_on, stands_on
 from gitcp.errors import EffectsStandError
-from gitcp.ledger.call import show_call
 from gitcp.project.workspace import Current, Workspace
-from gitcp.steps import rewind
 
 _SHOWN = 5
 
@@ -17,7 +17,8 @@ def before_plan(workspace: Workspace, request: RestoreRequest) -> RewoundSteps:
     branch = request.onto or continues_on(workspace, request, current)
     if not _rewinds(workspace, request, current, branch):
         return RewoundSteps()
-    return rewind.behind(workspace, branch, request.target)
+    rewound: RewoundSteps = _rewind().behind(workspace, branch, request.target)
+    return rewound
 
 
 def refuse(request: RestoreRequest, rewound: RewoundSteps) -> None:
@@ -28,6 +29,8 @@ def refuse(request: RestoreRequest, rewound: RewoundSteps) -> None:
     """
     if not rewound.outside or request.replay:
         return
+    from gitcp.ledger.call import show_call  # noqa: PLC0415  as below
+
     names = [show_call(call) for call in rewound.outside]
     target = request.target.id
     raise EffectsStandError(
@@ -45,12 +48,13 @@ def after_apply(
 ) -> None:
     """Records in the ledger that a branch went back."""
     if _rewinds(workspace, request, stands_on(workspace), branch):
-        rewind.went_back(workspace, branch, request.target, restore)
+        _rewind().went_back(workspace, branch, request.target, restore)
 
 
 def on_abort(workspace: Workspace, branch: Current, restore: str) -> None:
     """Takes the record of a restore back that was taken back itself."""
-    rewind.stayed(workspace, branch, restore)
+    if workspace.ledgers.started(branch.session):
+        _rewind().stayed(workspace, branch, restore)
 
 
 def _rewinds(
@@ -60,5 +64,13 @@ def _rewinds(
     return (
         request.whole
         and request.fork is None
-        and not rewind.arrives(workspace.store, current, branch, request.target)
+        and workspace.ledgers.started(branch.session)
+        and not _rewind().arrives(workspace.store, current, branch, request.target)
     )
+
+
+def _rewind() -> ModuleType:
+    # What reads ledgers takes time to load, and most sessions have none.
+    from gitcp.steps import rewind  # noqa: PLC0415
+
+    return rewind
