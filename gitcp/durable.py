@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import os
-import random
 import re
 import stat
 import time
@@ -337,5 +336,5 @@ def until(attempt: Callable[[], T | None], *, timeout: float) -> T | None:
         left = deadline - time.monotonic()
         if left <= 0:
             return None
-        time.sleep(min(left, random.uniform(0, pause)))  # noqa: S311  no secret
+        time.sleep(min(left, pause * os.urandom(1)[0] / 255))
         pause = min(pause * 2, 0.05)

@@ -22,7 +22,7 @@ _DIRECTORY = "agents"
 _SHORT = 8
 # A client that was not heard of for so long, in seconds, is taken for closed.
 _LATELY = 3_600.0
-_RANDOM_FIRST = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4")
+_RANDOM_FIRST = r"[0-9a-f]{8}-[0-9a-f]{4}-4"
 
 
 class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,7 +70,7 @@ def short(agent_session: str) -> str:
     Most ids begin with the time (UUIDs of version 7, OpenCode's): of two clients that are
     started in the same minute they differ at the end only.
     """
-    if _RANDOM_FIRST.match(agent_session):
+    if re.match(_RANDOM_FIRST, agent_session):
         return agent_session[:_SHORT]
     return agent_session[-_SHORT:]
 

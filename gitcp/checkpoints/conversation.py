@@ -1,6 +1,5 @@
 """Reads a conversation for people: records, text, tools, estimated tokens."""
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -221,13 +220,13 @@ def _texts(content: Any) -> Iterator[str]:
         elif isinstance(block.get("text"), str):
             yield block["text"]
         elif block.get("type") == "tool_use":
-            arguments = json.dumps(block.get("input"), ensure_ascii=False)
+            arguments = jsontext.readable(block.get("input"))
             yield f"→ `{block.get('name')}` {arguments}"
         elif block.get("type") == "tool_result":
             yield "← " + "\n".join(_texts(block.get("content")))
         elif block.get("type") == "tool" and isinstance(block.get("state"), dict):
             state = block["state"]
-            arguments = json.dumps(state.get("input"), ensure_ascii=False)
+            arguments = jsontext.readable(state.get("input"))
             yield f"→ `{block.get('tool')}` {arguments}"
             yield f"← {state.get('output', '')}"
         elif isinstance(block.get("functionResponse"), dict):
@@ -243,7 +242,7 @@ def _steps(calls: Any) -> Iterator[str]:
     """Yields the calls of tools as Gemini has them; what came of them it says after."""
     for call in calls if isinstance(calls, list) else ():
         if isinstance(call, dict):
-            arguments = json.dumps(call.get("args"), ensure_ascii=False)
+            arguments = jsontext.readable(call.get("args"))
             yield f"→ `{call.get('name')}` {arguments}"
 
 
@@ -252,7 +251,7 @@ def _output(value: Any) -> str:
         return str(value["output"])
     if isinstance(value, list):
         return "\n".join(_texts(value))
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else jsontext.readable(value)
 
 
 def _calls(calls: Any) -> Iterator[str]:

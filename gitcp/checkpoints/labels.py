@@ -8,10 +8,10 @@ from gitcp.names import check_typed
 
 # `label=NAME` selects a label and nothing else.
 PREFIX = "label="
-_NUMBER = re.compile(r"#?\d+")
-_LAST = re.compile(r"last(?:~\d*)?|~.*")
-_HEX = re.compile(r"[0-9a-fA-F]{4,64}")
-_COMMIT = re.compile(r"(?:HEAD|@)(?:[~^@{].*)?")
+_NUMBER = r"#?\d+"
+_LAST = r"last(?:~\d*)?|~.*"
+_HEX = r"[0-9a-fA-F]{4,64}"
+_COMMIT = r"(?:HEAD|@)(?:[~^@{].*)?"
 _MEANINGS = (
     (_NUMBER, "a checkpoint's number"),
     (_LAST, "a place before the last checkpoint"),
@@ -37,7 +37,7 @@ def check_label(label: str) -> str:
             hint="choose another word",
         )
     for pattern, meaning in _MEANINGS:
-        if pattern.fullmatch(label):
+        if re.fullmatch(pattern, label):
             raise UsageError(
                 f"the label {label!a} could not be selected: it reads as {meaning}",
                 hint="choose another word",

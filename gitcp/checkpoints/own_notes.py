@@ -7,7 +7,7 @@ from gitcp.store.checkpoint import Checkpoint
 
 _TRIGGERS = frozenset({"restore", "before-restore"})
 _BEGINNINGS = ("restored ", "before restoring ", "undid a restore: ")
-_ID = re.compile(r"\b[0-9a-f]{12}\b")
+_ID = r"\b[0-9a-f]{12}\b"
 
 
 def note_of(checkpoint: Checkpoint) -> str:
@@ -27,4 +27,4 @@ def with_numbers(note: str, number_for: Callable[[str], int | None]) -> str:
         found = number_for(match[0])
         return f"#{found}" if found else match[0]
 
-    return _ID.sub(number, note)
+    return re.sub(_ID, number, note)

@@ -1,6 +1,6 @@
 """Restores a checkpoint: plan, save the present state, apply, verify, append."""
 
-import secrets
+import os
 
 from gitcp.checkpoints import numbered
 from gitcp.checkpoints.agreed_plan import refuse_if_outdated
@@ -107,7 +107,7 @@ def _restore(
     onto = request.onto or continues_on(workspace, request, stood)
     session, branch = request.fork or (onto.session, onto.branch)
     entry = Journal(
-        checkpoint=secrets.token_hex(6),
+        checkpoint=os.urandom(6).hex(),
         session=session,
         branch=branch,
         target=request.target.commit,

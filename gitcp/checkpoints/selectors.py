@@ -33,11 +33,11 @@ _SHORTEST = 4
 _SHOWN = 8
 # Reading every conversation is for what can only be the id of a message.
 _MESSAGE_ID = 16
-_DISTANCE = re.compile(r"(?:last)?~(\d{1,9})")
+_DISTANCE = r"(?:last)?~(\d{1,9})"
 # A branch name of git's may end this way, too, but no selector is looked up as one.
-_DATED = re.compile(r"(.+)@(\{.+\})")
+_DATED = r"(.+)@(\{.+\})"
 _NUMBER = re.compile(r"#?([1-9]\d{0,14})")
-_COMMIT = re.compile(rf"[0-9a-f]{{{_SHORTEST},{DIGITS}}}|(?:HEAD|@)(?:[~^]\d*)*")
+_COMMIT = rf"[0-9a-f]{{{_SHORTEST},{DIGITS}}}|(?:HEAD|@)(?:[~^]\d*)*"
 
 
 def split(spec: str, current: Current) -> tuple[str, str]:
@@ -118,7 +118,7 @@ def _story(workspace: Workspace, text: str) -> "CommitStory | None":
     from gitcp.checkpoints import commit_lookup  # noqa: PLC0415  most selectors are not commits
 
     # A name such as `main` may be meant as a session, so it is not looked up as a commit.
-    if not _COMMIT.fullmatch(text):
+    if not re.fullmatch(_COMMIT, text):
         return None
     commit = commit_lookup.resolve(workspace, text)
     return commit_lookup.story_of(workspace, commit) if commit else None
@@ -142,13 +142,13 @@ def _is_named(checkpoint: Checkpoint, text: str) -> bool:
 def _by_name(workspace: Workspace, text: str) -> Checkpoint:
     current = workspace.current()
     store = workspace.store
-    if (dated := _DATED.fullmatch(text)) and not workspace.bare:
+    if (dated := re.fullmatch(_DATED, text)) and not workspace.bare:
         session, branch = split(dated[1], current)
         if store.tip(session, branch) is not None:
             return _then(workspace, session, branch, f"@{dated[2]}")
     if ":" in text:
         return _qualified(workspace, current, text)
-    distance = _DISTANCE.fullmatch(text)
+    distance = re.fullmatch(_DISTANCE, text)
     if text == "last" or distance is not None:
         return _of_timeline(workspace, int(distance[1]) if distance else 0)
     # What a person named last, then what this work tree stands on, then all others.
@@ -258,7 +258,7 @@ def _on_branch(
                 f"there is no checkpoint {what} in {session}/{branch}",
                 hint=f"the newest there is {session}/{branch}:{tip.seq}",
             )
-    if match := _DISTANCE.fullmatch(what):
+    if match := re.fullmatch(_DISTANCE, what):
         for distance, checkpoint in enumerate(store.line(tip)):
             if distance == int(match[1]):
                 return checkpoint

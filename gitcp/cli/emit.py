@@ -1,9 +1,7 @@
 """Printing: safe text, colours, JSON, progress. Results to stdout, the rest to stderr."""
 
 import codecs
-import json
 import os
-import secrets
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
@@ -60,7 +58,7 @@ def color_wanted(choice: str, stream: TextIO) -> bool:
 
 
 # Around what `Output.style` adds. No text from elsewhere can know it.
-_MARK = f"\0{secrets.token_hex(8)}\0"
+_MARK = f"\0{os.urandom(8).hex()}\0"
 
 
 # What ends a style.
@@ -122,6 +120,8 @@ def _at_terminal(raw: bytes, terminal: bool) -> bytes:
     text = raw.decode("utf-8", "backslashreplace")
     if not terminal or text.isprintable():
         return raw
+    import json
+
     # Outside of strings JSON is plain ASCII, so that only strings change.
     return "".join(
         char if safe(char) == char else json.dumps(char)[1:-1] for char in text

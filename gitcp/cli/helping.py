@@ -6,7 +6,7 @@ import click
 
 # Every command has them: one line instead of three.
 _COMMON = frozenset({"--json", "--quiet", "--help"})
-_RANGE = re.compile(r"\s*\[x>=\d+\]$")
+_RANGE = r"\s*\[x>=\d+\]$"
 
 
 class Command(click.Command):
@@ -25,7 +25,7 @@ class Command(click.Command):
             with formatter.section("Arguments"):
                 formatter.write_dl(choices)
         own = [
-            (record[0].replace("INTEGER RANGE", "N"), _RANGE.sub("", record[1]))
+            (record[0].replace("INTEGER RANGE", "N"), re.sub(_RANGE, "", record[1]))
             for each in self.get_params(ctx)
             if isinstance(each, click.Option)
             and not _COMMON.intersection(each.opts)

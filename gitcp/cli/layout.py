@@ -2,7 +2,6 @@
 
 import datetime
 import re
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -35,6 +34,8 @@ def width() -> int | None:
         return _behind
     if not sys.stdout.isatty():
         return None
+    import shutil
+
     return shutil.get_terminal_size((80, 24)).columns
 
 
@@ -80,8 +81,8 @@ def wrap(text: str, room: int | None) -> Iterator[str]:
 
 # A label and what stands behind it in a column, or a point of a list: lines that continue it
 # begin below the text.
-_LABEL = re.compile(r"\s*(?:[*>•-] |(?:\S{1,24} {2,}){1,2})?")
-_WORD = re.compile(r"(\s*)(\S+)")
+_LABEL = r"\s*(?:[*>•-] |(?:\S{1,24} {2,}){1,2})?"
+_WORD = r"(\s*)(\S+)"
 
 
 def folded(
@@ -95,11 +96,11 @@ def folded(
     if room is None or cells(bare(text)) <= room:
         yield text
         return
-    label = _LABEL.match(bare(text))
+    label = re.match(_LABEL, bare(text))
     indent = len(label[0]) if label is not None else 0
     indent = indent if indent < room // 2 else 0
     line = ""
-    for found in _WORD.finditer(text):
+    for found in re.finditer(_WORD, text):
         gap, word = found.groups()
         longer = cells(bare(word)) > room - indent
         if longer and not bare(word).isascii() and bare(word) == word:

@@ -1,9 +1,7 @@
 """Shows what a command prints in a pager, where git would."""
 
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
@@ -54,6 +52,8 @@ def paging(out: Output, workspace: Workspace) -> Iterator[None]:
 
 def _file() -> IO[bytes] | None:
     """Returns a file without a name; None where none can be made."""
+    import tempfile
+
     with suppress(OSError):
         # Unbuffered: the pager goes on from where the file stands.
         return tempfile.TemporaryFile(prefix="gitcp-page-", buffering=0)
@@ -82,6 +82,8 @@ def _into(out: Output, kept: IO[bytes]) -> Iterator[None]:
 
 def _copy(kept: IO[bytes]) -> None:
     """Prints what was kept, without a pager."""
+    import shutil
+
     kept.seek(0)
     with writing():
         shutil.copyfileobj(kept, sys.stdout.buffer)

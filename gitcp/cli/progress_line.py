@@ -1,6 +1,5 @@
 """One line on the terminal that says what is being done, and is gone afterwards."""
 
-import shutil
 import sys
 import time
 from contextlib import suppress
@@ -33,6 +32,8 @@ class ProgressLine:
         """Draws the line, if it is due and there is a terminal; the text must be safe."""
         if not (self.is_due() and sys.stderr.isatty()):
             return
+        import shutil
+
         self._last = time.monotonic()
         self._shown = True
         room = max(1, shutil.get_terminal_size().columns - 1)

@@ -4,7 +4,6 @@ A client's module knows that client's files and hooks, and nothing of checkpoint
 modules `hook_events`, `install` and `resume` of `gitcp.agents` act on it.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -294,6 +293,8 @@ def context(hook: str, text: str, *, quietly: bool = False) -> bytes:
     """Returns an answer in the form that Claude Code began with, and others took over."""
     told = {"hookEventName": hook, "additionalContext": text}
     answer: dict[str, Any] = {"hookSpecificOutput": told}
+    import json  # noqa: PLC0415  only hooks that answer pay for it
+
     return json.dumps(answer if quietly else {"systemMessage": text, **answer}).encode()
 
 

@@ -20,7 +20,7 @@ from gitcp.errors import AgentRecordError
 Shape = Any
 ANYTHING = object()
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
-_WORD = re.compile(r"[A-Za-z0-9][\w.:/+@-]{0,127}", re.ASCII)
+_WORD = r"(?a)[A-Za-z0-9][\w.:/+@-]{0,127}"
 # JavaScript cannot tell larger ones apart.
 _LARGEST = 1 << 53
 # What is rebuilt is decoded record by record, and each value takes many times the memory
@@ -98,7 +98,7 @@ def number(value: Any) -> int | float | None:
 
 def word(value: Any) -> str | None:
     """Accepts a plain name: of a tool, a model, a version, a time."""
-    return value if isinstance(value, str) and _WORD.fullmatch(value) else None
+    return value if isinstance(value, str) and re.fullmatch(_WORD, value) else None
 
 
 def one_of(*words: str) -> Callable[[Any], str | None]:

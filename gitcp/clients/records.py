@@ -16,7 +16,7 @@ T = TypeVar("T")
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 # A backslash that is one, or half of a character: JSON has it, Unicode does not.
-_SURROGATE = re.compile(rb"(\\\\)|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_SURROGATE = rb"(\\\\)|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", raw: bytes | msgspec.Raw) -> T:
@@ -33,7 +33,7 @@ def decode(decoder: "msgspec.json.Decoder[T]", raw: bytes | msgspec.Raw) -> T:
         text = bytes(raw)
         if b"\\u" not in text:
             raise
-        return decoder.decode(_SURROGATE.sub(_whole, text))
+        return decoder.decode(re.sub(_SURROGATE, _whole, text))
 
 
 def decode_or(

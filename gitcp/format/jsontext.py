@@ -4,31 +4,14 @@ msgspec is fast but refuses what JSON's grammar allows: numbers beyond a double,
 escapes of lone surrogates, which JavaScript clients write. Those take the slow way.
 """
 
-import json
 import re
-from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import msgspec
 
 # A string, which stays, or whitespace outside of one, which goes.
 _TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*+")|[ \t\r\n]+', re.DOTALL)
-_SPACE = re.compile(r"[ \t\r\n]*")
-
-
-def _constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _integer(text: str) -> Any:
-    # Python limits the digits of an int; a float is what other readers make of it.
-    try:
-        return int(text)
-    except ValueError:
-        return float(text)
-
-
-_SLOW = json.JSONDecoder(parse_constant=_constant, parse_int=_integer)
 
 
 def decode(raw: bytes) -> Any:
@@ -41,7 +24,7 @@ def decode(raw: bytes) -> Any:
         return msgspec.json.decode(raw)
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as exc:
         try:
-            return _SLOW.decode(raw.decode())
+            return _slowly().decode(raw.decode())
         except (ValueError, RecursionError):
             raise ValueError(str(exc)) from exc
 
@@ -67,7 +50,7 @@ def elements(raw: bytes) -> list[bytes]:
         return [bytes(element) for element in items]
     except (msgspec.MsgspecError, RecursionError) as exc:
         try:
-            return list(_elements(text))
+            return list(_slowly().elements(text))
         except (ValueError, IndexError, RecursionError):
             raise ValueError(str(exc)) from exc
 
@@ -84,61 +67,19 @@ def members(raw: bytes) -> dict[str, bytes]:
         return {name: bytes(value) for name, value in fields.items()}
     except (msgspec.MsgspecError, RecursionError) as exc:
         try:
-            return dict(_members(text))
+            return dict(_slowly().members(text))
         except (ValueError, IndexError, RecursionError):
             raise ValueError(str(exc)) from exc
 
 
-def _past(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
-    assert match is not None
-    return match.end()
+def readable(value: Any) -> str:
+    """Returns a value as JSON for people, with spaces and as few escapes as can be."""
+    text: str = _slowly().readable(value)
+    return text
 
 
-def _value(text: str, at: int) -> tuple[bytes, int]:
-    start = _past(text, at)
-    _, end = _SLOW.raw_decode(text, start)
-    return text[start:end].encode(), _past(text, end)
+def _slowly() -> ModuleType:
+    # Most commands never need it, and Python's json takes 3 ms to load.
+    from gitcp.format import odd_json  # noqa: PLC0415
 
-
-def _expect(text: str, at: int, letter: str) -> str:
-    if text[at] not in letter:
-        raise ValueError(f"expected {letter} at {at}")
-    return text[at]
-
-
-def _ended(text: str, at: int) -> None:
-    if _past(text, at) != len(text):
-        raise ValueError(f"something follows at {at}")
-
-
-def _elements(text: str) -> Iterator[bytes]:
-    at = _past(text, 0)
-    _expect(text, at, "[")
-    after = _past(text, at + 1)
-    if text[after] == "]":
-        _ended(text, after + 1)
-        return
-    while True:
-        value, at = _value(text, at + 1)
-        yield value
-        if _expect(text, at, ",]") == "]":
-            _ended(text, at + 1)
-            return
-
-
-def _members(text: str) -> Iterator[tuple[str, bytes]]:
-    at = _past(text, 0)
-    _expect(text, at, "{")
-    after = _past(text, at + 1)
-    if text[after] == "}":
-        _ended(text, after + 1)
-        return
-    while True:
-        name, at = _value(text, at + 1)
-        _expect(text, at, ":")
-        value, at = _value(text, at + 1)
-        yield json.loads(name), value
-        if _expect(text, at, ",}") == "}":
-            _ended(text, at + 1)
-            return
+    return odd_json

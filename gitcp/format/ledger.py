@@ -35,7 +35,7 @@ ABOUT_STEPS = frozenset(
 )
 KINDS = ABOUT_STEPS | {BACK, LINE, JOINED}
 
-_TRAILER = re.compile(rb"Gitcp-(Ledger|Last|Version|Encrypted): ([!-~]+)")
+_TRAILER = rb"Gitcp-(Ledger|Last|Version|Encrypted): ([!-~]+)"
 _SUBJECT = 72
 
 
@@ -206,7 +206,7 @@ def ledger_trailers(commit: Commit) -> LedgerTrailers | None:
     last = commit.message.rstrip(b"\n").rpartition(b"\n\n")[2]
     found = {
         match[1]: match[2].decode()
-        for match in map(_TRAILER.fullmatch, last.split(b"\n"))
+        for match in (re.fullmatch(_TRAILER, line) for line in last.split(b"\n"))
         if match
     }
     if b"Encrypted" in found:

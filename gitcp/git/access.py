@@ -22,7 +22,7 @@ _WORDS = {
     **dict.fromkeys(("group", "true", "yes", "on"), _GROUP),
     **dict.fromkeys(("all", "world", "everybody"), _EVERYBODY),
 }
-_OCTAL = re.compile(r"[0-7]+")
+_OCTAL = r"[0-7]+"
 _NUMBERS = {0: 0, 1: _GROUP, 2: _EVERYBODY}
 _OWNER = 0o600
 # Where a directory hands its group on by itself, git leaves this bit alone.
@@ -93,7 +93,7 @@ def parse(value: str | None) -> Access:
     word = (value or "").strip()
     if word.lower() in _WORDS:
         return Access(_WORDS[word.lower()])
-    number = int(word, 8) if _OCTAL.fullmatch(word) else None
+    number = int(word, 8) if re.fullmatch(_OCTAL, word) else None
     if number in _NUMBERS:
         return Access(_NUMBERS[number])
     if number is not None and number & _OWNER == _OWNER:

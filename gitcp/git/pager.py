@@ -10,7 +10,7 @@ from gitcp import at_fork
 # What git gives `less` and `lv` where the user says nothing.
 _DEFAULTS = {"LESS": "FRX", "LV": "-c"}
 # A pager with one of these is a line for a shell.
-_SHELL = re.compile(r"[|&;<>()$`\\\"' \t\n*?\[#~=%]")
+_SHELL = r"[|&;<>()$`\\\"' \t\n*?\[#~=%]"
 # A shell's status where there is no such command, or it cannot be run.
 _MISSING = frozenset({126, 127})
 
@@ -20,7 +20,7 @@ def show(pager: str, content: IO[bytes]) -> bool:
 
     Returns False where the pager could not be started: nothing was shown.
     """
-    command = ["sh", "-c", pager] if _SHELL.search(pager) else [pager]
+    command = ["sh", "-c", pager] if re.search(_SHELL, pager) else [pager]
     try:
         with at_fork.opening():
             process = subprocess.Popen(

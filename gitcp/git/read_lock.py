@@ -8,7 +8,6 @@ the refs later too. A steady stream of new readers therefore cannot starve `gc`.
 
 import fcntl
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -69,7 +68,7 @@ class Readers:
         directory = repository.store_dir
         with suppress(FileNotFoundError):
             (directory / READERS).rename(
-                directory / f"readers-{secrets.token_hex(4)}.lock"
+                directory / f"readers-{os.urandom(4).hex()}.lock"
             )
         self._waited = list(directory.glob("readers-*.lock"))
 

@@ -4,8 +4,8 @@ What is in such a file is never needed: a pack that is in no list is git's alone
 So whatever a power cut or a stray hand left there is read as far as it makes sense.
 """
 
+import os
 import re
-import secrets
 from contextlib import suppress
 
 from gitcp import durable
@@ -15,7 +15,7 @@ from gitcp.git.repository import Repository
 PACKS = "packs"
 # Packs of what nothing reaches, for as long as git may rely on it.
 KEPT = "packs-kept"
-_NAME = re.compile(rf"^pack-{PATTERN}$".encode(), re.MULTILINE)
+_NAME = rf"(?m)^pack-{PATTERN}$".encode()
 
 
 class Registry:
@@ -30,7 +30,7 @@ class Registry:
             raw = self._path.read_bytes()
         except (FileNotFoundError, IsADirectoryError):
             return []
-        return [name.decode("ascii") for name in _NAME.findall(raw)]
+        return [name.decode("ascii") for name in re.findall(_NAME, raw)]
 
     def add(self, name: str) -> None:
         """Adds a pack; it need not survive a power cut.
@@ -59,4 +59,4 @@ class Registry:
     def _move_away(self) -> None:
         """Moves a directory of this name out of the way; what is in it stays."""
         with suppress(FileNotFoundError):
-            self._path.rename(f"{self._path}.{secrets.token_hex(4)}")
+            self._path.rename(f"{self._path}.{os.urandom(4).hex()}")

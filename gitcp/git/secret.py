@@ -6,7 +6,6 @@ believed only where its owner alone can have written it.
 """
 
 import os
-import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -66,11 +65,11 @@ class Secret:
         """
         path = self.path
         self._repository.make_directory(path.parent)
-        staged = (scratch or path.parent) / f"{path.name}.{secrets.token_hex(4)}"
+        staged = (scratch or path.parent) / f"{path.name}.{os.urandom(4).hex()}"
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             with open(os.open(staged, flags, 0o600), "wb") as file:
-                file.write(secrets.token_bytes(SIZE))
+                file.write(os.urandom(SIZE))
                 file.flush()
                 os.fsync(file.fileno())
             try:

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -296,7 +295,7 @@ def transaction(repository: Repository) -> Iterator[Transaction]:
         owner = None
         directory = root
         while owner is None:
-            directory = root / secrets.token_hex(8)
+            directory = root / os.urandom(8).hex()
             directory.mkdir(mode=0o700)
             repository.access.adjust(directory)
             try:

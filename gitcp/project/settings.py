@@ -10,8 +10,8 @@ from gitcp.format.extent import Extent
 from gitcp.git.repository import Repository
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_SIZE = re.compile(r"(\d+)\s*([kmg]?)i?b?", re.IGNORECASE)
-_SECONDS = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
+_SIZE = r"(?i)(\d+)\s*([kmg]?)i?b?"
+_SECONDS = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?"
 _PER = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
@@ -39,7 +39,7 @@ def parse_size(text: str, what: str) -> int:
     Raises:
         UsageError: `text` is not a size.
     """
-    match = _SIZE.fullmatch(text.strip())
+    match = re.fullmatch(_SIZE, text.strip())
     if match is None:
         raise UsageError(
             f"{what} is {text!a}, which is not a size", hint="write 500k, 100m or 2g"
@@ -53,7 +53,7 @@ def parse_seconds(text: str, what: str) -> float:
     Raises:
         UsageError: `text` is not a duration.
     """
-    match = _SECONDS.fullmatch(text.strip())
+    match = re.fullmatch(_SECONDS, text.strip())
     if match is None:
         raise UsageError(
             f"{what} is {text!a}, which is not a duration",

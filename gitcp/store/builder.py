@@ -4,7 +4,7 @@ The one place that does, for a save, a fork, an import, a purge and LangGraph al
 the objects go is the sink's to know.
 """
 
-import secrets
+import os
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
@@ -147,7 +147,7 @@ class CheckpointBuilder:
 
         Of the draft nothing is looked at that `content` and `carried` already reflect.
         """
-        ident = draft.id or secrets.token_hex(6)
+        ident = draft.id or os.urandom(6).hex()
         tree = content.counts.tree
         seal = self._seals.make(
             ident,
@@ -248,7 +248,7 @@ class CheckpointBuilder:
         return self.commit(manifest, root, slot.parent, source.raw.epoch, extra).oid
 
     def _forked(self, manifest: Manifest, source: Checkpoint) -> Manifest:
-        ident = secrets.token_hex(6)
+        ident = os.urandom(6).hex()
         # Another id; what it holds comes from where it came from.
         seal = self._seals.make(
             ident, source.files_oid, source.log_tree, source.origin, self._sink.scratch

@@ -5,7 +5,7 @@ bears no such seal was made elsewhere (docs/format.md, 5).
 """
 
 import hashlib
-import secrets
+import hmac
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -124,7 +124,7 @@ class Seals:
         except UsageError:
             # No remote has such a name.
             return None
-        same = secrets.compare_digest(seal.encode(), sealed.seal.encode())
+        same = hmac.compare_digest(seal.encode(), sealed.seal.encode())
         return claimed if same else None
 
     @computed

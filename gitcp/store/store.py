@@ -1,6 +1,6 @@
 """Branches of checkpoints: tips, walks, appends (I1 to I4)."""
 
-import secrets
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -315,7 +315,7 @@ class Store:
             draft = make(tip)
             if draft is None:
                 return None
-            ident = draft.id or ident or secrets.token_hex(6)
+            ident = draft.id or ident or os.urandom(6).hex()
             draft = draft._replace(id=ident)
             if draft.fork_of is not None and tip is not None:
                 raise BranchMovedError(

@@ -8,12 +8,12 @@ import re
 import unicodedata
 
 # Code points that HFS+ ignores when it compares names (git's utf8.c).
-_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
+_IGNORED = "[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]"
 
 
 def folded(path: bytes) -> list[str]:
     """Returns the names in a path as the file systems see them that compare loosely."""
-    text = _IGNORED.sub("", path.decode("utf-8", "surrogateescape"))
+    text = re.sub(_IGNORED, "", path.decode("utf-8", "surrogateescape"))
     whole = unicodedata.normalize("NFC", text).casefold()
     return [name.rstrip(". ") or name for name in whole.split("/")]
 
@@ -83,9 +83,9 @@ _NAMES = words(
     """
 )
 _ENDINGS = (".pth", ".code-workspace", ".mk", ".sln", ".csproj", ".vcxproj", ".props")
+# Patterns here and elsewhere are compiled where they are first used: it takes time.
 # Families: a tool's own configuration that is a program, or names one.
-_FAMILIES = re.compile(
-    r"""
+_FAMILIES = r"""(?x)
       (astro|babel|commitlint|cypress|esbuild|eslint|jest|karma|knip|lint-staged|metro
       |next|nuxt|playwright|postcss|prettier|release|remix|rollup|rspack|stylelint|svelte
       |tailwind|tsup|turbo|vite|vitest|webpack|wdio)\.config\.\w+
@@ -95,9 +95,7 @@ _FAMILIES = re.compile(
     | (dist\.)?taskfile[\w.-]*\.ya?ml
     | directory\.(build|packages)\.(props|targets|rsp)
     | dockerfile[\w.-]* | containerfile[\w.-]*
-    """,
-    re.VERBOSE,
-)
+    """
 # Where a name alone says nothing: the end of a path.
 _TAILS = (("hooks", "hooks.json"), ("tools", "bazel"), ("mise", "config.toml"))
 _BELOW = words("gradle mise")
@@ -120,15 +118,12 @@ _DOT_NAMES = words(
     .ycm_extra_conf.py .zprofile .zshenv .zshrc
     """
 )
-_DOT_FAMILIES = re.compile(
-    r"""
+_DOT_FAMILIES = r"""(?x)
       \.(babelrc|eslintrc|lintstagedrc|mocharc|postcssrc|prettierrc|releaserc|stylelintrc
         |simple-git-hooks|swcrc)(\.\w+)?
     | \.(autoenv|augment|clinerules-|kilocode|roo|woodpecker)[\w.-]*
     | \.env[\w.-]*
-    """,
-    re.VERBOSE,
-)
+    """
 
 
 def executed(path: bytes) -> bool:
@@ -139,12 +134,12 @@ def executed(path: bytes) -> bool:
         name in _NAMES
         or name in _DOT_NAMES
         or name.endswith(_ENDINGS)
-        or _FAMILIES.fullmatch(name) is not None
+        or re.fullmatch(_FAMILIES, name) is not None
         or not _DIRECTORIES.isdisjoint(parts)
         or not _BELOW.isdisjoint(parts[:-1])
         or tuple(parts[-2:]) in _TAILS
         or any(
-            one.startswith(".") and _DOT_FAMILIES.fullmatch(one) is not None
+            one.startswith(".") and re.fullmatch(_DOT_FAMILIES, one) is not None
             for one in parts
         )
     )

@@ -22,10 +22,10 @@ _RUNS = words(
     sshcommand templatedir textconv tocmd update uploadpack vcs viewer
     """
 )
-_TOKEN = re.compile(r"""[^\s"'`;&|<>()$=,!]+""")
-_QUOTED = re.compile(r"""'([^']+)'|"([^"]+)\"""")
+_BARE = r"""[^\s"'`;&|<>()$=,!]+"""
+_QUOTED = r"""'([^']+)'|"([^"]+)\""""
 _HOOKS = "core.hookspath"
-_INCLUDES = re.compile(r"include\.path|includeif\..*\.path", re.DOTALL)
+_INCLUDES = r"(?s)include\.path|includeif\..*\.path"
 
 
 class Configured(NamedTuple):
@@ -76,7 +76,7 @@ def configured(repository: Repository, top: Path) -> Configured:
         # A relative origin is one from the directory that git was started in.
         file = os.path.join(top, source) if kind == "file" else ""
         named = [file] if file else []
-        if _INCLUDES.fullmatch(key):
+        if re.fullmatch(_INCLUDES, key):
             named += [value, os.path.join(os.path.dirname(file), value)]
         elif key == _HOOKS:
             named.append(value)
@@ -98,9 +98,9 @@ def _runs(key: str, value: str) -> bool:
 def _tokens(value: str) -> Iterator[str]:
     """Yields what may be a path in a command: all of it, a quoted part, or a word."""
     yield value
-    for match in _QUOTED.finditer(value):
+    for match in re.finditer(_QUOTED, value):
         yield match[1] or match[2]
-    yield from _TOKEN.findall(value)
+    yield from re.findall(_BARE, value)
 
 
 def _inside(value: str, tops: set[str]) -> list[tuple[str, ...]]:

@@ -24,8 +24,8 @@ _NOTES = "pulled.jsonl"
 _KEY = "gitcp.trust"
 # Not the repository's own: that file may have come with it.
 _SCOPES = frozenset({"system", "global", "command"})
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_SCP = re.compile(r"[^/]+:")
+_URL = r"(?i)[a-z][a-z0-9+.-]*://"
+_SCP = r"[^/]+:"
 
 
 class _Note(msgspec.Struct, frozen=True):
@@ -55,8 +55,8 @@ def address(repository: Repository, given: str) -> str:
 
 def spelled(repository: Repository, url: str) -> str:
     """Returns an address without what is secret in it; a path as an absolute one."""
-    if not _URL.match(url):
-        if _SCP.match(url):
+    if not re.match(_URL, url):
+        if re.match(_SCP, url):
             return url.rstrip("/")
         return os.path.realpath(Path(repository.top or repository.git_dir, url))
     parts = urlsplit(url)

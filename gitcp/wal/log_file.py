@@ -7,7 +7,6 @@ are acknowledged; settling puts many of them into git as one pack.
 import errno
 import fcntl
 import os
-import secrets
 import struct
 import zlib
 from collections.abc import Iterator
@@ -287,7 +286,7 @@ class LogFile:
         aside = self._repository.store_dir / DAMAGED
         with durable.storage("putting a damaged log aside"):
             self._repository.make_directory(aside)
-            to = aside / f"{self.path.name}.{secrets.token_hex(4)}"
+            to = aside / f"{self.path.name}.{os.urandom(4).hex()}"
             self.path.rename(to)
             durable.sync_directory(aside)
             durable.sync_directory(self.path.parent)

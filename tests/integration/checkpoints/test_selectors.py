@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -150,11 +151,7 @@ def test_an_ambiguous_prefix_lists_the_candidates(repo):
 
 
 def test_a_number_wins_over_an_id(repo, monkeypatch):
-    import secrets
-
-    monkeypatch.setattr(
-        secrets, "token_hex", lambda size: "1000" + "0" * (size * 2 - 4)
-    )
+    monkeypatch.setattr(os, "urandom", lambda size: b"\x10" + b"\0" * (size - 1))
     save(repo)
     assert chosen(repo, "1000") == ("main", "main", 1)
     monkeypatch.undo()
@@ -162,13 +159,9 @@ def test_a_number_wins_over_an_id(repo, monkeypatch):
 
 
 def test_an_id_shared_by_two_is_ambiguous(repo, monkeypatch):
-    import secrets
-
-    ids = iter(["abcd00000001", "abcd00000002"])
-    real = secrets.token_hex
-    monkeypatch.setattr(
-        secrets, "token_hex", lambda n: next(ids) if n == 6 else real(n)
-    )
+    ids = iter([b"\xab\xcd\0\0\0\x01", b"\xab\xcd\0\0\0\x02"])
+    real = os.urandom
+    monkeypatch.setattr(os, "urandom", lambda n: next(ids) if n == 6 else real(n))
     save(repo)
     save(repo)
     said = fails(repo, 14, "show", "abcd")
