@@ -56,7 +56,7 @@ class Module(NamedTuple):
 
 
 def modules() -> dict[str, Module]:
-    """Returns every module of `gitcp.cli` by its file's name without the suffix."""
+    """Returns every module of `gitcp.cli` by its name in it."""
     parsed = {}
     for path in sorted(CLI.rglob("*.py")):
         tree = ast.parse(path.read_text("utf-8"))
@@ -65,7 +65,7 @@ def modules() -> dict[str, Module]:
             for node in ast.walk(tree)
             if isinstance(node, ast.FunctionDef)
         }
-        key = path.stem if path.parent == CLI else f"commands.{path.stem}"
+        key = ".".join(path.relative_to(CLI).with_suffix("").parts)
         parsed[key] = Module(key, tree, functions)
     return parsed
 
