@@ -1,7 +1,7 @@
 """Compares two states: files, conversation, decision log."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gitcp.format import tree
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Larger files are compared, but not line by line.
-_TEXT_LIMIT = 8 * 1024 * 1024
+TEXT_LIMIT = 8 * 1024 * 1024
 # Of what was made elsewhere no more than this in all: a few names of one blob could ask
 # for more than there is memory.
-_FOREIGN_LIMIT = 16 * 1024 * 1024
+FOREIGN_LIMIT = 16 * 1024 * 1024
 
 ReadBlob = Callable[[bytes, Entry], Iterator[bytes]]
 
@@ -66,7 +66,7 @@ def since(
     The tree is that of the checkpoint `before`, or of one of the user's commits.
     """
     changes = tree.diff(files, new.files_tree, new.objects.tree)
-    room = _Room(*filter(None, (before, new)))
+    room = Room(*filter(None, (before, new)))
     return _compared(changes, paths, _of(new), _of(new), room)
 
 
@@ -77,7 +77,7 @@ def renames(changes: Sequence[Change], new: Checkpoint) -> dict[bytes, bytes]:
     if not added or not deleted:
         return {}
     with comparison() as aside:
-        room = _Room(new)
+        room = Room(new)
         read = _of(new)
         sides = _sides(aside, [*added, *deleted], read, read, room)
         words = aside.run(*sides, "--name-status", "--diff-filter=R", "-z").split(b"\0")
@@ -96,7 +96,7 @@ def with_worktree(
 
         def compare(snapshot: "Snapshot") -> FilesDiff:
             changes = tree.diff(old.files_tree, snapshot.tree, txn.tree)
-            return _compared(changes, paths, _of(old), on_disk, _Room(old))
+            return _compared(changes, paths, _of(old), on_disk, Room(old))
 
         _, diff = capture.using(txn, compare)
         return diff
@@ -105,7 +105,7 @@ def with_worktree(
 def of_plan(workspace: Workspace, plan: "RestorePlan") -> FilesDiff:
     """Returns what a restore would change in the files of the work tree."""
     target, changes = plan.target, iter(plan.changes)
-    return _compared(changes, (), _on_disk(workspace), _of(target), _Room(target))
+    return _compared(changes, (), _on_disk(workspace), _of(target), Room(target))
 
 
 def _on_disk(workspace: Workspace) -> ReadBlob:
@@ -117,7 +117,7 @@ def _on_disk(workspace: Workspace) -> ReadBlob:
             yield os.readlink(where)
             return
         with open(where, "rb") as file:
-            while chunk := file.read(_TEXT_LIMIT):
+            while chunk := file.read(TEXT_LIMIT):
                 yield chunk
 
     return read
@@ -131,16 +131,16 @@ def _of(checkpoint: Checkpoint) -> ReadBlob:
     return read
 
 
-class _Room:
+class Room:
     """How many bytes may still be compared line by line; of one's own, any number."""
 
     def __init__(self, *sides: Checkpoint) -> None:
         foreign = any(side.origin.files is not None for side in sides)
-        self._left = _FOREIGN_LIMIT if foreign else None
+        self._left = FOREIGN_LIMIT if foreign else None
 
     def holds(self, size: int) -> bool:
         """Whether so many bytes of one file may be compared."""
-        return size <= _TEXT_LIMIT and (self._left is None or size <= self._left)
+        return size <= TEXT_LIMIT and (self._left is None or size <= self._left)
 
     def take(self, size: int) -> None:
         """Takes what was compared away."""
@@ -153,24 +153,31 @@ def _compared(
     paths: Sequence[bytes],
     old: ReadBlob,
     new: ReadBlob,
-    room: _Room,
+    room: Room,
 ) -> FilesDiff:
     chosen = selection(paths)
     compared = [change for change in changes if chosen(change.path)]
     with comparison() as aside:
         sides = _sides(aside, compared, old, new, room)
         patch = aside.run(*sides, "--patch")
-        lines = _counts(aside.run(*sides, "--numstat", "-z"))
+        lines = line_counts(aside.run(*sides, "--numstat", "-z"))
+    return FilesDiff(counted(compared, lines), patch)
+
+
+def counted(
+    compared: Sequence[Change], lines: Mapping[bytes, "LineCounts"]
+) -> tuple[FileDiff, ...]:
+    """Returns changes with their lines, as `line_counts` has them."""
     renamed_to = {each.old: path for path, each in lines.items() if each.old}
     files = []
     for change in compared:
         if change.path in renamed_to:
             file = FileDiff(change, 0, 0, renamed_to=renamed_to[change.path])
         else:
-            found = lines.get(change.path, _Lines(None, None))
+            found = lines.get(change.path, LineCounts(None, None))
             file = FileDiff(change, found.added, found.deleted, found.old)
         files.append(file)
-    return FilesDiff(tuple(files), patch)
+    return tuple(files)
 
 
 def _sides(
@@ -178,7 +185,7 @@ def _sides(
     changes: Sequence[Change],
     old: ReadBlob,
     new: ReadBlob,
-    room: _Room,
+    room: Room,
 ) -> tuple[bytes, bytes]:
     """Adds both sides of changes to a comparison, and returns their trees."""
     before: dict[bytes, Entry | None] = {}
@@ -198,7 +205,7 @@ def _kept(
     path: bytes,
     entry: Entry | None,
     read: ReadBlob,
-    room: _Room,
+    room: Room,
 ) -> Entry | None:
     """Returns an entry whose blob git can compare; None where there is none."""
     if entry is None or entry.mode == GITLINK:
@@ -217,7 +224,7 @@ def _kept(
     return Entry(entry.mode, aside.add(bytes(data)))
 
 
-class _Lines(NamedTuple):
+class LineCounts(NamedTuple):
     """Lines added and deleted, None where it is not text; what a path was renamed from."""
 
     added: int | None
@@ -225,9 +232,9 @@ class _Lines(NamedTuple):
     old: bytes | None = None
 
 
-def _counts(raw: bytes) -> dict[bytes, _Lines]:
+def line_counts(raw: bytes) -> dict[bytes, LineCounts]:
     """Returns the lines added and deleted by path, from what `--numstat -z` printed."""
-    counts: dict[bytes, _Lines] = {}
+    counts: dict[bytes, LineCounts] = {}
     words = iter(raw.split(b"\0"))
     for word in words:
         if not word:
@@ -238,11 +245,11 @@ def _counts(raw: bytes) -> dict[bytes, _Lines]:
             # A rename: both paths follow.
             old, path = next(words), next(words)
         if b"-" in {added, deleted}:
-            counts[path] = _Lines(None, None, old)
+            counts[path] = LineCounts(None, None, old)
         else:
             # A file that became a link is there twice.
-            before = counts.get(path, _Lines(0, 0))
-            counts[path] = _Lines(
+            before = counts.get(path, LineCounts(0, 0))
+            counts[path] = LineCounts(
                 (before.added or 0) + int(added),
                 (before.deleted or 0) + int(deleted),
                 old or before.old,

@@ -47,7 +47,8 @@ class Listed(NamedTuple):
     `beside` are the turns of other conversations that ran at the same time in its work tree.
     Then `changed` counts what is a whole turn's own; `unsure` is what may be theirs as well.
     `touched` is what it did to the paths that were asked for, None where there were none.
-    With `by_hand` it is no turn, but what had changed when one began.
+    With `by_hand` it is no turn, but what had changed when one began. `before` is the state
+    that the row is compared with, `parted` whose its changes are, where others ran too.
     """
 
     row: Row
@@ -58,6 +59,8 @@ class Listed(NamedTuple):
     touched: tuple[Change, ...] | None = None
     unsure: tuple[Change, ...] = ()
     by_hand: bool = False
+    before: Checkpoint | None = None
+    parted: Parted | None = None
 
     @property
     def ids(self) -> list[str]:
@@ -161,7 +164,10 @@ class Lister:
             changed, unsure = shared_out(parted, before, end)
             beside = tuple(self._together.of(part.last))
             prompt = prompt_of(end) if a_turn else None
-            yield Listed(part, end, prompt, changed, beside, touched, unsure, by_hand)
+            yield Listed(
+                *(part, end, prompt, changed, beside, touched, unsure, by_hand),
+                *(before, parted),
+            )
 
 
 # A row, its newest checkpoint, the state before it, and whose its changes are.

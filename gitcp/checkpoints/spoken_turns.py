@@ -118,7 +118,7 @@ class _Open:
 
     def __init__(self, prompt: str | None, message: dict[str, Any]) -> None:
         self._prompt = prompt
-        self._at = _time(message)
+        self._at = time_of(message)
         self._tools: list[ToolCall] = []
         self._done: list[ToolCall] = []
         self._spoken: list[str] = []
@@ -144,7 +144,7 @@ class _Open:
         return SpokenTurn(self._prompt, tools, "\n\n".join(self._spoken), self._at)
 
 
-def _time(message: dict[str, Any]) -> float | None:
+def time_of(message: dict[str, Any]) -> float | None:
     """Returns when a message was written, if its record says so."""
     info = message.get("info")
     span = info.get("time") if isinstance(info, dict) else None
@@ -176,7 +176,7 @@ def prompt_in(message: dict[str, Any]) -> str:
 
 
 def _asked(block: Any) -> str:
-    text = _text(block)
+    text = plain_text(block)
     if text is None or text.startswith(_INTERRUPTED):
         return ""
     shell = _SHELL.match(text)
@@ -191,7 +191,7 @@ def _asked(block: Any) -> str:
     return f"{command[1].strip()} {arguments[1].strip() if arguments else ''}".strip()
 
 
-def _text(block: Any) -> str | None:
+def plain_text(block: Any) -> str | None:
     """Returns the text of a block; None where it is a call, a result or bookkeeping."""
     if isinstance(block, str):
         return block
@@ -215,19 +215,19 @@ def _pieces(
     for block in conversation.blocks(message):
         call = conversation.tool_call(block)
         if call is not None:
-            yield ToolCall(call[0], _argument(call[1]))
+            yield ToolCall(call[0], main_argument(call[1]))
         elif role is not None:
-            text = _text(block)
+            text = plain_text(block)
             if text is not None and text.strip():
                 yield text.strip()
     hooked = message.get("type")
     payload = message.get("payload")
     if isinstance(hooked, str) and hooked in _DONE and isinstance(payload, dict):
         tool, name = _DONE[hooked]
-        yield _Done(ToolCall(tool, _argument({name: payload.get(name)})))
+        yield _Done(ToolCall(tool, main_argument({name: payload.get(name)})))
 
 
-def _argument(given: Any) -> str:
+def main_argument(given: Any) -> str:
     """Returns the argument that says most about a call; "" where none does."""
     value = decoded(given) if isinstance(given, str) else given
     if isinstance(value, str):

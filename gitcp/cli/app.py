@@ -41,6 +41,7 @@ SECTIONS = {
         "decide": "decisions",
         "decisions": "decisions",
         "why": "why",
+        "view": "view",
     },
     "Sessions and branches": {
         "sessions": "sessions",

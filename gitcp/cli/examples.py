@@ -57,6 +57,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp context", "What the next conversation should know"),
         ("gitcp context 3 --window 100000", "Warn if that and the talk are too long"),
     ),
+    "view": (
+        ("gitcp view", "Write this session as a page, and say where"),
+        ("gitcp view 3 -o talk.html --redact", "One to hand on, opened at #3"),
+        ("gitcp view --serve", "Watch the session grow in a browser"),
+    ),
     "why": (
         ("gitcp why src/vat.py", "Which turn wrote each line, and why"),
         ("gitcp why src/vat.py:5-9", "The same of some lines"),

@@ -1,6 +1,5 @@
 """The quarantine: a repository beside ours for fetched objects, until they are validated."""
 
-import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.errors import TransferError
-from gitcp.git.aside import make_bare
+from gitcp.git.aside import borrow, make_bare
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 
@@ -41,11 +40,7 @@ class Quarantine:
         shared = opened.repository.common_dir / "objects"
         with durable.storage("preparing the quarantine"):
             make_bare(self.directory)
-            alternates = os.fsencode(shared) + b"\n"
-            if b'"' in alternates or b"\\" in alternates:
-                escaped = alternates[:-1].replace(b"\\", b"\\\\")
-                alternates = b'"' + escaped.replace(b'"', b'\\"') + b'"\n'
-            (self.objects / "info" / "alternates").write_bytes(alternates)
+            borrow(self.directory, shared)
 
     def growth(self) -> int:
         """Returns the bytes that have come so far.

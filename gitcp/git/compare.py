@@ -3,16 +3,18 @@
 Everything stays in git's own objects: no name in a tree becomes a path on a disk.
 """
 
+import functools
 import os
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from gitcp.format import tree
 from gitcp.format.tree import Changes
 from gitcp.git import process
-from gitcp.git.aside import make_bare
+from gitcp.git.aside import borrow, make_bare
 from gitcp.git.objects import BLOB, TREE
 from gitcp.git.pack import PackWriter
 
@@ -37,6 +39,14 @@ _SETTINGS = (
     "-c",
     "core.bigFileThreshold=16m",
 )
+# Settings that decide which lines count as changed, and how many are shown around them.
+_WISHES = {
+    "algorithm": "--diff-algorithm={}",
+    "context": "--unified={}",
+    "interhunkcontext": "--inter-hunk-context={}",
+}
+# What `git diff-tree --stdin` prints before each pair of trees.
+_PAIR = re.compile(rb"(?:^|(?<=[\n\0]))[0-9a-f]{40,64} [0-9a-f]{40,64}\n")
 
 
 class Comparison:
@@ -78,11 +88,56 @@ class Comparison:
             env={"GIT_DIR": os.fspath(self._directory)},
         )
 
+    def run_each(
+        self, pairs: Sequence[tuple[bytes, bytes]], *options: str
+    ) -> list[bytes]:
+        """Returns what `git diff` prints of each of many pairs of trees.
+
+        One process compares them all.
+        """
+        if not pairs:
+            return []
+        wanted = b"".join(
+            b"%b %b\n" % (old.hex().encode(), new.hex().encode()) for old, new in pairs
+        )
+        printed = process.run(
+            [
+                *(*_SETTINGS, "diff-tree", "--stdin", "-r", *_OPTIONS),
+                *(*self._wished, *options),
+            ],
+            cwd=self._directory,
+            env={"GIT_DIR": os.fspath(self._directory)},
+            data=wanted,
+        )
+        return _PAIR.split(printed)[1:]
+
+    @functools.cached_property
+    def _wished(self) -> list[str]:
+        """What the user has set for `git diff`, which `diff-tree` does not read."""
+        names = "|".join(_WISHES)
+        lines = process.run(
+            ["config", "--get-regexp", f"^diff\\.({names})$"],
+            cwd=self._directory,
+            env={"GIT_DIR": os.fspath(self._directory)},
+            accept=(0, 1),
+        )
+        found = dict(
+            line.partition(" ")[::2]
+            for line in lines.decode("utf-8", "replace").splitlines()
+        )
+        return [
+            _WISHES[name.removeprefix("diff.")].format(value)
+            for name, value in found.items()
+            if value.isalnum()
+        ]
+
 
 @contextmanager
-def comparison() -> Iterator[Comparison]:
-    """Opens a repository to compare in."""
+def comparison(borrowed: Path | None = None) -> Iterator[Comparison]:
+    """Opens a repository to compare in; it may borrow a directory of objects."""
     with tempfile.TemporaryDirectory(prefix="gitcp-diff-") as name:
         place = Path(name)
         make_bare(place)
+        if borrowed is not None:
+            borrow(place, borrowed)
         yield Comparison(place)

@@ -52,7 +52,7 @@ def scan(
         UsageError: one of `allow` is not a fingerprint.
         CorruptError, GitFailedError: an object cannot be read, and `unreadable` is not given.
     """
-    allowed = {*map(_checked, allow), *workspace.settings.sharing.allow_secrets}
+    allowed = allowed_by(workspace, allow)
     repository = workspace.repository
     known = tuple(known)
     tips = tuple(tips)
@@ -75,6 +75,15 @@ def scan(
         tuple(one for one in report.findings if one.fingerprint in allowed),
         report.scanned,
     )
+
+
+def allowed_by(workspace: Workspace, allow: Sequence[str]) -> set[str]:
+    """Returns the fingerprints that are let through: named now, or in the settings.
+
+    Raises:
+        UsageError: one is not a fingerprint.
+    """
+    return {*map(_checked, allow), *workspace.settings.sharing.allow_secrets}
 
 
 def _readable(
@@ -178,8 +187,8 @@ def scanner_of(workspace: Workspace) -> Scanner:
     )
 
 
-def refuse(checked: Checked, doing: str) -> None:
-    """Raises if a secret was found.
+def refuse(checked: Checked, doing: str, instead: str = "") -> None:
+    """Raises if a secret was found; the hint begins with what else may be done.
 
     Raises:
         SecretsFoundError: a secret was found.
@@ -195,7 +204,7 @@ def refuse(checked: Checked, doing: str) -> None:
     raise SecretsFoundError(
         f"{doing} was refused: {held}",
         findings=checked.findings,
-        hint=f"`gitcp purge {taken} out of all checkpoints;"
+        hint=f"{instead}`gitcp purge {taken} out of all checkpoints;"
         f" if it is none: --allow {shown.replace(' ', ' --allow ')}",
     )
 

@@ -15,7 +15,7 @@ SHOWING = frozenset(
     {
         *("log", "ui", "show", "diff", "status", "messages", "context", "decisions"),
         *("sessions", "branches", "files", "cat", "remote-sessions", "scan"),
-        *("doctor", "verify", "why", "du", "help", "demo", "completion"),
+        *("doctor", "verify", "why", "view", "du", "help", "demo", "completion"),
         *("hook", "git-hook"),
     }
 )

@@ -1,0 +1,105 @@
+"""Compares many pairs of states at once: what each turn of a session changed in files."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gitcp.checkpoints.diff import FileDiff, Room, counted, line_counts
+from gitcp.errors import CorruptError
+from gitcp.format.safety import path_problem
+from gitcp.format.tree import GITLINK, Change, Entry
+from gitcp.git.compare import Comparison, comparison
+from gitcp.git.repository import Repository
+from gitcp.store.checkpoint import Checkpoint
+
+_SECTION = b"diff --git "
+
+
+class Compared(NamedTuple):
+    """The changes that led to one state; `sides` are the checkpoints they lie between."""
+
+    changes: Sequence[Change]
+    sides: tuple[Checkpoint, ...]
+
+
+class SeriesDiff(NamedTuple):
+    """Every changed path of one pair, and the patch of each that `git diff` writes one for."""
+
+    files: tuple[FileDiff, ...]
+    patches: dict[bytes, bytes]
+
+
+def series(
+    repository: Repository, wanted: Sequence[Compared]
+) -> list[SeriesDiff | None]:
+    """Returns how the files of each pair differ, as `diff.since` does for one.
+
+    git is started twice in all. None stands for a pair of which something is missing.
+
+    Raises:
+        GitFailedError: an object is damaged.
+    """
+    with comparison(repository.common_dir / "objects") as aside:
+        pairs = [_sides(aside, one) for one in wanted]
+        aside.flush()
+        there = [pair for pair in pairs if pair is not None]
+        counts = iter(aside.run_each(there, "--numstat", "-z"))
+        patches = iter(aside.run_each(there, "--patch"))
+        return [
+            None if pair is None else _joined(one.changes, next(counts), next(patches))
+            for pair, one in zip(pairs, wanted, strict=True)
+        ]
+
+
+def _joined(changes: Sequence[Change], counts: bytes, patch: bytes) -> SeriesDiff:
+    lines = line_counts(counts)
+    texts: dict[bytes, bytes] = {}
+    sections = [
+        section for section in (b"\n" + patch).split(b"\n" + _SECTION)[1:] if section
+    ]
+    # Each path that git counted, in the same order; a file that became a link has two.
+    for path, section in zip(_listed(counts), sections, strict=False):
+        texts[path] = texts.get(path, b"") + _SECTION + section.rstrip(b"\n") + b"\n"
+    return SeriesDiff(counted(changes, lines), texts)
+
+
+def _listed(counts: bytes) -> list[bytes]:
+    """Returns the paths that `--numstat -z` printed, a renamed one by its new name."""
+    found = []
+    words = iter(counts.split(b"\0"))
+    for word in words:
+        if word:
+            path = word.split(b"\t", 2)[2]
+            if not path:
+                _, path = next(words), next(words)
+            found.append(path)
+    return found
+
+
+def _sides(aside: Comparison, one: Compared) -> tuple[bytes, bytes] | None:
+    """Adds both sides of changes to a comparison; None where a blob is missing."""
+    room = Room(*one.sides)
+    before: dict[bytes, Entry | None] = {}
+    after: dict[bytes, Entry | None] = {}
+    try:
+        for change in one.changes:
+            # git would not read a tree with such a name.
+            if path_problem(change.path) is None:
+                before[change.path] = _kept(aside, change.old, one, room)
+                after[change.path] = _kept(aside, change.new, one, room)
+    except CorruptError:
+        return None
+    return aside.holding(before), aside.holding(after)
+
+
+def _kept(
+    aside: Comparison, entry: Entry | None, one: Compared, room: Room
+) -> Entry | None:
+    """Returns an entry whose blob git can compare; None where there is none."""
+    if entry is None or entry.mode == GITLINK:
+        return None
+    size = one.sides[-1].objects.header(entry.oid)[1]
+    if not room.holds(size):
+        # A NUL: git names such a file without comparing lines.
+        return Entry(entry.mode, aside.add(b"\0" + entry.oid))
+    room.take(size)
+    return entry

@@ -1,0 +1,130 @@
+"""What the page shows, as the JSON document that is in it. Names are short: it has many."""
+
+from typing import Literal
+
+import msgspec
+
+SCHEMA = "gitcp.page/1"
+
+
+class Step(msgspec.Struct, omit_defaults=True):
+    """A text of the agent's, or a call of a tool with what came of it.
+
+    A call has a `tool` and its main `arg`; `out` is what it returned, shortened, of `size`
+    characters in all. `failed` says that the client recorded an error.
+    """
+
+    text: str = ""
+    tool: str = ""
+    arg: str = ""
+    out: str = ""
+    size: int = 0
+    failed: bool = False
+
+
+class Spoken(msgspec.Struct, omit_defaults=True):
+    """A prompt with all that followed. `back` says that it was taken back in the client."""
+
+    prompt: str | None = None
+    at: float | None = None
+    steps: list[Step] = []
+    back: bool = False
+
+
+class File(msgspec.Struct, omit_defaults=True):
+    """A changed file: `status` is A, M or D, `old` what it was renamed from.
+
+    `add` and `sub` count lines, None where it is not text. `whose` is empty for what is the
+    turn's own, else `unsure`, `others` or `also`, and `turns` has the numbers of the other
+    turns. `why` says why there is no `patch`.
+    """
+
+    path: str
+    status: str
+    old: str = ""
+    add: int | None = None
+    sub: int | None = None
+    patch: str = ""
+    why: str = ""
+    whose: Literal["", "unsure", "others", "also"] = ""
+    turns: list[int] = []
+
+
+class Reason(msgspec.Struct, omit_defaults=True):
+    """A decision, a dead end, a next step: an entry of the decision log."""
+
+    kind: str
+    text: str
+    why: str = ""
+    at: str = ""
+    paths: list[str] = []
+
+
+class Row(msgspec.Struct, omit_defaults=True):
+    """A row of the timeline: a turn, a checkpoint alone, or what was done by hand.
+
+    `n` is its number, None where it has none, `seq` that on its branch; `lane` the place of
+    its branch among the lanes, `up` that of the row it follows. `changed` and `unsure`
+    count files added, modified and deleted, as `log` does. `foreign` is where it was
+    pulled from.
+    """
+
+    id: str
+    lane: int
+    at: str
+    kind: Literal["turn", "save", "hand"]
+    trigger: str
+    seq: int = 0
+    n: int | None = None
+    up: int | None = None
+    prompt: str = ""
+    note: str = ""
+    label: str = ""
+    agent: str = ""
+    open: bool = False
+    changed: tuple[int, int, int] = (0, 0, 0)
+    unsure: tuple[int, int, int] = (0, 0, 0)
+    beside: list[int] = []
+    inside: list[int] = []
+    back_to: int | None = None
+    foreign: str = ""
+    skipped: int = 0
+    talk: list[Spoken] = []
+    files: list[File] = []
+    reasons: list[Reason] = []
+    notes: list[str] = []
+
+
+class Lane(msgspec.Struct, omit_defaults=True):
+    """A branch."""
+
+    session: str
+    branch: str
+
+
+class Page(msgspec.Struct, omit_defaults=True):
+    """A session as the page shows it: rows oldest first.
+
+    `talk`, `files` and `reasons` say whether it was made with them. `selected` is the place of
+    the row that was asked for. `notes` say what was left out.
+    `redacted` counts the secrets that stand as their fingerprints.
+    """
+
+    schema: str
+    project: str
+    session: str
+    made: str
+    version: str
+    lanes: list[Lane]
+    rows: list[Row]
+    talk: bool
+    files: bool
+    reasons: bool
+    selected: int | None = None
+    redacted: int = 0
+    notes: list[str] = []
+
+
+def unicode(text: str) -> str:
+    """Returns a text without the halves of characters that JSON may hold."""
+    return text.encode("utf-8", "replace").decode()

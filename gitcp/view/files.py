@@ -1,0 +1,133 @@
+"""Adds to each row which files it changed, and how: line by line where that is text."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from gitcp.checkpoints.beside import Span
+from gitcp.checkpoints.diff import FileDiff
+from gitcp.checkpoints.diff_series import Compared, SeriesDiff, series
+from gitcp.checkpoints.history import Listed
+from gitcp.checkpoints.whose import Parted
+from gitcp.errors import CorruptError, GitFailedError, TransferError
+from gitcp.format import tree
+from gitcp.format.checkpoint import show_path
+from gitcp.project.workspace import Workspace
+from gitcp.view.document import File, Row, unicode
+
+_Spans = Mapping[bytes, tuple[Span, ...]]
+# Bytes of the patch of one file, and of all files of a page.
+_PATCH = 400_000
+_PATCHES = 100_000_000
+# Files of one row: a first checkpoint may have hundreds of thousands.
+_FILES = 2_000
+_LETTERS = {"added": "A", "modified": "M", "deleted": "D"}
+
+
+def changed_files(
+    workspace: Workspace, rows: Sequence[Row], listed: Sequence[Listed]
+) -> None:
+    """Adds the files that rows changed, with their patches."""
+    wanted: list[Compared] = []
+    of_rows: list[tuple[Row, Parted | None]] = []
+    for row, one in zip(rows, listed, strict=True):
+        compared = _compared(row, one)
+        if compared is not None and compared.changes:
+            wanted.append(compared)
+            of_rows.append((row, one.parted))
+    try:
+        found = series(workspace.repository, wanted)
+    except GitFailedError:
+        # One damaged object; the others are compared pair by pair.
+        found = [_alone(workspace, one) for one in wanted]
+    left = _PATCHES
+    for (row, parted), compared, diff in zip(of_rows, wanted, found, strict=True):
+        if diff is None:
+            row.notes.append("an object is missing: `gitcp verify` says which")
+            row.files = [_bare(change) for change in compared.changes]
+            continue
+        row.files = [
+            _file(each, diff.patches.get(each.change.path, b""), parted)
+            for each in diff.files
+        ]
+        for each in row.files:
+            left -= len(each.patch)
+            if left < 0 and each.patch:
+                each.patch, each.why = "", "the page is long enough without it"
+
+
+def _compared(row: Row, one: Listed) -> Compared | None:
+    """Returns what is compared; None where nothing was captured, or it cannot be walked."""
+    end, before = one.checkpoint, one.before
+    if not end.holds_files:
+        return None
+    try:
+        old = before.files_tree if before is not None else None
+        changes = list(tree.diff(old, end.files_tree, end.objects.tree))
+    except (CorruptError, TransferError) as exc:
+        row.notes.append(unicode(f"the files cannot be compared: {exc.message}"))
+        return None
+    if before is None and not any(one.changed):
+        return None
+    if len(changes) > _FILES:
+        row.notes.append(
+            f"{len(changes) - _FILES:,} more files: `gitcp show {row.n or row.id}`"
+        )
+    sides = (end,) if before is None else (before, end)
+    return Compared(changes[:_FILES], sides)
+
+
+def _alone(workspace: Workspace, one: Compared) -> SeriesDiff | None:
+    try:
+        return series(workspace.repository, [one])[0]
+    except GitFailedError:
+        return None
+
+
+def _bare(change: tree.Change) -> File:
+    return File(unicode(show_path(change.path)), _LETTERS[change.status])
+
+
+def _file(each: FileDiff, patch: bytes, parted: Parted | None) -> File:
+    change = each.change
+    file = _bare(change)
+    file.add, file.sub = each.added, each.deleted
+    if each.renamed_from is not None:
+        file.old = unicode(show_path(each.renamed_from))
+    if each.renamed_to is not None:
+        file.why = unicode(f"renamed to {show_path(each.renamed_to)}")
+    elif len(patch) > _PATCH:
+        file.why = "too long for a page"
+    elif each.added is None:
+        file.why = "no text"
+    else:
+        file.patch = _body(patch)
+    if parted is not None:
+        _part(file, change.path, parted)
+    return file
+
+
+def _part(file: File, path: bytes, parted: Parted) -> None:
+    """Notes which other turns a change may be the work of."""
+    sides: tuple[tuple[Literal["unsure", "others", "also"], _Spans], ...] = (
+        ("unsure", parted.unsure),
+        ("others", parted.others),
+        ("also", parted.also),
+    )
+    for whose, spans_of in sides:
+        if path in spans_of:
+            file.whose = whose
+            file.turns = [span.last.number for span in spans_of[path]]
+
+
+def _body(patch: bytes) -> str:
+    """Returns a patch without its names: what stands in its own lines, and the modes."""
+    text = patch.decode("utf-8", "replace")
+    kept = []
+    inside = False
+    for line in text.split("\n"):
+        if line.startswith("diff --git "):
+            inside = False
+        inside = inside or line.startswith("@@")
+        if inside or line.startswith(("old mode", "new mode", "new file", "deleted")):
+            kept.append(line)
+    return "\n".join(kept).rstrip("\n")

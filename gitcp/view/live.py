@@ -1,0 +1,144 @@
+"""Serves a page to this machine alone, and keeps it up to date; it changes nothing.
+
+It listens on 127.0.0.1. Each address begins with a token that only the terminal has shown.
+A page of another site that reaches it (by a name that it has pointed here) is refused by
+its Host or its Origin before the token is looked at.
+"""
+
+import hmac
+import secrets
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar, NamedTuple
+
+from gitcp.errors import GitcpError
+from gitcp.view.document import Page
+from gitcp.view.page import packed, policy, written
+
+_LOOPBACK = "127.0.0.1"
+_SECONDS = 20.0
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Source(NamedTuple):
+    """What is served: `version` changes whenever `page` would; both read the store."""
+
+    version: Callable[[], str]
+    page: Callable[[], Page]
+
+
+class Live(ThreadingHTTPServer):
+    """A server of one page, until it is closed."""
+
+    daemon_threads = True
+
+    def __init__(self, source: Source) -> None:
+        super().__init__((_LOOPBACK, 0), _Handler)
+        self.token = secrets.token_urlsafe(32)
+        self._source = source
+        self._lock = threading.Lock()
+        self._made: tuple[str, Page] | None = None
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return f"http://{self.host}/{self.token}/"
+
+    @property
+    def host(self) -> str:
+        """The only name that it answers to."""
+        return f"{_LOOPBACK}:{self.server_address[1]}"
+
+    def version(self) -> str:
+        """Returns what names the present state of the session."""
+        with self._lock:
+            return self._source.version()
+
+    def current(self) -> tuple[str, Page]:
+        """Returns the page as it is now; it is made once for each state."""
+        with self._lock:
+            version = self._source.version()
+            if self._made is None or self._made[0] != version:
+                self._made = version, self._source.page()
+            return self._made
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One request: the page, its data, or the name of its state."""
+
+    server_version = "gitcp"
+    sys_version = ""
+    timeout: ClassVar[float | None] = _SECONDS
+
+    def do_GET(self) -> None:
+        """Answers, where Host, Origin and token are right."""
+        live = self.server
+        assert isinstance(live, Live)
+        if not self._is_own(live):
+            self._reply(HTTPStatus.FORBIDDEN, b"", "text/plain")
+            return
+        _, token, *rest = self.path.split("?")[0].split("/", 2)
+        given = token.encode("utf-8", "replace")
+        if not hmac.compare_digest(given, live.token.encode()):
+            self._reply(HTTPStatus.NOT_FOUND, b"", "text/plain")
+            return
+        try:
+            self._answer(live, rest[0] if rest else None)
+        except GitcpError as exc:
+            # A session may be gone, or a disk; what is on the screen stays.
+            text = exc.message.encode("utf-8", "backslashreplace")
+            self._reply(HTTPStatus.SERVICE_UNAVAILABLE, text, "text/plain")
+
+    def do_HEAD(self) -> None:
+        """Answers without what was asked for."""
+        self.do_GET()
+
+    def _answer(self, live: Live, name: str | None) -> None:
+        match name:
+            case "":
+                _, page = live.current()
+                body, kind = written(page, live=True), "text/html; charset=utf-8"
+            case "state":
+                body, kind = live.version().encode(), "text/plain"
+            case "data":
+                _, page = live.current()
+                body, kind = packed(page), "application/octet-stream"
+            case _:
+                self._reply(HTTPStatus.NOT_FOUND, b"", "text/plain")
+                return
+        self._reply(HTTPStatus.OK, body, kind)
+
+    def _is_own(self, live: Live) -> bool:
+        hosts = self.headers.get_all("Host", [])
+        origins = self.headers.get_all("Origin", [])
+        sites = self.headers.get_all("Sec-Fetch-Site", [])
+        return (
+            hosts == [live.host]
+            and all(origin == f"http://{live.host}" for origin in origins)
+            and all(site in {"same-origin", "none"} for site in sites)
+        )
+
+    def _reply(self, status: HTTPStatus, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        self.send_header(
+            "Content-Security-Policy", f"{policy(live=True)}; frame-ancestors 'none'"
+        )
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Says nothing: the address holds the token."""

@@ -1,0 +1,242 @@
+"""Looks for secrets in what a page would show; refuses the page, or takes them out of it.
+
+What is looked through is what a reader of the page could read: of the files both sides of
+each patch, without the signs before their lines. What was clean is remembered beside what
+a push found clean.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from gitcp.errors import SecretsFoundError
+from gitcp.format.oid import object_id
+from gitcp.git.objects import BLOB
+from gitcp.project.workspace import Workspace
+from gitcp.purge.redact import Eraser
+from gitcp.secrets import dotenv
+from gitcp.secrets.cache import Clean
+from gitcp.secrets.findings import Finding, Place
+from gitcp.secrets.policy import BLOCK, OFF, Checked, allowed_by, refuse, scanner_of
+from gitcp.secrets.scanner import Hit, Scanner
+from gitcp.view.document import File, Page, Row
+
+# A value in a row that is still found after so many rounds goes with all around it.
+_ROUNDS = 3
+_DIGEST = 12
+
+
+class Vetted(NamedTuple):
+    """A page that may be written; what was found in it, and what was let through by name."""
+
+    page: Page
+    findings: tuple[Finding, ...]
+    allowed: tuple[Finding, ...]
+
+
+class _Piece(NamedTuple):
+    """A text of a row: of its talk, its reasons, its names, or one side of a patch.
+
+    `lines` are the numbers that its lines have in the file.
+    """
+
+    kind: str
+    text: bytes
+    path: str = ""
+    lines: Sequence[int] = ()
+
+
+class _Found(NamedTuple):
+    row: Row
+    piece: _Piece
+    hit: Hit
+
+
+def vet(
+    workspace: Workspace,
+    page: Page,
+    doing: str,
+    *,
+    allow: Sequence[str] = (),
+    redact: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Vetted:
+    """Returns a page without secrets, if `redact`, or one in which there are none.
+
+    Raises:
+        SecretsFoundError: there are some, and `gitcp.secrets` is `block`.
+        UsageError: one of `allow` is not a fingerprint.
+    """
+    allowed = allowed_by(workspace, allow)
+    mode = workspace.settings.sharing.secrets
+    if mode == OFF and not redact:
+        return Vetted(page, (), ())
+    scanner = scanner_of(workspace)
+    clean = Clean(workspace.repository, scanner.identity)
+    found = list(_look(scanner, clean, page, progress))
+    clean.keep()
+    bad = [one for one in found if one.hit.fingerprint not in allowed]
+    let_through = [one for one in found if one.hit.fingerprint in allowed]
+    checked = Checked(
+        tuple(_findings(page, bad)),
+        tuple(_findings(page, let_through)),
+        len(page.rows),
+    )
+    if checked.findings and redact:
+        page = _redacted(scanner, page, bad, frozenset(allowed))
+        page.redacted = len(checked.findings)
+        return Vetted(page, (), checked.allowed)
+    if mode == BLOCK:
+        refuse(checked, doing, "--redact takes it out of the page; ")
+    return Vetted(page, checked.findings, checked.allowed)
+
+
+def _look(
+    scanner: Scanner,
+    clean: Clean,
+    page: Page,
+    progress: Callable[[int], None] | None,
+) -> Iterator[_Found]:
+    """Yields the secrets of a page, row by row."""
+    head = Row(id="", lane=0, at="", kind="save", trigger="", prompt=page.session)
+    head.note = "\n".join(
+        (page.project, *(one.branch for one in page.lanes), *page.notes)
+    )
+    for at, row in enumerate([head, *page.rows]):
+        if progress is not None:
+            progress(at)
+        for piece in _pieces(row):
+            strict = dotenv.is_dotenv(piece.path.encode())
+            oid = object_id(BLOB, piece.text)
+            if oid in clean and not strict:
+                continue
+            hits = scanner.scan([piece.text], piece.path.encode())
+            if not hits and not strict:
+                clean.add(oid)
+            yield from (_Found(row, piece, hit) for hit in hits)
+
+
+def _pieces(row: Row) -> Iterator[_Piece]:
+    """Yields the texts of a row."""
+    talk = [
+        text
+        for spoken in row.talk
+        for text in (
+            spoken.prompt or "",
+            *(
+                part
+                for step in spoken.steps
+                for part in (step.text, step.arg, step.out)
+            ),
+        )
+        if text
+    ]
+    reasons = [
+        text for one in row.reasons for text in (one.text, one.why, *one.paths) if text
+    ]
+    names = [row.prompt, row.note, row.label, *row.notes]
+    names += [name for file in row.files for name in (file.path, file.old, file.why)]
+    for kind, texts in (
+        ("conversation", talk),
+        ("decisions", reasons),
+        ("message", [text for text in names if text]),
+    ):
+        if texts:
+            yield _Piece(kind, "\n".join(texts).encode())
+    for file in row.files:
+        yield from _sides(file)
+
+
+def _sides(file: File) -> Iterator[_Piece]:
+    """Yields both sides of a patch, as they stand in the file."""
+    if not file.patch:
+        return
+    sides: tuple[list[str], list[str]] = ([], [])
+    numbers: tuple[list[int], list[int]] = ([], [])
+    at = [0, 0]
+    for line in file.patch.split("\n"):
+        shown = line
+        if line.startswith("@@ "):
+            words = line.split(" ", 3)
+            at = [int(word[1:].split(",")[0]) - 1 for word in words[1:3]]
+            # git repeats the line that a function begins with there.
+            shown = line.rpartition("@@")[2]
+        for side, sign in enumerate("-+"):
+            if shown[:1] in {" ", sign}:
+                sides[side].append(shown[1:])
+                numbers[side].append(at[side])
+                at[side] += 1
+    for texts, lines in zip(sides, numbers, strict=True):
+        if texts:
+            yield _Piece("file", "\n".join(texts).encode(), file.path, lines)
+
+
+def _findings(page: Page, found: Sequence[_Found]) -> Iterator[Finding]:
+    """Yields what was found, each secret once with its places."""
+    by_name: dict[str, tuple[str, dict[Place, None]]] = {}
+    for row, piece, hit in found:
+        _, places = by_name.setdefault(hit.fingerprint, (hit.rule, {}))
+        lane = page.lanes[row.lane] if row.id else None
+        line = piece.lines[hit.line - 1] if hit.line <= len(piece.lines) else None
+        place = Place(
+            *(piece.kind, piece.path.encode(), line, row.id, row.id or None),
+            *(lane.session if lane else page.session, lane.branch if lane else None),
+            row.seq,
+        )
+        places[place] = None
+    for fingerprint, (rule, places) in by_name.items():
+        yield Finding(rule, fingerprint, tuple(places))
+
+
+def _redacted(
+    scanner: Scanner, page: Page, bad: Sequence[_Found], allowed: frozenset[str]
+) -> Page:
+    """Returns a page in which fingerprints stand for secrets.
+
+    What is found once more, as it was written in a way that cannot be replaced, goes with
+    the whole text around it.
+    """
+    for _ in range(_ROUNDS):
+        values = {one.hit.value: one.hit.fingerprint for one in bad if one.hit.value}
+        eraser = Eraser(values.items())
+        page = msgspec.json.decode(eraser.records(msgspec.json.encode(page)), type=Page)
+        bad = _again(scanner, page, allowed)
+        if not bad:
+            return page
+    for one in bad:
+        _blank(one)
+    if _again(scanner, page, allowed):
+        raise SecretsFoundError(
+            "the page cannot be written: a secret in it cannot be taken out",
+            hint="--prompts-only or --no-files leaves more away",
+        )
+    return page
+
+
+def _again(scanner: Scanner, page: Page, allowed: frozenset[str]) -> list[_Found]:
+    return [
+        _Found(row, piece, hit)
+        for row in page.rows
+        for piece in _pieces(row)
+        for hit in scanner.scan([piece.text], piece.path.encode())
+        if hit.fingerprint not in allowed
+    ]
+
+
+def _blank(one: _Found) -> None:
+    """Takes out all texts of the kind that a secret is still in."""
+    row, piece, _ = one
+    match piece.kind:
+        case "conversation":
+            row.talk = []
+            row.notes.append("the talk is left out: there is a secret in it")
+        case "decisions":
+            row.reasons = []
+            row.notes.append("the reasons are left out: there is a secret in them")
+        case "file":
+            for file in row.files:
+                if file.path == piece.path:
+                    file.patch, file.why = "", "left out: there is a secret in it"
+        case _:
+            row.prompt = row.note = row.label = ""
