@@ -40,6 +40,7 @@ SECTIONS = {
         "context": "context",
         "decide": "decisions",
         "decisions": "decisions",
+        "search": "search",
         "why": "why",
         "view": "view",
     },

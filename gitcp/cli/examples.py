@@ -62,6 +62,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp view 3 -o talk.html --redact", "One to hand on, opened at #3"),
         ("gitcp view --serve", "Watch the session grow in a browser"),
     ),
+    "search": (
+        (
+            "gitcp search race sessions",
+            "What was said, decided or written with both words",
+        ),
+        (
+            "gitcp search '\"race in sessions\"' --in talk",
+            "A phrase that an agent said",
+        ),
+    ),
     "why": (
         ("gitcp why src/vat.py", "Which turn wrote each line, and why"),
         ("gitcp why src/vat.py:5-9", "The same of some lines"),

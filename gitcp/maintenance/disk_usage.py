@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gitcp.errors import CorruptError, FormatTooNewError, GitFailedError
 from gitcp.format import layout
 from gitcp.git.registry import KEPT, Registry
+from gitcp.project import search_files
 from gitcp.project.workspace import Workspace
 
 # Has git walk over what is missing.
@@ -22,7 +23,7 @@ class Usage(NamedTuple):
     has elsewhere as well. `only` is what no branch, tag or remote holds: about what
     deleting all sessions would free. `sessions` is the same for each by itself; what
     two share counts in both. `unreadable` says of which sessions objects are missing, and
-    counted as nothing.
+    counted as nothing. `search` is the index of the search.
     """
 
     packs: int
@@ -31,6 +32,7 @@ class Usage(NamedTuple):
     scan: int
     sessions: dict[str, int]
     unreadable: tuple[str, ...] = ()
+    search: int = 0
 
 
 def usage(workspace: Workspace) -> Usage:
@@ -63,6 +65,7 @@ def usage(workspace: Workspace) -> Usage:
         _below(workspace.directory / "scan"),
         sessions,
         tuple(unreadable),
+        _below(search_files.index_of(workspace.repository).parent),
     )
 
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from gitcp.errors import (
+    BusyError,
     CorruptError,
     FormatTooNewError,
     NotFoundError,
@@ -16,6 +17,7 @@ from gitcp.maintenance import disk_usage
 from gitcp.maintenance.gc import journals, open_restores
 from gitcp.maintenance.lost_refs import kept
 from gitcp.names import decode, encode
+from gitcp.project import search_files
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.retention import (
@@ -241,6 +243,10 @@ def prune(workspace: Workspace, wanted: PrunePlan) -> PrunePlan:
             return None if found.id in go else AS_IT_IS
 
         rewrite(workspace.store, opened, forest.refs(wanted.keys), change)
+    if go:
+        # It has words of what went. Where another process has it, its next search drops them.
+        with suppress(BusyError):
+            search_files.remove_where_there(repository, timeout=timeout)
     return wanted._replace(
         branches=_branches(judged), unreadable=_unreadable(forest, wanted.keys)
     )

@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import NamedTuple
 
 from gitcp.errors import CorruptError, GitcpError, NotFoundError
@@ -17,6 +17,7 @@ from gitcp.git.staying import staying
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.maintenance.gc import journals
 from gitcp.names import decode
+from gitcp.project import search_files
 from gitcp.project.workspace import Workspace
 from gitcp.purge import beside
 from gitcp.purge.checkpoints import Purger
@@ -88,7 +89,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         steps = _Steps(workspace)
         if eraser is not None:
             steps.run(eraser, dry_run=dry_run)
-        with transaction(repository) as opened:
+        with _no_index(workspace, dry_run=dry_run), transaction(repository) as opened:
             noted = _Noted(workspace)
             purger = Purger(
                 opened, workspace.store.seals, eraser, wanted.paths, noted.of
@@ -136,6 +137,18 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         tuple(sorted({_remote_name(ref) for ref in remotes})),
         tuple(left),
         tuple(steps.changed),
+    )
+
+
+def _no_index(workspace: Workspace, *, dry_run: bool) -> AbstractContextManager[None]:
+    """Removes the index of the search, which has words of what goes, until all branches moved.
+
+    Killed inside, it is gone; one that is built again has what git has, and no more.
+    """
+    if dry_run:
+        return nullcontext()
+    return search_files.removed(
+        workspace.repository, timeout=workspace.settings.lock_timeout
     )
 
 

@@ -17,6 +17,7 @@ def du_command(out: Output) -> int:
                 "packs": {"bytes": used.packs, "count": used.pack_count},
                 "only": used.only,
                 "scan": used.scan,
+                "search": used.search,
                 "sessions": [
                     {"name": name, "bytes": count}
                     for name, count in used.sessions.items()
@@ -30,6 +31,7 @@ def du_command(out: Output) -> int:
         (used.only, "held by checkpoints and by no branch, tag or remote"),
         (used.packs, f"in {packs} that gitcp wrote"),
         (used.scan, "scan state, which can be removed at any time"),
+        (used.search, "index of `gitcp search`, which can be, too"),
     ]
     for count, what in rows:
         out.print(f"{size(count):>10}  {what}")

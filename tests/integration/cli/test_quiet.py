@@ -15,7 +15,8 @@ SHOWING = frozenset(
     {
         *("log", "ui", "show", "diff", "status", "messages", "context", "decisions"),
         *("sessions", "branches", "files", "cat", "remote-sessions", "scan"),
-        *("doctor", "verify", "why", "view", "du", "help", "demo", "completion"),
+        *("doctor", "verify", "search", "why", "view", "du", "help", "demo"),
+        "completion",
         *("hook", "git-hook"),
     }
 )

@@ -1,0 +1,1 @@
+"""Finding words in what was said, decided and written: `gitcp search`."""

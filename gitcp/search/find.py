@@ -1,0 +1,165 @@
+"""Searches: brings the index up to date, asks it, and reads each hit back from git."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from itertools import islice
+from typing import NamedTuple
+
+from gitcp.errors import StorageError
+from gitcp.project import search_files
+from gitcp.project.workspace import Workspace
+from gitcp.search import database
+from gitcp.search.build import Builder
+from gitcp.search.contents import in_files
+from gitcp.search.database import StaleIndexError
+from gitcp.search.hits import Filters, Found, Hit
+from gitcp.search.passages import COLUMNS, FILES
+from gitcp.search.read_back import Reader
+from gitcp.search.words import Query
+
+# Of so many hits one may be in a file, where there are more hits elsewhere.
+_FILES = 3
+# How much a word counts in each column.
+_WEIGHTS = "bm25(4.0, 2.0, 1.0, 6.0, 6.0, 3.0)"
+
+
+class _Index(NamedTuple):
+    connection: sqlite3.Connection
+    unreadable: list[str]
+    unkept: str | None = None
+
+
+def search(workspace: Workspace, query: Query, filters: Filters) -> Found:
+    """Returns the best hits for a query.
+
+    Raises:
+        ProgramNotFoundError: this Python's SQLite cannot search.
+        BusyError: another process kept the index.
+        StorageError: the disk refused even a temporary index.
+        UnsupportedRepositoryError: the index's directory is a symbolic link.
+        GitFailedError: git could not be started.
+    """
+    database.check_supported()
+    if not query.items:
+        return Found([], [])
+    try:
+        return _searched(workspace, query, filters)
+    except sqlite3.DatabaseError:
+        # It was damaged where the building did not look.
+        _throw_away(workspace)
+    try:
+        return _searched(workspace, query, filters)
+    except sqlite3.Error as exc:
+        raise StorageError(
+            f"the index of the search cannot be used: {exc}",
+            hint=f"look at the disk of {search_files.index_of(workspace.repository)}",
+        ) from exc
+
+
+def _throw_away(workspace: Workspace) -> None:
+    repository = workspace.repository
+    with suppress(StorageError):
+        search_files.remove_where_there(
+            repository, timeout=workspace.settings.lock_timeout
+        )
+
+
+def _searched(workspace: Workspace, query: Query, filters: Filters) -> Found:
+    index = _open(workspace)
+    with closing(index.connection):
+        reader = Reader(workspace, index.connection, filters)
+        said = list(
+            islice(_in_index(index.connection, reader, query, filters), filters.most)
+        )
+        written: list[Hit] = []
+        if FILES in filters.places:
+            written = list(
+                islice(in_files(index.connection, reader, query), filters.most)
+            )
+    kept = filters.most - min(len(written), filters.most // _FILES)
+    said = said[:kept]
+    hits = said + written[: filters.most - len(said)]
+    return Found(hits, index.unreadable, index.unkept)
+
+
+def _in_index(
+    index: sqlite3.Connection, reader: Reader, query: Query, filters: Filters
+) -> Iterator[Hit]:
+    """Yields the hits in all but files, the best first; those with all words in a row before."""
+    columns = [one for one in COLUMNS if one in filters.places]
+    if not columns:
+        return
+    queries = [Query((query.phrase,)), query] if query.phrase else [query]
+    seen: set[tuple[str, str]] = set()
+    asked: set[int] = set()
+    for each in queries:
+        rows = index.execute(
+            "SELECT rowid FROM words WHERE words MATCH ? AND rank MATCH ? ORDER BY rank",
+            (_expression(each, columns), _WEIGHTS),
+        )
+        for (n,) in rows:
+            if n in asked:
+                continue
+            hit = reader.hit(n, each)
+            if hit is None:
+                continue
+            asked.add(n)
+            # A conversation that was resumed is there twice.
+            if (key := (hit.where, hit.excerpt.text)) not in seen:
+                seen.add(key)
+                yield hit
+
+
+def _expression(query: Query, columns: list[str]) -> str:
+    items = " AND ".join(item.quoted for item in query.items)
+    return f"{{{' '.join(columns)}}} : ({items})"
+
+
+def _open(workspace: Workspace) -> _Index:
+    """Opens the index, up to date; where it cannot be written, one that is gone afterwards."""
+    try:
+        return _open_kept(workspace)
+    except (sqlite3.Error, StorageError) as exc:
+        if isinstance(exc, sqlite3.Error) and not database.refused(exc):
+            raise
+        return _open_unkept(workspace, str(exc))
+
+
+def _open_kept(workspace: Workspace) -> _Index:
+    repository = workspace.repository
+    with search_files.locked(
+        repository, timeout=workspace.settings.lock_timeout
+    ) as path:
+        try:
+            return _synced(workspace, database.open_to_write(path, repository))
+        except (sqlite3.DatabaseError, StaleIndexError, OSError) as exc:
+            if isinstance(exc, OSError):
+                raise StorageError(f"{path} cannot be written: {exc.strerror}") from exc
+            if isinstance(exc, sqlite3.Error) and database.refused(exc):
+                raise
+        search_files.unlink(path)
+        return _synced(workspace, database.open_to_write(path, repository))
+
+
+def _synced(
+    workspace: Workspace, connection: sqlite3.Connection, unkept: str | None = None
+) -> _Index:
+    try:
+        builder = Builder(workspace.store, connection)
+        builder.sync()
+    except BaseException:
+        connection.close()
+        raise
+    return _Index(connection, builder.unreadable, unkept)
+
+
+def _open_unkept(workspace: Workspace, why: str) -> _Index:
+    """Opens the index that is there, if it is up to date; else makes a temporary one."""
+    path = search_files.index_of(workspace.repository)
+    with suppress(sqlite3.Error):
+        connection = database.open_to_read(path)
+        if Builder(workspace.store, connection).is_current():
+            return _Index(connection, [])
+        connection.close()
+    return _synced(workspace, database.temporary(), why)

@@ -1,0 +1,96 @@
+"""What the record of a conversation says, by who says it: a person, an agent, a tool."""
+
+import datetime
+from collections.abc import Iterator
+from typing import Any
+
+from gitcp.checkpoints import conversation
+from gitcp.checkpoints.spoken_turns import prompt_in
+
+PROMPTS = "prompts"
+TALK = "talk"
+TOOLS = "tools"
+
+_PEOPLE = frozenset({"user", "human"})
+_TOOLS = frozenset({"tool", "function"})
+# What a model thinks is shown nowhere; a picture is no text.
+_UNSHOWN = frozenset(
+    {"thinking", "redacted_thinking", "reasoning", "image", "input_image"}
+)
+_RESULTS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
+# What identifies a call, and does not say anything.
+_BOOKKEEPING = frozenset(
+    {"id", "type", "name", "tool_use_id", "call_id", "callID", "tool"}
+)
+
+
+def texts(value: Any) -> Iterator[tuple[str, str]]:
+    """Yields each text of a record, with where it belongs: prompts, talk or tools."""
+    if not isinstance(value, dict):
+        return
+    patch = value.get("$set")
+    messages = patch.get("messages") if isinstance(patch, dict) else None
+    for message in messages if isinstance(messages, list) else [value]:
+        if isinstance(message, dict) and not conversation.is_noted(message):
+            yield from _said(message)
+
+
+def _said(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    prompt = prompt_in(message)
+    if prompt:
+        yield PROMPTS, prompt
+    role = conversation.role(message)
+    inner = message.get("payload")
+    if isinstance(inner, dict) and inner.get("type") in _RESULTS:
+        yield from ((TOOLS, text) for text in _words(inner.get("output")))
+    elif role is None and not any(True for _ in conversation.blocks(message)):
+        # A record of a kind that is not known: all that it says.
+        yield from ((TALK, text) for text in _words(message))
+        return
+    for block in conversation.blocks(message):
+        where, said = _of_block(block, role)
+        # A prompt stands there already, without what the client put around it.
+        if not (prompt and where == TALK and role in _PEOPLE):
+            yield from ((where, text) for text in said)
+
+
+def _of_block(block: Any, role: str | None) -> tuple[str, Iterator[str]]:
+    """Returns where a block belongs, and its texts."""
+    plain = TOOLS if role in _TOOLS else TALK
+    if isinstance(block, str):
+        return plain, iter((block,))
+    if not isinstance(block, dict) or block.get("type") in _UNSHOWN:
+        return plain, iter(())
+    is_result = block.get("type") in _RESULTS or "functionResponse" in block
+    if is_result or conversation.tool_call(block) is not None:
+        return TOOLS, _words(block)
+    text = block.get("text")
+    return plain, iter((text,)) if isinstance(text, str) else iter(())
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Yields the texts in a value, whatever its shape; not what only identifies it."""
+    if isinstance(value, str):
+        if value:
+            yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _words(one)
+    elif isinstance(value, dict):
+        if value.get("type") in _UNSHOWN:
+            return
+        for name, one in value.items():
+            if name not in _BOOKKEEPING:
+                yield from _words(one)
+
+
+def time_of(value: Any) -> float | None:
+    """Returns when a record was made, in seconds since 1970, if it says so."""
+    at = value.get("timestamp") if isinstance(value, dict) else None
+    if not isinstance(at, str):
+        return None
+    try:
+        moment = datetime.datetime.fromisoformat(at)
+        return moment.timestamp() if moment.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,169 @@
+"""What is searched for: words and phrases, and where they stand in a text.
+
+A word is a run of letters and digits. Case and accents do not count, and each character of a
+script without spaces is a word of its own.
+"""
+
+import re
+import unicodedata
+from functools import cached_property
+from typing import NamedTuple
+
+_QUOTED = re.compile(r'"([^"]*)"?|(\S+?)(?=["\s]|$)')
+_WORD = re.compile(r"[^\W_]+")
+# Scripts that are written without spaces between words.
+_UNSPACED = re.compile(
+    r"([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
+)
+_BETWEEN = r"[\W_]+"
+_ROOM = 160
+_SPACES = re.compile(r"\s+")
+# Places of one item that an excerpt is chosen among.
+_LOOKED_AT = 200
+
+
+def folded(text: str) -> str:
+    """Returns a text in the form that is compared: no accents, one case, spaced words."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKD", text)
+    kept = "".join(char for char in plain if not unicodedata.combining(char))
+    # What was taken apart is put together, or Korean would be single sounds.
+    return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFKC", kept).casefold())
+
+
+class Item(NamedTuple):
+    """One word, or several that follow each other, in the form that is compared."""
+
+    words: tuple[str, ...]
+
+    @property
+    def quoted(self) -> str:
+        """The item as the index takes it: a string, in which nothing is an operator."""
+        return '"' + " ".join(self.words) + '"'
+
+    @property
+    def longest(self) -> str:
+        """Its longest word."""
+        return max(self.words, key=len)
+
+    def pattern(self) -> re.Pattern[str]:
+        """Returns what matches it in a text that is `folded`."""
+        inner = _BETWEEN.join(map(re.escape, self.words))
+        return re.compile(rf"(?<![^\W_]){inner}(?![^\W_])")
+
+
+class Excerpt(NamedTuple):
+    """A piece of a text on one line, and where in it the words stand: start and end."""
+
+    text: str
+    marks: tuple[tuple[int, int], ...]
+
+
+class Query:
+    """What is searched for; every one of its items has to be there."""
+
+    def __init__(self, items: tuple[Item, ...]) -> None:
+        self.items = items
+
+    @classmethod
+    def parse(cls, texts: tuple[str, ...]) -> "Query":
+        """Returns the query in the words of a command line; a phrase stands in quotes.
+
+        It has no items where there is no word in them: nothing holds it.
+        """
+        items: dict[Item, None] = {}
+        for phrase, word in _QUOTED.findall(" ".join(texts)):
+            words = tuple(_WORD.findall(folded(phrase or word)))
+            if words:
+                items[Item(words)] = None
+        return cls(tuple(items))
+
+    @cached_property
+    def phrase(self) -> Item | None:
+        """All items one after the other; None where there is only one."""
+        if len(self.items) == 1:
+            return None
+        return Item(tuple(word for item in self.items for word in item.words))
+
+    @cached_property
+    def patterns(self) -> tuple[re.Pattern[str], ...]:
+        """What matches each item in a text that is `folded`."""
+        return tuple(item.pattern() for item in self.items)
+
+    def held(self, text: str) -> int:
+        """Returns which items are in a text, as bits."""
+        plain = folded(text)
+        return sum(
+            1 << at for at, pattern in enumerate(self.patterns) if pattern.search(plain)
+        )
+
+    def excerpt(self, text: str, room: int = _ROOM) -> Excerpt:
+        """Returns the piece of a text that has most of the items."""
+        text = _SPACES.sub(" ", text).strip()
+        spans = sorted(self._spans(text))
+        start = _start(text, spans, room)
+        end = min(len(text), start + room)
+        if end < len(text):
+            space = text.rfind(" ", start + room // 2, end + 1)
+            end = space if space > 0 else end
+        before, after = "…" if start else "", "…" if end < len(text) else ""
+        marks = tuple(
+            (at - start + len(before), min(stop, end) - start + len(before))
+            for at, stop, _ in _apart(spans)
+            if start <= at < end
+        )
+        return Excerpt(f"{before}{text[start:end]}{after}", marks)
+
+    def _spans(self, text: str) -> list[tuple[int, int, int]]:
+        """Returns where items stand in a text: start, end, and which one."""
+        plain, places = _with_places(text)
+        found = []
+        for which, pattern in enumerate(self.patterns):
+            for count, match in enumerate(pattern.finditer(plain)):
+                if count == _LOOKED_AT:
+                    break
+                start, end = match.span()
+                if places is not None:
+                    start, end = places[start], places[end - 1] + 1
+                found.append((start, end, which))
+        return found
+
+
+def _start(text: str, spans: list[tuple[int, int, int]], room: int) -> int:
+    """Returns where an excerpt begins: at a word, a little before most of the items."""
+    if not spans:
+        return 0
+    at = max(spans, key=lambda span: (_items_from(spans, span[0], room), -span[0]))[0]
+    start = max(0, at - room // 4)
+    space = text.find(" ", start, at) if start else -1
+    return space + 1 if space >= 0 else start
+
+
+def _items_from(spans: list[tuple[int, int, int]], start: int, room: int) -> int:
+    """Returns how many items stand within some room behind a place."""
+    return len(
+        {which for at, end, which in spans if start <= at and end <= start + room // 2}
+    )
+
+
+def _apart(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Returns the spans that do not overlap the one before."""
+    kept: list[tuple[int, int, int]] = []
+    for span in spans:
+        if not kept or span[0] >= kept[-1][1]:
+            kept.append(span)
+    return kept
+
+
+def _with_places(text: str) -> tuple[str, list[int] | None]:
+    """Returns a text as `folded` does, and where each character of it came from."""
+    if text.isascii():
+        return text.lower(), None
+    parts: list[str] = []
+    places: list[int] = []
+    for at, char in enumerate(text):
+        part = char.lower() if char.isascii() else folded(char)
+        parts.append(part)
+        places += [at] * len(part)
+    return "".join(parts), places
