@@ -63,6 +63,7 @@ ACCEPTED: list[tuple[str, Callable[[str], bool]]] = [
         r"(sshd|ssh|lighttpd|mawk|gawk|busybox awk|original-awk) is not installed",
         _no_such,
     ),
+    (r"there is no chromium", _no("chromium")),
     (r"git http-backend is not installed", _always),
     (r"ip is not installed.*", _no("ip")),
     (r"root may read everything, and there is no setpriv", _no("setpriv")),

@@ -7,11 +7,12 @@ its Host or its Origin before the token is looked at.
 
 import hmac
 import secrets
+import sys
 import threading
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from gitcp.errors import GitcpError
 from gitcp.view.document import Page
@@ -57,6 +58,11 @@ class Live(ThreadingHTTPServer):
     def host(self) -> str:
         """The only name that it answers to."""
         return f"{_LOOPBACK}:{self.server_address[1]}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Says nothing of a browser that went away; of all else what `socketserver` does."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
     def version(self) -> str:
         """Returns what names the present state of the session."""

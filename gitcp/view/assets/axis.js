@@ -1,6 +1,6 @@
 // The time axis: a bar for each turn, a lane for each branch. Time without turns is short.
 
-const STEP = 9, LANE = 26, HALF = 11, TOP = 16, LEFT = 8, BEND = 6;
+const STEP = 9, WIDEST = 30, LANE = 26, HALF = 11, TOP = 16, LEFT = 8, BEND = 6;
 const LATER = 45 * 60 * 1000;
 
 class Axis {
@@ -12,14 +12,17 @@ class Axis {
 
   draw(page) {
     this.page = page;
+    const room = this.place.clientWidth - 160;
+    this.step = Math.max(STEP, Math.min(WIDEST, Math.floor(room / (page.rows.length * 1.1 + 1))));
+    this.thick = Math.min(11, Math.max(5, this.step * 0.45));
     this.x = this.places(page.rows);
-    const width = (this.x.at(-1) || 0) + LEFT * 2 + STEP;
+    const width = (this.x.at(-1) || 0) + LEFT * 2 + this.step;
     const height = TOP + page.lanes.length * LANE + 2;
     const picture = svg('svg', { width, height, role: 'presentation' });
     this.days(picture, page.rows, height);
     page.rows.forEach((row, at) => this.link(picture, row, at));
     this.bars = page.rows.map((row, at) => this.bar(picture, row, at));
-    this.cursor = svg('rect', { class: 'cursor', y: 0, width: STEP, height, rx: 2 });
+    this.cursor = svg('rect', { class: 'cursor', y: 0, width: this.step, height, rx: 2 });
     picture.prepend(this.cursor);
     picture.addEventListener('click', (event) => this.pick(event));
     picture.addEventListener('mousemove', (event) => this.hover(event));
@@ -30,10 +33,10 @@ class Axis {
   }
 
   places(rows) {
-    let x = LEFT, before = null;
+    let x = LEFT + this.step / 2, before = null;
     return rows.map((row) => {
       const now = clock(row.at).ms;
-      if (before !== null) x += STEP + (now - before > LATER ? STEP * 1.5 : 0);
+      if (before !== null) x += this.step * (now - before > LATER ? 2 : 1);
       before = now;
       return x;
     });
@@ -60,7 +63,7 @@ class Axis {
       const now = clock(row.at);
       if (now.day === day) return;
       day = now.day;
-      const x = this.x[at] - STEP / 2 + 0.5;
+      const x = this.x[at] - this.step / 2 + 0.5;
       picture.append(svg('line', { class: 'day', x1: x, x2: x, y1: 0, y2: height }));
       if (x < free) return;
       const label = svg('text', { x: x + 3, y: 11 });
@@ -93,8 +96,8 @@ class Axis {
     } else if (!up && !down) {
       group.append(svg('circle', { class: 'none', cx: x, cy: y, r: added + modified + deleted ? 3 : 2 }));
     } else {
-      if (up) group.append(svg('rect', { class: 'add', x: x - 2.5, width: 5, y: y - up, height: up, rx: 1 }));
-      if (down) group.append(svg('rect', { class: 'sub', x: x - 2.5, width: 5, y, height: down, rx: 1 }));
+      if (up) group.append(svg('rect', { class: 'add', x: x - this.thick / 2, width: this.thick, y: y - up, height: up, rx: 1 }));
+      if (down) group.append(svg('rect', { class: 'sub', x: x - this.thick / 2, width: this.thick, y, height: down, rx: 1 }));
     }
     if ((row.reasons || []).length) group.append(svg('circle', { class: 'reason', cx: x, cy: y + HALF + 1, r: 1.6 }));
     picture.append(group);
@@ -134,7 +137,7 @@ class Axis {
 
   select(at) {
     const x = this.x[at];
-    this.cursor.setAttribute('x', x - STEP / 2);
+    this.cursor.setAttribute('x', x - this.step / 2);
     const { scrollLeft, clientWidth } = this.scroll;
     if (x < scrollLeft + 40 || x > scrollLeft + clientWidth - 40) this.scroll.scrollLeft = x - clientWidth / 2;
   }

@@ -43,12 +43,11 @@ function button(kind, title, act, ...children) {
 }
 
 // Characters that would turn lines around, or that no reader can see.
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060\u2066-\u2069\ufeff\u{e0000}-\u{e007f}]/gu;
 
 // Returns a text as it is, but for characters that cannot be seen: these are named.
 function visible(text) {
-  UNSEEN.lastIndex = 0;
-  if (!UNSEEN.test(text)) return document.createTextNode(text);
+  if (text.search(UNSEEN) < 0) return document.createTextNode(text);
   const made = document.createDocumentFragment();
   let at = 0;
   for (const match of text.matchAll(UNSEEN)) {

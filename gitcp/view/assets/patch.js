@@ -10,7 +10,9 @@ function linesIn(patch) {
     const head = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@ ?(.*)$/.exec(line);
     if (head) {
       [old, now] = [Number(head[1]), Number(head[2])];
-      made.push(['@', null, null, head[3]]);
+      if (made.length || old > 1 || head[3]) made.push(['@', null, null, head[3]]);
+    } else if (/^(new|deleted) file mode 100644$/.test(line)) {
+      // That is what a file has if nothing is said.
     } else if (line[0] === '+') made.push(['+', null, now++, line.slice(1)]);
     else if (line[0] === '-') made.push(['-', old++, null, line.slice(1)]);
     else if (line[0] === ' ') made.push([' ', old++, now++, line.slice(1)]);

@@ -1,6 +1,6 @@
 // Searches every text in the page while one types.
 
-const SHOWN = 60, AROUND = 50;
+const SHOWN = 60, AROUND = 22;
 
 class Search {
   constructor(state) {
@@ -87,7 +87,7 @@ class Search {
     const clean = (text) => text.replaceAll(/\s+/g, ' ');
     return button('hit', '', () => this.go(hit), el('span', 'number', nameOf(row)), el('span', 'where', hit.where),
       el('bdi', '', start ? '…' : '', clean(hit.text.slice(start, hit.place)),
-        el('mark', '', clean(hit.text.slice(hit.place, end))), clean(hit.text.slice(end, end + 2 * AROUND))));
+        el('mark', '', clean(hit.text.slice(hit.place, end))), clean(hit.text.slice(end, end + 4 * AROUND))));
   }
 
   go(hit) {

@@ -9,6 +9,8 @@ class Talk {
     this.quiet = 0;
     this.watch = new IntersectionObserver((seen) => this.build(seen), { root: place, rootMargin: '800px 0px' });
     place.addEventListener('scroll', () => this.scrolled(), { passive: true });
+    // A window that changes its size scrolls, too, and that selects nothing.
+    new ResizeObserver(() => this.hush()).observe(place);
   }
 
   draw(page) {
@@ -77,11 +79,24 @@ class Talk {
     this.sections.forEach((section, other) => section.classList.toggle('now', other === at));
     const section = this.sections[at];
     if (!section || !scroll) return;
-    this.quiet = performance.now() + 400;
+    this.hush();
     for (const near of [at - 1, at, at + 1]) if (this.sections[near]) this.fill(this.sections[near]);
-    const there = () => section.scrollIntoView({ block: 'start' });
-    there();
-    requestAnimationFrame(there);
+    this.reach(section, 8);
+  }
+
+  // What lies between gets its real height as it comes near: until then, try again.
+  reach(section, tries) {
+    section.scrollIntoView({ block: 'start' });
+    const before = section.offsetTop;
+    requestAnimationFrame(() => {
+      if (!section.classList.contains('now') || !tries) return;
+      this.hush();
+      if (section.offsetTop !== before || tries > 6) this.reach(section, tries - 1);
+    });
+  }
+
+  hush() {
+    this.quiet = performance.now() + 400;
   }
 
   // Reading on selects what is read.
