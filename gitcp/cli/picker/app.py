@@ -1,7 +1,8 @@
 """The picker itself: its parts on the screen, and where each key goes."""
 
+import sys
 from collections.abc import Callable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding
@@ -17,14 +18,17 @@ from gitcp.cli.picker.doing import Doing
 from gitcp.cli.picker.jobs import Jobs
 from gitcp.cli.picker.lines import Page, Part
 from gitcp.cli.picker.listing import Listing
-from gitcp.cli.picker.pages import TABS
 from gitcp.cli.picker.rows import Timeline
+from gitcp.cli.picker.views import TABS
 from gitcp.cli.picker.widgets import Bar, Pane
 
+if TYPE_CHECKING:
+    from gitcp.cli.picker.first_paint import First
+
+# Seconds after which a thread that reads lets the keys through; Python's own is 5 ms.
+_SWITCH = 0.001
 _POLL = 1.0
 _AGES = 30.0
-# Below so many columns there is room for one side only.
-_NARROW = 72
 # Keys that Textual would use itself.
 _TAKEN = (
     *("up", "down", "left", "right", "home", "end", "pageup", "pagedown"),
@@ -37,8 +41,7 @@ class Picker(App[Choice | None]):
 
     CSS = """
     Screen { background: ansi_default; color: ansi_default; }
-    #left { width: 9fr; }
-    #right { width: 11fr; border-left: solid ansi_bright_black; padding-left: 1; }
+    #right { width: 1fr; border-left: solid ansi_bright_black; padding-left: 1; }
     #full { display: none; }
     Screen.narrow #right { border-left: none; padding-left: 0; }
     """
@@ -49,7 +52,14 @@ class Picker(App[Choice | None]):
         Binding("ctrl+q", "press('q')", show=False, priority=True),
     ]
 
-    def __init__(self, reads: Jobs, heavy: Jobs, look: Look, name: str) -> None:
+    def __init__(
+        self,
+        reads: Jobs,
+        heavy: Jobs,
+        look: Look,
+        name: str,
+        first: "First | None" = None,
+    ) -> None:
         super().__init__(ansi_color=True)
         self.reads = reads
         self.heavy = heavy
@@ -59,6 +69,7 @@ class Picker(App[Choice | None]):
         self.rows = Timeline(ident="left")
         self.pane = Pane(ident="pane")
         self.full = Pane(ident="full")
+        self.full.has_cursor = False
         self.title_bar, self.tab_bar = Bar(ident="title"), Bar(ident="tabs")
         self.hint_bar = Bar(ident="hints")
         self.right = Vertical(self.tab_bar, self.pane, id="right")
@@ -66,7 +77,7 @@ class Picker(App[Choice | None]):
         self.asking: Asking | None = None
         self.message: Part | None = None
         self.in_pane = False
-        self.listing = Listing(self)
+        self.listing = Listing(self, first)
         self.browsing = Browsing(self)
         self.doing = Doing(self)
 
@@ -81,6 +92,7 @@ class Picker(App[Choice | None]):
         """Takes what was read meanwhile, and asks for the rest."""
         self.pane.chosen = lambda: self.focus_pane(on=True)
         self.rows.chosen = lambda: self.focus_pane(on=False)
+        sys.setswitchinterval(_SWITCH)
         for jobs in (self.reads, self.heavy):
             jobs.deliver_to(self._post, self._crashed)
         self.listing.begin()
@@ -99,7 +111,7 @@ class Picker(App[Choice | None]):
     @property
     def narrow(self) -> bool:
         """Whether there is room for one side only."""
-        return self.size.width < _NARROW
+        return self.size.width < bars.NARROW
 
     def on_resize(self, event: Resize) -> None:
         """Shows both sides, or one; a page is laid out again for its new width."""
@@ -113,6 +125,7 @@ class Picker(App[Choice | None]):
         self.screen.set_class(narrow, "narrow")
         self.both.display = not full
         self.full.display = full
+        self.rows.styles.width = bars.left_width(self.size.width)
         self.rows.display = not (narrow and self.in_pane)
         self.right.display = not narrow or self.in_pane
         self.tell()
@@ -129,7 +142,6 @@ class Picker(App[Choice | None]):
         """Shows a page over everything, or takes it away."""
         if page is not None:
             self.full.put(page, keep=False)
-            self.full.active = True
         self.arrange()
 
     def say(self, text: str, *, bad: bool = False) -> None:

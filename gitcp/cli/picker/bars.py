@@ -6,7 +6,11 @@ from gitcp.cli.emit import one_line, safe_path
 from gitcp.cli.layout import cells
 from gitcp.cli.picker import keys
 from gitcp.cli.picker.lines import BLANK, Line, Page, Part, line
-from gitcp.cli.picker.pages import TABS
+from gitcp.cli.picker.views import TABS
+from gitcp.cli.render import count
+
+# Below so many columns there is room for one side only.
+NARROW = 72
 
 
 def title(directory: str, found: str, state: str) -> tuple[Part, ...]:
@@ -19,6 +23,16 @@ def title(directory: str, found: str, state: str) -> tuple[Part, ...]:
     if state:
         parts.append(Part(f"  {one_line(state)}", "warn"))
     return tuple(parts)
+
+
+def rows_told(length: int) -> str:
+    """Returns how many rows there are."""
+    return count(length, "row")
+
+
+def left_width(room: int) -> int:
+    """Returns how many columns of a screen the rows have."""
+    return room if room < NARROW else room * 9 // 20
 
 
 def tabs(tab: str, about: str, room: int) -> tuple[Part, ...]:

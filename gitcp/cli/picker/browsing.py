@@ -1,13 +1,16 @@
 """Looking around in the picker: rows, marks, tabs, the page of what is selected."""
 
+import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gitcp.cli.picker import timeline
 from gitcp.cli.picker.asking import Asking
 from gitcp.cli.picker.lines import Page, line
-from gitcp.cli.picker.pages import CHANGES, TABS, View, page
-from gitcp.cli.picker.timeline import HEAD, NOW, Item
+from gitcp.cli.picker.timeline import NOW, Item
+from gitcp.cli.picker.views import CHANGES, TABS, View
 from gitcp.errors import GitcpError
+from gitcp.project.workspace import Workspace
 
 if TYPE_CHECKING:
     from textual.timer import Timer
@@ -91,9 +94,7 @@ class Browsing:
             first[0] = False
 
         jobs = app.heavy if self.against_now else app.reads
-        jobs.ask(
-            "page", lambda workspace: page(workspace, view), got, failed=self._no_page
-        )
+        jobs.ask("page", lambda place: _page(place, view), got, failed=self._no_page)
 
     def _no_page(self, exc: GitcpError) -> None:
         told = [line(exc.message, "warn"), *([line(exc.hint)] if exc.hint else [])]
@@ -149,20 +150,14 @@ class Browsing:
 
     def _next_head(self, step: int) -> None:
         """Goes to the first row of the next conversation, or of the one before."""
-        rows = self.app.rows
-        at = rows.at
-        while step < 0 and at > 0 and rows.items[at - 1].selectable:
-            at -= 1
-        at += step
-        while 0 < at < rows.length and rows.items[at].name.kind != HEAD:
-            at += step
-        if step < 0:
-            while at > 0 and rows.items[at - 1].selectable and at > 1:
-                at -= 1
-        while 0 <= at < rows.length and not rows.items[at].selectable:
-            at += 1
-        if at < rows.length:
-            rows.go(max(0, at))
+        rows, items = self.app.rows, self.app.rows.items
+        pairs = enumerate(itertools.pairwise(items), 1)
+        firsts = (at for at, (a, b) in pairs if b.selectable and not a.selectable)
+        starts = [0, *firsts]
+        if step > 0:
+            rows.go(next((at for at in starts if at > rows.at), rows.at))
+        else:
+            rows.go(max((at for at in starts if at < rows.at), default=0))
 
     def _into(self, key: str) -> bool:
         app = self.app
@@ -256,6 +251,13 @@ class Browsing:
         self.compared, self.path = (first, second), None
         self.app.look.tab = CHANGES
         self.show()
+
+
+def _page(workspace: Workspace, view: View) -> Iterator[Page]:
+    # Loaded by the thread that reads it, once there is something to be seen.
+    from gitcp.cli.picker.pages import page
+
+    return page(workspace, view)
 
 
 def _welcome() -> Page:

@@ -1,10 +1,12 @@
 """What the picker leaves with: what was chosen, and how it looked."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gitcp.cli.picker.pages import CHANGES
-from gitcp.cli.picker.plans import Planned
 from gitcp.cli.picker.timeline import NOW, Name
+from gitcp.cli.picker.views import CHANGES
+
+if TYPE_CHECKING:
+    from gitcp.cli.picker.plans import Planned
 
 
 class Into(NamedTuple):
@@ -18,7 +20,7 @@ class Into(NamedTuple):
 class Choice(NamedTuple):
     """What is to be done in the terminal once the picker has left it."""
 
-    planned: Planned | None = None
+    planned: "Planned | None" = None
     into: Into | None = None
 
     @property

@@ -1,19 +1,19 @@
 """What the picker can be told to do: restore, undo, fork, label, copy; each is asked first."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from gitcp.checkpoints import label
-from gitcp.checkpoints.selectors import select
 from gitcp.cli.picker import bars, timeline
 from gitcp.cli.picker.asking import Asking
 from gitcp.cli.picker.choice import Choice, Into
-from gitcp.cli.picker.plans import Parts, Planned, Wanted, planned
-from gitcp.cli.picker.resuming import resume_command
+from gitcp.cli.picker.views import Parts, Wanted
 from gitcp.errors import GitcpError
 from gitcp.names import check_typed
+from gitcp.project.workspace import Workspace
 
 if TYPE_CHECKING:
     from gitcp.cli.picker.app import Picker
+    from gitcp.cli.picker.plans import Planned
 
 _PARTS: dict[str, Parts] = {"b": "both", "f": "files", "t": "conversation"}
 
@@ -86,7 +86,7 @@ class Doing:
             "home": -full.length,
         }.get(key)
         if by is not None:
-            full.move(by)
+            full.scroll(by)
         elif key in {"escape", "q", "n"} or (self._help and key in {"?", "enter"}):
             self.leave()
         elif plan is None:
@@ -122,18 +122,18 @@ class Doing:
         self.app.say("looking at the files …")
         self.app.heavy.ask(
             "plan",
-            lambda workspace: planned(workspace, wanted, room),
+            lambda workspace: _planned(workspace, wanted, room),
             self._show,
             failed=self._refused,
             rank=0,
         )
 
-    def _show(self, plan: Planned) -> None:
+    def _show(self, plan: "Planned") -> None:
         self.app.message = None
         self.plan, self._help = plan, False
         self.app.show_full(plan.page)
         # The question is at the end, and the summary above it.
-        self.app.full.go(self.app.full.length - 1)
+        self.app.call_after_refresh(self.app.full.scroll, len(plan.page.lines))
 
     def _refused(self, exc: GitcpError) -> None:
         self.app.say(timeline.refusal(exc), bad=True)
@@ -191,15 +191,12 @@ class Doing:
             if name == before:
                 return
 
-            def give(workspace: Any) -> Any:
-                checkpoint = select(workspace, number)
-                if name:
-                    label.give(workspace, checkpoint, name)
-                else:
-                    label.take(workspace, checkpoint)
-                yield name
-
-            self.app.heavy.ask("label", give, given, failed=self._refused)
+            self.app.heavy.ask(
+                "label",
+                lambda workspace: _labelled(workspace, number, name),
+                given,
+                failed=self._refused,
+            )
 
         def given(name: str) -> None:
             item.listed = None
@@ -217,8 +214,35 @@ class Doing:
 
         self.app.reads.ask(
             "copy",
-            lambda workspace: resume_command(workspace, number),
+            lambda workspace: _resume_command(workspace, number),
             copied,
             failed=self._refused,
             rank=0,
         )
+
+
+# Loaded by the thread that needs it: the first paint does not wait for a restore's modules.
+
+
+def _planned(workspace: Workspace, wanted: Wanted, room: int) -> Iterator["Planned"]:
+    from gitcp.cli.picker.plans import planned
+
+    return planned(workspace, wanted, room)
+
+
+def _resume_command(workspace: Workspace, number: str) -> Iterator[str]:
+    from gitcp.cli.picker.resuming import resume_command
+
+    return resume_command(workspace, number)
+
+
+def _labelled(workspace: Workspace, number: str, name: str) -> Iterator[str]:
+    from gitcp.checkpoints import label
+    from gitcp.checkpoints.selectors import select
+
+    checkpoint = select(workspace, number)
+    if name:
+        label.give(workspace, checkpoint, name)
+    else:
+        label.take(workspace, checkpoint)
+    yield name

@@ -1,15 +1,16 @@
 """Finds rows by words: in prompts first, then in paths, reasons and talk."""
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from gitcp import Checkpoint
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.spoken_turns import turns
 from gitcp.checkpoints.turn_of import new_records
 from gitcp.checkpoints.turns import Row
-from gitcp.cli.picker.timeline import Name, name_of
+from gitcp.cli.picker.timeline import Name, Named
+from gitcp.cli.picker.views import Found
 from gitcp.cli.shown import whole_of
 from gitcp.errors import GitcpError
 from gitcp.format.checkpoint import show_path
@@ -18,17 +19,12 @@ from gitcp.project.workspace import Workspace
 # Rows between two looks for something more urgent.
 _PROMPTS = 64
 _ROWS = 4
+# Seconds between two results that are shown.
+_PAUSE = 0.25
 # What is kept of what was read, in characters.
 _KEPT = 32 << 20
 # Of one turn so much of the talk is looked through.
 _TALK = 4 << 20
-
-
-class Found(NamedTuple):
-    """The rows that were found so far; `whole` says that all were looked through."""
-
-    names: frozenset[Name]
-    whole: bool
 
 
 class Finder:
@@ -40,26 +36,36 @@ class Finder:
         self._size = 0
 
     def steps(
-        self, workspace: Workspace, rows: Sequence[Row], words: str
-    ) -> Iterator[Found]:
-        """Yields what was found each time that there is more, and at the end."""
+        self, workspace: Workspace, rows: Sequence[Named], words: str
+    ) -> Iterator[Found | None]:
+        """Yields what was found so far now and then, and at the end."""
         wanted = words.casefold().split()
         reach = Reach(workspace.store, known=workspace.bare)
         found: set[Name] = set()
-        for at, row in enumerate(rows):
+        told = time.monotonic()
+
+        def more() -> Found | None:
+            """Returns what there is so far, but not so often that drawing it takes long."""
+            nonlocal told
+            if time.monotonic() - told < _PAUSE:
+                return None
+            told = time.monotonic()
+            return Found(frozenset(found), whole=False)
+
+        for at, (name, row) in enumerate(rows):
             text = self._prompt(reach, row)
             if all(word in text for word in wanted):
-                found.add(name_of(row))
-            if at % _PROMPTS == _PROMPTS - 1:
-                yield Found(frozenset(found), whole=False)
+                found.add(name)
+            if at % _PROMPTS == 0:
+                yield more()
         yield Found(frozenset(found), whole=False)
-        for at, row in enumerate(rows):
-            if name_of(row) not in found:
+        for at, (name, row) in enumerate(rows):
+            if name not in found:
                 text = self._prompt(reach, row) + self._other(workspace, reach, row)
                 if all(word in text for word in wanted):
-                    found.add(name_of(row))
-            if at % _ROWS == _ROWS - 1:
-                yield Found(frozenset(found), whole=False)
+                    found.add(name)
+            if at % _ROWS == 0:
+                yield more()
         yield Found(frozenset(found), whole=True)
 
     def _prompt(self, reach: Reach, row: Row) -> str:

@@ -73,7 +73,7 @@ class Jobs:
         failed: Failed,
         rank: int = 1,
     ) -> None:
-        """Asks for work; `got` is called with the result of each step."""
+        """Asks for work; `got` is called with the result of each step that has one."""
         job = Job(rank, steps, got, failed)
         with self._waiting:
             self._drop(slot)
@@ -143,7 +143,9 @@ class Jobs:
             self._end(slot, job)
             self._hand(job, job.failed, exc)
         else:
-            self._hand(job, job.got, result)
+            # With None a job only lets others take a step.
+            if result is not None:
+                self._hand(job, job.got, result)
 
     def _end(self, slot: str, job: Job) -> None:
         with self._waiting:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gitcp.cli.emit import spans
-from gitcp.cli.layout import cells, fit, pad, wrap
+from gitcp.cli.emit import safe, spans, unstyled
+from gitcp.cli.layout import cells, fit, folded, pad
 
 
 class Part(NamedTuple):
@@ -41,6 +41,21 @@ class Page(NamedTuple):
 
 
 BLANK = Line(())
+# Escape sequences by the names of styles.
+STYLES = {
+    "": "",
+    "dim": "\033[2m",
+    "bold": "\033[1m",
+    "number": "\033[36m",
+    "mark": "\033[32m",
+    "bad": "\033[1;31m",
+    "A": "\033[32m",
+    "M": "\033[33m",
+    "D": "\033[31m",
+    "tab": "\033[1;7m",
+    "key": "\033[1m",
+    "warn": "\033[1;33m",
+}
 
 
 def line(text: str, style: str = "", place: Place | None = None) -> Line:
@@ -54,16 +69,14 @@ def styled(text: str, place: Place | None = None) -> Line:
 
 
 def styled_lines(text: str, room: int) -> Iterator[Line]:
-    """Yields the same, folded to so many columns."""
+    """Yields the same, broken between words into lines of so many columns."""
     for row in text.split("\n"):
-        one = styled(row)
-        if cells(one.text) <= room or len(one.parts) > 1:
-            yield one
-            continue
-        style = one.parts[0].style if one.parts else ""
-        indent = " " * (len(one.text) - len(one.text.lstrip(" ")))
-        for part in wrap(one.text.lstrip(" "), max(8, room - len(indent))):
-            yield line(f"{indent}{part}", style)
+        for part in folded(row, room, bare=_bare):
+            yield styled(part)
+
+
+def _bare(text: str) -> str:
+    return safe(unstyled(text))
 
 
 def columns(parts: Sequence[Part], room: int) -> tuple[Part, ...]:

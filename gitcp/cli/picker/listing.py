@@ -3,16 +3,17 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gitcp.checkpoints.turns import Row
-from gitcp.cli.picker import timeline
-from gitcp.cli.picker.finding import Finder, Found
-from gitcp.cli.picker.timeline import HEAD, NOW, Item, Name, Read
-from gitcp.cli.render import count
+from gitcp.cli.picker import bars, timeline
+from gitcp.cli.picker.jobs import Steps
+from gitcp.cli.picker.timeline import Item, Name, Named, Read
+from gitcp.cli.picker.views import Found
 from gitcp.errors import GitcpError
 from gitcp.project.workspace import Workspace
 
 if TYPE_CHECKING:
     from gitcp.cli.picker.app import Picker
+    from gitcp.cli.picker.finding import Finder
+    from gitcp.cli.picker.first_paint import First
 
 
 class Listing:
@@ -21,13 +22,18 @@ class Listing:
     `found` is None until they are read. `matches` are those that were searched for.
     """
 
-    def __init__(self, app: "Picker") -> None:
+    def __init__(self, app: "Picker", first: "First | None") -> None:
         self.app = app
-        self.found: tuple[Row, ...] | None = None
+        self.first = first
+        self.found: tuple[Named, ...] | None = None
         self.matches: Found | None = None
         self.trouble = ""
-        self._finder = Finder()
+        self._items = timeline.Items()
+        self._finder: Finder | None = None
         self._state: tuple[object, ...] | None = None
+        # The row to come back to, and whether the page has to be read again.
+        self._sought: Name | None = app.look.name
+        self._again = False
         # The rows that are being read, by name.
         self.reading: set[Name] = set()
 
@@ -35,7 +41,7 @@ class Listing:
         """Returns how many rows there are, and what is the matter."""
         if self.found is None:
             return ("reading …", self.trouble)
-        told = count(len(self.found), "row")
+        told = bars.rows_told(len(self.found))
         words = self.app.look.words
         if words and self.matches is not None:
             more = "" if self.matches.whole else " …"
@@ -45,26 +51,34 @@ class Listing:
         return (told, self.trouble)
 
     def begin(self) -> None:
-        """Reads the rows, and what is selected."""
+        """Reads the rows; what is selected is read once those in view are there."""
         self.app.rows.looked = self.read_view
-        self.app.reads.ask("state", _state, self._first_state, failed=self.failed)
-        self.reload()
+        if self.first is None:
+            self._ask_rows(timeline.first_rows)
+        else:
+            self._items = self.first.items
+            self._listed(self.first.found)
+        self.poll()
 
     def reload(self) -> None:
         """Reads the rows again."""
-        app = self.app
-        app.reads.ask("rows", _found, self._listed, failed=self.failed, rank=0)
+        self._again = True
+        self._ask_rows(timeline.all_rows)
+
+    def _ask_rows(self, steps: Steps) -> None:
+        self.app.reads.ask("rows", steps, self._listed, failed=self.failed, rank=0)
 
     def poll(self) -> None:
         """Looks whether something was saved."""
-        self.app.reads.ask("state", _state, self._look_at, failed=self.failed, rank=3)
-
-    def _first_state(self, state: tuple[object, ...]) -> None:
-        self._state = state
+        self.app.reads.ask("state", _state, self._look_at, failed=self.failed)
 
     def _look_at(self, state: tuple[object, ...]) -> None:
-        if state != self._state:
-            self._state = state
+        before, self._state = self._state, state
+        if before is None:
+            # Whatever is saved from now on is seen as a change.
+            self._ask_rows(timeline.all_rows)
+            self.app.browsing.look()
+        elif before != state:
             self.reload()
 
     def failed(self, exc: GitcpError) -> None:
@@ -72,15 +86,18 @@ class Listing:
         self.trouble = timeline.refusal(exc)
         self.app.tell()
 
-    def _listed(self, found: tuple[Row, ...]) -> None:
+    def _listed(self, found: tuple[Named, ...]) -> None:
         self.trouble = ""
         before, self.found = self.found, found
         self.arrange()
-        if before is None and self.app.look.name.kind != NOW:
-            self._go_to(self.app.look.name)
-        if (before is None and self.app.look.words) or self.matches is not None:
-            self.find(self.app.look.words)
-        self.app.browsing.look(again=True)
+        if self._sought is not None and self._go_to(self._sought):
+            self._sought = None
+        look = self.app.look
+        if (before is None and look.words) or self.matches is not None:
+            self.find(look.words)
+        if self._again or not found:
+            self.app.browsing.look(again=self._again)
+            self._again = False
         self.app.tell()
 
     def arrange(self) -> None:
@@ -88,15 +105,17 @@ class Listing:
         found = self.found or ()
         if self.matches is not None:
             names = self.matches.names
-            found = tuple(row for row in found if timeline.name_of(row) in names)
+            found = tuple(each for each in found if each.name in names)
         rows = self.app.rows
         rows.by_client = not self.app.look.tree
-        rows.replace(timeline.arranged(found, tree=self.app.look.tree))
+        rows.take(self._items.arranged(found, tree=self.app.look.tree))
 
-    def _go_to(self, name: Name) -> None:
+    def _go_to(self, name: Name) -> bool:
         for at, item in enumerate(self.app.rows.items):
             if item.name == name:
                 self.app.rows.go(at)
+                return True
+        return False
 
     def read_view(self) -> None:
         """Reads the rows that are in view, and those a page below."""
@@ -127,15 +146,13 @@ class Listing:
             item = items.get(read.name)
             self.reading.discard(read.name)
             if item is not None:
-                item.about = item.about or read.about
-                item.listed = read.listed[0] if read.listed else None
-                item.gone = not read.listed
-                if len(read.listed) > 1 and item.name.kind != HEAD:
-                    item.by_hand = read.listed[1]
+                timeline.fill(item, read)
         if any(len(read.listed) > 1 for read in done):
             rows.take(rows.items)
         else:
             rows.redraw()
+        if self.app.browsing.shown is None:
+            self.app.browsing.look()
 
     def find(self, words: str) -> None:
         """Shows only the rows in which all of some words occur."""
@@ -149,11 +166,19 @@ class Listing:
         found = self.found or ()
         self.app.reads.ask(
             "find",
-            lambda workspace: self._finder.steps(workspace, found, words),
+            lambda workspace: self._find(workspace, found, words),
             self._matched,
             failed=self.failed,
             rank=2,
         )
+
+    def _find(
+        self, workspace: Workspace, rows: tuple[Named, ...], words: str
+    ) -> Iterator[Found | None]:
+        from gitcp.cli.picker.finding import Finder
+
+        self._finder = self._finder or Finder()
+        return self._finder.steps(workspace, rows, words)
 
     def _matched(self, matches: Found) -> None:
         self.matches = matches
@@ -168,7 +193,3 @@ def _is_due(item: Item) -> bool:
 
 def _state(workspace: Workspace) -> Iterator[tuple[object, ...]]:
     yield timeline.state_of(workspace)
-
-
-def _found(workspace: Workspace) -> Iterator[tuple[Row, ...]]:
-    yield timeline.found_rows(workspace)

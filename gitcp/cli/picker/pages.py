@@ -1,7 +1,6 @@
 """What the right pane shows of a state: changes, talk, reasons, what was not captured."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from gitcp import Checkpoint
 from gitcp.checkpoints import diff
@@ -24,6 +23,7 @@ from gitcp.cli.picker.lines import (
     styled_lines,
 )
 from gitcp.cli.picker.patches import laid_out
+from gitcp.cli.picker.views import REASONS, SKIPPED, TALK, View
 from gitcp.cli.render import (
     SIGNS,
     count,
@@ -40,25 +40,6 @@ from gitcp.project.workspace import Workspace
 # Of more changed files than this only the names are listed; one at a time is compared.
 _COMPARED = 100
 _PROMPT = 4
-
-CHANGES, TALK, REASONS, SKIPPED = "changes", "talk", "reasons", "not captured"
-TABS = (CHANGES, TALK, REASONS, SKIPPED)
-
-
-class View(NamedTuple):
-    """What is to be shown: of which state, how, and how wide.
-
-    `number` is what selects the checkpoint; None is what is now. `other` is the second of
-    two marked rows.
-    """
-
-    number: str | None
-    tab: str
-    room: int
-    now: bool = False
-    tools: bool = False
-    path: bytes | None = None
-    other: str | None = None
 
 
 def ink() -> Output:
@@ -98,10 +79,11 @@ def _head(checkpoint: Checkpoint, room: int) -> list[Line]:
     facts = [age(checkpoint.manifest.created), client, checkpoint.trigger]
     told = "  ".join(safe(fact) for fact in facts if fact)
     lines = [Line((Part(name, "number"), Part(f"  {told}", "dim")))]
-    lines += [styled(text) for text in provenance(ink(), checkpoint)]
+    for text in provenance(ink(), checkpoint):
+        lines += styled_lines(text, room)
     turn = checkpoint.trigger == "turn-end"
-    text = prompt_of(checkpoint) if turn else note_of(checkpoint)
-    asked = [styled(one) for one in prompt_lines(ink(), text or "", room)]
+    said = prompt_of(checkpoint) if turn else note_of(checkpoint)
+    asked = [styled(one) for one in prompt_lines(ink(), said or "", room)]
     return [*lines, *asked[:_PROMPT], *([line("> …", "dim")] * (len(asked) > _PROMPT))]
 
 

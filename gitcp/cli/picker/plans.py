@@ -1,34 +1,20 @@
 """Makes the plans that the picker shows before anything is done, as the commands do."""
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from gitcp.checkpoints import fork, restore_plan
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest, request_restore
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.layout import folded
-from gitcp.cli.picker.lines import BLANK, Line, Page, line, styled
+from gitcp.cli.picker.lines import BLANK, Line, Page, line, styled_lines
 from gitcp.cli.picker.pages import ink
+from gitcp.cli.picker.views import Wanted
 from gitcp.cli.plan_lines import describe
 from gitcp.cli.restoring import AT_IT, is_at, question_of, with_trust
 from gitcp.cli.undoing import undo_request
 from gitcp.project.workspace import Workspace
-
-Parts = Literal["both", "files", "conversation"]
-
-
-class Wanted(NamedTuple):
-    """What is to be planned: a restore of a state, a fork of it, or an undo.
-
-    `number` selects the state, None for an undo; `name` is that of the new branch.
-    """
-
-    number: str | None
-    parts: Parts = "both"
-    paths: tuple[bytes, ...] = ()
-    name: str | None = None
-    trust: bool = False
 
 
 class Planned(NamedTuple):
@@ -92,6 +78,6 @@ def _laid_out(
     """Returns a plan in the words of `gitcp restore --dry-run`, and the question."""
     lines: list[Line] = []
     for text in describe(ink(), workspace, plan):
-        lines += map(styled, text.split("\n"))
+        lines += styled_lines(text, room)
     asked = [line(one, "bold") for one in folded(question, room)]
     return Page([*lines, BLANK, *asked])

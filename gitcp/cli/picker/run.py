@@ -1,16 +1,20 @@
 """Runs the picker, and what was chosen in it; then offers to go on."""
 
 import shutil
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import click
 
 from gitcp import notices, progress
 from gitcp.cli.emit import Output
 from gitcp.cli.picker.choice import Choice, Look
+from gitcp.cli.picker.first_paint import painted
 from gitcp.cli.picker.jobs import Jobs
-from gitcp.cli.picker.performing import perform
-from gitcp.cli.restoring import Handed
-from gitcp.project.workspace import open_workspace
+from gitcp.project.workspace import Workspace, open_workspace
+
+if TYPE_CHECKING:
+    from gitcp.cli.restoring import Handed
 
 
 def run(out: Output) -> None:
@@ -24,9 +28,11 @@ def run(out: Output) -> None:
     name = str(top.repository.top or out.directory)
     look = Look()
     while True:
-        choice = show(out, look, name)
+        choice = show(out, look, top, name)
         if choice is None:
             return
+        from gitcp.cli.picker.performing import perform
+
         handed = perform(out, choice)
         if not choice.returns:
             if handed is not None and handed.resumption is not None:
@@ -36,23 +42,25 @@ def run(out: Output) -> None:
             return
 
 
-def show(out: Output, look: Look, name: str) -> Choice | None:
+def show(out: Output, look: Look, top: Workspace, name: str) -> Choice | None:
     """Shows the picker once, and returns what was chosen."""
     bare = out.directory != "."
     reads, heavy = (Jobs(out.directory, bare=bare) for _ in range(2))
     told: list[str] = []
-    try:
-        reads.start()
-        heavy.start()
-        # Loaded while the first rows are being read.
+    quietly = notices.listening(told.append), progress.shown_by(lambda *_: None)
+    with ExitStack() as stack:
+        for each in quietly:
+            stack.enter_context(each)
+        first = stack.enter_context(painted(top, name, tree=look.tree))
         from gitcp.cli.picker.app import Picker
 
-        app = Picker(reads, heavy, look, name)
-        with notices.listening(told.append), progress.shown_by(lambda *_: None):
-            choice = app.run()
-    finally:
-        reads.close()
-        heavy.close()
+        for jobs in (reads, heavy):
+            stack.callback(jobs.close)
+            jobs.start()
+        app = Picker(reads, heavy, look, name, first)
+        if first is not None:
+            first.taken = True
+        choice = app.run()
     for crash in (reads.crash, heavy.crash):
         if crash is not None:
             raise crash
@@ -65,7 +73,7 @@ def show(out: Output, look: Look, name: str) -> Choice | None:
     return choice
 
 
-def _offer(out: Output, handed: Handed) -> None:
+def _offer(out: Output, handed: "Handed") -> None:
     """Asks whether the conversation goes on here; if so, its client takes this process."""
     resumption = handed.resumption
     assert resumption is not None

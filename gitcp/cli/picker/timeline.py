@@ -1,6 +1,7 @@
 """The rows of the picker: what is now, conversations and their forks, a row for each turn."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from gitcp import Checkpoint
@@ -15,6 +16,8 @@ from gitcp.project.workspace import Workspace
 
 # How many rows are read between two looks for something more urgent.
 _STEP = 8
+# More than any screen has: the rest is read while these are drawn.
+FIRST = 200
 
 NOW, HEAD, TURN = "now", "head", "turn"
 
@@ -24,6 +27,7 @@ class Name(NamedTuple):
 
     kind: str
     ident: str = ""
+    branch: tuple[str, str] | None = None
     by_hand: bool = False
 
 
@@ -36,13 +40,11 @@ class Item:
 
     __slots__ = ("about", "by_hand", "depth", "gone", "listed", "name", "row")
 
-    def __init__(
-        self, name: Name, row: Row | None = None, depth: int = 0, about: str = ""
-    ) -> None:
+    def __init__(self, name: Name, row: Row | None = None, depth: int = 0) -> None:
         self.name = name
         self.row = row
         self.depth = depth
-        self.about = about
+        self.about = ""
         self.listed: Listed | None = None
         self.by_hand: Listed | None = None
         self.gone = False
@@ -61,9 +63,19 @@ class Read(NamedTuple):
     about: str
 
 
-def name_of(row: Row) -> Name:
-    """Returns a row's name: its first checkpoint stays, whatever comes after it."""
-    return Name(TURN, row.first.id)
+class Named(NamedTuple):
+    """A row with its name."""
+
+    name: Name
+    row: Row
+
+
+def _named(found: scopes.Found) -> Iterator[Named]:
+    """Yields rows with their names: the first checkpoint stays, whatever comes after it."""
+    for row in rows(found.entries):
+        first = row.entries[-1]
+        # A stranger may have given an id twice.
+        yield Named(Name(TURN, first.id, first.key), row)
 
 
 def selector(item: Item) -> str | None:
@@ -74,38 +86,74 @@ def selector(item: Item) -> str | None:
     return str(last.number) if last.number else last.id
 
 
-def found_rows(workspace: Workspace) -> tuple[Row, ...]:
-    """Returns every row of a work tree's timeline, newest first; reads no checkpoint.
+def first_rows(workspace: Workspace) -> Iterator[tuple[Named, ...]]:
+    """Yields the newest rows of a work tree's timeline; reads no checkpoint."""
+    yield tuple(islice(_named(_found(workspace)), FIRST))
 
-    Of a bare store those of all its branches.
-    """
+
+def all_rows(workspace: Workspace) -> Iterator[tuple[Named, ...]]:
+    """Yields every row of a work tree's timeline, newest first."""
+    yield tuple(_named(_found(workspace)))
+
+
+def _found(workspace: Workspace) -> scopes.Found:
+    """Returns what happened in a work tree; of a bare store what all its branches have."""
     with_numbers(workspace)
     scope = scopes.Scope(everything=workspace.bare)
-    return tuple(rows(scopes.find(workspace, scope, []).entries))
+    return scopes.find(workspace, scope, [])
 
 
-def arranged(found: Sequence[Row], *, tree: bool) -> list[Item]:
-    """Returns the rows under headers, by conversation and fork; or all by time."""
-    items = [Item(Name(NOW))]
-    if not tree:
-        return items + [Item(name_of(row), row) for row in found]
-    sessions: dict[str, dict[str, list[Row]]] = {}
-    for row in found:
-        branches = sessions.setdefault(row.last.key.session, {})
-        branches.setdefault(row.last.key.branch, []).append(row)
-    for session, branches in sessions.items():
-        first = next(iter(branches.values()))[0]
-        items.append(Item(Name(HEAD, session), first))
-        several = len(branches) > 1
-        for branch, lines in branches.items():
-            if several:
-                about = "" if branch == "main" else "fork "
-                head = Item(Name(HEAD, f"{session}/{branch}"), lines[0], 1)
-                head.about = f"{about}{one_line(branch, 40)}"
-                items.append(head)
-            depth = 1 if several else 0
-            items += [Item(name_of(row), row, depth) for row in lines]
-    return items
+class Items:
+    """The rows as they are shown; what was read of one is kept as long as it is the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[Name, Item] = {}
+        self._now = Item(Name(NOW))
+
+    def arranged(self, found: Sequence[Named], *, tree: bool) -> list[Item]:
+        """Returns rows under headers, by conversation and fork; or all by time."""
+        if not tree:
+            return [self._now, *(self._item(each, 0) for each in found)]
+        items = [self._now]
+        sessions: dict[str, dict[str, list[Named]]] = {}
+        for each in found:
+            session, branch = each.row.entries[0].key
+            sessions.setdefault(session, {}).setdefault(branch, []).append(each)
+        for session, branches in sessions.items():
+            newest = next(iter(branches.values()))[0].row
+            items.append(self._item(Named(Name(HEAD, session), newest), 0))
+            several = len(branches) > 1
+            for branch, lines in branches.items():
+                if several:
+                    where = Name(HEAD, session, lines[0].row.last.key)
+                    head = self._item(Named(where, lines[0].row), 1)
+                    what = "" if branch == "main" else "fork "
+                    head.about = f"{what}{one_line(branch, 40)}"
+                    items.append(head)
+                depth = 1 if several else 0
+                items += [self._item(each, depth) for each in lines]
+        return items
+
+    def _item(self, named: Named, depth: int) -> Item:
+        name, row = named
+        item = self._known.get(name)
+        if item is None:
+            item = self._known[name] = Item(name, row)
+        elif item.row is None or item.row.last.commit != row.last.commit:
+            item.row = row
+            item.listed = item.by_hand = None
+            item.gone = False
+        item.depth = depth
+        return item
+
+
+def fill(item: Item, read: Read) -> None:
+    """Takes what was read of a row."""
+    item.about = item.about or read.about
+    item.listed = read.listed[0] if read.listed else None
+    item.gone = not read.listed
+    if len(read.listed) > 1 and item.name.kind != HEAD:
+        item.by_hand = read.listed[1]
 
 
 def with_hand(items: Iterable[Item]) -> list[Item]:
@@ -166,15 +214,6 @@ def about_session(workspace: Workspace, checkpoint: Checkpoint) -> str:
     about = history.first_prompt(workspace.store, checkpoint)
     asked = f' · "{one_line(about)}"' if about else ""
     return f"{title_of(held.kind)}{asked}"
-
-
-def newest_of(workspace: Workspace, found: Sequence[Row]) -> Checkpoint | None:
-    """Returns the newest checkpoint that can be read, of the first rows."""
-    reads = lister(workspace)
-    for row in found[:_STEP]:
-        for listed in reads.of(row):
-            return listed.checkpoint
-    return None
 
 
 def state_of(workspace: Workspace) -> tuple[object, ...]:

@@ -11,23 +11,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gitcp.cli.layout import cells
-from gitcp.cli.picker.lines import Line, Page, Part, columns
+from gitcp.cli.picker.lines import STYLES, Line, Page, Part, columns
 
-_STYLES = {
-    "": "",
-    "dim": "dim",
-    "bold": "bold",
-    "number": "cyan",
-    "mark": "green",
-    "good": "green",
-    "bad": "bold red",
-    "A": "green",
-    "M": "yellow",
-    "D": "red",
-    "tab": "bold reverse",
-    "key": "bold",
-    "warn": "bold yellow",
-}
 # Under the cursor, in the pane that has the keys and in the one that has not.
 _HERE = Style.parse("reverse")
 _THERE = Style.parse("bold underline")
@@ -36,9 +21,7 @@ _THERE = Style.parse("bold underline")
 @functools.cache
 def ink(style: str) -> Style:
     """Returns a style by its name, or by the escape sequences that make it."""
-    if style in _STYLES:
-        return Style.parse(_STYLES[style])
-    found = Text.from_ansi(f"{style}x").spans
+    found = Text.from_ansi(f"{STYLES.get(style, style)}x").spans
     kept = found[0].style if found else ""
     return kept if isinstance(kept, Style) else Style.parse(kept)
 
@@ -66,6 +49,7 @@ class Lines(Widget, can_focus=False):
         self.top = 0
         self.at = 0
         self.active = False
+        self.has_cursor = True
         self.looked: Callable[[], None] | None = None
         self.chosen: Callable[[], None] | None = None
 
@@ -94,7 +78,7 @@ class Lines(Widget, can_focus=False):
         if at >= self.length:
             return Strip.blank(room)
         over = None
-        if at == self.at:
+        if at == self.at and self.has_cursor:
             over = _HERE if self.active else _THERE
         return strip_of(self.parts(at, room), room, over)
 

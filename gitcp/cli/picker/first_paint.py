@@ -1,0 +1,109 @@
+"""Paints the rows before Textual is loaded, which takes longer than reading them.
+
+What is typed meanwhile is not echoed, and reaches the picker once it runs.
+"""
+
+import os
+import shutil
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gitcp.cli.options import reading_in
+from gitcp.cli.picker import bars, timeline
+from gitcp.cli.picker.lines import STYLES, Part, columns
+from gitcp.cli.picker.row_parts import now_parts, row_parts
+from gitcp.cli.picker.timeline import NOW, Item, Items, Named
+from gitcp.errors import GitcpError
+from gitcp.project.workspace import Workspace
+
+_CLEARED = "\033[?1049h\033[?25l\033[H\033[2J"
+_BACK = "\033[?25h\033[?1049l"
+_PLAIN = "\033[0m"
+
+
+class First:
+    """What was painted: the newest rows, and what was read of them.
+
+    Once it is `taken` the screen is the picker's to leave.
+    """
+
+    def __init__(self, found: tuple[Named, ...], items: Items) -> None:
+        self.found = found
+        self.items = items
+        self.taken = False
+
+
+@contextmanager
+def painted(
+    workspace: Workspace, project: str, *, tree: bool
+) -> Iterator[First | None]:
+    """Paints the first screen, for as long as it takes to load the rest inside.
+
+    None where the rows cannot be read; the picker says why.
+    """
+    try:
+        keyboard = sys.stdin.fileno()
+        before = termios.tcgetattr(keyboard)
+    except (OSError, termios.error):
+        yield None
+        return
+    quiet = [*before]
+    quiet[3] &= ~(termios.ECHO | termios.ICANON)
+    termios.tcsetattr(keyboard, termios.TCSANOW, quiet)
+    first = None
+    try:
+        with reading_in(workspace), workspace.repository.objects.few_reads():
+            first = _read(workspace, tree=tree)
+        if first is not None:
+            _draw(first, project, tree=tree)
+        yield first
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSANOW, before)
+        if first is not None and not first.taken:
+            _write(_BACK)
+
+
+def _read(workspace: Workspace, *, tree: bool) -> First | None:
+    """Reads as many rows as a screen has."""
+    try:
+        first = First(next(timeline.first_rows(workspace)), Items())
+        due = [item for item in _shown(first, tree=tree) if item.row is not None]
+        for done in timeline.read_rows(workspace, due):
+            by_name = {read.name: read for read in done}
+            for item in due:
+                if item.name in by_name:
+                    timeline.fill(item, by_name[item.name])
+    except GitcpError:
+        return None
+    return first
+
+
+def _shown(first: First, *, tree: bool) -> list[Item]:
+    lines = shutil.get_terminal_size((80, 24)).lines
+    return first.items.arranged(first.found, tree=tree)[: max(1, lines - 2)]
+
+
+def _draw(first: First, project: str, *, tree: bool) -> None:
+    """Draws the title and the rows, where the picker is going to have them."""
+    size = shutil.get_terminal_size((80, 24))
+    left = bars.left_width(size.columns)
+    told = bars.title(project, bars.rows_told(len(first.found)), "")
+    lines = [_line(columns(told, size.columns))]
+    for item in timeline.with_hand(_shown(first, tree=tree)):
+        now = item.name.kind == NOW
+        parts = now_parts("") if now else row_parts(item, left)
+        lines.append(_line(columns(parts, left)))
+    _write(_CLEARED + "\r\n".join(lines[: size.lines - 1]))
+
+
+def _line(parts: tuple[Part, ...]) -> str:
+    if os.environ.get("NO_COLOR"):
+        return "".join(part.text for part in parts)
+    return "".join(f"{STYLES.get(part.style, '')}{part.text}{_PLAIN}" for part in parts)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

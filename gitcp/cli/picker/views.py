@@ -1,0 +1,47 @@
+"""What the picker asks for: a page of the right side, or a plan; and what it finds."""
+
+from typing import Literal, NamedTuple
+
+from gitcp.cli.picker.timeline import Name
+
+CHANGES, TALK, REASONS, SKIPPED = "changes", "talk", "reasons", "not captured"
+TABS = (CHANGES, TALK, REASONS, SKIPPED)
+
+
+class View(NamedTuple):
+    """What is to be shown: of which state, how, and how wide.
+
+    `number` is what selects the checkpoint; None is what is now. `other` is the second of
+    two marked rows.
+    """
+
+    number: str | None
+    tab: str
+    room: int
+    now: bool = False
+    tools: bool = False
+    path: bytes | None = None
+    other: str | None = None
+
+
+Parts = Literal["both", "files", "conversation"]
+
+
+class Wanted(NamedTuple):
+    """What is to be planned: a restore of a state, a fork of it, or an undo.
+
+    `number` selects the state, None for an undo; `name` is that of the new branch.
+    """
+
+    number: str | None
+    parts: Parts = "both"
+    paths: tuple[bytes, ...] = ()
+    name: str | None = None
+    trust: bool = False
+
+
+class Found(NamedTuple):
+    """The rows that were found so far; `whole` says that all were looked through."""
+
+    names: frozenset[Name]
+    whole: bool
