@@ -1,6 +1,8 @@
 """Compares many pairs of states at once: what each turn of a session changed in files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from gitcp.checkpoints.diff import FileDiff, Room, counted, line_counts
@@ -28,26 +30,37 @@ class SeriesDiff(NamedTuple):
     patches: dict[bytes, bytes]
 
 
-def series(
+@contextmanager
+def comparing(
     repository: Repository, wanted: Sequence[Compared]
-) -> list[SeriesDiff | None]:
-    """Returns how the files of each pair differ, as `diff.since` does for one.
+) -> Iterator[Callable[[], list[SeriesDiff | None]]]:
+    """Starts to compare pairs of states, as `diff.since` does each; yields how to get them.
 
-    git is started twice in all. None stands for a pair of which something is missing.
-
-    Raises:
-        GitFailedError: an object is damaged.
+    git compares them all in two processes, while the caller does something else. None
+    stands for a pair of which something is missing. What is yielded raises GitFailedError if
+    an object is damaged.
     """
-    with comparison(repository.common_dir / "objects") as aside:
+    with (
+        comparison(repository.common_dir / "objects") as aside,
+        ThreadPoolExecutor(2) as pool,
+    ):
         pairs = [_sides(aside, one) for one in wanted]
         aside.flush()
         there = [pair for pair in pairs if pair is not None]
-        counts = iter(aside.run_each(there, "--numstat", "-z"))
-        patches = iter(aside.run_each(there, "--patch"))
-        return [
-            None if pair is None else _joined(one.changes, next(counts), next(patches))
-            for pair, one in zip(pairs, wanted, strict=True)
-        ]
+        counted_by_git = pool.submit(aside.run_each, there, "--numstat", "-z")
+        printed_by_git = pool.submit(aside.run_each, there, "--patch")
+
+        def results() -> list[SeriesDiff | None]:
+            counts = iter(counted_by_git.result())
+            patches = iter(printed_by_git.result())
+            return [
+                None
+                if pair is None
+                else _joined(one.changes, next(counts), next(patches))
+                for pair, one in zip(pairs, wanted, strict=True)
+            ]
+
+        yield results
 
 
 def _joined(changes: Sequence[Change], counts: bytes, patch: bytes) -> SeriesDiff:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gitcp.secrets import decoding, dotenv, encodings, heuristics, rules
 from gitcp.secrets.budget import Budget, TooMuchWorkError
@@ -218,7 +218,8 @@ def library(rules_dir: Path | None = None) -> tuple[Extra, str] | None:
 
     To compile its rules takes ten times as long as to load them. The library keeps them in
     the user's cache directory; where there is none that it trusts (no HOME, as in a
-    service), `rules_dir` is for them, from the next time on.
+    service), `rules_dir` is for them, from the next time on. The rules are loaded with the
+    first text that is scanned.
     """
     try:
         import kingfisher_sdk  # noqa: PLC0415  optional, and slow to load
@@ -226,16 +227,22 @@ def library(rules_dir: Path | None = None) -> tuple[Extra, str] | None:
         return None
     from importlib.metadata import version  # noqa: PLC0415
 
-    own = rules_dir if rules_dir is not None and rules_dir.is_dir() else None
-    compiled = kingfisher_sdk.Rules(cache_dir=own)
-    if rules_dir is not None and own is None and compiled.cache_status == "bypassed":
-        with suppress(OSError):
-            rules_dir.mkdir(mode=0o700, parents=True)
-    scanner = kingfisher_sdk.Scanner(compiled)
+    @functools.cache
+    def scanner() -> Any:
+        own = rules_dir if rules_dir is not None and rules_dir.is_dir() else None
+        compiled = kingfisher_sdk.Rules(cache_dir=own)
+        if (
+            rules_dir is not None
+            and own is None
+            and compiled.cache_status == "bypassed"
+        ):
+            with suppress(OSError):
+                rules_dir.mkdir(mode=0o700, parents=True)
+        return kingfisher_sdk.Scanner(compiled)
 
     def scan(data: bytes) -> Iterator[rules.Match]:
         text = data.replace(b"\r", b"\n")
-        for finding in scanner.scan(text):
+        for finding in scanner().scan(text):
             if not finding.visible:
                 continue
             value = finding.secret.encode("utf-8", "surrogateescape")

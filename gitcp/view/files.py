@@ -1,11 +1,12 @@
 """Adds to each row which files it changed, and how: line by line where that is text."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 from gitcp.checkpoints.beside import Span
 from gitcp.checkpoints.diff import FileDiff
-from gitcp.checkpoints.diff_series import Compared, SeriesDiff, series
+from gitcp.checkpoints.diff_series import Compared, SeriesDiff, comparing
 from gitcp.checkpoints.history import Listed
 from gitcp.checkpoints.whose import Parted
 from gitcp.errors import CorruptError, GitFailedError, TransferError
@@ -23,10 +24,14 @@ _FILES = 2_000
 _LETTERS = {"added": "A", "modified": "M", "deleted": "D"}
 
 
+@contextmanager
 def changed_files(
     workspace: Workspace, rows: Sequence[Row], listed: Sequence[Listed]
-) -> None:
-    """Adds the files that rows changed, with their patches."""
+) -> Iterator[None]:
+    """Adds the files that rows changed, with their patches, once the caller is done.
+
+    git compares them meanwhile.
+    """
     wanted: list[Compared] = []
     of_rows: list[tuple[Row, Parted | None]] = []
     for row, one in zip(rows, listed, strict=True):
@@ -34,11 +39,13 @@ def changed_files(
         if compared is not None and compared.changes:
             wanted.append(compared)
             of_rows.append((row, one.parted))
-    try:
-        found = series(workspace.repository, wanted)
-    except GitFailedError:
-        # One damaged object; the others are compared pair by pair.
-        found = [_alone(workspace, one) for one in wanted]
+    with comparing(workspace.repository, wanted) as results:
+        yield
+        try:
+            found = results()
+        except GitFailedError:
+            # One damaged object; the others are compared pair by pair.
+            found = [_alone(workspace, one) for one in wanted]
     left = _PATCHES
     for (row, parted), compared, diff in zip(of_rows, wanted, found, strict=True):
         if diff is None:
@@ -78,7 +85,8 @@ def _compared(row: Row, one: Listed) -> Compared | None:
 
 def _alone(workspace: Workspace, one: Compared) -> SeriesDiff | None:
     try:
-        return series(workspace.repository, [one])[0]
+        with comparing(workspace.repository, [one]) as results:
+            return results()[0]
     except GitFailedError:
         return None
 

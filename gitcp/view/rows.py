@@ -1,6 +1,7 @@
 """Builds the rows of the page: a session's timeline as `log` lists it, oldest first."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from gitcp._version import __version__
@@ -19,6 +20,7 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.view.chosen import Chosen
 from gitcp.view.document import SCHEMA, Lane, Page, Reason, Row, unicode
 from gitcp.view.files import changed_files
+from gitcp.view.remembered import remembering
 from gitcp.view.talk import Talk, taken_back
 
 
@@ -42,6 +44,7 @@ def page_of(
         NotFoundError: there is no such branch.
         CorruptError: nothing of it can be read.
     """
+    workspace = remembering(workspace)
     unreadable: list[str] = []
     found = find(workspace, chosen.scope, unreadable)
     listed = list(history.listing(workspace, found, Filters(), unreadable, full=False))[
@@ -53,11 +56,11 @@ def page_of(
     talk.begin(tips)
     rows = [_row(one, places) for one in listed]
     _connect(rows, listed)
-    _tell(rows, listed, talk, tips, unreadable)
-    if not wanted.prompts_only:
-        _reason(workspace, rows, listed)
-        if wanted.files:
-            changed_files(workspace, rows, listed)
+    with_files = wanted.files and not wanted.prompts_only
+    with changed_files(workspace, rows, listed) if with_files else nullcontext():
+        _tell(rows, listed, talk, tips, unreadable)
+        if not wanted.prompts_only:
+            _reason(workspace, rows, listed)
     top = workspace.repository.top
     return Page(
         schema=SCHEMA,
@@ -69,7 +72,7 @@ def page_of(
         rows=rows,
         selected=_selected(listed, chosen.ident),
         talk=not wanted.prompts_only,
-        files=wanted.files and not wanted.prompts_only,
+        files=with_files,
         reasons=not wanted.prompts_only,
         notes=[unicode(line) for line in unreadable],
     )
