@@ -124,12 +124,14 @@ def unlike_target(
     """
     selects = plans.selection(restore.request.paths)
     known = restore.sparse | {item.path for item in (*steps.left, *left)}
-    ours = {step.path for step in steps.steps}
+    # Of one hunk the plan writes what the target has not got.
+    ours = {step.path: step.after for step in steps.steps}
     changes = tree.diff(snapshot.tree, restore.request.target.files_tree, txn.tree)
     unlike = []
-    for path, present, target in changes:
-        if path in known or not selects(path) or (target is None and path not in ours):
+    for path, present, held in changes:
+        if path in known or not selects(path) or (held is None and path not in ours):
             continue
+        target = held and (ours.get(path) or held)
         # A nested repository stays where nothing else is to come.
         expected = target or present
         if expected is not None and expected.mode == tree.GITLINK:

@@ -86,9 +86,8 @@ def _restore(
             if agreed is not None:
                 refuse_if_outdated(plan, agreed)
             restore_observer().refuse(request, plan.behind)
-            draft = Draft(
-                "before-restore", note=f"before restoring {request.target.id}"
-            )
+            note = f"before restoring {request.target.id}"
+            draft = Draft("before-restore", note=note)
             saved = append(
                 workspace,
                 txn,
@@ -101,6 +100,9 @@ def _restore(
             return saved, snapshot.sparse, plan.steps
 
         saved, sparse, steps = captured(capture, txn, save_present)
+        if request.hunk is not None:
+            # What the file is going to be no checkpoint has so far.
+            txn.store()
     before = saved.checkpoint
     # A tip that cannot be read has to stop the restore before the first write.
     _ = before.manifest

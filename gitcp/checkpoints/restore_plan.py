@@ -7,6 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from gitcp import durable, progress
+from gitcp.checkpoints.hunks import only_hunk
 from gitcp.checkpoints.not_captured import brought_by, keep_uncaptured, take_away
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.restore_observer import RewoundSteps, restore_observer
@@ -240,6 +241,8 @@ def compute(
     )
     check_objects(request.target, steps)
     with durable.storage("looking at what is there"), workspace.root() as root:
+        if request.hunk is not None:
+            steps = only_hunk(root, steps, request.hunk, txn)
         steps = take_away(root, steps, undone, request.target)
         ahead = apply.look_ahead(root, steps, tracked=snapshot.tracked)
         ahead.obstacles.extend(_kept_by_another_name(root, steps, target, txn.tree))

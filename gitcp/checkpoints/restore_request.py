@@ -1,11 +1,14 @@
 """What a restore is asked to do; a journal holds it while the restore is under way."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.errors import UsageError
 from gitcp.project.workspace import Current
 from gitcp.store.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from gitcp.checkpoints.hunks import Hunk
 
 
 class RestoreRequest(NamedTuple):
@@ -15,7 +18,8 @@ class RestoreRequest(NamedTuple):
     instead of the current one. `trust` lets a checkpoint made elsewhere bring everything,
     `brought` these paths of those that the user may be asked about. `undoes` is the
     restore that this takes back, if it is an undo. `replay` says that steps that reached
-    outside since keep their recorded results.
+    outside since keep their recorded results. Of the one path a `hunk` names the only
+    lines to restore.
     """
 
     target: Checkpoint
@@ -29,6 +33,7 @@ class RestoreRequest(NamedTuple):
     trust: bool = False
     brought: frozenset[bytes] = frozenset()
     undoes: Checkpoint | None = None
+    hunk: "Hunk | None" = None
 
     @property
     def withhold(self) -> bool:

@@ -79,6 +79,21 @@ def view_command(
     _write(out, path, made, to_stdout=file == "-")
 
 
+def write_page(out: Output, workspace: Workspace, selector: str) -> None:
+    """Writes the page of a session to the temporary directory, as `gitcp view SEL` does.
+
+    Raises:
+        SecretsFoundError: there are secrets in it.
+    """
+    from gitcp.view.chosen import choose
+    from gitcp.view.rows import Wanted
+
+    chosen = choose(workspace, selector)
+    doing = f"the page of {chosen.session}"
+    made = _vetted(out, workspace, chosen, Wanted(), doing, (), redact=False)
+    _write(out, None, made, to_stdout=False)
+
+
 def _refuse_beside_serve(
     file: str | None, *, redact: bool, allow: tuple[str, ...]
 ) -> None:

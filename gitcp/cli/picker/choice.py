@@ -18,14 +18,20 @@ class Into(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What is to be done in the terminal once the picker has left it."""
+    """What is to be done in the terminal once the picker has left it.
+
+    `page` selects the state whose session is to be written as a page.
+    """
 
     planned: "Planned | None" = None
     into: Into | None = None
+    page: str | None = None
 
     @property
     def returns(self) -> bool:
-        """Whether the picker comes back afterwards: only a part of a state was restored."""
+        """Whether the picker comes back: a page was written, or only a part restored."""
+        if self.page is not None:
+            return True
         return self.planned is not None and bool(self.planned.wanted.paths)
 
 

@@ -63,6 +63,8 @@ class Doing:
             "W": self._fork_into,
             "l": self._label,
             "c": self._copy,
+            "h": self._restore_hunk,
+            "e": self._write_page,
         }.get(key)
         if todo is not None:
             todo()
@@ -112,6 +114,19 @@ class Doing:
             self._ask(Wanted(number or "last", "files", (place.path,)))
         else:
             self._ask(Wanted(number))
+
+    def _restore_hunk(self) -> None:
+        """Plans to restore the lines of the hunk that the cursor is on."""
+        app = self.app
+        pane, number = app.pane, app.browsing.number or "last"
+        place = pane.line.place if app.in_pane and pane.line else None
+        if place is None or place.hunk is None:
+            app.say("put the cursor on changed lines first: Enter goes there")
+        elif not app.browsing.against_now:
+            app.say("hunks are restored from the diff against now: press w")
+        else:
+            rows = tuple(one.text for one in pane.page.lines if one.place == place)
+            self._ask(Wanted(number, "files", (place.path,), hunk=rows))
 
     def _undo(self) -> None:
         self._ask(Wanted(None))
@@ -204,6 +219,10 @@ class Doing:
             self.app.say(f"labelled {name}" if name else "the label is gone")
 
         self.app.ask(Asking("label:", named, text=before))
+
+    def _write_page(self) -> None:
+        """Leaves for `gitcp view`: it may ask about secrets, and prints where the page is."""
+        self.app.exit(Choice(page=self._start()))
 
     def _copy(self) -> None:
         number = self.app.browsing.number or "last"

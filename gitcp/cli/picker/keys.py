@@ -28,6 +28,7 @@ LIST = (
     Key("W", "fork into a new work tree"),
     Key("l", "label; an empty one takes it away", "label"),
     Key("c", "copy the command that resumes the conversation", "copy"),
+    Key("e", "write the session as a page for a browser", "page"),
     Key("?", "these keys", "keys"),
     Key("q", "leave; nothing is changed", "quit"),
 )
@@ -44,7 +45,7 @@ PLAN = (
     Key("Esc n q", "leave it"),
 )
 # What the hint line of a list names, in this order, as far as there is room.
-HINTS = ("r", "/", "space", "d", "w", "u", "F", "l", "c")
+HINTS = ("r", "/", "space", "d", "w", "u", "F", "l", "c", "e")
 
 
 def hint(shown: str) -> Key:

@@ -4,6 +4,7 @@ from gitcp.checkpoints import fork
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output
 from gitcp.cli.forking import fork_at_present, fork_into_worktree
+from gitcp.cli.options import reading_in
 from gitcp.cli.picker.choice import Choice
 from gitcp.cli.picker.plans import Planned
 from gitcp.cli.restoring import Handed, carry_out_agreed, with_trust
@@ -29,6 +30,12 @@ def perform(out: Output, choice: Choice) -> Handed | None:
             choice.into.directory,
             trust=trust,
         )
+    if choice.page is not None:
+        from gitcp.cli.commands.view import write_page
+
+        workspace = open_workspace(out.directory, bare=out.directory != ".")
+        with reading_in(workspace):
+            write_page(out, workspace, choice.page)
     if choice.planned is not None:
         return _carry_out(out, choice.planned)
     return None

@@ -3,17 +3,21 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gitcp.checkpoints import fork, restore_plan
+from gitcp.checkpoints import diff, fork, restore_plan
+from gitcp.checkpoints.hunks import hunks_of
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest, request_restore
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.layout import folded
 from gitcp.cli.picker.lines import BLANK, Line, Page, line, styled_lines
 from gitcp.cli.picker.pages import ink
+from gitcp.cli.picker.patches import laid_out
 from gitcp.cli.picker.views import Wanted
 from gitcp.cli.plan_lines import describe
 from gitcp.cli.restoring import AT_IT, is_at, question_of, with_trust
 from gitcp.cli.undoing import undo_request
+from gitcp.errors import BusyError
+from gitcp.format.checkpoint import show_path
 from gitcp.project.workspace import Workspace
 
 
@@ -65,19 +69,58 @@ def planned(workspace: Workspace, wanted: Wanted, room: int) -> Iterator[Planned
             conversation=wanted.parts != "files",
             trust=with_trust(workspace, target, wanted.trust),
         )
+    if wanted.hunk:
+        request = _of_hunk(workspace, request, wanted)
     plan = restore_plan.plan_restore(workspace, request)
     nothing = is_at(workspace, plan)
     question = AT_IT if nothing else question_of(request, plan)
-    page = _laid_out(workspace, plan, question, room)
+    page = _laid_out(workspace, plan, question, room, wanted.hunk)
     yield Planned(wanted, workspace, request, plan, nothing=nothing, page=page)
 
 
+def _of_hunk(
+    workspace: Workspace, request: RestoreRequest, wanted: Wanted
+) -> RestoreRequest:
+    """Returns a request for the hunk that was shown only.
+
+    Raises:
+        BusyError: the file has changed since, and has no such hunk.
+    """
+    path = wanted.paths[0]
+    patch = diff.with_worktree(workspace, request.target, [path]).patch
+    shown: dict[int, list[str]] = {}
+    for each in laid_out(ink(), patch):
+        if each.place is not None and each.place.hunk is not None:
+            shown.setdefault(each.place.hunk, []).append(each.text)
+    for at, hunk in enumerate(hunks_of(path, patch)):
+        if tuple(shown.get(at, ())) == wanted.hunk:
+            note = f"restored a part of {show_path(path)} of {request.target.id}"
+            return request._replace(hunk=hunk, note=note)
+    raise BusyError(
+        f"{show_path(path)} has changed since its lines were shown",
+        hint="look at them again",
+    )
+
+
 def _laid_out(
-    workspace: Workspace, plan: RestorePlan, question: str, room: int
+    workspace: Workspace,
+    plan: RestorePlan,
+    question: str,
+    room: int,
+    hunk: tuple[str, ...] = (),
 ) -> Page:
     """Returns a plan in the words of `gitcp restore --dry-run`, and the question."""
     lines: list[Line] = []
+    if hunk:
+        lines += [line("Of this file only these lines:", "bold")]
+        lines += [*map(_swapped, hunk[1:]), BLANK]
     for text in describe(ink(), workspace, plan):
         lines += styled_lines(text, room)
     asked = [line(one, "bold") for one in folded(question, room)]
     return Page([*lines, BLANK, *asked])
+
+
+def _swapped(row: str) -> Line:
+    """Returns a line of a diff that leads back."""
+    sign = {"-": "+", "+": "-"}.get(row[:1], row[:1])
+    return line(f"  {sign}{row[1:]}", {"-": "D", "+": "A"}.get(sign, "dim"))

@@ -30,7 +30,8 @@ Parts = Literal["both", "files", "conversation"]
 class Wanted(NamedTuple):
     """What is to be planned: a restore of a state, a fork of it, or an undo.
 
-    `number` selects the state, None for an undo; `name` is that of the new branch.
+    `number` selects the state, None for an undo; `name` is that of the new branch. `hunk`
+    are the lines of the only hunk to restore, as they were shown.
     """
 
     number: str | None
@@ -38,6 +39,7 @@ class Wanted(NamedTuple):
     paths: tuple[bytes, ...] = ()
     name: str | None = None
     trust: bool = False
+    hunk: tuple[str, ...] = ()
 
 
 class Found(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,9 +43,9 @@ def handed_by(project, choice) -> Any:
     return perform(at(project), choice)
 
 
-def carried(project, steps) -> Any:
+def carried(project, steps, **how) -> Any:
     """The same, of what was chosen."""
-    return handed_by(project, chosen(project, steps))
+    return handed_by(project, chosen(project, steps, **how))
 
 
 def numbers(project):
@@ -164,6 +165,58 @@ def test_one_file_comes_back_alone(project, capsys):
     capsys.readouterr()
     assert b"ONE 2" in (project.top / "a.py").read_bytes()
     assert (project.top / "test_a.py").read_bytes() == b"broken\n"
+
+
+def test_one_hunk_comes_back_and_the_rest_of_the_file_stays(project, capsys):
+    now = (project.top / "a.py").read_bytes()
+    now = now.replace(b"ONE 2\n", b"broken\n").replace(b"ONE 28\n", b"mine\n")
+    write_files(project.top, {"a.py": now})
+
+    async def steps(picker):
+        await picker.settled()
+        await picker.press("j", "j")
+        await picker.shows("+ONE 2")
+        await picker.press("tab", "g")
+        await picker.press("h")
+        await picker.shows("put the cursor on changed lines first")
+        while "+ONE 2" not in picker.app.pane.line.text:
+            await picker.press("j")
+        await picker.press("h")
+        await picker.shows("press w")
+        await picker.press("w")
+        await picker.shows("+broken")
+        while "+broken" not in picker.app.pane.line.text:
+            await picker.press("j")
+        await picker.press("h")
+        await picker.shows("Of this file only these lines:")
+        await picker.shows("-broken")
+        assert "mine" not in picker.screen
+        await picker.press("y")
+
+    carried(project, steps, size=(120, 90))
+    back = now.replace(b"broken\n", b"ONE 2\n")
+    assert (project.top / "a.py").read_bytes() == back
+    assert "1 overwritten" in capsys.readouterr().out
+    ok(project.top, "verify")
+    ok(project.top, "undo", "--yes")
+    assert (project.top / "a.py").read_bytes() == now
+
+
+def test_a_hunk_of_a_file_that_has_changed_is_refused(project):
+    write_files(project.top, {"a.py": b"broken\n"})
+
+    async def steps(picker):
+        await picker.settled()
+        await picker.press("j", "j", "w")
+        await picker.shows("+broken")
+        await picker.press("tab", "g")
+        while "+broken" not in picker.app.pane.line.text:
+            await picker.press("j")
+        write_files(project.top, {"a.py": b"other\n"})
+        await picker.press("h")
+        await picker.shows("a.py has changed since its lines were shown")
+
+    drive(project.top, steps, size=(120, 90))
 
 
 def test_u_undoes_the_last_restore_and_again(project, capsys):
@@ -359,3 +412,18 @@ def test_q_and_ctrl_c_leave_at_each_place(project):
 
         assert drive(project.top, steps) is None
     assert tree_bytes(project.top) == before
+
+
+def test_e_writes_the_page_of_the_session(project, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    async def steps(picker):
+        await picker.settled()
+        await picker.press("j", "j", "e")
+
+    choice = chosen(project, steps)
+    assert choice.returns
+    perform(at(project), choice)
+    written = Path(capsys.readouterr().out.splitlines()[0])
+    assert written.parent == tmp_path
+    assert written.read_bytes().startswith(b"<!doctype html>")
