@@ -41,7 +41,7 @@ def in_files(index: sqlite3.Connection, reader: Reader, query: Query) -> Iterato
             break
         if reader.wanted(ident, key, agent):
             found.setdefault(oid, []).append(_Content(oid, path, commit, ident, key))
-    words = [item.longest for item in query.items]
+    words = [item.typed for item in query.items]
     shown: set[bytes] = set()
     for oid, lines in lines_with(reader.repository, list(found), words):
         line = _best(lines, query)

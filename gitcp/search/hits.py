@@ -16,7 +16,7 @@ class Filters(NamedTuple):
     since: float | None = None
     agent: str | None = None
     everything: bool = False
-    most: int = 20
+    most: int = 10
 
 
 class Hit(NamedTuple):

@@ -1,5 +1,6 @@
 """Divides what is indexed into passages: what a hit is found as, and read back from git."""
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -57,8 +58,13 @@ class Record(NamedTuple):
     value: Any
 
 
-def records(blocks: Iterable[Block]) -> Iterator[Record]:
-    """Yields the records in a segment; what is not JSON, or too long, is left out."""
+def records(
+    blocks: Iterable[Block], has: re.Pattern[bytes] | None = None
+) -> Iterator[Record]:
+    """Yields the records in a segment, or those in which a pattern matches.
+
+    What is not JSON, or too long, is left out.
+    """
     number = 0
     for block in blocks:
         if block.digest is not None:
@@ -69,7 +75,7 @@ def records(blocks: Iterable[Block]) -> Iterator[Record]:
             end = block.data.find(b"\n", at)
             end = len(block.data) if end < 0 else end
             line = block.data[at:end]
-            if line.strip():
+            if line.strip() and (has is None or has.search(line)):
                 value = _value(line)
                 if value is not UNREADABLE:
                     yield Record(block.start + at, number, value)

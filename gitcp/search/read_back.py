@@ -13,6 +13,7 @@ from gitcp.errors import CorruptError, FormatTooNewError, NotFoundError, Transfe
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path, timestamp
 from gitcp.format.layout import BranchKey
+from gitcp.format.numbers import Assigned
 from gitcp.project.workspace import Workspace
 from gitcp.search import passages, spoken
 from gitcp.search.hits import Filters, Hit
@@ -79,6 +80,7 @@ class Reader:
         named = workspace.current()
         self._current = BranchKey.of(named.session, named.branch)
         self.repository = workspace.repository
+        self._entries: dict[tuple[str, BranchKey], Assigned | None] = {}
         self._contents: OrderedDict[bytes, bytes] = OrderedDict()
 
     def hit(self, n: int, query: Query) -> Hit | None:
@@ -111,16 +113,21 @@ class Reader:
             return False
         if self.filters.everything or not self._numbered or key == self._current:
             return True
-        numbers = self._store.numbers
-        number = numbers.of(ident, key)
-        entry = numbers.find(number) if number is not None else None
-        return entry is not None and entry.place == numbers.place
+        entry = self._numbered_as(ident, key)
+        return entry is not None and entry.place == self._store.numbers.place
+
+    def _numbered_as(self, ident: str, key: BranchKey) -> Assigned | None:
+        """Returns the number of a checkpoint, with what it says."""
+        if (ident, key) not in self._entries:
+            numbers = self._store.numbers
+            number = numbers.of(ident, key)
+            entry = numbers.find(number) if number is not None else None
+            self._entries[ident, key] = entry
+        return self._entries[ident, key]
 
     def checkpoint(self, ident: str, key: BranchKey, oid: bytes) -> Checkpoint | None:
         """Returns a checkpoint as its number selects it; None where that is another one."""
-        numbers = self._store.numbers
-        number = numbers.of(ident, key)
-        entry = numbers.find(number) if number is not None else None
+        entry = self._numbered_as(ident, key)
         try:
             found = (
                 numbered.current(self._workspace, entry)
@@ -186,7 +193,7 @@ class Reader:
         said = _best(
             _reasons(lines, first)
             if row.place.startswith(OF_REASONS)
-            else _talk(lines, first),
+            else _talk(lines, first, query),
             query,
             self.filters,
         )
@@ -232,8 +239,8 @@ class Reader:
         )
 
 
-def _talk(lines: Iterable[Block], first: int) -> Iterator[Said]:
-    for record in passages.records(lines):
+def _talk(lines: Iterable[Block], first: int, query: Query) -> Iterator[Said]:
+    for record in passages.records(lines, query.in_json):
         at = spoken.time_of(record.value)
         for where, text in spoken.texts(record.value):
             yield Said(where, text, first + record.line, at, record.value)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 _QUOTED = re.compile(r'"([^"]*)"?|(\S+?)(?=["\s]|$)')
 _WORD = re.compile(r"[^\W_]+")
+_PLAIN = re.compile(r"[A-Za-z0-9]+")
 # Scripts that are written without spaces between words.
 _UNSPACED = re.compile(
     r"([\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
@@ -33,9 +34,13 @@ def folded(text: str) -> str:
 
 
 class Item(NamedTuple):
-    """One word, or several that follow each other, in the form that is compared."""
+    """One word, or several that follow each other, in the form that is compared.
+
+    `typed` is a part of it as it was typed, for what compares bytes.
+    """
 
     words: tuple[str, ...]
+    typed: str = ""
 
     @property
     def quoted(self) -> str:
@@ -72,12 +77,14 @@ class Query:
 
         It has no items where there is no word in them: nothing holds it.
         """
-        items: dict[Item, None] = {}
+        items: dict[tuple[str, ...], Item] = {}
         for phrase, word in _QUOTED.findall(" ".join(texts)):
-            words = tuple(_WORD.findall(folded(phrase or word)))
+            text = phrase or word
+            words = tuple(_WORD.findall(folded(text)))
             if words:
-                items[Item(words)] = None
-        return cls(tuple(items))
+                typed = _PLAIN.findall(text) or _WORD.findall(text)
+                items[words] = Item(words, max(typed, key=len, default=""))
+        return cls(tuple(items.values()))
 
     @cached_property
     def phrase(self) -> Item | None:
@@ -90,6 +97,19 @@ class Query:
     def patterns(self) -> tuple[re.Pattern[str], ...]:
         """What matches each item in a text that is `folded`."""
         return tuple(item.pattern() for item in self.items)
+
+    @cached_property
+    def in_json(self) -> re.Pattern[bytes]:
+        """What matches each line of JSON that may have one of the items.
+
+        What is not ASCII may be any letter without its accent.
+        """
+        words = [
+            re.escape(item.longest) for item in self.items if item.longest.isascii()
+        ]
+        return re.compile(
+            "|".join([*words, r"\\u", "[\x80-\xff]"]).encode("latin-1"), re.IGNORECASE
+        )
 
     def held(self, text: str) -> int:
         """Returns which items are in a text, as bits."""

@@ -98,6 +98,11 @@ def test_an_excerpt_is_short_and_has_most_of_the_words():
     assert [excerpt.text[a:b] for a, b in excerpt.marks] == ["race", "sessions"]
 
 
+@pytest.mark.parametrize("line", [b'"RACE"', b'"\\u0072ace"', '"résumé"'.encode()])
+def test_no_line_of_json_is_left_out_that_may_have_a_word(line):
+    assert Query.parse(("race",)).in_json.search(line)
+
+
 def test_all_words_in_a_row_are_a_phrase():
     assert Query.parse(("a b",)).phrase == Item(("a", "b"))
     assert Query.parse(('"a b"',)).phrase is None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gitcp.search.words import Excerpt
 
 _PLACES = ("prompts", "talk", "tools", "reasons", "notes", "paths", "files")
-_HITS = 20
+_HITS = 10
 
 
 def _place(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> set[str]:

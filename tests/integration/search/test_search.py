@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from gitcp.search import build, database
-from tests.support.gitrepo import git, make_repo, write_files
+from tests.support.damage import explode, loose
+from tests.support.gitrepo import git, make_repo, run_gitcp, write_files
 from tests.support.inprocess import fails, invoke, ok
 
 
@@ -170,6 +172,19 @@ def test_no_hit_is_no_error(repo):
 )
 def test_words_are_data(repo, words):
     assert invoke(repo, "search", "--", words).returncode == 0
+
+
+@pytest.mark.parametrize("word", ["größe", "GRÖSSE", "grosse"])
+def test_case_and_accents_do_not_count(repo, word):
+    for escaped in (True, False):
+        said = {"role": "user", "content": "the Größe"}
+        line = json.dumps(said, ensure_ascii=escaped).encode()
+        ok(repo, "save", "-s", f"s{escaped}", "--append", "-", input=line)
+    write_files(repo, {"size.txt": "Größe\n".encode()})
+    ok(repo, "save", "-s", "files")
+    found = where(repo, word, "--all", "-n", "9")
+    # Twice the same; in a file accents count.
+    assert [place for _, place in found] == ["prompts", *["files"] * (word == "größe")]
 
 
 def test_options_narrow_the_search(repo):
@@ -374,6 +389,53 @@ def test_where_nothing_can_be_written_an_index_is_made_for_one_search(
     assert b"[zeppelin]" in done.stdout
     assert b"for this search only" in done.stderr
     assert not index_of(repo).exists()
+
+
+def test_two_searches_at_once_build_one_index(repo):
+    def one(_):
+        return run_gitcp(repo, "search", "zeppelin", "--json")
+
+    with ThreadPoolExecutor(3) as pool:
+        done = list(pool.map(one, range(3)))
+    assert {each.returncode for each in done} == {0}
+    assert len({each.stdout for each in done}) == 1
+    assert b"zeppelin" in done[0].stdout
+    built = whole(repo)
+    index_of(repo).unlink()
+    hits(repo, "race")
+    assert whole(repo) == built
+
+
+def test_what_is_pulled_says_where_it_is_from(repo, tmp_path):
+    hub = tmp_path / "hub.git"
+    git(tmp_path, "init", "-q", "--bare", hub)
+    git(repo, "remote", "add", "origin", hub)
+    ok(repo, "push")
+    other = make_repo(tmp_path / "other", {"a": b"1"})
+    git(other, "remote", "add", "origin", hub)
+    ok(other, "pull")
+    assert "zeppelin" in hits(other, "zeppelin", "--all")[0]["excerpt"]
+    assert b"<" in invoke(other, "search", "zeppelin", "--all").stdout
+
+
+def test_a_damaged_segment_is_left_out_and_found_once_it_is_repaired(repo):
+    explode(repo)
+    listed = git(repo, "ls-tree", "-r", "refs/gitcp/s/main/main", ".gitcp/log/")
+    oid = next(
+        line.split()[2].decode()
+        for line in listed.splitlines()
+        if line.endswith(b"/0000/01.jsonl")
+    )
+    content = git(repo, "cat-file", "blob", oid)
+    file = loose(repo, oid)
+    kept = file.read_bytes()
+    file.unlink()
+    found = ok(repo, "search", "race", status=3)
+    assert [hit["number"] for hit in found["hits"] if hit["where"] != "notes"] == [1]
+    assert found["unreadable"] != []
+    assert b"the race is over" in content
+    file.write_bytes(kept)
+    assert (2, "talk") in where(repo, "over")
 
 
 def test_hooks_and_saves_do_not_touch_the_index(repo):
