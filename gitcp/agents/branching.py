@@ -13,6 +13,7 @@ from gitcp.format.layout import LogName
 from gitcp.project.workspace import MAIN, Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.numbers import last_restore
 
 _LOOKED_AT = 20
 _FIRST_SEGMENTS = 3
@@ -33,7 +34,7 @@ def settle(
         return binding
     if binding is not None and binding.session is not None:
         # What took its branch was a restore; its number tells what to.
-        restore = workspace.store.numbers.last_restore()
+        restore = last_restore(workspace.store.numbers)
         name = branch_name(workspace, restore) if restore is not None else None
         return _goes_on(workspace, binding, name) or _new(workspace, client, event)
     content = _content(client, event)

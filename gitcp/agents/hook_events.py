@@ -18,7 +18,7 @@ from gitcp.agents.meanwhile import (
     told,
 )
 from gitcp.checkpoints.first_line import before_command, brief
-from gitcp.clients import client as words
+from gitcp.clients import triggers
 from gitcp.clients.client import Client, Event
 from gitcp.errors import AgentRecordError, GitcpError
 from gitcp.format import jsontext
@@ -28,6 +28,7 @@ from gitcp.format.numbers import Assigned
 from gitcp.project.settings import Settings
 from gitcp.project.workspace import Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.numbers import last_restore
 
 INTERVAL = "interval"
 _NOTE = 72
@@ -36,13 +37,15 @@ _NOTE = 72
 _LOCK = 4.0
 _REF_LOCK = 2.0
 # Where only these happened, bookkeeping in the transcript is not a reason for a checkpoint.
-_QUIET = frozenset({words.TURN_START, words.COMPACT, words.SESSION_END, INTERVAL})
+_QUIET = frozenset(
+    {triggers.TURN_START, triggers.COMPACT, triggers.SESSION_END, INTERVAL}
+)
 # A command endangers files: where none changed since the last checkpoint, none is due.
-_FILES_ONLY = frozenset({words.BEFORE_COMMAND})
+_FILES_ONLY = frozenset({triggers.BEFORE_COMMAND})
 # What a binding has to know of.
-_NOTED = frozenset({words.TURN_START, words.SESSION_END})
+_NOTED = frozenset({triggers.TURN_START, triggers.SESSION_END})
 # At a session's borders a file that the client has rewritten is found out.
-_THOROUGH = frozenset({words.COMPACT, words.SESSION_END})
+_THOROUGH = frozenset({triggers.COMPACT, triggers.SESSION_END})
 
 
 def read_event(
@@ -98,7 +101,7 @@ def warning(workspace: Workspace, event: Event) -> str | None:
 
     No setting turns it off: until the restore is ended nothing that is done is saved.
     """
-    if event.what not in words.BEGINNINGS or not workspace.is_interrupted():
+    if event.what not in triggers.BEGINNINGS or not workspace.is_interrupted():
         return None
     return (
         f"gitcp: a restore was interrupted in {workspace.top}. Its files may be half"
@@ -109,14 +112,14 @@ def warning(workspace: Workspace, event: Event) -> str | None:
 
 def overtaken(workspace: Workspace, client: Client, event: Event) -> str | None:
     """Returns what the model has to be told of a restore under its client, or None."""
-    if event.what != words.TURN_START or workspace.settings.hooks_off:
+    if event.what != triggers.TURN_START or workspace.settings.hooks_off:
         return None
     return told(workspace, bindings.find(workspace, client.name, event.session))
 
 
 def reminded(workspace: Workspace, client: Client, event: Event) -> str | None:
     """Returns the reasons that an agent is given as its session begins, or None."""
-    if event.what != words.SESSION_START or workspace.settings.hooks_off:
+    if event.what != triggers.SESSION_START or workspace.settings.hooks_off:
         return None
     from gitcp.agents.reminder import reminder  # noqa: PLC0415  once a session
 
@@ -136,24 +139,24 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
         from gitcp.agents import transcripts  # noqa: PLC0415  most clients need it not
 
         transcripts.note(event.transcript, event.record)
-    if event.what == words.RECORD_ONLY:
+    if event.what == triggers.RECORD_ONLY:
         return None
     binding = bindings.find(workspace, client.name, event.session)
-    if event.what == words.SESSION_START:
+    if event.what == triggers.SESSION_START:
         _begin(workspace, client, event, binding)
         return None
-    if binding is not None and event.what == words.SESSION_END:
+    if binding is not None and event.what == triggers.SESSION_END:
         binding = _end(workspace, binding)
     trigger = trigger_of(settings, event)
     if trigger is None:
-        if event.what == words.TURN_START:
+        if event.what == triggers.TURN_START:
             binding = _acknowledge(workspace, binding)
         if not _interval_over(workspace, binding):
             return None
         trigger = INTERVAL
     restore = overtaking(workspace, binding)
     workspace = workspace.with_lock_timeout(_LOCK, refs=_REF_LOCK)
-    if restore is not None and event.what != words.TURN_START:
+    if restore is not None and event.what != triggers.TURN_START:
         return save_beside(workspace, client, restore)
     return _save(workspace, client, event, binding, trigger, restore)
 
@@ -180,7 +183,7 @@ def _end(workspace: Workspace, binding: Binding) -> Binding:
 
 def trigger_of(settings: Settings, event: Event) -> str | None:
     """Returns the trigger of the checkpoint to make at an event; None: none is due."""
-    if event.what == words.TOOL and settings.frequency != "tool":
+    if event.what == triggers.TOOL and settings.frequency != "tool":
         return None
     if settings.triggers and event.what not in settings.triggers:
         return None
@@ -248,7 +251,7 @@ def _save(
         _remember(workspace, event, bound)
         return made
     line = bound.session, bound.branch
-    if trigger == words.SESSION_END and _was_unused(workspace, client, event, bound):
+    if trigger == triggers.SESSION_END and _was_unused(workspace, client, event, bound):
         return save_changed(workspace, client)
 
     def with_records(draft: Draft) -> Draft:
@@ -293,14 +296,14 @@ def _was_unused(
 def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
     asked = brief(event.prompt_text, _NOTE) if event.prompt_text else binding.asked
     file = str(event.transcript) if event.transcript else binding.transcript
-    restore = workspace.store.numbers.last_restore()
+    restore = last_restore(workspace.store.numbers)
     bindings.keep(
         workspace,
         msgspec.structs.replace(
             binding,
             asked=asked,
             transcript=file,
-            ended=event.what == words.SESSION_END,
+            ended=event.what == triggers.SESSION_END,
             restore=restore.id if restore is not None else None,
         ),
     )
@@ -309,12 +312,12 @@ def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
 def _note(event: Event, binding: Binding, trigger: str) -> str | None:
     """Returns what tells a checkpoint from others: what the turn was about."""
     asked = brief(event.prompt_text, _NOTE) if event.prompt_text else binding.asked
-    if trigger == words.TURN_START:
+    if trigger == triggers.TURN_START:
         return f"before: {asked}" if asked else None
-    if trigger == words.BEFORE_COMMAND and event.command:
+    if trigger == triggers.BEFORE_COMMAND and event.command:
         command = before_command(event.command)
         return brief(f"{command}: {asked}" if asked else command, _NOTE)
-    if trigger == words.TOOL and event.tools:
+    if trigger == triggers.TOOL and event.tools:
         names = ", ".join(dict.fromkeys(event.tools))
         return brief(f"{names}: {asked}" if asked else names, _NOTE)
     return asked

@@ -19,6 +19,7 @@ from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import encode
 from gitcp.project.workspace import MAIN, Workspace
 from gitcp.store import logs
+from gitcp.store.append import append_checkpoint
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, NewRecords
 from gitcp.store.store import Store
@@ -109,7 +110,8 @@ def _add(
         clock=lambda: first.when,
         ledger_position=workspace.ledgers.position,
     )
-    saved = store.append(
+    saved = append_checkpoint(
+        store,
         txn,
         SESSION,
         MAIN,

@@ -3,11 +3,13 @@
 from typing import TYPE_CHECKING
 
 from gitcp.agents.bindings import Binding
-from gitcp.clients.client import SESSION_END, Client
+from gitcp.clients.client import Client
+from gitcp.clients.triggers import SESSION_END
 from gitcp.format.checkpoint import timestamp
 from gitcp.format.numbers import Assigned
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.numbers import last_restore
 
 if TYPE_CHECKING:
     from gitcp.store.draft import Draft
@@ -24,7 +26,7 @@ def overtaking(workspace: Workspace, binding: Binding | None) -> Assigned | None
     """
     if binding is None:
         return None
-    restore = workspace.store.numbers.last_restore()
+    restore = last_restore(workspace.store.numbers)
     if restore is None or restore.id == binding.restore:
         return None
     if binding.restore is None and timestamp(binding.seen) > restore.created:

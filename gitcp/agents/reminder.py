@@ -1,7 +1,7 @@
 """Puts the reasons of a work tree in front of an agent as a conversation begins."""
 
 from gitcp.agents import bindings
-from gitcp.clients import client as words
+from gitcp.clients import triggers
 from gitcp.clients.client import Client, Event
 from gitcp.project.workspace import Workspace
 
@@ -16,7 +16,7 @@ def reminder(workspace: Workspace, client: Client, event: Event) -> str | None:
     is resumed has its own reasons in it.
     """
     wanted = workspace.settings.inject_context
-    if event.what != words.SESSION_START or wanted == "off":
+    if event.what != triggers.SESSION_START or wanted == "off":
         return None
     binding = bindings.find(workspace, client.name, event.session)
     is_new = binding is None and event.start_reason not in {"resume", "fork"}

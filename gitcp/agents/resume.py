@@ -18,6 +18,7 @@ from gitcp.names import decode
 from gitcp.project.workspace import Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.numbers import last_restore
 
 
 class Resumption(NamedTuple):
@@ -142,7 +143,7 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
     if written is None:
         return None
     placing.place(written)
-    restore = workspace.store.numbers.last_restore()
+    restore = last_restore(workspace.store.numbers)
     bindings.take_over(
         workspace,
         _binding(

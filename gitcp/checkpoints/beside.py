@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from gitcp.checkpoints.turns import ENDS, INNER, Row, rows
-from gitcp.clients.client import TURN_END, TURN_START
+from gitcp.clients.triggers import TURN_END, TURN_START
 from gitcp.errors import GitcpError
 from gitcp.format.checkpoint import timestamp
 from gitcp.format.numbers import ELSEWHERE, Assigned

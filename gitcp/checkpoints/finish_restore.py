@@ -26,10 +26,10 @@ from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.project.workspace import Workspace, files_of
+from gitcp.store.append import append_checkpoint
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.draft import Draft
+from gitcp.store.draft import Draft, Saved
 from gitcp.store.find_current import find_current
-from gitcp.store.store import Saved
 from gitcp.trust import trusted_remotes
 from gitcp.worktree import apply, leftovers
 from gitcp.worktree import journal as journals
@@ -263,7 +263,9 @@ def _append(
         id=journal.checkpoint,
         bases=(target.raw.tree, before.raw.tree),
     )
-    return workspace.store.append(txn, journal.session, journal.branch, draft)
+    return append_checkpoint(
+        workspace.store, txn, journal.session, journal.branch, draft
+    )
 
 
 def _part_of(request: RestoreRequest) -> str:

@@ -13,6 +13,7 @@ from gitcp.errors import (
 )
 from gitcp.git.transaction import transaction
 from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.store.append import append_checkpoint
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import fork_draft, fork_note
 from gitcp.store.find_current import find_current
@@ -50,7 +51,7 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
     with transaction(store.repository) as txn:
         start = find_current(store, start)
         draft = fork_draft(start)
-        first = store.append(txn, start.session, name, draft).checkpoint
+        first = append_checkpoint(store, txn, start.session, name, draft).checkpoint
     trust_notes.note_made(store, first, start)
     return first
 

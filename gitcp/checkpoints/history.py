@@ -13,7 +13,7 @@ from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.scopes import Found
 from gitcp.checkpoints.turns import Row, rows
 from gitcp.checkpoints.whose import Parted, Whose, shared_out
-from gitcp.clients.client import BEFORE_COMMAND, TURN_END, TURN_START
+from gitcp.clients.triggers import BEFORE_COMMAND, TURN_END, TURN_START
 from gitcp.errors import CorruptError, FormatTooNewError, TransferError
 from gitcp.format import tree
 from gitcp.format.layout import LogName

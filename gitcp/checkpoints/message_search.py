@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, Self
 
 from gitcp.clients import records, registry
-from gitcp.clients.client import TURN_START
+from gitcp.clients.triggers import TURN_START
 from gitcp.format import jsontext, log
 from gitcp.format.layout import LogName
 from gitcp.store import log_lines, logs

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gitcp.checkpoints.turns import Row
-from gitcp.clients.client import TURN_START
+from gitcp.clients.triggers import TURN_START
 from gitcp.format.numbers import ELSEWHERE, Assigned
 from gitcp.git.paths_at import paths_at
 from gitcp.git.repository import Repository

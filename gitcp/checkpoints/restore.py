@@ -16,9 +16,8 @@ from gitcp.format.checkpoint import show_path
 from gitcp.git.transaction import transaction
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.draft import Draft
+from gitcp.store.draft import Draft, Saved
 from gitcp.store.find_current import find_by_id, find_current
-from gitcp.store.store import Saved
 from gitcp.worktree import journal
 from gitcp.worktree.capture import Capture, Snapshot
 from gitcp.worktree.journal import Journal

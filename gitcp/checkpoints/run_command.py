@@ -16,8 +16,7 @@ from gitcp.git.command import tee
 from gitcp.project.workspace import Workspace
 from gitcp.secrets import dotenv
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.draft import Draft
-from gitcp.store.store import Saved
+from gitcp.store.draft import Draft, Saved
 
 _KEPT = 8 * 1024
 _TOLD = 2 * 1024

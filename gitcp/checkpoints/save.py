@@ -12,8 +12,8 @@ from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import check_text
 from gitcp.project import pending_decisions, pending_rewrites
 from gitcp.project.workspace import Current, Workspace, check_decisions, files_of
-from gitcp.store.draft import Draft
-from gitcp.store.store import Saved
+from gitcp.store.append import append_checkpoint
+from gitcp.store.draft import Draft, Saved
 from gitcp.worktree import journal
 from gitcp.worktree.capture import Capture, Snapshot
 
@@ -101,7 +101,7 @@ def append(
         decisions=(*pending, *draft.decisions),
         rewrites=rewritten,
     )
-    saved = workspace.store.append(txn, session, branch, draft)
+    saved = append_checkpoint(workspace.store, txn, session, branch, draft)
     if mine:
         pending_decisions.keep(workspace.directory, others)
     pending_rewrites.forget(workspace.directory, rewritten)

@@ -59,15 +59,17 @@ class _OfWorkTree:
 
     def __iter__(self) -> Iterator[Assigned]:
         listed = self._numbers.newest_first()
-        return self._here(standing.of_work_tree(self._workspace, listed))
+        return self._left(standing.of_work_tree(self._workspace, listed))
 
     def outlines(self, *, below: int) -> Iterator[Outline]:
         """Yields what is older than a number."""
         listed = self._numbers.outlines(below=below)
-        return self._here(standing.of_work_tree(self._workspace, listed))
+        return self._left(standing.of_work_tree(self._workspace, listed))
 
-    def _here(self, entries: Iterator[_Entry]) -> Iterator[_Entry]:
-        return (entry for entry in entries if entry.number not in self._gone)
+    def _left(self, entries: Iterator[_Entry]) -> Iterator[_Entry]:
+        if not self._gone:
+            return entries
+        return (entry for entry in entries if int(entry.number) not in self._gone)
 
 
 def find(workspace: Workspace, scope: Scope, unreadable: list[str]) -> Found:

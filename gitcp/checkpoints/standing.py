@@ -1,19 +1,20 @@
 """Where a work tree stands: its newest checkpoint, the last restore, and their branches."""
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gitcp import notices
 from gitcp.checkpoints import numbered
 from gitcp.checkpoints.reach import Reach, readable
-from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.turns import rows
-from gitcp.clients import registry
 from gitcp.errors import CorruptError
 from gitcp.format.layout import BranchKey
 from gitcp.format.numbers import Assigned, Outline
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from gitcp.checkpoints.restore_request import RestoreRequest
 
 RESTORE = "restore"
 _Entry = TypeVar("_Entry", Assigned, Outline)
@@ -90,7 +91,7 @@ def stands_on(workspace: Workspace) -> Current:
 
 
 def continues_on(
-    workspace: Workspace, request: RestoreRequest, stood: Current
+    workspace: Workspace, request: "RestoreRequest", stood: Current
 ) -> Current:
     """Returns the branch that a restore is appended to, where none was named.
 
@@ -103,6 +104,8 @@ def continues_on(
     current, target = workspace.current(), request.target
     held = target.manifest.conversation
     # What an adapter keeps, without files, is the adapter's to append to.
+    from gitcp.clients import registry  # noqa: PLC0415  looking does not need it
+
     if held is None or not registry.known(held.kind) or not target.holds_files:
         return current
     tip = workspace.store.tip(current.session, current.branch)

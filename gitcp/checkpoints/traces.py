@@ -13,7 +13,7 @@ from gitcp.checkpoints.first_line import before_command
 from gitcp.checkpoints.spoken_turns import prompt_in
 from gitcp.checkpoints.tool_calls import Call, Calls, calls
 from gitcp.clients import registry
-from gitcp.clients.client import BEFORE_COMMAND, TURN_END, TURN_START
+from gitcp.clients.triggers import BEFORE_COMMAND, TURN_END, TURN_START
 from gitcp.errors import GitcpError
 from gitcp.format.layout import LogName
 from gitcp.store import logs

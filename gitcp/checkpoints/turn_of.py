@@ -7,7 +7,7 @@ from typing import NamedTuple
 from gitcp.checkpoints import turns
 from gitcp.checkpoints.spoken_turns import SpokenTurn, dialogue
 from gitcp.checkpoints.spoken_turns import turns as spoken_turns
-from gitcp.clients.client import TURN_END, TURN_START
+from gitcp.clients.triggers import TURN_END, TURN_START
 from gitcp.format.layout import LogName
 from gitcp.project.workspace import Workspace
 from gitcp.store import logs

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitcp.clients.client import (
+from gitcp.clients.triggers import (
     BEFORE_COMMAND,
     SUBAGENT_STOP,
     TOOL,

@@ -16,7 +16,7 @@ from gitcp.checkpoints.file_history import FileHistory, FileVersion
 from gitcp.checkpoints.history import prompt_of
 from gitcp.checkpoints.turns import ENDS, INNER, Row, rows
 from gitcp.checkpoints.whose import Whose
-from gitcp.clients.client import TURN_END, TURN_START
+from gitcp.clients.triggers import TURN_END, TURN_START
 from gitcp.errors import (
     CorruptError,
     GitcpError,

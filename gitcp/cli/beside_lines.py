@@ -10,7 +10,7 @@ from gitcp.checkpoints.history import prompt_of
 from gitcp.cli.emit import one_line
 from gitcp.cli.layout import fit
 from gitcp.cli.render import title_of
-from gitcp.clients.client import BEFORE_COMMAND
+from gitcp.clients.triggers import BEFORE_COMMAND
 from gitcp.errors import GitcpError
 from gitcp.project.workspace import Workspace
 

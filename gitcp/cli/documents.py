@@ -10,7 +10,9 @@ from gitcp import Checkpoint
 from gitcp.format import jsontext, tree
 from gitcp.format.checkpoint import Skipped, is_text, show_path
 from gitcp.format.log import Decision
-from gitcp.worktree.plan import FilePlan, Left
+
+if TYPE_CHECKING:
+    from gitcp.worktree.plan import FilePlan, Left
 
 if TYPE_CHECKING:
     from gitcp.checkpoints.diff import FileDiff
@@ -174,12 +176,12 @@ def skipped(entries: Iterable[Skipped]) -> list[dict[str, Any]]:
     return [{**path_fields(path), "reason": reason} for path, reason in entries]
 
 
-def steps(plan: FilePlan) -> list[dict[str, Any]]:
+def steps(plan: "FilePlan") -> list[dict[str, Any]]:
     """Returns the steps of a plan."""
     return [{**path_fields(step.path), "action": step.action} for step in plan.steps]
 
 
-def left(paths: Iterable[Left]) -> list[dict[str, Any]]:
+def left(paths: "Iterable[Left]") -> list[dict[str, Any]]:
     """Returns what a restore leaves as it is."""
     return [{**path_fields(path), "reason": reason} for path, reason in paths]
 

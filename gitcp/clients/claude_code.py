@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.clients import client as words
-from gitcp.clients import records
+from gitcp.clients import records, triggers
 from gitcp.clients.client import (
     ClientPlaces,
     Event,
@@ -33,15 +33,15 @@ _TIMEOUT = 30
 
 # hook -> what it means
 _HOOKS: Final = {
-    "SessionStart": words.SESSION_START,
-    "UserPromptSubmit": words.TURN_START,
-    "PreToolUse": words.BEFORE_COMMAND,
-    "PostToolBatch": words.TOOL,
-    "Stop": words.TURN_END,
-    "StopFailure": words.TURN_END,
-    "PreCompact": words.COMPACT,
-    "SubagentStop": words.SUBAGENT_STOP,
-    "SessionEnd": words.SESSION_END,
+    "SessionStart": triggers.SESSION_START,
+    "UserPromptSubmit": triggers.TURN_START,
+    "PreToolUse": triggers.BEFORE_COMMAND,
+    "PostToolBatch": triggers.TOOL,
+    "Stop": triggers.TURN_END,
+    "StopFailure": triggers.TURN_END,
+    "PreCompact": triggers.COMPACT,
+    "SubagentStop": triggers.SUBAGENT_STOP,
+    "SessionEnd": triggers.SESSION_END,
 }
 
 _FILES: Final = {
@@ -94,9 +94,9 @@ class ClaudeCode(HooksInJson):
         if event is None:
             return None
         subagent = None
-        if event.what == words.SUBAGENT_STOP or "agent_id" in payload:
+        if event.what == triggers.SUBAGENT_STOP or "agent_id" in payload:
             subagent = _subagent(payload)
-            if event.what == words.SUBAGENT_STOP and subagent is None:
+            if event.what == triggers.SUBAGENT_STOP and subagent is None:
                 # Compaction is done by a helper that leaves no transcript.
                 return None
         given = payload.get("tool_calls")
@@ -123,7 +123,7 @@ class ClaudeCode(HooksInJson):
             return all(f'"{one}"'.encode() in tail for one in event.results) and any(
                 _holds_result(line, event.results[-1]) for line in _backwards(tail)
             )
-        if event.what not in {words.TURN_END, words.SUBAGENT_STOP}:
+        if event.what not in {triggers.TURN_END, triggers.SUBAGENT_STOP}:
             return True
         expected = (event.final_text or "").strip()
         return not expected or _was_said(tail, expected)
@@ -247,7 +247,7 @@ class ClaudeCode(HooksInJson):
             hook: words.grouped(
                 command(hook),
                 _TIMEOUT,
-                "Bash" if what == words.BEFORE_COMMAND else None,
+                "Bash" if what == triggers.BEFORE_COMMAND else None,
             )
             for hook, what in _HOOKS.items()
         }

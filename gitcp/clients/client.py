@@ -9,22 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from gitcp.clients import records
+from gitcp.clients.triggers import BEFORE_COMMAND, BEGINNINGS, SESSION_START
 from gitcp.errors import UsageError
-
-SESSION_START = "session-start"
-TURN_START = "turn-start"
-TURN_END = "turn-end"
-TOOL = "tool"
-# The agent is about to run a command.
-BEFORE_COMMAND = "before-command"
-COMPACT = "compact"
-SUBAGENT_STOP = "subagent-stop"
-SESSION_END = "session-end"
-# A record to keep; no checkpoint is due.
-RECORD_ONLY = "record-only"
-
-# Where what a hook says reaches the user and the agent, once a turn.
-BEGINNINGS = frozenset({SESSION_START, TURN_START})
 
 # Where settings may lie: the user's own, the project's shared, the project's private.
 SCOPES = ("user", "project", "local")

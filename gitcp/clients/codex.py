@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.clients import client as words
-from gitcp.clients import records
+from gitcp.clients import records, triggers
 from gitcp.clients.client import (
     ClientPlaces,
     Event,
@@ -37,14 +37,14 @@ _TIMEOUT_AT_END = 3
 
 # hook -> what it means
 _HOOKS: Final = {
-    "SessionStart": words.SESSION_START,
-    "UserPromptSubmit": words.TURN_START,
-    "PreToolUse": words.BEFORE_COMMAND,
-    "PostToolUse": words.TOOL,
-    "Stop": words.TURN_END,
-    "PreCompact": words.COMPACT,
-    "SubagentStop": words.SUBAGENT_STOP,
-    "SessionEnd": words.SESSION_END,
+    "SessionStart": triggers.SESSION_START,
+    "UserPromptSubmit": triggers.TURN_START,
+    "PreToolUse": triggers.BEFORE_COMMAND,
+    "PostToolUse": triggers.TOOL,
+    "Stop": triggers.TURN_END,
+    "PreCompact": triggers.COMPACT,
+    "SubagentStop": triggers.SUBAGENT_STOP,
+    "SessionEnd": triggers.SESSION_END,
 }
 
 _FILES: Final = {"project": Path(".codex/hooks.json")}
@@ -99,12 +99,16 @@ class Codex(HooksInJson):
             return None
         what, session, transcript = event.what, event.session, event.transcript
         subagent = None
-        if what == words.SUBAGENT_STOP:
+        if what == triggers.SUBAGENT_STOP:
             subagent = records.path(payload, "agent_transcript_path")
             if subagent is None or not subagent.exists():
                 return None
         elif records.text(payload, "agent_id") is not None:
-            if what in {words.SESSION_START, words.TURN_START, words.SESSION_END}:
+            if what in {
+                triggers.SESSION_START,
+                triggers.TURN_START,
+                triggers.SESSION_END,
+            }:
                 return None
             subagent, transcript = transcript, None
         if subagent is not None:
@@ -118,7 +122,7 @@ class Codex(HooksInJson):
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the rollout holds the last words of the turn."""
-        if event.what not in {words.TURN_END, words.SUBAGENT_STOP}:
+        if event.what not in {triggers.TURN_END, triggers.SUBAGENT_STOP}:
             return True
         expected = (event.final_text or "").strip()
         if not expected:
@@ -239,12 +243,12 @@ class Codex(HooksInJson):
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
         """Returns what has to stand in the settings for each hook."""
-        at_end = words.SESSION_END
+        at_end = triggers.SESSION_END
         return {
             hook: words.grouped(
                 command(hook),
                 _TIMEOUT_AT_END if what == at_end else _TIMEOUT,
-                "Bash" if what == words.BEFORE_COMMAND else None,
+                "Bash" if what == triggers.BEFORE_COMMAND else None,
             )
             for hook, what in _HOOKS.items()
         }

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.clients import client as words
-from gitcp.clients import records
+from gitcp.clients import records, triggers
 from gitcp.clients.client import (
     ClientPlaces,
     Event,
@@ -27,17 +27,17 @@ from gitcp.clients.client import (
 
 # hook -> what it means
 _HOOKS: Final = {
-    "sessionStart": words.SESSION_START,
-    "beforeSubmitPrompt": words.TURN_START,
-    "afterAgentResponse": words.RECORD_ONLY,
-    "postToolUse": words.TOOL,
-    "postToolUseFailure": words.TOOL,
-    "afterFileEdit": words.RECORD_ONLY,
-    "afterShellExecution": words.RECORD_ONLY,
-    "preCompact": words.COMPACT,
-    "subagentStop": words.SUBAGENT_STOP,
-    "stop": words.TURN_END,
-    "sessionEnd": words.SESSION_END,
+    "sessionStart": triggers.SESSION_START,
+    "beforeSubmitPrompt": triggers.TURN_START,
+    "afterAgentResponse": triggers.RECORD_ONLY,
+    "postToolUse": triggers.TOOL,
+    "postToolUseFailure": triggers.TOOL,
+    "afterFileEdit": triggers.RECORD_ONLY,
+    "afterShellExecution": triggers.RECORD_ONLY,
+    "preCompact": triggers.COMPACT,
+    "subagentStop": triggers.SUBAGENT_STOP,
+    "stop": triggers.TURN_END,
+    "sessionEnd": triggers.SESSION_END,
 }
 _ROLES: Final = {"beforeSubmitPrompt": "user", "afterAgentResponse": "assistant"}
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.clients import client as words
-from gitcp.clients import records
+from gitcp.clients import records, triggers
 from gitcp.clients.client import (
     ClientPlaces,
     Event,
@@ -35,12 +35,12 @@ _TIMEOUT_MS = 30_000
 
 # hook -> what it means. PreCompress is not among them: it runs before every answer.
 _HOOKS: Final = {
-    "SessionStart": words.SESSION_START,
-    "BeforeAgent": words.TURN_START,
-    "BeforeTool": words.BEFORE_COMMAND,
-    "AfterTool": words.TOOL,
-    "AfterAgent": words.TURN_END,
-    "SessionEnd": words.SESSION_END,
+    "SessionStart": triggers.SESSION_START,
+    "BeforeAgent": triggers.TURN_START,
+    "BeforeTool": triggers.BEFORE_COMMAND,
+    "AfterTool": triggers.TOOL,
+    "AfterAgent": triggers.TURN_END,
+    "SessionEnd": triggers.SESSION_END,
 }
 
 _FILES: Final = {"project": Path(".gemini/settings.json")}
@@ -99,7 +99,7 @@ class Gemini(HooksInJson):
     def is_flushed(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the chat holds the last words of the turn."""
         expected = (event.final_text or "").strip()
-        if event.what != words.TURN_END or not expected:
+        if event.what != triggers.TURN_END or not expected:
             return True
         return any(
             record.type == "gemini" and _text(record) == expected
@@ -191,7 +191,7 @@ class Gemini(HooksInJson):
             hook: words.grouped(
                 command(hook),
                 _TIMEOUT_MS,
-                shell if what == words.BEFORE_COMMAND else None,
+                shell if what == triggers.BEFORE_COMMAND else None,
             )
             for hook, what in _HOOKS.items()
         }

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from gitcp.clients import client as words
-from gitcp.clients import records
+from gitcp.clients import records, triggers
 from gitcp.clients.client import (
     ClientPlaces,
     Event,
@@ -27,10 +27,10 @@ from gitcp.clients.client import (
 
 # what the plugin calls us for -> what it means
 _HOOKS: Final = {
-    "chat.message": words.TURN_START,
-    "tool.execute.before": words.BEFORE_COMMAND,
-    "tool.execute.after": words.TOOL,
-    "session.idle": words.TURN_END,
+    "chat.message": triggers.TURN_START,
+    "tool.execute.before": triggers.BEFORE_COMMAND,
+    "tool.execute.after": triggers.TOOL,
+    "session.idle": triggers.TURN_END,
 }
 _SESSION: Final = "session.json"
 _MARK = b"Made by `gitcp install opencode`"
@@ -89,13 +89,13 @@ class OpenCode:
         prompt = records.text(payload, "prompt_id")
         described = records.text(payload, "session")
         parent = _parent(described)
-        content = _content(payload, prompt if what == words.TURN_START else None)
+        content = _content(payload, prompt if what == triggers.TURN_START else None)
         inline: list[Source] = []
         if parent is not None:
-            if what == words.TURN_START:
+            if what == triggers.TURN_START:
                 return None
-            if what == words.TURN_END:
-                what = words.SUBAGENT_STOP
+            if what == triggers.TURN_END:
+                what = triggers.SUBAGENT_STOP
                 inline.append(Source(f"{session}.jsonl", content=content))
             session = parent
         elif content is not None:
@@ -104,7 +104,7 @@ class OpenCode:
                 inline.append(Source(_SESSION, content=described.encode()))
         tool = records.text(payload, "tool")
         command = records.text(payload, "command")
-        if what == words.BEFORE_COMMAND and command is None:
+        if what == triggers.BEFORE_COMMAND and command is None:
             return None
         return Event(
             what,
@@ -119,7 +119,7 @@ class OpenCode:
 
     def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
         """Returns what the plugin shows to the user; it has no way to tell the agent."""
-        begins = _HOOKS.get(hook) in words.BEGINNINGS
+        begins = _HOOKS.get(hook) in triggers.BEGINNINGS
         return text.encode() if begins and not quietly else None
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:

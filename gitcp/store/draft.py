@@ -109,3 +109,11 @@ def fork_draft(start: Checkpoint) -> Draft:
 def fork_note(start: Checkpoint) -> str:
     """Returns the note of the first checkpoint of a fork."""
     return f"forked from {start.session}/{start.branch}:{start.seq}"
+
+
+class Saved(NamedTuple):
+    """The result of an append; `rewritten` counts segments that a rewrite replaced."""
+
+    checkpoint: Checkpoint
+    created: bool
+    rewritten: int = 0

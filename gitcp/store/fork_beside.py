@@ -6,6 +6,7 @@ from typing import NamedTuple
 from gitcp.errors import BranchMovedError
 from gitcp.format.layout import BranchKey, RefKey
 from gitcp.git.transaction import Transaction
+from gitcp.store.append import append_checkpoint
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import fork_draft
 from gitcp.store.store import Store
@@ -53,7 +54,9 @@ def keep_beside(
             number += 1
             continue
         try:
-            fork = store.append(txn, tip.session, name, fork_draft(tip)).checkpoint
+            fork = append_checkpoint(
+                store, txn, tip.session, name, fork_draft(tip)
+            ).checkpoint
         except BranchMovedError:
             # Another process took the name; it may be for the same line.
             continue

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.format import log, tree
 from gitcp.format.layout import FORMAT, META, LogName, segment_path
@@ -10,7 +10,9 @@ from gitcp.format.log import Meta
 from gitcp.format.oid import object_hash, object_id
 from gitcp.format.tree import DIRECTORY, FILE, Entry, ReadTree
 from gitcp.git.objects import BLOB, Objects
-from gitcp.git.transaction import Transaction
+
+if TYPE_CHECKING:
+    from gitcp.git.transaction import Transaction
 
 
 def segments(root: bytes | None, name: LogName, read: ReadTree) -> list[bytes]:
@@ -158,7 +160,7 @@ class Appended(NamedTuple):
 class Writer:
     """Adds to the sources of a `log` tree within a transaction."""
 
-    def __init__(self, transaction: Transaction, root: bytes | None) -> None:
+    def __init__(self, transaction: "Transaction", root: bytes | None) -> None:
         self._transaction = transaction
         self._root = root
 

@@ -1,16 +1,21 @@
 """Numbers the checkpoints that have no number: pulled ones, and an older gitcp's."""
 
+import hashlib
 import heapq
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from gitcp.errors import CorruptError, FormatTooNewError
+from gitcp import durable
+from gitcp.errors import CorruptError, FormatTooNewError, StorageError
 from gitcp.format.numbers import ELSEWHERE, MAIN_TREE
 from gitcp.names import encode
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.numbers import NAME
 from gitcp.store.publish import described, without_number
 from gitcp.store.store import Store
+
+_COMPLETE = "numbered"
 
 
 def number_all(store: Store, *, place: str | None = None) -> None:
@@ -27,9 +32,15 @@ def number_all(store: Store, *, place: str | None = None) -> None:
     if store.repository.top is None:
         return
     refs = store.refs()
+    known = _Known(store, refs.values())
+    if known.complete:
+        return
     unnamed = numbers.unnamed(refs.values())
+    damaged: list[str] = []
     lines = [
-        list(_unnumbered(store, oid))[::-1] for oid in refs.values() if oid in unnamed
+        list(_unnumbered(store, oid, damaged))[::-1]
+        for oid in refs.values()
+        if oid in unnamed
     ]
     # Of each branch the oldest comes first, whatever the clocks said.
     ordered = heapq.merge(*lines, key=lambda checkpoint: checkpoint.manifest.created)
@@ -41,11 +52,44 @@ def number_all(store: Store, *, place: str | None = None) -> None:
             wanted[checkpoint.oid] = described(checkpoint, where)
     if wanted:
         numbers.assign(wanted.values())
+    if not damaged:
+        known.note_complete()
 
 
-def _unnumbered(store: Store, tip: str) -> Iterator[Checkpoint]:
-    """Yields the newest checkpoints of a branch, down to the first that has a number."""
-    with suppress(CorruptError, FormatTooNewError):
+class _Known:
+    """For which branches and which list of numbers no number was missing; derived."""
+
+    def __init__(self, store: Store, tips: Iterable[str]) -> None:
+        self._store = store
+        self._tips = "".join(tips)
+        self._path = store.repository.store_dir / _COMPLETE
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing has changed since none was missing."""
+        with suppress(OSError):
+            return self._path.read_bytes() == self._state()
+        return False
+
+    def note_complete(self) -> None:
+        """Notes that none is missing now."""
+        # A repository without a number has no list.
+        with suppress(StorageError), durable.storage("noting that all have a number"):
+            self._store.repository.make_directory(self._path.parent)
+            durable.replace(self._path, self._state(), sync=False)
+
+    def _state(self) -> bytes:
+        listed = os.stat(self._store.repository.common_dir / NAME)
+        state = f"{self._tips} {listed.st_ino} {listed.st_size}"
+        return hashlib.sha256(state.encode()).hexdigest().encode()
+
+
+def _unnumbered(store: Store, tip: str, damaged: list[str]) -> Iterator[Checkpoint]:
+    """Yields the newest checkpoints of a branch, down to the first that has a number.
+
+    A tip below which one cannot be read is added to `damaged`.
+    """
+    try:
         newest = store.checkpoint(tip)
         if newest is None or without_number(newest):
             return
@@ -55,6 +99,8 @@ def _unnumbered(store: Store, tip: str) -> Iterator[Checkpoint]:
             # One that cannot be read has no number, nor has what follows it.
             _ = checkpoint.manifest
             yield checkpoint
+    except (CorruptError, FormatTooNewError):
+        damaged.append(tip)
 
 
 def _linked_trees(store: Store) -> frozenset[str]:

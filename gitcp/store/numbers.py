@@ -19,6 +19,7 @@ from gitcp.format.numbers import (
     ELSEWHERE,
     MAIN_TREE,
     Assigned,
+    Fates,
     Gone,
     Moved,
     NumberLine,
@@ -26,7 +27,7 @@ from gitcp.format.numbers import (
     decode_assigned,
     decode_line,
     encode_line,
-    is_whole,
+    fates,
     outlines,
     unnamed,
 )
@@ -36,8 +37,6 @@ from gitcp.store.checkpoint import Checkpoint
 
 NAME = "gitcp-numbers"
 _LOCK = "numbers.lock"
-_GONE = rb"\n- (\d+) "
-_MOVED = rb"\n(= (\d+) ([0-9a-f]{40,64}) [0-9a-f]{8})(?=\n)"
 _HEADS = rb"\n([+=-]) (\d+) ([0-9a-f]{12}(?= ))?"
 # An index takes about as long as so many searches through the whole list.
 _SEARCHES = 10
@@ -50,13 +49,6 @@ class _Index(NamedTuple):
 
     lines: dict[tuple[bytes, bytes], int]
     ids: dict[bytes, list[int]]
-
-
-class Fates(NamedTuple):
-    """The numbers whose checkpoint was pruned; and the commit of each that was rewritten."""
-
-    gone: set[int]
-    moved: dict[int, str]
 
 
 class Numbers:
@@ -122,15 +114,10 @@ class Numbers:
         line = self._last(b"-", number)
         return line.at if isinstance(line, Gone) else None
 
-    def fates(self) -> "Fates":
+    def fates(self) -> Fates:
         """Returns which checkpoints were pruned or rewritten since they got a number."""
         self._look()
-        found = re.findall(_MOVED, self._raw) if self._has(b"=") else []
-        moved = {
-            int(number): to.decode() for line, number, to in found if is_whole(line)
-        }
-        gone = re.findall(_GONE, self._raw) if self._has(b"-") else []
-        return Fates({int(number) for number in gone}, moved)
+        return fates(self._raw)
 
     def newest_first(self, trigger: str | None = None) -> Iterator[Assigned]:
         """Yields every number that was assigned, or those of one trigger.
@@ -156,12 +143,6 @@ class Numbers:
         self._look()
         end = self._place(b"+", below)
         yield from outlines(self._raw[: max(end, 0)])
-
-    def last_restore(self) -> Assigned | None:
-        """Returns the last restore in this work tree; an undo and a fork can be one."""
-        place = self.place
-        restores = self.newest_first("restore")
-        return next((entry for entry in restores if entry.place == place), None)
 
     @property
     def damaged(self) -> int:
@@ -281,7 +262,7 @@ class Numbers:
                     return
                 if status.st_size < known:
                     known = 0
-                added = _read(fd, known)
+                added = os.pread(fd, status.st_size - known, known)
             finally:
                 os.close(fd)
         self._raw = (self._raw if known else b"\n") + added
@@ -405,7 +386,7 @@ class Numbers:
             end = start - 1
 
 
-def _read(fd: int, start: int) -> bytes:
-    with open(fd, "rb", closefd=False) as file:
-        file.seek(start)
-        return file.read()
+def last_restore(numbers: Numbers) -> Assigned | None:
+    """Returns the last restore in this work tree; an undo and a fork can be one."""
+    restores = numbers.newest_first("restore")
+    return next((entry for entry in restores if entry.place == numbers.place), None)

@@ -20,7 +20,6 @@ from gitcp.format.oid import object_id
 from gitcp.git.objects import TREE
 from gitcp.git.repository import Repository
 from gitcp.git.secret import SIZE, Secret
-from gitcp.git.transaction import transaction
 from gitcp.names import decode, encode
 
 if TYPE_CHECKING:
@@ -146,6 +145,8 @@ class Seals:
 
     def _new(self, scratch: Path | None) -> bytes:
         if scratch is None:
+            from gitcp.git.transaction import transaction  # noqa: PLC0415  once
+
             with transaction(self._repository) as txn:
                 return self._new(txn.scratch)
         with durable.storage("making this repository's key"):

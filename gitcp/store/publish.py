@@ -1,15 +1,18 @@
 """Publishes a new checkpoint: moves the branch's ref, then gives the number."""
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from gitcp import notices
 from gitcp.errors import BusyError, CorruptError, FormatTooNewError, StorageError
 from gitcp.format.checkpoint import timestamp
 from gitcp.format.numbers import ELSEWHERE, Assigned
 from gitcp.git.repository import Repository
-from gitcp.git.transaction import Transaction
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.numbers import Numbers
+
+if TYPE_CHECKING:
+    from gitcp.git.transaction import Transaction
 
 # What adapters append without files: such a checkpoint gets no number.
 _ADAPTERS = frozenset({"graph", "graph-writes", "session-store"})
@@ -17,7 +20,7 @@ _ADAPTERS = frozenset({"graph", "graph-writes", "session-store"})
 
 def publish(
     repository: Repository,
-    transaction: Transaction,
+    transaction: "Transaction",
     ref: str,
     expect: str | None,
     new: bytes,

@@ -1,52 +1,35 @@
 """Branches of checkpoints: tips, walks, appends (I1 to I4)."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
-from gitcp import durable, notices
+from gitcp import notices
 from gitcp.errors import (
-    BranchMovedError,
     CorruptError,
     FormatTooNewError,
     NotFoundError,
 )
 from gitcp.format import layout
 from gitcp.format.checkpoint import Manifest, timestamp
-from gitcp.format.commit import Commit, parse_commit, trailers_of
+from gitcp.format.commit import Commit, trailers_of
 from gitcp.format.layout import BranchKey
 from gitcp.git.repository import Repository
-from gitcp.git.transaction import Transaction
 from gitcp.names import decode
 from gitcp.store.allowance import Allowance
-from gitcp.store.builder import Built
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.draft import Draft
 from gitcp.store.labels import Labels
 from gitcp.store.numbers import Numbers
 from gitcp.store.origin import Seals
-from gitcp.store.publish import give_number, publish
 from gitcp.store.salvage import Salvage, Standing
-from gitcp.store.successor import LedgerPosition, Successor
 from gitcp.store.surroundings import Surroundings
 
-_RETRIES = 50
 # Prunings that one look may meet, one after another.
 _PRUNINGS = 5
 
 Clock = Callable[[], float]
 # Says how far the ledger of a session has come: its last number and its tip.
 FindPosition = Callable[[str], tuple[int, str]]
-
-
-class Saved(NamedTuple):
-    """The result of an append; `rewritten` counts segments that a rewrite replaced."""
-
-    checkpoint: Checkpoint
-    created: bool
-    rewritten: int = 0
 
 
 def _no_ledger(_session: str) -> tuple[int, str]:
@@ -74,7 +57,7 @@ class Store:
         self.labels = Labels(repository)
         self._around = Surroundings(self.numbers, self.labels, self.checkpoint)
         self._clock = clock
-        self._position_of = ledger_position
+        self.ledger_position = ledger_position
         self.salvage = Salvage(repository, self.checkpoint)
 
     def time(self) -> float:
@@ -94,11 +77,12 @@ class Store:
             CorruptError: the commit is missing or damaged.
         """
         raw = bytes.fromhex(oid) if isinstance(oid, str) else oid
-        return self._checkpoint(raw, self.repository.objects.commit(raw))
+        return self.made(raw, self.repository.objects.commit(raw))
 
-    def _checkpoint(
+    def made(
         self, oid: bytes, commit: Commit, manifest: Manifest | None = None
     ) -> Checkpoint | None:
+        """Returns what `checkpoint` does, of a commit whose content is at hand."""
         trailers = trailers_of(commit)
         if trailers is None:
             return None
@@ -270,105 +254,6 @@ class Store:
                 return component
             return tip.session, tip.branch
         return session, branch
-
-    # --- appending --------------------------------------------------------------
-
-    def append(
-        self, transaction: Transaction, session: str, branch: str, draft: Draft
-    ) -> Saved:
-        """Makes a checkpoint at the tip of a branch, durably.
-
-        Where another process was faster, it is made again on the new tip.
-
-        Raises:
-            BranchMovedError: the branch kept moving, or the fork's name is taken.
-            BusyError: the ref stayed locked.
-            StorageError: the disk refused.
-        """
-        saved = self.grow(transaction, session, branch, lambda _: draft)
-        assert saved is not None
-        return saved
-
-    def grow(
-        self,
-        transaction: Transaction,
-        session: str,
-        branch: str,
-        make: Callable[[Checkpoint | None], Draft | None],
-    ) -> Saved | None:
-        """Appends what `make` returns for the tip; for each new tip it is asked again.
-
-        Returns None where `make` has nothing to add.
-
-        Raises:
-            BranchMovedError, BusyError, StorageError: as `append` does.
-        """
-        key = BranchKey.of(session, branch)
-        thorough = False
-        # One id for all attempts: what a failed one leaves is known by it.
-        ident = ""
-        for _ in range(_RETRIES):
-            standing = self.standing(key, thorough=thorough)
-            tip, damage = standing.checkpoint, standing.damage
-            if damage is not None and not self.salvage.is_certain(damage):
-                raise damage
-            draft = make(tip)
-            if draft is None:
-                return None
-            ident = draft.id or ident or os.urandom(6).hex()
-            draft = draft._replace(id=ident)
-            if draft.fork_of is not None and tip is not None:
-                raise BranchMovedError(
-                    f"the branch {branch!r} of {session!r} exists",
-                    hint="choose another name, or `gitcp switch` to it",
-                )
-            try:
-                built, rewritten = self._build(transaction, session, branch, draft, tip)
-            except CorruptError:
-                # The tip's own commit is whole; what it holds may not be.
-                if thorough or tip is None:
-                    raise
-                thorough = True
-                continue
-            if built is None:
-                assert tip is not None
-                return Saved(tip, created=False)
-            try:
-                publish(self.repository, transaction, key.ref, standing.ref, built.oid)
-            except BranchMovedError:
-                continue
-            commit = parse_commit(built.raw)
-            checkpoint = self._checkpoint(built.oid, commit, built.manifest)
-            assert checkpoint is not None
-            # The files of a fork may never have been here.
-            here = draft.files_from is None
-            give_number(self.numbers, checkpoint, here=here)
-            return Saved(checkpoint, created=True, rewritten=rewritten)
-        raise BranchMovedError(
-            f"{session}/{branch} kept moving", hint="run the command again"
-        )
-
-    def _build(
-        self,
-        transaction: Transaction,
-        session: str,
-        branch: str,
-        draft: Draft,
-        tip: Checkpoint | None,
-    ) -> tuple[Built | None, int]:
-        """Returns the new commit, None if no change, and the segments it replaces."""
-        with durable.storage("writing the checkpoint"):
-            # How far the ledger has come in the state to be saved.
-            if draft.fork_of is not None:
-                start = draft.fork_of.manifest
-                position = LedgerPosition(start.effects, start.ledger)
-            else:
-                position = LedgerPosition(*self._position_of(session))
-            successor = Successor(
-                self.repository, transaction, self.seals, draft, tip, position
-            )
-            built = successor.build(session, branch, self._clock())
-        return built, successor.rewritten
 
 
 def require_tip(store: Store, session: str, branch: str) -> Checkpoint:

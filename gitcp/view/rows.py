@@ -10,7 +10,7 @@ from gitcp.checkpoints.beside import Span
 from gitcp.checkpoints.history import Filters, Listed
 from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.scopes import find
-from gitcp.clients.client import TURN_END
+from gitcp.clients.triggers import TURN_END
 from gitcp.errors import CorruptError, TransferError
 from gitcp.format import layout, log
 from gitcp.format.checkpoint import timestamp

@@ -14,7 +14,7 @@ from gitcp.checkpoints.history import Listed
 from gitcp.checkpoints.spoken_turns import main_argument, plain_text, prompt_in, time_of
 from gitcp.checkpoints.turn_of import new_records
 from gitcp.clients import registry
-from gitcp.clients.client import TURN_START
+from gitcp.clients.triggers import TURN_START
 from gitcp.errors import CorruptError, FormatTooNewError, TransferError
 from gitcp.format.checkpoint import Conversation
 from gitcp.format.layout import LogName

@@ -2,13 +2,16 @@
 
 from base64 import b64decode, b64encode
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gitcp import durable
 from gitcp.errors import CorruptError, RestoreInterruptedError
 from gitcp.format import tree as trees
-from gitcp.worktree.plan import FilePlan, FileStep, Left
+
+if TYPE_CHECKING:
+    from gitcp.worktree.plan import FilePlan
 
 _NAME = "restore.json"
 
@@ -52,10 +55,13 @@ class Journal(msgspec.Struct, frozen=True):
     left: tuple[tuple[str, str], ...] = ()
     named: bool = False
 
-    def plan(self) -> FilePlan | None:
+    def plan(self) -> "FilePlan | None":
         """Returns the plan it holds; None for a journal of gitcp 0.1.0."""
         if self.steps is None:
             return None
+        # Every command asks whether there is one, and few read it.
+        from gitcp.worktree.plan import FilePlan, FileStep, Left  # noqa: PLC0415
+
         return FilePlan(
             tuple(
                 FileStep(action, b64decode(path), _entry(before), _entry(after))
@@ -64,7 +70,7 @@ class Journal(msgspec.Struct, frozen=True):
             tuple(Left(b64decode(path), reason) for path, reason in self.left),
         )
 
-    def holding(self, plan: FilePlan) -> "Journal":
+    def holding(self, plan: "FilePlan") -> "Journal":
         """Returns this journal with a plan in it."""
         return msgspec.structs.replace(
             self,

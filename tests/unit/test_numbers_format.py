@@ -7,10 +7,20 @@ from pathlib import Path
 import pytest
 
 from gitcp.format.layout import BranchKey
-from gitcp.format.numbers import Assigned, Gone, Moved, decode_line, encode_line
+from gitcp.format.numbers import (
+    Assigned,
+    Gone,
+    Moved,
+    decode_assigned,
+    decode_line,
+    encode_line,
+    fates,
+    outlines,
+    unnamed,
+)
 
 VECTORS = Path(__file__).parents[2] / "docs" / "format" / "vectors.md"
-LINES = (
+LINES: tuple[Assigned | Moved | Gone, ...] = (
     Assigned(
         47,
         "9fdbb37e886b",
@@ -57,3 +67,30 @@ def test_no_flipped_bit_gives_another_line(line):
 def test_a_beginning_of_a_line_says_nothing(line):
     raw = encode_line(line).rstrip(b"\n")
     assert all(decode_line(raw[:size]) is None for size in range(len(raw)))
+
+
+def test_a_whole_list_says_what_its_lines_say():
+    first, second = LINES[:2]
+    assert isinstance(first, Assigned)
+    assert isinstance(second, Assigned)
+    again = first._replace(number=49, id="c0ffee000000", commit="d" * 40)
+    raw = b"\n" + b"".join(map(encode_line, LINES)) + encode_line(again)
+    assert list(decode_assigned(raw)) == [*LINES[:2], again]
+    assert fates(raw) == ({47}, {47: "c" * 40})
+    assert [(int(o.number), o.key, o.place, o.trigger) for o in outlines(raw)] == [
+        (one.number, "/".join(one.key), one.place, one.trigger)
+        for one in (again, second, first)
+    ]
+    assert unnamed(raw, ["a" * 40, "c" * 40, "e" * 40]) == {"e" * 40}
+
+
+def test_of_a_whole_list_damaged_lines_are_left_out():
+    first = LINES[0]
+    assert isinstance(first, Assigned)
+    same = [first._replace(number=number) for number in (1, 2, 3)]
+    raw = b"\n" + b"".join(encode_line(one) for one in same)
+    raw = raw.replace(b"\n+ 2 ", b"\n+ 5 ")
+    assert [one.number for one in decode_assigned(raw)] == [1, 3]
+    assert unnamed(raw.replace(b"+ 3 ", b"+ 4 "), ["a" * 40]) == set()
+    one = b"\n" + encode_line(same[0]).replace(b"+ 1 ", b"+ 7 ")
+    assert unnamed(one, ["a" * 40]) == {"a" * 40}

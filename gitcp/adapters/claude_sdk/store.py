@@ -21,6 +21,7 @@ from gitcp.names import encode
 from gitcp.project.adapter_store import merge_packs, store_at, write
 from gitcp.project.settings import Following
 from gitcp.store import logs
+from gitcp.store.append import grow
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, NewRecords
 
@@ -178,7 +179,7 @@ class GitcpSessionStore:
         # Of one session: its threads need not race for the ref.
         with self._locks[hash(where.name) % _LOCKS]:
             with write(self._store) as opened:
-                saved = self._store.grow(opened, where.name, MAIN, draft)
+                saved = grow(self._store, opened, where.name, MAIN, draft)
             if saved is None:
                 return 0
             self._seen.added(where.name, source, fresh)
@@ -278,7 +279,7 @@ class GitcpSessionStore:
             return Draft(TRIGGER, records=(nothing,))
 
         with write(self._store) as opened:
-            self._store.grow(opened, name, MAIN, draft)
+            grow(self._store, opened, name, MAIN, draft)
 
     def _remove(self, ref: str) -> None:
         """Removes a ref, also a packed one, whatever it points to meanwhile."""

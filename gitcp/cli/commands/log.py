@@ -12,8 +12,6 @@ from gitcp import Checkpoint
 from gitcp.checkpoints import history
 from gitcp.checkpoints.history import Filters, Listed
 from gitcp.checkpoints.scopes import Found, Scope, find
-from gitcp.cli import documents
-from gitcp.cli.beside_lines import beside_documents
 from gitcp.cli.emit import Output
 from gitcp.cli.log_page import LogPage
 from gitcp.cli.options import command, left_out, path_inside, reader, session_option
@@ -53,6 +51,9 @@ class _Graph:
 
 
 def _document(workspace: Workspace, listed: Listed) -> dict[str, Any]:
+    from gitcp.cli import documents
+    from gitcp.cli.beside_lines import beside_documents
+
     made = documents.checkpoint(listed.checkpoint)
     assert made is not None
     made["changed"] = listed.changed._asdict()

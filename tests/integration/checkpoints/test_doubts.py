@@ -13,6 +13,7 @@ from gitcp.git.discover import discover
 from gitcp.git.transaction import transaction
 from gitcp.maintenance import doubts as upkeep
 from gitcp.project.workspace import open_workspace
+from gitcp.store.append import append_checkpoint
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, FilesState
 from gitcp.store.store import Store
@@ -42,7 +43,8 @@ def append(repo: Path, files: dict[str, bytes], **draft) -> Checkpoint:
             for name, data in files.items()
         }
         tree = opened.add_tree(entries)
-        made = store.append(
+        made = append_checkpoint(
+            store,
             opened,
             "main",
             "main",

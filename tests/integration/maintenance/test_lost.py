@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.store.append import append_checkpoint
 from tests.support.gitrepo import git, git_line, write_files
 from tests.support.inprocess import fails, invoke, ok
 
@@ -178,8 +179,12 @@ def test_a_save_that_found_its_branch_moved_leaves_nothing_that_looks_lost(repo)
         mock.patch.object(Transaction, "publish", publish),
         transaction(workspace.repository) as opened,
     ):
-        made = workspace.store.append(
-            opened, "main", "main", Draft(note="slower", allow_empty=True)
+        made = append_checkpoint(
+            workspace.store,
+            opened,
+            "main",
+            "main",
+            Draft(note="slower", allow_empty=True),
         )
     assert made.checkpoint.seq == 3
     assert raced

@@ -6,13 +6,15 @@ import os
 import shutil
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
 from gitcp.project.workspace import open_workspace
 from gitcp.store.numbering import number_all
+from gitcp.store.numbers import Numbers
 from tests.support.clones import clone
-from tests.support.gitrepo import git
+from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, ok
 
 
@@ -80,6 +82,35 @@ def test_an_older_repository_is_numbered_once(repo):
     before = file_of(repo).read_bytes()
     assert numbers(repo)
     assert file_of(repo).read_bytes() == before
+
+
+def test_what_could_not_be_read_is_numbered_once_it_can_be(repo):
+    made = [save(repo, "-s", "whole"), save(repo, "-s", "hurt")]
+    file_of(repo).unlink()
+    tip = git_line(repo, "rev-parse", "refs/gitcp/s/hurt/main")
+    parts = repo / ".git" / "objects" / tip[:2] / tip[2:]
+    git(repo, "repack", "-adq")
+    packs = repo / ".git" / "objects" / "pack"
+    assert not parts.exists()
+    shutil.move(packs, packs.with_name("aside"))
+    packs.mkdir()
+    number_all(open_workspace(repo).store)
+    packs.rmdir()
+    shutil.move(packs.with_name("aside"), packs)
+    number_all(open_workspace(repo).store)
+    assert numbers(repo) == {one["id"]: at for at, one in enumerate(made, 1)}
+
+
+def test_a_list_in_which_none_is_missing_is_not_searched_again(repo, monkeypatch):
+    save(repo)
+    number_all(open_workspace(repo).store)
+    search = Mock(return_value=set())
+    monkeypatch.setattr(Numbers, "unnamed", search)
+    number_all(open_workspace(repo).store)
+    assert not search.called
+    shutil.rmtree(repo / ".git" / "gitcp")
+    number_all(open_workspace(repo).store)
+    assert search.called
 
 
 def test_a_line_that_was_torn_costs_a_gap_and_no_more(repo):
