@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gitcp.checkpoints import history, numbered
 from gitcp.checkpoints.turns import INNER
-from gitcp.clients.client import TURN_END
+from gitcp.clients.triggers import TURN_END
 from gitcp.errors import CorruptError, FormatTooNewError, NotFoundError, TransferError
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path, timestamp

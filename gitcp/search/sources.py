@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from gitcp.checkpoints.turns import INNER
-from gitcp.clients.client import TURN_END
+from gitcp.clients.triggers import TURN_END
 from gitcp.errors import CorruptError
 from gitcp.format import log
 from gitcp.format.layout import DECISIONS, SEGMENTS_PER_DIRECTORY, segment_path
