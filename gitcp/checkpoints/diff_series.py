@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import groupby
 from typing import NamedTuple
 
 from gitcp.checkpoints.diff import FileDiff, Room, counted, line_counts
@@ -65,14 +66,20 @@ def comparing(
 
 def _joined(changes: Sequence[Change], counts: bytes, patch: bytes) -> SeriesDiff:
     lines = line_counts(counts)
-    texts: dict[bytes, bytes] = {}
+    # Each path that git counted, in the same order. A file that became a link is there
+    # twice: as it goes, and as it comes.
+    paths = [path for path, _ in groupby(_listed(counts))]
     sections = [
-        section for section in (b"\n" + patch).split(b"\n" + _SECTION)[1:] if section
+        b"".join(_SECTION + section.rstrip(b"\n") + b"\n" for section in alike)
+        for _, alike in groupby(_sections(patch), lambda text: text.split(b"\n", 1)[0])
     ]
-    # Each path that git counted, in the same order; a file that became a link has two.
-    for path, section in zip(_listed(counts), sections, strict=False):
-        texts[path] = texts.get(path, b"") + _SECTION + section.rstrip(b"\n") + b"\n"
+    texts = dict(zip(paths, sections, strict=True))
     return SeriesDiff(counted(changes, lines), texts)
+
+
+def _sections(patch: bytes) -> list[bytes]:
+    """Returns what a patch says of each file; no line of a file begins as these do."""
+    return (b"\n" + patch).split(b"\n" + _SECTION)[1:]
 
 
 def _listed(counts: bytes) -> list[bytes]:

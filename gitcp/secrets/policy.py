@@ -180,7 +180,7 @@ def scanner_of(workspace: Workspace) -> Scanner:
     extra, version = library or (None, "")
     return Scanner(
         cache.fingerprints(workspace.repository),
-        dotenv.of_project(workspace.top),
+        None if workspace.bare else dotenv.of_project(workspace.top),
         environment=dotenv.of_environment(os.environ),
         extra=extra,
         extra_version=version,

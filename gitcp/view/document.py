@@ -94,6 +94,11 @@ class Row(msgspec.Struct, omit_defaults=True):
     reasons: list[Reason] = []
     notes: list[str] = []
 
+    @property
+    def name(self) -> str:
+        """What the row is called: its number, or else its id."""
+        return f"#{self.n}" if self.n else self.id
+
 
 class Lane(msgspec.Struct, omit_defaults=True):
     """A branch."""

@@ -13,6 +13,7 @@ from gitcp.errors import CorruptError, GitFailedError, TransferError
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.project.workspace import Workspace
+from gitcp.store.store import Store
 from gitcp.view.document import File, Row, unicode
 
 _Spans = Mapping[bytes, tuple[Span, ...]]
@@ -26,16 +27,19 @@ _LETTERS = {"added": "A", "modified": "M", "deleted": "D"}
 
 @contextmanager
 def changed_files(
-    workspace: Workspace, rows: Sequence[Row], listed: Sequence[Listed]
+    workspace: Workspace,
+    rows: Sequence[Row],
+    listed: Sequence[Listed],
+    unreadable: list[str],
 ) -> Iterator[None]:
     """Adds the files that rows changed, with their patches, once the caller is done.
 
-    git compares them meanwhile.
+    git compares them meanwhile. What cannot be read is noted in `unreadable`.
     """
     wanted: list[Compared] = []
     of_rows: list[tuple[Row, Parted | None]] = []
     for row, one in zip(rows, listed, strict=True):
-        compared = _compared(row, one)
+        compared = _compared(workspace.store, row, one)
         if compared is not None and compared.changes:
             wanted.append(compared)
             of_rows.append((row, one.parted))
@@ -49,7 +53,9 @@ def changed_files(
     left = _PATCHES
     for (row, parted), compared, diff in zip(of_rows, wanted, found, strict=True):
         if diff is None:
-            row.notes.append("an object is missing: `gitcp verify` says which")
+            why = "its changes are left out: a file is missing or damaged"
+            row.notes.append(why)
+            unreadable.append(f"{row.name}: {why}")
             row.files = [_bare(change) for change in compared.changes]
             continue
         row.files = [
@@ -62,18 +68,24 @@ def changed_files(
                 each.patch, each.why = "", "the page is long enough without it"
 
 
-def _compared(row: Row, one: Listed) -> Compared | None:
+def _compared(store: Store, row: Row, one: Listed) -> Compared | None:
     """Returns what is compared; None where nothing was captured, or it cannot be walked."""
     end, before = one.checkpoint, one.before
     if not end.holds_files:
         return None
     try:
+        if before is None and end.raw.parents:
+            # Of what was made elsewhere `log` counts against the branch.
+            before = store.checkpoint(end.raw.parents[0])
         old = before.files_tree if before is not None else None
         changes = list(tree.diff(old, end.files_tree, end.objects.tree))
     except (CorruptError, TransferError) as exc:
         row.notes.append(unicode(f"the files cannot be compared: {exc.message}"))
         return None
-    if before is None and not any(one.changed):
+    if one.before is None and len(changes) != sum(one.changed):
+        row.notes.append(
+            "which files it changed is not known: the state before it is gone"
+        )
         return None
     if len(changes) > _FILES:
         row.notes.append(

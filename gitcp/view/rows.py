@@ -57,10 +57,14 @@ def page_of(
     rows = [_row(one, places) for one in listed]
     _connect(rows, listed)
     with_files = wanted.files and not wanted.prompts_only
-    with changed_files(workspace, rows, listed) if with_files else nullcontext():
+    with (
+        changed_files(workspace, rows, listed, unreadable)
+        if with_files
+        else nullcontext()
+    ):
         _tell(rows, listed, talk, tips, unreadable)
         if not wanted.prompts_only:
-            _reason(workspace, rows, listed)
+            _reason(workspace, rows, listed, unreadable)
     top = workspace.repository.top
     return Page(
         schema=SCHEMA,
@@ -177,17 +181,16 @@ def _tell(
             row.talk = talk.of(one)
         except (CorruptError, TransferError) as exc:
             row.notes.append(unicode(f"the talk cannot be read: {exc.message}"))
-            unreadable.append(f"{_name(row)}: the talk is left out: {exc.message}")
+            unreadable.append(f"{row.name}: the talk is left out: {exc.message}")
         for each in row.talk:
             each.back = (each.prompt, each.at) in gone
 
 
-def _name(row: Row) -> str:
-    return f"#{row.n}" if row.n else row.id
-
-
 def _reason(
-    workspace: Workspace, rows: Sequence[Row], listed: Sequence[Listed]
+    workspace: Workspace,
+    rows: Sequence[Row],
+    listed: Sequence[Listed],
+    unreadable: list[str],
 ) -> None:
     """Adds the entries of the decision log that each row brought."""
     store = workspace.store
@@ -202,6 +205,7 @@ def _reason(
             row.reasons = _entries(before, end)
         except (CorruptError, TransferError) as exc:
             row.notes.append(unicode(f"the reasons cannot be read: {exc.message}"))
+            unreadable.append(f"{row.name}: the reasons are left out: {exc.message}")
 
 
 def _entries(before: Checkpoint | None, end: Checkpoint) -> list[Reason]:

@@ -99,11 +99,7 @@ def _look(
     progress: Callable[[int], None] | None,
 ) -> Iterator[_Found]:
     """Yields the secrets of a page, row by row."""
-    head = Row(id="", lane=0, at="", kind="save", trigger="", prompt=page.session)
-    head.note = "\n".join(
-        (page.project, *(one.branch for one in page.lanes), *page.notes)
-    )
-    for at, row in enumerate([head, *page.rows]):
+    for at, row in enumerate(_rows(page)):
         if progress is not None:
             progress(at)
         for piece in _pieces(row):
@@ -115,6 +111,14 @@ def _look(
             if not hits and not strict:
                 clean.add(oid)
             yield from (_Found(row, piece, hit) for hit in hits)
+
+
+def _rows(page: Page) -> list[Row]:
+    """Returns the rows of a page, and before them one with what stands above all."""
+    head = Row(id="", lane=0, at="", kind="save", trigger="", prompt=page.session)
+    branches = [name for one in page.lanes for name in (one.session, one.branch)]
+    head.note = "\n".join((page.project, *branches, *page.notes))
+    return [head, *page.rows]
 
 
 def _pieces(row: Row) -> Iterator[_Piece]:
@@ -135,7 +139,7 @@ def _pieces(row: Row) -> Iterator[_Piece]:
     reasons = [
         text for one in row.reasons for text in (one.text, one.why, *one.paths) if text
     ]
-    names = [row.prompt, row.note, row.label, *row.notes]
+    names = [row.prompt, row.note, row.label, row.agent, row.foreign, *row.notes]
     names += [name for file in row.files for name in (file.path, file.old, file.why)]
     for kind, texts in (
         ("conversation", talk),
@@ -175,13 +179,23 @@ def _sides(file: File) -> Iterator[_Piece]:
 def _findings(page: Page, found: Sequence[_Found]) -> Iterator[Finding]:
     """Yields what was found, each secret once with its places."""
     by_name: dict[str, tuple[str, dict[Place, None]]] = {}
+    names = {
+        one.hit.value.decode("utf-8", "replace"): one.hit.fingerprint for one in found
+    }
+
+    def masked(name: str) -> str:
+        for value, fingerprint in names.items():
+            name = name.replace(value, f"[{fingerprint}]") if value else name
+        return name
+
     for row, piece, hit in found:
         _, places = by_name.setdefault(hit.fingerprint, (hit.rule, {}))
         lane = page.lanes[row.lane] if row.id else None
         line = piece.lines[hit.line - 1] if hit.line <= len(piece.lines) else None
         place = Place(
-            *(piece.kind, piece.path.encode(), line, row.id, row.id or None),
-            *(lane.session if lane else page.session, lane.branch if lane else None),
+            *(piece.kind, masked(piece.path).encode(), line, row.id, row.id or None),
+            masked(lane.session if lane else page.session),
+            masked(lane.branch) if lane else None,
             row.seq,
         )
         places[place] = None
@@ -217,7 +231,7 @@ def _redacted(
 def _again(scanner: Scanner, page: Page, allowed: frozenset[str]) -> list[_Found]:
     return [
         _Found(row, piece, hit)
-        for row in page.rows
+        for row in _rows(page)
         for piece in _pieces(row)
         for hit in scanner.scan([piece.text], piece.path.encode())
         if hit.fingerprint not in allowed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gitcp.cli.emit import Output, safe_path
-from gitcp.cli.options import command, reader
+from gitcp.cli.options import command, left_out, reader
 from gitcp.cli.render import count, size
 from gitcp.durable import replace_from, storage
 from gitcp.errors import UsageError, WouldOverwriteError
@@ -49,7 +49,7 @@ def view_command(
     prompts_only: bool,
     no_files: bool,
     serve: bool,
-) -> None:
+) -> int:
     """Look at a session in a browser: talk, files and reasons, turn by turn.
 
     The page is one file that needs no network. Without SEL it shows the session of the
@@ -64,7 +64,7 @@ def view_command(
     if serve:
         _refuse_beside_serve(file, redact=redact, allow=allow)
         _serve(out, selector, wanted)
-        return
+        return 0
     if out.json and file == "-":
         raise UsageError(
             "--json and -o - both print to stdout", hint="name a file for the page"
@@ -77,6 +77,7 @@ def view_command(
     doing = f"the page of {chosen.session}"
     made = _vetted(out, workspace, chosen, wanted, doing, allow, redact=redact)
     _write(out, path, made, to_stdout=file == "-")
+    return left_out(out, made.page.notes)
 
 
 def write_page(out: Output, workspace: Workspace, selector: str) -> None:
@@ -152,8 +153,6 @@ def _vetted(
 
     page = page_of(workspace, chosen, wanted, now=time.time)
     made = vet(workspace, page, doing, allow=allow, redact=redact, progress=show_count)
-    for line in page.notes:
-        out.warn(line)
     if made.findings:
         out.warn("there are secrets in it, as gitcp.secrets is `warn`:")
         findings.show(out, made.findings)
@@ -198,6 +197,7 @@ def _document(
         "rows": len(made.page.rows) if made is not None else None,
         "redacted": made.page.redacted if made is not None else None,
         "secrets": findings.documents(secrets),
+        "unreadable": made.page.notes if made is not None else [],
         "url": url,
     }
 
