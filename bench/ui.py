@@ -4,9 +4,11 @@
 
 The repository is that of `bench/timeline.py`: two checkpoints a turn. First paint is the time
 from the start of the process, whose terminal is a pty of 120 x 40, until the frame is there
-(`frame`), and until the first row with its prompt is (`rows`). The time of a key is that from
-the key press until the screen has been drawn again, with Textual's pilot, in the same
-repository: of keys pressed while the picker still reads, and of those pressed once it is idle.
+(`frame`), and until the rows with their prompts are (`rows`); `processor` is the time of
+processors until then, on Linux; `whole` is when Textual has drawn the picker. The time of a
+key is that from the key press until the screen has been drawn again, in Textual's own test
+driver, in the same repository: of keys pressed one after the other while the picker still
+reads, and of those pressed once it is idle.
 """
 
 import argparse
@@ -24,6 +26,7 @@ import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from textual.events import Key
 
@@ -43,8 +46,26 @@ _UNDRAWN = 0.5
 _LONGEST = 60.0
 
 
-def first_paint(top: Path) -> tuple[float, float]:
-    """Returns the seconds until the frame and until the first row are drawn."""
+class Painted(NamedTuple):
+    """Seconds until the frame, the first rows, and the whole picker.
+
+    `processor` are those that processors took until the rows.
+    """
+
+    frame: float
+    rows: float
+    processor: float
+    whole: float
+
+
+def _processor(process: int) -> float:
+    """Returns the seconds of a processor that a process and its children took so far."""
+    words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, words[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def first_paint(top: Path) -> Painted:
+    """Starts a picker in a terminal and watches what it draws."""
     began = time.perf_counter()
     process, master = pty.fork()
     if process == 0:
@@ -63,6 +84,10 @@ def first_paint(top: Path) -> tuple[float, float]:
             frame = now
         if b"ask " in seen:
             break
+    rows, processor = now, _processor(process)
+    while b"quit" not in seen:
+        seen += os.read(master, 1 << 16)
+    whole = time.perf_counter() - began
     os.write(master, b"q")
     while True:
         try:
@@ -72,7 +97,7 @@ def first_paint(top: Path) -> tuple[float, float]:
             break
     os.waitpid(process, 0)
     os.close(master)
-    return frame, now
+    return Painted(frame, rows, processor, whole)
 
 
 class _Watched(Picker):
@@ -143,11 +168,9 @@ def main() -> None:
             top.mkdir()
             made(top, chosen.sessions, chosen.turns, chosen.files)
         painted = [first_paint(top) for _ in range(chosen.runs)]
-        for name, each in zip(
-            ("frame", "rows"), zip(*painted, strict=True), strict=True
-        ):
+        for name, each in zip(Painted._fields, zip(*painted, strict=True), strict=True):
             print(
-                f"first paint, {name:<6} median {statistics.median(each) * 1000:6.0f} ms"
+                f"first paint, {name:<9} median {statistics.median(each) * 1000:6.0f} ms"
                 f"  least {min(each) * 1000:6.0f} ms"
             )
         found = list(keys(top))

@@ -8,7 +8,7 @@ import shutil
 import sys
 import termios
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from gitcp.cli.options import reading_in
 from gitcp.cli.picker import bars, timeline
@@ -18,7 +18,8 @@ from gitcp.cli.picker.timeline import NOW, Item, Items, Named
 from gitcp.errors import GitcpError
 from gitcp.project.workspace import Workspace
 
-_CLEARED = "\033[?1049h\033[?25l\033[H\033[2J"
+_CLEARED = "\033[?1049h\033[?25l\033[2J"
+_HOME = "\033[H"
 _BACK = "\033[?25h\033[?1049l"
 _PLAIN = "\033[0m"
 
@@ -55,9 +56,13 @@ def painted(
     first = None
     try:
         with reading_in(workspace), workspace.repository.objects.few_reads():
-            first = _read(workspace, tree=tree)
-        if first is not None:
-            _draw(first, project, tree=tree)
+            first = _found(workspace)
+            if first is not None:
+                # Numbers and ages at once: a row may have changed very many files.
+                _write(_CLEARED)
+                _draw(first, project, tree=tree)
+                _read(workspace, first, tree=tree)
+                _draw(first, project, tree=tree)
         yield first
     finally:
         termios.tcsetattr(keyboard, termios.TCSANOW, before)
@@ -65,19 +70,23 @@ def painted(
             _write(_BACK)
 
 
-def _read(workspace: Workspace, *, tree: bool) -> First | None:
-    """Reads as many rows as a screen has."""
+def _found(workspace: Workspace) -> First | None:
     try:
-        first = First(next(timeline.first_rows(workspace)), Items())
-        due = [item for item in _shown(first, tree=tree) if item.row is not None]
+        return First(next(timeline.first_rows(workspace)), Items())
+    except GitcpError:
+        return None
+
+
+def _read(workspace: Workspace, first: First, *, tree: bool) -> None:
+    """Reads as many rows as a screen has."""
+    due = [item for item in _shown(first, tree=tree) if item.row is not None]
+    # What cannot be read the picker reads again, and says why.
+    with suppress(GitcpError):
         for done in timeline.read_rows(workspace, due):
             by_name = {read.name: read for read in done}
             for item in due:
                 if item.name in by_name:
                     timeline.fill(item, by_name[item.name])
-    except GitcpError:
-        return None
-    return first
 
 
 def _shown(first: First, *, tree: bool) -> list[Item]:
@@ -95,7 +104,7 @@ def _draw(first: First, project: str, *, tree: bool) -> None:
         now = item.name.kind == NOW
         parts = now_parts("") if now else row_parts(item, left)
         lines.append(_line(columns(parts, left)))
-    _write(_CLEARED + "\r\n".join(lines[: size.lines - 1]))
+    _write(_HOME + "\r\n".join(lines[: size.lines - 1]))
 
 
 def _line(parts: tuple[Part, ...]) -> str:
