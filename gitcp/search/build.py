@@ -103,7 +103,7 @@ class Builder:
         for name, oid in moved.items():
             self._find_new(name, oid, new)
         report = progress.of("indexing checkpoint")
-        for done, one in enumerate(new.values()):
+        for done, one in enumerate(_by_age(new)):
             self._add(one)
             if report is not None:
                 report(done, len(new) + 1)
@@ -346,6 +346,15 @@ class _New(NamedTuple):
     checkpoint: Checkpoint
     below: bytes | None
     whole: bool
+
+
+def _by_age(new: dict[bytes, _New]) -> list[_New]:
+    """Returns checkpoints in the order of their times, none before what is below it."""
+    times: dict[bytes, int] = {}
+    for oid, one in new.items():
+        below = times.get(one.below, 0) if one.below is not None else 0
+        times[oid] = max(one.checkpoint.raw.epoch, below)
+    return [new[oid] for oid in sorted(new, key=times.__getitem__)]
 
 
 class _Known(NamedTuple):

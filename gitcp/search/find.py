@@ -20,6 +20,9 @@ from gitcp.search.words import Query
 
 # Of so many hits one may be in a file, where there are more hits elsewhere.
 _FILES = 3
+# Passages that are ranked at once.
+_RANKED = 10_000
+_LAST = 2**62
 # How much a word counts in each column.
 _WEIGHTS = "bm25(4.0, 2.0, 1.0, 6.0, 6.0, 3.0)"
 
@@ -94,11 +97,7 @@ def _in_index(
     seen: set[tuple[str, str]] = set()
     asked: set[int] = set()
     for each in queries:
-        rows = index.execute(
-            "SELECT rowid FROM words WHERE words MATCH ? AND rank MATCH ? ORDER BY rank",
-            (_expression(each, columns), _WEIGHTS),
-        )
-        for (n,) in rows:
+        for n in _ranked(index, _expression(each, columns)):
             if n in asked:
                 continue
             hit = reader.hit(n, each)
@@ -109,6 +108,29 @@ def _in_index(
             if (key := (hit.where, hit.excerpt.text)) not in seen:
                 seen.add(key)
                 yield hit
+
+
+def _ranked(index: sqlite3.Connection, expression: str) -> Iterator[int]:
+    """Yields the passages that match, the best first.
+
+    Ranking takes some microseconds for each. Where very many match, words tell little: the
+    newest so many are ranked and come first, then those before them, and so on.
+    """
+    below = _LAST
+    while below:
+        row = index.execute(
+            "SELECT rowid FROM words WHERE words MATCH ? AND rowid < ?"
+            " ORDER BY rowid DESC LIMIT 1 OFFSET ?",
+            (expression, below, _RANKED - 1),
+        ).fetchone()
+        least = row[0] if row is not None else 0
+        found = index.execute(
+            "SELECT rowid FROM words WHERE words MATCH ? AND rank MATCH ?"
+            " AND rowid >= ? AND rowid < ? ORDER BY rank",
+            (expression, _WEIGHTS, least, below),
+        )
+        yield from (n for (n,) in found)
+        below = least
 
 
 def _expression(query: Query, columns: list[str]) -> str:

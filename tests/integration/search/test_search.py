@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.search import build, database
+from gitcp.search import build, database, find
 from tests.support.damage import explode, loose
 from tests.support.gitrepo import git, make_repo, run_gitcp, write_files
 from tests.support.inprocess import fails, invoke, ok
@@ -157,6 +157,18 @@ def test_words_in_a_row_come_first(repo):
     assert [hit["number"] for hit in hits(repo, "another one")] == [4, 3]
     assert [hit["number"] for hit in hits(repo, '"another one"')] == [4]
     assert [hit["number"] for hit in hits(repo, "another one", "-n", "1")] == [4]
+
+
+def test_where_very_much_matches_the_newest_comes_first_and_nothing_is_lost(
+    repo, monkeypatch
+):
+    for number in range(7):
+        # In the oldest it stands most often.
+        note = "lemming " * (7 - number) + f"n{number}"
+        ok(repo, "save", "-m", note, "--allow-empty")
+    assert [hit["number"] for hit in hits(repo, "lemming")] == list(range(3, 10))
+    monkeypatch.setattr(find, "_RANKED", 3)
+    assert [hit["number"] for hit in hits(repo, "lemming")] == [7, 8, 9, 4, 5, 6, 3]
 
 
 def test_no_hit_is_no_error(repo):
