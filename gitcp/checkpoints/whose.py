@@ -125,17 +125,16 @@ class Whose:
         entries = self._beside.timeline(span, entry.number - 1)[:2]
         if not entries or entries[-1].number != entry.number:
             return []
-        old, new = self._readable(entries[0]), self._readable(entry)
-        after = 0
-        if entries[0] != entries[-1]:
-            after = entries[0].number
-        else:
-            old = None
+        alone = entries[0] == entries[-1]
+        after = 0 if alone else entries[0].number
+        segment = _Segment(after, entry.number, entry.trigger, ())
+        running = _running((span, *self._beside.of(entry)), segment)
+        if len(running) <= 1:
+            return running
+        old, new = None if alone else self._readable(entries[0]), self._readable(entry)
         change = Change(
             path, old.entry(path) if old else None, new.entry(path) if new else None
         )
-        segment = _Segment(after, entry.number, entry.trigger, (change,))
-        running = _running((span, *self._beside.of(entry)), segment)
         return self._changers(segment, running, change)
 
     def _changers(

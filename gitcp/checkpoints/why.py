@@ -103,10 +103,15 @@ def why(
         )
     if not texts:
         return []
-    found = first_appearances(
-        workspace.repository, [one.version for one in versions], content, (first, last)
-    )
     origins = _Origins(workspace, history, versions)
+    found = first_appearances(
+        workspace.repository,
+        [one.version for one in versions],
+        content,
+        (first, last),
+        # While git still looks for the next one.
+        meanwhile=origins.of,
+    )
     commits: list[str | None] = [None] * len(found)
     with suppress(GitFailedError, CorruptError):
         commits = commits_of(workspace.repository, path, content, (first, last))
@@ -171,6 +176,7 @@ class _Origins:
         self._store = workspace.store
         self._versions = versions
         self._found: dict[int, Origin | None] = {}
+        self._checkpoints: dict[str, Checkpoint | None] = {}
         self._whose = Whose(workspace.store, Beside(workspace.store))
         self._turns: dict[int, Row] = {}
         # What was saved in a work tree while an agent was at work there.
@@ -202,13 +208,14 @@ class _Origins:
         return self._found[at]
 
     def _look(self, one: FileVersion) -> Origin | None:
-        checkpoint = self._store.checkpoint(one.entry.commit)
+        checkpoint = self._checkpoint(one.entry.commit)
         if checkpoint is None:
             return None
         if one.before is None:
             return Origin(checkpoint, one.entry, "unknown", first=True)
-        if one.entry.trigger in _OF_AGENT or self._changers(one):
-            return self._by_agent(one, checkpoint)
+        changers = self._changers(one)
+        if one.entry.trigger in _OF_AGENT or changers:
+            return self._by_agent(one, checkpoint, changers)
         by_hand = (
             one.entry.trigger in _BY_HAND
             and one.entry.number not in self._meanwhile
@@ -218,21 +225,28 @@ class _Origins:
         by: By = "hand" if by_hand else "unknown"
         return Origin(checkpoint, one.entry, by, decisions=decisions)
 
-    def _by_agent(self, one: FileVersion, checkpoint: Checkpoint) -> Origin:
+    def _checkpoint(self, commit: str) -> Checkpoint | None:
+        """Returns the checkpoint in a commit; most are wanted several times."""
+        if commit not in self._checkpoints:
+            self._checkpoints[commit] = self._store.checkpoint(commit)
+        return self._checkpoints[commit]
+
+    def _by_agent(
+        self, one: FileVersion, checkpoint: Checkpoint, changers: list[Span]
+    ) -> Origin:
         """Returns the turn that wrote a version, also where others ran beside it."""
         entry = one.entry
-        changers = self._changers(one)
         turn = self._turns.get(entry.number)
         own = turn.last.number if turn else entry.number
         if changers and own not in {each.last.number for each in changers}:
             # All that is known of it is that it was of that turn.
             entry = changers.pop(0).last
-            checkpoint = self._store.checkpoint(entry.commit) or checkpoint
+            checkpoint = self._checkpoint(entry.commit) or checkpoint
             own = entry.number
         beside = tuple(each.last.number for each in changers if each.last.number != own)
         turn = self._turns.get(entry.number)
-        end = self._store.checkpoint(turn.last.commit) if turn else None
-        first = self._store.checkpoint(turn.first.commit) if turn else None
+        end = self._checkpoint(turn.last.commit) if turn else None
+        first = self._checkpoint(turn.first.commit) if turn else None
         decisions = self._decided(first or checkpoint, end or checkpoint)
         prompt = prompt_of(end or checkpoint)
         return Origin(checkpoint, entry, "agent", prompt, decisions, beside)
@@ -247,7 +261,7 @@ class _Origins:
         """Returns what was added to the log from one checkpoint to another, both included."""
         parents = first.raw.parents
         with suppress(CorruptError):
-            before = self._store.checkpoint(parents[0]) if parents else None
+            before = self._checkpoint(parents[0].hex()) if parents else None
             if before and before.manifest.decisions == last.manifest.decisions:
                 return ()
             return new_entries(before, last)
@@ -258,7 +272,7 @@ class _Origins:
         if one.entry.trigger == "commit" or one.before is None:
             return False
         base = checkpoint.trailers.base
-        old = self._store.checkpoint(one.before.commit)
+        old = self._checkpoint(one.before.commit)
         if base is None or old is None or old.trailers.base == base:
             return False
         if self._committed_here(base):

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from gitcp.git.paths_at import blobs_at
 from gitcp.git.repository import Repository
 
 _NAME = b"file"
-_GROUP = re.compile(rb"^([0-9a-f]{40,64}) \d+ (\d+) (\d+)$", re.MULTILINE)
+_GROUP = re.compile(rb"([0-9a-f]{40,64}) \d+ (\d+) (\d+)$")
 # Younger than any commit that git would believe.
 _LATEST = 2**32 - 1
 
@@ -42,11 +42,14 @@ def first_appearances(
     versions: Sequence[Version],
     content: bytes,
     lines: tuple[int, int],
+    *,
+    meanwhile: Callable[[int], object],
 ) -> list[int | None]:
     """Returns for each of some lines, from 1 on, the version in which it first appeared.
 
     Each version comes after those it was made from; the content was made from the last
-    one. None where a line is in no version.
+    one. None where a line is in no version. `meanwhile` is called with each version that
+    lines first appeared in, while others are still looked for.
 
     Raises:
         GitFailedError: git failed.
@@ -63,8 +66,13 @@ def first_appearances(
         if versions[-1].blob != object_id(BLOB, content):
             tip = _commit(pack, _NAME, pack.add(BLOB, content), [tip], len(made))
         _keep(pack, place)
-        found = _blamed(place, tip, _NAME, lines)
-    places = {oid.hex(): at for at, oid in enumerate(made)}
+        places = {oid.hex(): at for at, oid in enumerate(made)}
+
+        def known(oid: str) -> None:
+            if oid in places:
+                meanwhile(places[oid])
+
+        found = _blamed(place, tip, _NAME, lines, known)
     return [places.get(oid) for oid in found]
 
 
@@ -139,9 +147,15 @@ def _keep(pack: PackWriter, place: Path) -> None:
     index.rename(place / "objects" / "pack" / f"{name}.idx")
 
 
-def _blamed(place: Path, tip: bytes, path: bytes, lines: tuple[int, int]) -> list[str]:
+def _blamed(
+    place: Path,
+    tip: bytes,
+    path: bytes,
+    lines: tuple[int, int],
+    meanwhile: Callable[[str], object] = str,
+) -> list[str]:
     """Returns the commit that git names for each of some lines."""
-    answers = process.run(
+    running = process.start(
         [
             *("-c", "diff.algorithm=histogram", "blame", "--incremental"),
             *(f"-L{lines[0]},{lines[1]}", tip.hex(), "--", path),
@@ -155,8 +169,19 @@ def _blamed(place: Path, tip: bytes, path: bytes, lines: tuple[int, int]) -> lis
             "GIT_ATTR_NOSYSTEM": "1",
         },
     )
+    assert running.stdout is not None
     found = [""] * (lines[1] - lines[0] + 1)
-    for oid, first, length in _GROUP.findall(answers):
-        start = int(first) - lines[0]
-        found[start : start + int(length)] = [oid.decode()] * int(length)
+    try:
+        for line in running.stdout:
+            group = _GROUP.match(line)
+            if group is not None:
+                oid, first, length = group.groups()
+                start = int(first) - lines[0]
+                found[start : start + int(length)] = [oid.decode()] * int(length)
+                meanwhile(oid.decode())
+    except BaseException:
+        running.kill()
+        running.communicate()
+        raise
+    process.finish(running)
     return found
