@@ -3,10 +3,18 @@
     python bench/why.py [--turns 1000] [--lines 2000] [--seed N] [--runs 5]
 
 Turns of an agent and edits by hand change a file of so many lines in blocks; one line in ten
-is one that occurs many times. What each change added is noted, and then asked for.
+is one that occurs many times. The file is renamed after a third of the turns. There is a commit
+after every tenth; after half of the turns all commits so far are rebased: onto another one,
+every third amended, every other two squashed. What each change added is noted, and then
+asked for.
+
+A block that is written again may have an equal line where it had one before, mostly `}`. From
+contents nothing can tell whether that is a new one. So there are two counts: of each line as it
+was noted, and with such lines taken for the ones that were there.
 """
 
 import argparse
+import difflib
 import json
 import os
 import random
@@ -16,6 +24,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 from unittest import mock
 
 from gitcp.checkpoints.save import save
@@ -26,10 +35,20 @@ from gitcp.project.workspace import Workspace, open_workspace
 from gitcp.store.draft import Draft, FilesState, NewRecords
 
 NAME = "story.py"
+WAS = "tale.py"
 SESSION = "claude-code-bench"
+COMMITTED = 10
 
-# A line, and the number of the checkpoint that it first appeared in.
-Known = list[tuple[str, int]]
+
+class Known(NamedTuple):
+    """A line, and the number of the checkpoint that it first appeared in.
+
+    `kept` is that of the line in whose place an equal one was written.
+    """
+
+    text: str
+    number: int
+    kept: int
 
 
 class Story:
@@ -38,7 +57,7 @@ class Story:
     def __init__(self, seed: int, lines: int) -> None:
         self.random = random.Random(seed)
         self.made = 0
-        self.known: Known = [(self._text(), 1) for _ in range(lines)]
+        self.known = [Known(self._text(), 1, 1) for _ in range(lines)]
         self.size = lines
 
     def _text(self) -> str:
@@ -54,22 +73,82 @@ class Story:
             gone = self.random.randrange(0, 6)
             if len(self.known) > self.size:
                 gone += 3
-            new = [(self._text(), number) for _ in range(self.random.randrange(0, 7))]
-            self.known[at : at + gone] = new
+            new = [self._text() for _ in range(self.random.randrange(0, 7))]
+            old = self.known[at : at + gone]
+            self.known[at : at + gone] = written(old, new, number)
 
     @property
     def content(self) -> bytes:
-        return "".join(f"{text}\n" for text, _ in self.known).encode()
+        return "".join(f"{known.text}\n" for known in self.known).encode()
 
 
-def made(top: Path, story: Story, turns: int) -> Workspace:
+def written(old: list[Known], new: list[str], number: int) -> list[Known]:
+    """Returns the lines of a block that was written in the place of another."""
+    kept = {}
+    texts = [known.text for known in old]
+    matcher = difflib.SequenceMatcher(None, texts, new, autojunk=False)
+    for start, at, length in matcher.get_matching_blocks():
+        for step in range(length):
+            kept[at + step] = old[start + step].kept
+    return [Known(text, number, kept.get(at, number)) for at, text in enumerate(new)]
+
+
+class Commits:
+    """The project's own commits: of each, the number of the checkpoint it was made at."""
+
+    def __init__(self, top: Path) -> None:
+        self._top = top
+        self.made: list[tuple[str, int]] = []
+
+    def _git(self, *args: str, given: str = "") -> str:
+        who = ("-c", "user.name=Ann", "-c", "user.email=ann@example.invalid")
+        done = subprocess.run(
+            ["git", *who, *args],
+            cwd=self._top,
+            check=True,
+            capture_output=True,
+            input=given.encode(),
+        )
+        return done.stdout.decode().strip()
+
+    def tree_of(self, blob: bytes, name: str) -> str:
+        """Makes a tree with one file."""
+        return self._git("mktree", given=f"100644 blob {blob.hex()}\t{name}\n")
+
+    def add(self, tree_oid: str, number: int, message: str = "work") -> None:
+        """Makes a commit on top of the others."""
+        parents = ("-p", self.made[-1][0]) if self.made else ()
+        made = self._git("commit-tree", tree_oid, *parents, "-m", message)
+        self._git("update-ref", "HEAD", made)
+        self.made.append((made, number))
+
+    def rebase(self) -> None:
+        """Makes all again on top of another one; some are amended, some squashed."""
+        before, self.made = self.made, []
+        empty = self._git("mktree")
+        self.add(empty, 0, "upstream")
+        for at, (commit, number) in enumerate(before):
+            if at % 4 == 1:
+                # Squashed into the next one.
+                continue
+            message = "amended" if at % 3 == 0 else "work"
+            self.add(self._git("rev-parse", f"{commit}^{{tree}}"), number, message)
+
+    def first_with(self, number: int) -> str | None:
+        """Returns the commit in which a line came that a checkpoint has first."""
+        return next((commit for commit, upto in self.made if upto >= number), None)
+
+
+def made(top: Path, story: Story, turns: int) -> tuple[Workspace, Commits]:
     """Makes the repository: before each turn perhaps an edit by hand, and then its own."""
     subprocess.run(["git", "init", "-q", top], check=True)
-    (top / NAME).write_bytes(story.content)
+    (top / WAS).write_bytes(story.content)
     workspace = open_workspace(top)
     first = save(workspace, Draft(note="start")).checkpoint
+    commits = Commits(top)
     with mock.patch.object(os, "fsync"):
         for turn in range(turns):
+            name = WAS if turn < turns // 3 else NAME
             for number, trigger in enumerate(("turn-start", "turn-end")):
                 if trigger == "turn-end" or story.random.random() < 0.5:
                     story.change(2 * turn + number + 2)
@@ -78,10 +157,8 @@ def made(top: Path, story: Story, turns: int) -> Workspace:
                 line = json.dumps({**record, "message": message}).encode() + b"\n"
                 with transaction(workspace.repository) as opened:
                     blob = opened.add_blob(story.content)
-                    changes = {NAME.encode(): tree.Entry(tree.FILE, blob)}
-                    root = tree.edit(
-                        first.files_oid, changes, opened.tree, opened.add_tree
-                    )
+                    entries = {name.encode(): tree.Entry(tree.FILE, blob)}
+                    root = opened.add_tree(entries)
                     records = NewRecords(
                         line,
                         whole=False,
@@ -98,9 +175,14 @@ def made(top: Path, story: Story, turns: int) -> Workspace:
                         bases=(first.raw.tree,),
                     )
                     workspace.store.append(opened, SESSION, "main", draft)
+            if turn % COMMITTED == 0:
+                commits.add(commits.tree_of(blob, name), 2 * turn + 3)
+            if turn == turns // 2:
+                commits.rebase()
         consolidate(workspace.repository)
+    (top / WAS).unlink()
     (top / NAME).write_bytes(story.content)
-    return workspace
+    return workspace, commits
 
 
 def asked(top: Path) -> tuple[float, list[dict[str, object]]]:
@@ -124,23 +206,32 @@ def main() -> None:
     print(f"seed {given.seed}")
     with tempfile.TemporaryDirectory() as directory:
         story = Story(given.seed, given.lines)
-        made(Path(directory), story, given.turns)
+        _, commits = made(Path(directory), story, given.turns)
         took = []
         for _ in range(given.runs):
             seconds, lines = asked(Path(directory))
             took.append(seconds)
-        assert [line["text"] for line in lines] == [text for text, _ in story.known]
-        right = sum(
-            line["number"] == number
-            for line, (_, number) in zip(lines, story.known, strict=True)
-        )
-        writers = sum(
-            line["by"] == ("unknown" if number == 1 else ("hand", "agent")[number % 2])
-            for line, (_, number) in zip(lines, story.known, strict=True)
-        )
-    total = len(story.known)
-    print(f"{total} lines: {right} with the right number ({right / total:.2%})")
-    print(f"{writers} with the right writer ({writers / total:.2%})")
+    known = story.known
+    assert [line["text"] for line in lines] == [each.text for each in known]
+    pairs = list(zip(lines, known, strict=True))
+    counts = {
+        "number, as it was noted": sum(
+            line["number"] == each.number for line, each in pairs
+        ),
+        "number, equal lines of a block kept": sum(
+            line["number"] == each.kept for line, each in pairs
+        ),
+        "writer": sum(
+            line["by"]
+            == ("unknown" if each.kept == 1 else ("hand", "agent")[each.kept % 2])
+            for line, each in pairs
+        ),
+        "commit": sum(
+            line["commit"] == commits.first_with(each.kept) for line, each in pairs
+        ),
+    }
+    for what, right in counts.items():
+        print(f"{what}: {right} of {len(known)} lines right ({right / len(known):.2%})")
     print(f"median {statistics.median(took):.2f} s")
 
 
