@@ -69,7 +69,6 @@ class Picker(App[Choice | None]):
         self.rows = Timeline(ident="left")
         self.pane = Pane(ident="pane")
         self.full = Pane(ident="full")
-        self.full.has_cursor = False
         self.title_bar, self.tab_bar = Bar(ident="title"), Bar(ident="tabs")
         self.hint_bar = Bar(ident="hints")
         self.right = Vertical(self.tab_bar, self.pane, id="right")
@@ -160,7 +159,7 @@ class Picker(App[Choice | None]):
         self.title_bar.put(*bars.title(self.project, *self.listing.about()))
         look = self.look
         self.tab_bar.put(
-            *bars.tabs(look.tab, self.browsing.tab_about, self.pane.size.width or room)
+            *bars.tabs(look.tab, self.browsing.tab_about, bars.right_width(room))
         )
         if self.asking is not None:
             self.hint_bar.put(*self.asking.parts())
@@ -170,7 +169,8 @@ class Picker(App[Choice | None]):
             pairs = self.doing.hints
             if pairs is None and self.in_pane:
                 pairs = bars.of_pane(hunks=self.browsing.against_now)
-            self.hint_bar.put(*bars.hints(pairs or bars.of_list(), room))
+            last = bars.LAST if self.doing.hints is None else ()
+            self.hint_bar.put(*bars.hints(pairs or bars.of_list(), room, last))
 
     # --- keys -------------------------------------------------------------------------
 

@@ -35,6 +35,11 @@ def left_width(room: int) -> int:
     return room if room < NARROW else room * 9 // 20
 
 
+def right_width(room: int) -> int:
+    """Returns how many columns the right side has, beside a line and a space."""
+    return max(8, room if room < NARROW else room - left_width(room) - 2)
+
+
 def tabs(tab: str, about: str, room: int) -> tuple[Part, ...]:
     """Returns the names of the tabs, with their keys where there is room."""
     parts: list[Part] = []
@@ -48,9 +53,10 @@ def tabs(tab: str, about: str, room: int) -> tuple[Part, ...]:
     return (*parts, Part(f"  {about}", "dim"))
 
 
-def hints(pairs: Sequence[tuple[str, str]], room: int) -> tuple[Part, ...]:
+def hints(
+    pairs: Sequence[tuple[str, str]], room: int, last: Sequence[tuple[str, str]] = ()
+) -> tuple[Part, ...]:
     """Returns keys with their words, as many as there is room for; the last ones stay."""
-    last = [("?", "keys"), ("q", "quit")]
     kept: list[tuple[str, str]] = []
     used = sum(cells(f" {key} {word} ") for key, word in last)
     for key, word in pairs:
@@ -62,6 +68,9 @@ def hints(pairs: Sequence[tuple[str, str]], room: int) -> tuple[Part, ...]:
     for key, word in (*kept, *last):
         parts += [Part(f" {key}", "key"), Part(f" {word} ", "dim")]
     return tuple(parts)
+
+
+LAST = (("?", "keys"), ("q", "quit"))
 
 
 def of_list() -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gitcp.cli.picker import timeline
+from gitcp.cli.picker import bars, timeline
 from gitcp.cli.picker.asking import Asking
 from gitcp.cli.picker.lines import Page, line
 from gitcp.cli.picker.timeline import NOW, Item
@@ -67,7 +67,7 @@ class Browsing:
     @property
     def view(self) -> View:
         """What is to be shown on the right."""
-        look, room = self.app.look, max(8, self.app.pane.size.width)
+        look, room = self.app.look, bars.right_width(self.app.size.width)
         if self.compared is not None:
             first, second = self.compared
             return View(first, CHANGES, room, path=self.path, other=second)

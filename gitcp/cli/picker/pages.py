@@ -76,7 +76,8 @@ def _head(checkpoint: Checkpoint, room: int) -> list[Line]:
     name = f"#{checkpoint.number}" if checkpoint.number else checkpoint.id
     held = checkpoint.manifest.conversation
     client = title_of(held.kind) if held is not None else ""
-    facts = [age(checkpoint.manifest.created), client, checkpoint.trigger]
+    why = checkpoint.trigger if checkpoint.trigger != "turn-end" else ""
+    facts = [age(checkpoint.manifest.created), client, why]
     told = "  ".join(safe(fact) for fact in facts if fact)
     lines = [Line((Part(name, "number"), Part(f"  {told}", "dim")))]
     for text in provenance(ink(), checkpoint):

@@ -13,6 +13,10 @@ from gitcp.cli.row_marks import row_counts, row_mark
 
 _NUMBER = 6
 _AGE = 11
+# Below so many columns ages are `5m`, and a prompt has the room.
+_NARROW = 50
+_SHORT_AGE = 6
+_UNITS = {"min": "m", "h": "h", "d": "d"}
 # Columns of a prompt that marks and clients leave free.
 _PROMPT = 12
 
@@ -35,12 +39,22 @@ def row_parts(
     last = item.row.last
     name = f"#{last.number}" if last.number else last.id
     indent = "  " * item.depth
-    left = f"{indent}{name:>{_NUMBER}} {age(last.created):>{_AGE}}  "
+    when = age(last.created)
+    when = f"{_short(when):>{_SHORT_AGE}}" if room < _NARROW else f"{when:>{_AGE}}"
+    left = f"{indent}{name:>{_NUMBER}} {when}  "
     parts = [Part(mark, "warn"), Part(left, "number")]
     if item.listed is None:
         return [*parts, Part("cannot be read" if item.gone else "…", "dim")]
     room -= cells(left) + 1
     return [*parts, *_about(item.listed, room, by_client=by_client)]
+
+
+def _short(when: str) -> str:
+    """Returns an age in five columns at most: `5m`, `3h`, `2d`; a day without its year."""
+    words = when.split()
+    if len(words) == 3 and words[1] in _UNITS:  # noqa: PLR2004  `5 min ago`
+        return f"{words[0]}{_UNITS[words[1]]}"
+    return "now" if when == "just now" else when[-5:]
 
 
 def _about(listed: Listed, room: int, *, by_client: bool) -> list[Part]:
@@ -53,8 +67,11 @@ def _about(listed: Listed, room: int, *, by_client: bool) -> list[Part]:
     if by_client and held is not None:
         badges.insert(0, Part(f"{title_of(held.kind)} ", "dim"))
     counts = row_counts(listed)
-    room -= cells(counts) + 2 if counts else 0
     room -= sum(cells(badge.text) for badge in badges)
+    if counts and room - cells(counts) - 2 >= _PROMPT:
+        room -= cells(counts) + 2
+    else:
+        counts = ""
     text = one_line(listed.prompt or note_of(checkpoint))
     room = max(room, _PROMPT)
     parts = [*badges, Part(pad(fit(text, room), room))]

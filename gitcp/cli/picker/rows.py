@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 
+from rich.style import Style
+
 from gitcp.cli.picker import timeline
 from gitcp.cli.picker.lines import Part
 from gitcp.cli.picker.row_parts import now_parts, row_parts
 from gitcp.cli.picker.timeline import NOW, Item, Name
-from gitcp.cli.picker.widgets import Lines
+from gitcp.cli.picker.widgets import THERE, Lines
 
 
 class Timeline(Lines):
     """The rows of the timeline."""
 
     DEFAULT_CSS = "Timeline { height: 1fr; }"
+    elsewhere: Style | None = THERE
 
     def __init__(self, *, ident: str) -> None:
         super().__init__(ident=ident)

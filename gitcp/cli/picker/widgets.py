@@ -13,9 +13,9 @@ from textual.widget import Widget
 from gitcp.cli.layout import cells
 from gitcp.cli.picker.lines import STYLES, Line, Page, Part, columns
 
-# Under the cursor, in the pane that has the keys and in the one that has not.
+# Under the cursor, in the pane that has the keys and in the list where that is the other.
 _HERE = Style.parse("reverse")
-_THERE = Style.parse("bold underline")
+THERE = Style.parse("bold underline")
 
 
 @functools.cache
@@ -29,18 +29,18 @@ def ink(style: str) -> Style:
 def strip_of(parts: Sequence[Part], room: int, over: Style | None = None) -> Strip:
     """Returns parts as a strip of exactly so many columns."""
     filled = columns(parts, room)
-    segments = [
-        Segment(part.text, ink(part.style) + over if over else ink(part.style))
-        for part in filled
-    ]
+    segments = [Segment(part.text, over or ink(part.style)) for part in filled]
     return Strip(segments, room)
 
 
 class Lines(Widget, can_focus=False):
     """Lines of which only those in view are made, with a cursor that moves over them.
 
-    The owner calls the methods; the widget itself knows no keys.
+    The owner calls the methods; the widget itself knows no keys. `elsewhere` is how the
+    cursor looks where another pane has the keys.
     """
+
+    elsewhere: Style | None = None
 
     DEFAULT_CSS = "Lines { height: 1fr; }"
 
@@ -49,7 +49,6 @@ class Lines(Widget, can_focus=False):
         self.top = 0
         self.at = 0
         self.active = False
-        self.has_cursor = True
         self.looked: Callable[[], None] | None = None
         self.chosen: Callable[[], None] | None = None
 
@@ -78,8 +77,8 @@ class Lines(Widget, can_focus=False):
         if at >= self.length:
             return Strip.blank(room)
         over = None
-        if at == self.at and self.has_cursor:
-            over = _HERE if self.active else _THERE
+        if at == self.at:
+            over = _HERE if self.active else self.elsewhere
         return strip_of(self.parts(at, room), room, over)
 
     def move(self, by: int) -> bool:

@@ -10,8 +10,11 @@ import pytest
 from gitcp.cli.emit import Output
 from gitcp.cli.picker.choice import Choice
 from gitcp.cli.picker.performing import perform
-from gitcp.errors import GitcpError
-from tests.support.gitrepo import tree_bytes, write_files
+from gitcp.errors import BusyError, GitcpError, PartialError
+from gitcp.project.workspace import open_workspace
+from tests.support.agent import Agent
+from tests.support.clones import clone, make_hub
+from tests.support.gitrepo import git, tree_bytes, write_files
 from tests.support.inprocess import invoke, ok
 from tests.support.picked import Project
 from tests.support.picker import drive
@@ -427,3 +430,75 @@ def test_e_writes_the_page_of_the_session(project, capsys, monkeypatch, tmp_path
     written = Path(capsys.readouterr().out.splitlines()[0])
     assert written.parent == tmp_path
     assert written.read_bytes().startswith(b"<!doctype html>")
+
+
+def pulled(tmp_path, monkeypatch):
+    """A clone that pulled a session of another one, with a file that tools execute."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    config = tmp_path / "home" / "claude"
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(config))
+    hub = make_hub(tmp_path)
+    theirs, ours = clone(hub, "theirs"), clone(hub, "ours")
+    (theirs / ".envrc").write_text("run me\n")
+    Agent(theirs, config).turn("Theirs", **{"theirs.py": "x\n"})
+    ok(theirs, "push")
+    ok(ours, "pull")
+    return ours
+
+
+def test_what_is_foreign_is_marked_and_held_back_without_trust(
+    tmp_path, monkeypatch, capsys
+):
+    ours = pulled(tmp_path, monkeypatch)
+    session = ok(ours, "sessions")["sessions"][0]["name"]
+    ok(ours, "switch", session)
+    monkeypatch.setattr(
+        "gitcp.cli.asking.ask_about_withheld", lambda _, plan: plan.request
+    )
+    copied: list[str] = []
+
+    async def steps(picker):
+        picker.app.copy_to_clipboard = copied.append
+        await picker.settled()
+        assert "<origin>" in picker.screen
+        await picker.press("j", "c")
+        await picker.until(lambda: copied)
+        await picker.press("r")
+        await picker.shows("not made here")
+        await picker.shows("held   .envrc")
+        await picker.type("T")
+        await picker.hides("held   .envrc")
+        await picker.type("T")
+        await picker.shows("held   .envrc")
+        await picker.press("y")
+
+    choice = drive(ours, steps, size=(160, 40))
+    assert choice is not None
+    assert copied[0].endswith("--conversation")
+    assert "claude" not in copied[0].split("&&")[1]
+    out = Output()
+    out.directory = str(ours)
+    with pytest.raises(PartialError):
+        perform(out, choice)
+    told = capsys.readouterr()
+    assert "claude --resume" not in told.out
+    assert (ours / "theirs.py").exists()
+    assert not (ours / ".envrc").exists()
+
+
+def test_a_work_tree_that_is_locked_is_told(project, monkeypatch):
+    monkeypatch.setenv("GITCP_LOCK_TIMEOUT", "0.1s")
+    git(project.top, "config", "gitcp.lockTimeout", "1")
+    choice = None
+
+    async def steps(picker):
+        await picker.settled()
+        await picker.press("j", "j", "j", "r")
+        await picker.shows("Restore?")
+        await picker.press("y")
+
+    choice = chosen(project, steps)
+    before = tree_bytes(project.top)
+    with open_workspace(project.top).locked(), pytest.raises(BusyError):
+        perform(at(project), choice)
+    assert tree_bytes(project.top) == before
