@@ -172,6 +172,20 @@ def test_ctrl_c_and_a_resize_leave_the_terminal_clean(project, tmp_path):
         terminal.close()
 
 
+def test_a_picker_that_is_ended_leaves_the_terminal_clean(project, tmp_path):
+    terminal = opened(project, tmp_path, (80, 24))
+    try:
+        terminal.line("sh", "-c", "echo $$ > ../pid; exec gitcp ui")
+        terminal.shows("(now)", "now, against #")
+        os.kill(int((tmp_path / "pid").read_text()), 15)
+        screen = terminal.shows("gitcp: interrupted", "\nready>")
+        assert "(now)" not in screen
+        terminal.line("stty", "-a")
+        terminal.shows(" echo ", "icanon")
+    finally:
+        terminal.close()
+
+
 def test_a_picker_that_is_killed_leaves_the_store_as_it_was(project, tmp_path):
     terminal = opened(project, tmp_path, (80, 24))
     try:

@@ -1,5 +1,7 @@
 """The picker itself: its parts on the screen, and where each key goes."""
 
+import asyncio
+import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
@@ -45,6 +47,7 @@ class Picker(App[Choice | None]):
     #full { display: none; }
     Screen.narrow #right { border-left: none; padding-left: 0; }
     """
+    TITLE = "gitcp"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar = [
         *(Binding(key, f"press('{key}')", show=False, priority=True) for key in _TAKEN),
@@ -92,6 +95,10 @@ class Picker(App[Choice | None]):
         self.pane.chosen = lambda: self.focus_pane(on=True)
         self.rows.chosen = lambda: self.focus_pane(on=False)
         sys.setswitchinterval(_SWITCH)
+        loop = asyncio.get_running_loop()
+        for ending in (signal.SIGTERM, signal.SIGHUP):
+            # Otherwise the terminal would stay as the picker needs it.
+            loop.add_signal_handler(ending, self.action_interrupt)
         for jobs in (self.reads, self.heavy):
             jobs.deliver_to(self._post, self._crashed)
         self.listing.begin()

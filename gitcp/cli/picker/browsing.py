@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gitcp.cli.picker import bars, timeline
 from gitcp.cli.picker.asking import Asking
-from gitcp.cli.picker.lines import Page, line
+from gitcp.cli.picker.lines import Page, line, styled_lines
 from gitcp.cli.picker.timeline import NOW, Item
 from gitcp.cli.picker.views import CHANGES, TABS, View
 from gitcp.errors import GitcpError
@@ -97,8 +97,11 @@ class Browsing:
         jobs.ask("page", lambda place: _page(place, view), got, failed=self._no_page)
 
     def _no_page(self, exc: GitcpError) -> None:
-        told = [line(exc.message, "warn"), *([line(exc.hint)] if exc.hint else [])]
-        self.app.pane.put(Page(told), keep=False)
+        room = self.view.room
+        told = [line(one.text, "warn") for one in styled_lines(exc.message, room)]
+        self.app.pane.put(
+            Page([*told, *styled_lines(exc.hint or "", room)]), keep=False
+        )
 
     # --- keys -------------------------------------------------------------------------
 

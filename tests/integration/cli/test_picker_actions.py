@@ -10,7 +10,7 @@ import pytest
 from gitcp.cli.emit import Output
 from gitcp.cli.picker.choice import Choice
 from gitcp.cli.picker.performing import perform
-from gitcp.errors import BusyError, GitcpError, PartialError
+from gitcp.errors import BusyError, GitcpError, PartialError, StorageError
 from gitcp.project.workspace import open_workspace
 from tests.support.agent import Agent
 from tests.support.clones import clone, make_hub
@@ -366,6 +366,31 @@ def test_what_changed_since_the_plan_was_shown_is_asked_again(project, monkeypat
         perform(at(project), choice)
     assert asked == ["Restore?"]
     assert tree_bytes(project.top) == {**before, **tree_bytes(project.top)}
+
+
+def test_a_restore_that_fails_half_way_names_both_ways_out(project, monkeypatch):
+    from gitcp.checkpoints import finish_restore
+
+    async def steps(picker):
+        await picker.settled()
+        await picker.press("j", "j", "j", "r")
+        await picker.shows("Restore?")
+        await picker.press("y")
+
+    choice = chosen(project, steps)
+    before = tree_bytes(project.top)
+
+    def full(*_, **__):
+        raise StorageError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(finish_restore, "_apply", full)
+        with pytest.raises(StorageError) as failed:
+            perform(at(project), choice)
+    assert "gitcp restore --continue" in str(failed.value.hint)
+    assert "gitcp restore --abort" in str(failed.value.hint)
+    ok(project.top, "restore", "--abort")
+    assert tree_bytes(project.top) == before
 
 
 def test_an_interrupted_restore_is_told_and_nothing_else_begins(project, monkeypatch):
