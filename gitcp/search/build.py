@@ -103,10 +103,14 @@ class Builder:
         for name, oid in moved.items():
             self._find_new(name, oid, new)
         report = progress.of("indexing checkpoint")
-        for done, one in enumerate(_by_age(new)):
-            self._add(one)
+        total = len(new)
+        waiting = _by_age(new)[::-1]
+        new.clear()
+        while waiting:
+            # What was read of one is not kept for the next.
+            self._add(waiting.pop())
             if report is not None:
-                report(done, len(new) + 1)
+                report(total - len(waiting), total + 1)
             self._step()
         for name, oid in moved.items():
             known = self._known(oid)
