@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.events import Key, Paste, Resize
@@ -15,14 +15,14 @@ from gitcp.cli.emit import safe
 from gitcp.cli.picker import bars
 from gitcp.cli.picker.asking import Asking
 from gitcp.cli.picker.browsing import Browsing
-from gitcp.cli.picker.choice import Choice, Look
+from gitcp.cli.picker.choice import Look
 from gitcp.cli.picker.doing import Doing
 from gitcp.cli.picker.jobs import Jobs
 from gitcp.cli.picker.lines import Page, Part
 from gitcp.cli.picker.listing import Listing
-from gitcp.cli.picker.rows import Timeline
 from gitcp.cli.picker.views import TABS
-from gitcp.cli.picker.widgets import Bar, Pane
+from gitcp.cli.picker.widgets import Bar
+from gitcp.cli.picker.window import Window
 
 if TYPE_CHECKING:
     from gitcp.cli.picker.first_paint import First
@@ -38,7 +38,7 @@ _TAKEN = (
 )
 
 
-class Picker(App[Choice | None]):
+class Picker(Window):
     """The timeline on the left, the state that is selected on the right."""
 
     CSS = """
@@ -47,7 +47,7 @@ class Picker(App[Choice | None]):
     #full { display: none; }
     Screen.narrow #right { border-left: none; padding-left: 0; }
     """
-    TITLE = "gitcp"
+    TITLE: str | None = "gitcp"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar = [
         *(Binding(key, f"press('{key}')", show=False, priority=True) for key in _TAKEN),
@@ -63,25 +63,17 @@ class Picker(App[Choice | None]):
         name: str,
         first: "First | None" = None,
     ) -> None:
-        super().__init__(ansi_color=True)
-        self.reads = reads
-        self.heavy = heavy
-        self.look = look
+        super().__init__(reads, heavy, look)
         self.project = name
         self.interrupted = False
-        self.rows = Timeline(ident="left")
-        self.pane = Pane(ident="pane")
-        self.full = Pane(ident="full")
         self.title_bar, self.tab_bar = Bar(ident="title"), Bar(ident="tabs")
         self.hint_bar = Bar(ident="hints")
         self.right = Vertical(self.tab_bar, self.pane, id="right")
         self.both = Horizontal(self.rows, self.right, id="both")
         self.asking: Asking | None = None
-        self.message: Part | None = None
-        self.in_pane = False
         self.listing = Listing(self, first)
-        self.browsing = Browsing(self)
-        self.doing = Doing(self)
+        self.browsing = Browsing(self, self.listing)
+        self.doing = Doing(self, self.browsing)
 
     def compose(self) -> ComposeResult:
         """Lays the widgets out."""

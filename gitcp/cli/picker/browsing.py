@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 from gitcp.cli.picker import bars, timeline
 from gitcp.cli.picker.asking import Asking
 from gitcp.cli.picker.lines import Page, line, styled_lines
+from gitcp.cli.picker.listing import Listing
 from gitcp.cli.picker.timeline import NOW, Item
 from gitcp.cli.picker.views import CHANGES, TABS, View
+from gitcp.cli.picker.window import Window
 from gitcp.errors import GitcpError
 from gitcp.project.workspace import Workspace
 
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-    from gitcp.cli.picker.app import Picker
 
 # A key that is held down must not have a page read for every row on its way.
 _PAUSE = 0.06
@@ -24,8 +25,10 @@ _PAUSE = 0.06
 class Browsing:
     """What is looked at: the app asks it for each key, and it reads what is shown."""
 
-    def __init__(self, app: "Picker") -> None:
+    def __init__(self, app: Window, listing: Listing) -> None:
         self.app = app
+        self.listing = listing
+        listing.beside = self
         self.path: bytes | None = None
         self.compared: tuple[str, str] | None = None
         self.tab_about = ""
@@ -78,9 +81,9 @@ class Browsing:
     def show(self) -> None:
         """Reads the page of what is selected, unless it is there."""
         app, view = self.app, self.view
-        if view == self.shown or self.app.listing.found is None:
+        if view == self.shown or self.listing.found is None:
             return
-        if not self.app.listing.found:
+        if not self.listing.found:
             app.pane.put(_welcome(), keep=False)
             return
         before, self.shown = self.shown, view
@@ -178,7 +181,7 @@ class Browsing:
             self.show()
         elif key == "escape" and (app.look.words or app.rows.marked):
             app.rows.marked.clear()
-            self.app.listing.find("")
+            self.listing.find("")
         else:
             return False
         return True
@@ -214,12 +217,12 @@ class Browsing:
 
     def _toggle_tree(self) -> None:
         self.app.look.tree = not self.app.look.tree
-        self.app.listing.arrange()
+        self.listing.arrange()
 
     def _ask_words(self) -> None:
         self.app.focus_pane(on=False)
         asking = Asking(
-            "/", lambda _: None, text=self.app.look.words, typed=self.app.listing.find
+            "/", lambda _: None, text=self.app.look.words, typed=self.listing.find
         )
         self.app.ask(asking)
 

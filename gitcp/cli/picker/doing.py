@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING
 
 from gitcp.cli.picker import bars, timeline
 from gitcp.cli.picker.asking import Asking
+from gitcp.cli.picker.browsing import Browsing
 from gitcp.cli.picker.choice import Choice, Into
 from gitcp.cli.picker.views import Parts, Wanted
+from gitcp.cli.picker.window import Window
 from gitcp.errors import GitcpError
 from gitcp.names import check_typed
 from gitcp.project.workspace import Workspace
 
 if TYPE_CHECKING:
-    from gitcp.cli.picker.app import Picker
     from gitcp.cli.picker.plans import Planned
 
 _PARTS: dict[str, Parts] = {"b": "both", "f": "files", "t": "conversation"}
@@ -21,8 +22,9 @@ _PARTS: dict[str, Parts] = {"b": "both", "f": "files", "t": "conversation"}
 class Doing:
     """Plans what is asked for, shows the plan, and leaves with it once that is agreed to."""
 
-    def __init__(self, app: "Picker") -> None:
+    def __init__(self, app: Window, browsing: Browsing) -> None:
         self.app = app
+        self.browsing = browsing
         self.plan: Planned | None = None
         self._help = False
 
@@ -104,7 +106,7 @@ class Doing:
 
     def _restore(self) -> None:
         app = self.app
-        number = app.browsing.number
+        number = self.browsing.number
         place = app.pane.line.place if app.in_pane and app.pane.line else None
         if app.in_pane and place is None:
             app.say("put the cursor on a file, or go back to the rows with Esc")
@@ -118,11 +120,11 @@ class Doing:
     def _restore_hunk(self) -> None:
         """Plans to restore the lines of the hunk that the cursor is on."""
         app = self.app
-        pane, number = app.pane, app.browsing.number or "last"
+        pane, number = app.pane, self.browsing.number or "last"
         place = pane.line.place if app.in_pane and pane.line else None
         if place is None or place.hunk is None:
             app.say("put the cursor on changed lines first: Enter goes there")
-        elif not app.browsing.against_now:
+        elif not self.browsing.against_now:
             app.say("hunks are restored from the diff against now: press w")
         else:
             rows = tuple(one.text for one in pane.page.lines if one.place == place)
@@ -157,7 +159,7 @@ class Doing:
 
     def _start(self) -> str:
         """Returns what selects the state that a fork begins at."""
-        return self.app.browsing.number or "last"
+        return self.browsing.number or "last"
 
     def _fork(self) -> None:
         number = self._start()
@@ -195,7 +197,7 @@ class Doing:
         return True
 
     def _label(self) -> None:
-        item = self.app.browsing.item
+        item = self.browsing.item
         number = timeline.selector(item)
         if number is None or item.listed is None:
             self.app.say("choose a row to label")
@@ -225,7 +227,7 @@ class Doing:
         self.app.exit(Choice(page=self._start()))
 
     def _copy(self) -> None:
-        number = self.app.browsing.number or "last"
+        number = self.browsing.number or "last"
 
         def copied(command: str) -> None:
             self.app.copy_to_clipboard(command)

@@ -1,19 +1,30 @@
 """The rows of the picker: reads those in view, looks for new ones, finds by words."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from gitcp.cli.picker import bars, timeline
 from gitcp.cli.picker.jobs import Steps
 from gitcp.cli.picker.timeline import Item, Name, Named, Read
 from gitcp.cli.picker.views import Found
+from gitcp.cli.picker.window import Window
 from gitcp.errors import GitcpError
 from gitcp.project.workspace import Workspace
 
 if TYPE_CHECKING:
-    from gitcp.cli.picker.app import Picker
     from gitcp.cli.picker.finding import Finder
     from gitcp.cli.picker.first_paint import First
+
+
+class _Beside(Protocol):
+    """What shows the row that is selected."""
+
+    @property
+    def shown(self) -> object | None:
+        """What is shown; None before anything is."""
+
+    def look(self, *, again: bool = False) -> None:
+        """Shows what is selected now."""
 
 
 class Listing:
@@ -22,7 +33,10 @@ class Listing:
     `found` is None until they are read. `matches` are those that were searched for.
     """
 
-    def __init__(self, app: "Picker", first: "First | None") -> None:
+    # Set by who makes both.
+    beside: _Beside
+
+    def __init__(self, app: Window, first: "First | None") -> None:
         self.app = app
         self.first = first
         self.found: tuple[Named, ...] | None = None
@@ -77,7 +91,7 @@ class Listing:
         if before is None:
             # Whatever is saved from now on is seen as a change.
             self._ask_rows(timeline.all_rows)
-            self.app.browsing.look()
+            self.beside.look()
         elif before != state:
             self.reload()
 
@@ -96,7 +110,7 @@ class Listing:
         if (before is None and look.words) or self.matches is not None:
             self.find(look.words)
         if self._again or not found:
-            self.app.browsing.look(again=self._again)
+            self.beside.look(again=self._again)
             self._again = False
         self.app.tell()
 
@@ -151,8 +165,8 @@ class Listing:
             rows.take(rows.items)
         else:
             rows.redraw()
-        if self.app.browsing.shown is None:
-            self.app.browsing.look()
+        if self.beside.shown is None:
+            self.beside.look()
 
     def find(self, words: str) -> None:
         """Shows only the rows in which all of some words occur."""
@@ -161,7 +175,7 @@ class Listing:
             self.app.reads.drop("find")
             self.matches = None
             self.arrange()
-            self.app.browsing.look()
+            self.beside.look()
             return
         found = self.found or ()
         self.app.reads.ask(
@@ -183,7 +197,7 @@ class Listing:
     def _matched(self, matches: Found) -> None:
         self.matches = matches
         self.arrange()
-        self.app.browsing.look()
+        self.beside.look()
         self.app.tell()
 
 

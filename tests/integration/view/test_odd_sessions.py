@@ -40,9 +40,9 @@ def test_binary_large_and_oddly_named_files(repo):
     found = files(page(repo)["rows"][-1])
     assert {"new\nline", "bad\\xff", "<b>/f"} <= set(found)
     assert found["new\nline"]["patch"].endswith("+1")
-    for name in ("blob", "large"):
-        assert found[name]["why"] == "no text"
-        assert "patch" not in found[name]
+    for binary in ("blob", "large"):
+        assert found[binary]["why"] == "no text"
+        assert "patch" not in found[binary]
     assert found["long"]["why"] == "too long for a page"
     (repo / "link").unlink()
     (repo / "link").write_text("a file now\n")
