@@ -299,7 +299,7 @@ class Builder:
             if change.new is not None and change.new.mode != GITLINK:
                 self._index.execute(
                     "INSERT OR REPLACE INTO contents VALUES(?, ?, ?)",
-                    (change.new.oid, change.path, n),
+                    (n, change.path, change.new.oid),
                 )
 
     def _once(self, key: bytes, passage: Passage, n: int) -> None:

@@ -43,8 +43,8 @@ _TABLES = (
     "CREATE INDEX passages_of ON passages(source)",
     # Contents of files, searched in git itself.
     (
-        "CREATE TABLE contents(oid BLOB NOT NULL, path BLOB NOT NULL, checkpoint INTEGER"
-        " NOT NULL, PRIMARY KEY(checkpoint, path)) WITHOUT ROWID"
+        "CREATE TABLE contents(checkpoint INTEGER NOT NULL, path BLOB NOT NULL,"
+        " oid BLOB NOT NULL, PRIMARY KEY(checkpoint, path)) WITHOUT ROWID"
     ),
     (
         f"CREATE VIRTUAL TABLE words USING fts5({', '.join(COLUMNS)}, content='',"

@@ -48,8 +48,7 @@ def search(workspace: Workspace, query: Query, filters: Filters) -> Found:
         return Found([], [])
     try:
         return _searched(workspace, query, filters)
-    except sqlite3.DatabaseError:
-        # It was damaged where the building did not look.
+    except (sqlite3.DatabaseError, StaleIndexError):
         _throw_away(workspace)
     try:
         return _searched(workspace, query, filters)
@@ -159,14 +158,10 @@ def _open_kept(workspace: Workspace) -> _Index:
         repository, timeout=workspace.settings.lock_timeout
     ) as path:
         try:
-            return _synced(workspace, database.open_to_write(path, repository))
-        except (sqlite3.DatabaseError, StaleIndexError, OSError) as exc:
-            if isinstance(exc, OSError):
-                raise StorageError(f"{path} cannot be written: {exc.strerror}") from exc
-            if isinstance(exc, sqlite3.Error) and database.refused(exc):
-                raise
-        search_files.unlink(path)
-        return _synced(workspace, database.open_to_write(path, repository))
+            connection = database.open_to_write(path, repository)
+        except OSError as exc:
+            raise StorageError(f"{path} cannot be written: {exc.strerror}") from exc
+        return _synced(workspace, connection)
 
 
 def _synced(

@@ -152,8 +152,9 @@ def test_what_is_said_once_is_found_once_in_the_checkpoint_that_brought_it(repo)
 
 
 def test_words_in_a_row_come_first(repo):
-    ok(repo, "save", "-m", "one thing and another", "--allow-empty")
-    ok(repo, "save", "-m", "another one", "--allow-empty")
+    ok(repo, "save", "-m", f"{'one x ' * 9}another", "--allow-empty")
+    long = f"another one {'and more ' * 20}"
+    ok(repo, "save", "-m", long, "--allow-empty")
     assert [hit["number"] for hit in hits(repo, "another one")] == [4, 3]
     assert [hit["number"] for hit in hits(repo, '"another one"')] == [4]
     assert [hit["number"] for hit in hits(repo, "another one", "-n", "1")] == [4]
@@ -169,6 +170,20 @@ def test_where_very_much_matches_the_newest_comes_first_and_nothing_is_lost(
     assert [hit["number"] for hit in hits(repo, "lemming")] == list(range(3, 10))
     monkeypatch.setattr(find, "_RANKED", 3)
     assert [hit["number"] for hit in hits(repo, "lemming")] == [7, 8, 9, 4, 5, 6, 3]
+
+
+def test_a_passage_is_found_once_for_the_words_and_their_row(repo):
+    note = f"another one {'and more ' * 90} one another"
+    ok(repo, "save", "-m", note, "--allow-empty")
+    (hit,) = hits(repo, "one another")
+    assert hit["excerpt"].endswith("one another")
+
+
+def test_the_note_of_a_turn_without_a_conversation_is_what_was_asked(repo):
+    write_files(repo, {"n": b"1"})
+    ok(repo, "save", "-s", "other", "--trigger", "turn-end", "-m", "an okapi")
+    assert where(repo, "okapi") == [(3, "prompts")]
+    assert hits(repo, "okapi")[0]["prompt"] == "an okapi"
 
 
 def test_no_hit_is_no_error(repo):
@@ -345,6 +360,25 @@ def test_what_a_prune_left_in_the_index_is_not_found(repo, monkeypatch):
     index_of(repo).write_bytes(kept)
     assert hits(repo, "quokka") == []
     assert where(repo, "zeppelin") == [(3, "tools")]
+    left = whole(repo)
+    index_of(repo).unlink()
+    hits(repo, "race")
+    assert left == whole(repo)
+
+
+def test_an_index_of_much_that_is_gone_is_made_again(repo, monkeypatch):
+    write_files(repo, {"n": b"1"})
+    ok(repo, "save", "-m", "kept")
+    hits(repo, "race")
+    ok(repo, "label", "wombat", "--remove")
+    kept = index_of(repo).read_bytes()
+    ok(repo, "prune", "--keep-last", "1", "--yes")
+    index_of(repo).write_bytes(kept)
+    assert b"quokka" in kept
+    monkeypatch.setattr(build, "_FEW", 0)
+    monkeypatch.setattr(build, "_ORPHANS", 100)
+    assert where(repo, "zeppelin") == [(3, "tools")]
+    assert b"quokka" not in index_of(repo).read_bytes()
 
 
 def test_a_purge_leaves_nothing_in_the_index(repo):
