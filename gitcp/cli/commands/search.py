@@ -9,11 +9,12 @@ from gitcp.cli import documents
 from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.layout import age, fit, width
 from gitcp.cli.options import command, left_out, reader
-from gitcp.errors import UsageError
+from gitcp.errors import ProgramNotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from gitcp.search.hits import Hit
-    from gitcp.search.words import Excerpt
+    from gitcp.project.workspace import Workspace
+    from gitcp.search.hits import Filters, Found, Hit
+    from gitcp.search.words import Excerpt, Query
 
 _PLACES = ("prompts", "talk", "tools", "reasons", "notes", "paths", "files")
 _HITS = 10
@@ -65,7 +66,6 @@ def search_command(
     an index, which takes a while after long conversations; later ones add what is new.
     """
     from gitcp.checkpoints.times import when
-    from gitcp.search.find import search
     from gitcp.search.hits import Filters
     from gitcp.search.words import Query
 
@@ -74,7 +74,7 @@ def search_command(
         datetime.datetime.fromisoformat(when(since)).timestamp() if since else None
     )
     workspace = reader(out, paged=True)
-    found = search(
+    found = _search(
         workspace,
         query,
         Filters(
@@ -104,6 +104,17 @@ def search_command(
     if found.unkept is not None:
         out.note(f"the index was made for this search only: {found.unkept}")
     return left_out(out, found.unreadable)
+
+
+def _search(workspace: "Workspace", query: "Query", filters: "Filters") -> "Found":
+    try:
+        from gitcp.search.find import search
+    except ModuleNotFoundError as exc:
+        raise ProgramNotFoundError(
+            f"this Python was built without SQLite: {exc}",
+            hint="use another one, as those of Debian, Fedora, Homebrew and python.org",
+        ) from exc
+    return search(workspace, query, filters)
 
 
 def _show(out: Output, hit: "Hit") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -420,6 +421,11 @@ def test_without_fts5_it_is_said(repo, monkeypatch):
 
     monkeypatch.setattr(sqlite3, "connect", lambda _: Without())
     assert "FTS5" in fails(repo, 127, "search", "race")
+
+
+def test_without_sqlite_it_is_said(repo, monkeypatch):
+    monkeypatch.setitem(sys.modules, "gitcp.search.find", None)
+    assert "SQLite" in fails(repo, 127, "search", "race")
 
 
 def test_where_nothing_can_be_written_an_index_is_made_for_one_search(
