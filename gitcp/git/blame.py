@@ -121,16 +121,10 @@ def _commit(
     pack: PackWriter, path: bytes, blob: bytes, parents: Sequence[bytes], at: int
 ) -> bytes:
     """Adds a commit that holds one file; `at` is its time, by which git orders them."""
-    made: dict[bytes, tree.Tree] = {}
-
-    def write(entries: tree.Tree) -> bytes:
-        oid = pack.add(TREE, tree.encode(entries))
-        made[oid] = entries
-        return oid
-
-    entry = tree.Entry(tree.FILE, blob)
-    root = tree.edit(None, {path: entry}, made.__getitem__, write)
-    assert root is not None
+    root, mode = blob, tree.FILE
+    for name in reversed(path.split(b"/")):
+        root = pack.add(TREE, tree.encode({name: tree.Entry(mode, root)}))
+        mode = tree.DIRECTORY
     who = b"gitcp <gitcp@localhost> %d +0000" % at
     head = [b"tree " + root.hex().encode()]
     head += [b"parent " + one.hex().encode() for one in parents]
