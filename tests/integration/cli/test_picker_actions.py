@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from gitcp.agents import bindings
+from gitcp.agents.bindings import Binding
+from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output
 from gitcp.cli.picker.choice import Choice
 from gitcp.cli.picker.performing import perform
@@ -203,6 +206,27 @@ def test_one_hunk_comes_back_and_the_rest_of_the_file_stays(project, capsys):
     ok(project.top, "verify")
     ok(project.top, "undo", "--yes")
     assert (project.top / "a.py").read_bytes() == now
+
+
+def test_a_hunk_comes_back_where_nothing_has_changed_since_the_last_save(
+    project, capsys
+):
+    async def steps(picker):
+        await picker.settled()
+        await picker.press("j", "j", "j", "w")
+        await picker.shows("+ONE 2")
+        await picker.press("tab", "g")
+        while "+ONE 2" not in picker.app.pane.line.text:
+            await picker.press("j")
+        await picker.press("h")
+        await picker.shows("Of this file only these lines:")
+        await picker.press("y")
+
+    carried(project, steps, size=(120, 90))
+    capsys.readouterr()
+    now = (project.top / "a.py").read_bytes()
+    assert b"\none 2\n" in now
+    assert b"\nONE 28\n" in now
 
 
 def test_a_hunk_of_a_file_that_has_changed_is_refused(project):
@@ -480,6 +504,13 @@ def test_what_is_foreign_is_marked_and_held_back_without_trust(
     monkeypatch.setattr(
         "gitcp.cli.asking.ask_about_withheld", lambda _, plan: plan.request
     )
+    # As if a client here had continued it.
+    workspace = open_workspace(ours)
+    held = select(workspace, "last").manifest.conversation
+    assert held is not None
+    assert held.agent_session is not None
+    binding = Binding(held.kind, held.agent_session, session, "main")
+    bindings.keep(workspace, binding)
     copied: list[str] = []
 
     async def steps(picker):

@@ -72,13 +72,14 @@ def test_talk_shows_prompts_and_answers_and_folds_tools(project):
 
 
 def test_reasons_are_the_newest_first(project):
-    ok(project.top, "save", "-m", "more", "--tried", "floats", "--allow-empty")
+    ok(project.top, "save", "-m", "more", "--tried", "floats", "--fact", "later")
 
     async def steps(picker):
         await picker.settled()
         await picker.press("3")
         await picker.shows("because cents are lost")
         text = picker.screen
+        assert text.index("later") < text.index("tried")
         assert text.index("tried") < text.index("Decimal, not float")
         await picker.press("j", "j")
         await picker.hides("floats")

@@ -158,6 +158,24 @@ def test_what_is_saved_meanwhile_appears(project):
     drive(project.top, steps)
 
 
+def test_the_mouse_selects_and_scrolls(project):
+    async def steps(picker):
+        await picker.settled()
+        at = next(
+            at for at, row in enumerate(rows_of(picker)) if "Add the tests" in row
+        )
+        await picker.pilot.click("#left", offset=(5, at))
+        assert "Add the tests" in picker.selected
+        # A header, and nothing at all, cannot be selected.
+        await picker.pilot.click("#left", offset=(5, 1))
+        await picker.pilot.click("#left", offset=(5, 20))
+        assert "Add the tests" in picker.selected
+        await picker.pilot.click("#pane", offset=(5, 1))
+        assert picker.app.in_pane
+
+    drive(project.top, steps)
+
+
 def test_a_label_and_a_failed_run_are_badges(project):
     ok(project.top, "label", "last", "green")
     assert run_gitcp(project.top, "run", "--", "false").returncode == 1
