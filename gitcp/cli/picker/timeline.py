@@ -61,6 +61,7 @@ class Read(NamedTuple):
     name: Name
     listed: tuple[Listed, ...]
     about: str
+    commit: str
 
 
 class Named(NamedTuple):
@@ -148,7 +149,9 @@ class Items:
 
 
 def fill(item: Item, read: Read) -> None:
-    """Takes what was read of a row."""
+    """Takes what was read of a row, unless it has grown since."""
+    if item.row is None or item.row.last.commit != read.commit:
+        return
     item.about = item.about or read.about
     item.listed = read.listed[0] if read.listed else None
     item.gone = not read.listed
@@ -193,12 +196,13 @@ def read_rows(
     reads = reads or lister(workspace)
     done: list[Read] = []
     for item in wanted:
-        assert item.row is not None
-        listed = tuple(reads.of(item.row))
+        row = item.row
+        assert row is not None
+        listed = tuple(reads.of(row))
         about = ""
         if item.name.kind == HEAD and listed:
             about = about_session(workspace, listed[0].checkpoint)
-        done.append(Read(item.name, listed, about))
+        done.append(Read(item.name, listed, about, row.last.commit))
         if len(done) == _STEP:
             yield done
             done = []
