@@ -9,10 +9,16 @@ one, that looks for secrets in all of it, `warm` the next ones. A browser opens 
 empty cache, if there is one: until the last of its turns can be used.
 """
 
+import argparse
+import gzip
 import json
 import os
 import random
+import statistics
 import subprocess
+import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -23,6 +29,7 @@ from gitcp.format import tree
 from gitcp.git.consolidate import consolidate
 from gitcp.git.transaction import transaction
 from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.store.append import append_checkpoint
 from gitcp.store.draft import Draft, FilesState, NewRecords
 
 SESSION = "claude-code-bench"
@@ -119,8 +126,74 @@ def made(top: Path, turns: int, size: int, seed: int) -> tuple[Workspace, bytes]
                         allow_empty=True,
                         bases=(first.raw.tree,),
                     )
-                    saved = workspace.store.append(opened, SESSION, "main", draft)
+                    saved = append_checkpoint(
+                        workspace.store, opened, SESSION, "main", draft
+                    )
                 root = saved.checkpoint.files_oid
             if turn % 100 == 99:
                 consolidate(workspace.repository)
     return workspace, transcript
+
+
+def browser_opens(program: str, page: Path) -> float:
+    """Seconds until all of a page can be used, in a browser with nothing cached."""
+    from playwright.sync_api import sync_playwright
+
+    options = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=program, args=options)
+        opened = browser.new_page(viewport={"width": 1440, "height": 900})
+        opened.goto("about:blank")
+        opened.goto(page.as_uri())
+        opened.wait_for_selector("body[data-ready]")
+        ready: float = opened.evaluate(
+            "performance.getEntriesByName('ready')[0].startTime"
+        )
+        browser.close()
+    return ready / 1000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--turns", type=int, default=1000)
+    parser.add_argument("--megabytes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--chromium", default="/usr/bin/chromium")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        top, page = Path(directory, "project"), Path(directory, "page.html")
+        top.mkdir()
+        size = int(given.megabytes * 1_000_000)
+        _, transcript = made(top, given.turns, size, given.seed)
+        took: list[float] = []
+        spent: list[float] = []
+        for _ in range(given.runs + 1):
+            before, start = os.times(), time.perf_counter()
+            words = [sys.executable, "-m", "gitcp", "view", "-o", str(page)]
+            subprocess.run(words, cwd=top, check=True, capture_output=True)
+            took.append(time.perf_counter() - start)
+            after = os.times()
+            spent.append(sum(after[2:4]) - sum(before[2:4]))
+        zipped = len(gzip.compress(transcript, 6))
+        limit = 1.5 * zipped + 100_000
+        print(f"transcript          {len(transcript):12,} bytes, {zipped:,} in gzip")
+        print(
+            f"page                {page.stat().st_size:12,} bytes, limit {limit:,.0f}"
+        )
+        print(
+            f"written, cold       {took[0]:6.2f} s ({spent[0]:.2f} s of processor time)"
+        )
+        print(
+            f"written, warm       {statistics.median(took[1:]):6.2f} s"
+            f" ({statistics.median(spent[1:]):.2f}), fastest {min(took[1:]):.2f}"
+        )
+        if Path(given.chromium).exists():
+            opened = [browser_opens(given.chromium, page) for _ in range(given.runs)]
+            print(
+                f"opened              {statistics.median(opened):6.2f} s, fastest {min(opened):.2f}"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -26,6 +26,7 @@ async function main() {
   addEventListener('afterprint', () => find('paper').replaceChildren());
   if (document.documentElement.dataset.live === 'yes') new Live(state).start();
   document.body.dataset.ready = 'yes';
+  performance.mark('ready');
 }
 
 main().catch((error) => {

@@ -30,8 +30,8 @@ def test_binary_large_and_oddly_named_files(repo):
     write_files(
         repo, {"blob": b"a\0b", "large": b"x\n" * 5_000_000, "long": b"y\n" * 300_000}
     )
-    for name, content in names.items():
-        path = os.path.join(os.fsencode(repo), name)
+    for odd, content in names.items():
+        path = os.path.join(os.fsencode(repo), odd)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "wb") as file:
             file.write(content)
