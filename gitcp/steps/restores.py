@@ -7,6 +7,8 @@ from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.standing import continues_on, stands_on
 from gitcp.errors import EffectsStandError
 from gitcp.project.workspace import Current, Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Store
 
 _SHOWN = 5
 
@@ -64,9 +66,18 @@ def _rewinds(
     return (
         request.whole
         and request.fork is None
+        and not _arrives(workspace.store, current, branch, request.target)
         and workspace.ledgers.started(branch.session)
-        and not _rewind().arrives(workspace.store, current, branch, request.target)
     )
+
+
+def _arrives(store: Store, current: Current, onto: Current, target: Checkpoint) -> bool:
+    """Whether a restore comes to where a branch stands, and does not go back on it.
+
+    Nothing that was done since is gone then: it goes on as the ledger has it.
+    """
+    tip = store.tip(onto.session, onto.branch)
+    return tip == target and (current != onto or target.origin.files is not None)
 
 
 def _rewind() -> ModuleType:

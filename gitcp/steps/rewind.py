@@ -110,15 +110,6 @@ def _state_of(
     return state
 
 
-def arrives(store: Store, current: Current, onto: Current, target: Checkpoint) -> bool:
-    """Whether a restore comes to where a branch stands, and does not go back on it.
-
-    Nothing that was done since is gone then: it goes on as the ledger has it.
-    """
-    tip = store.tip(onto.session, onto.branch)
-    return tip == target and (current != onto or target.origin.files is not None)
-
-
 def went_back(
     workspace: Workspace, current: Current, target: Checkpoint, restore: str
 ) -> Record | None:

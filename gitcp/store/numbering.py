@@ -73,9 +73,8 @@ class _Known:
 
     def note_complete(self) -> None:
         """Notes that none is missing now."""
-        # A repository without a number has no list.
+        # Looking makes no directory; and a repository without a number has no list.
         with suppress(StorageError), durable.storage("noting that all have a number"):
-            self._store.repository.make_directory(self._path.parent)
             durable.replace(self._path, self._state(), sync=False)
 
     def _state(self) -> bytes:

@@ -61,7 +61,7 @@ def scene(tmp_path: Path) -> Path:
 _TRACED = (
     "write,pwrite64,fsync,fdatasync,mkdir,mkdirat,link,linkat,rename,renameat,renameat2"
 )
-_DERIVED = ("/gitcp/scan/", ".keep", "/gitcp/packs", "/owner")
+_DERIVED = ("/gitcp/scan/", ".keep", "/gitcp/packs", "/gitcp/numbered", "/owner")
 
 
 class Order:

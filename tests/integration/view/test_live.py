@@ -162,12 +162,18 @@ def test_ctrl_c_ends_it(repo, how):
         env=gitcp_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # In the background of a shell the tests themselves ignore the first of the two.
+        preexec_fn=lambda: signal.signal(how, signal.SIG_DFL),  # noqa: PLW1509
     )
-    assert process.stdout is not None
-    url = json.loads(process.stdout.readline())["url"]
-    assert url.startswith("http://127.0.0.1:")
-    os.kill(process.pid, how)
-    _, told = process.communicate(timeout=20)
+    with process:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["url"]
+        assert url.startswith("http://127.0.0.1:")
+        os.kill(process.pid, how)
+        try:
+            _, told = process.communicate(timeout=20)
+        finally:
+            process.kill()
     assert process.returncode in {130, -how}
     assert b"Traceback" not in told
 
