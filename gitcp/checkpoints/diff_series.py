@@ -66,33 +66,18 @@ def comparing(
 
 def _joined(changes: Sequence[Change], counts: bytes, patch: bytes) -> SeriesDiff:
     lines = line_counts(counts)
-    # Each path that git counted, in the same order. A file that became a link is there
-    # twice: as it goes, and as it comes.
-    paths = [path for path, _ in groupby(_listed(counts))]
+    # A file that became a link has two sections, as it goes and as it comes, but one count.
     sections = [
         b"".join(_SECTION + section.rstrip(b"\n") + b"\n" for section in alike)
         for _, alike in groupby(_sections(patch), lambda text: text.split(b"\n", 1)[0])
     ]
-    texts = dict(zip(paths, sections, strict=True))
+    texts = dict(zip(lines, sections, strict=True))
     return SeriesDiff(counted(changes, lines), texts)
 
 
 def _sections(patch: bytes) -> list[bytes]:
     """Returns what a patch says of each file; no line of a file begins as these do."""
     return (b"\n" + patch).split(b"\n" + _SECTION)[1:]
-
-
-def _listed(counts: bytes) -> list[bytes]:
-    """Returns the paths that `--numstat -z` printed, a renamed one by its new name."""
-    found = []
-    words = iter(counts.split(b"\0"))
-    for word in words:
-        if word:
-            path = word.split(b"\t", 2)[2]
-            if not path:
-                _, path = next(words), next(words)
-            found.append(path)
-    return found
 
 
 def _sides(aside: Comparison, one: Compared) -> tuple[bytes, bytes] | None:

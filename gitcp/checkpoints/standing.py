@@ -103,9 +103,9 @@ def continues_on(
         return stood
     current, target = workspace.current(), request.target
     held = target.manifest.conversation
-    # What an adapter keeps, without files, is the adapter's to append to.
     from gitcp.clients import registry  # noqa: PLC0415  looking does not need it
 
+    # What an adapter keeps, without files, is the adapter's to append to.
     if held is None or not registry.known(held.kind) or not target.holds_files:
         return current
     tip = workspace.store.tip(current.session, current.branch)

@@ -21,7 +21,8 @@ _ASSIGNED = re.compile(
 )
 _REWRITTEN = rb"\n(= (\d+) ([0-9a-f]{40,64}) [0-9a-f]{8})(?=\n)"
 _NAMED = rb"(?m)^[+=] [0-9]+ (?:[0-9a-f]{12} )?(%b) .*$" % _COMMIT.encode("ascii")
-# How many words a line that assigns has; those before the rest, as in one that moves.
+# A line that assigns has so many words. Split behind its commit it has five parts; one that
+# moves has four.
 _WORDS = 9
 _ASSIGNS, _MOVES = 5, 4
 _MOVED = rf"= ([1-9]\d{{0,14}}) ({_COMMIT})"

@@ -176,7 +176,7 @@ def _write(out: Output, path: Path | None, made: "Vetted", *, to_stdout: bool) -
         return
     out.print(safe_path(os.fspath(shown)), whole=True)
     secrets = f", {count(page.redacted, 'secret')} redacted" if page.redacted else ""
-    out.note(f"{count(len(page.rows), 'turn')}, {size(len(data))}{secrets}")
+    out.note(f"{count(len(page.rows), 'row')}, {size(len(data))}{secrets}")
 
 
 def _document(
