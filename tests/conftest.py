@@ -96,6 +96,8 @@ if "PYTEST_DEBUG_TEMPROOT" not in os.environ and _memory_serves():
 
 # A developer's git, gitcp or agent must not reach into a test.
 FOREIGN = ("GIT_", "GITCP_", "XDG_", "CLAUDE", "CODEX", "GEMINI", "OPENCODE", "CURSOR")
+# What repositories git makes: those who run the tests decide it.
+NEW_REPOSITORIES = frozenset({"GIT_DEFAULT_HASH", "GIT_DEFAULT_REF_FORMAT"})
 PRESENTATION = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
 
 REPO_FILES: dict[str, Entry] = {
@@ -124,10 +126,15 @@ def sealed(
 ) -> Path:
     """Shuts out the machine's configuration, for git and libgit2; returns HOME.
 
+    What repositories git makes is left to who runs the tests: with GIT_DEFAULT_HASH=sha256
+    they run on another kind.
+
     A test that wants user settings writes ``sealed / ".gitconfig"`` and sets
     GIT_CONFIG_GLOBAL to it (and, in process, libgit2's search path).
     """
     for name in os.environ:
+        if name in NEW_REPOSITORIES:
+            continue
         if name.startswith(FOREIGN) or name in PRESENTATION:
             monkeypatch.delenv(name)
     base = tmp_path_factory.mktemp("sealed")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from gitcp.errors import CorruptError, GitcpError
 from gitcp.format.commit import trailers_of
-from gitcp.format.oid import PATTERN
+from gitcp.format.oid import PATTERN, form_of_hex
 from gitcp.git.repository import Repository
 from gitcp.store.allowance import Allowance
 from gitcp.store.checkpoint import Checkpoint
@@ -41,7 +41,7 @@ class _CarefulSeals(Seals):
 def find(directory: str | os.PathLike[str], commit: str) -> BareCheckpoint | None:
     """Returns the checkpoint in a commit; None where there is none that can be read.
 
-    `commit` has 40 digits; anything else is no such id.
+    `commit` has 40 digits, or 64 with SHA-256; anything else is no such id.
     """
     if _COMMIT.fullmatch(commit) is None:
         return None
@@ -49,7 +49,9 @@ def find(directory: str | os.PathLike[str], commit: str) -> BareCheckpoint | Non
     if project is None:
         return None
     top, git_dir = project
-    repository = Repository(git_dir=git_dir, common_dir=_common(git_dir))
+    repository = Repository(
+        git_dir=git_dir, common_dir=_common(git_dir), form=form_of_hex(commit)
+    )
     oid = bytes.fromhex(commit)
     try:
         raw = repository.objects.commit(oid)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gitcp.format import tree
 from gitcp.format.log import Decision
+from gitcp.format.oid import ObjectFormat
 from gitcp.format.safety import path_problem
 from gitcp.format.tree import GITLINK, LINK, Change, Entry
 from gitcp.git.compare import Comparison, comparison
@@ -67,7 +68,7 @@ def since(
     """
     changes = tree.diff(files, new.files_tree, new.objects.tree)
     room = Room(*filter(None, (before, new)))
-    return _compared(changes, paths, _of(new), _of(new), room)
+    return _compared(changes, paths, _of(new), _of(new), room, new.objects.form)
 
 
 def renames(changes: Sequence[Change], new: Checkpoint) -> dict[bytes, bytes]:
@@ -76,7 +77,7 @@ def renames(changes: Sequence[Change], new: Checkpoint) -> dict[bytes, bytes]:
     deleted = [change for change in changes if change.status == "deleted"]
     if not added or not deleted:
         return {}
-    with comparison() as aside:
+    with comparison(new.objects.form) as aside:
         room = Room(new)
         read = _of(new)
         sides = _sides(aside, [*added, *deleted], read, read, room)
@@ -96,7 +97,8 @@ def with_worktree(
 
         def compare(snapshot: "Snapshot") -> FilesDiff:
             changes = tree.diff(old.files_tree, snapshot.tree, txn.tree)
-            return _compared(changes, paths, _of(old), on_disk, Room(old))
+            form = old.objects.form
+            return _compared(changes, paths, _of(old), on_disk, Room(old), form)
 
         _, diff = capture.using(txn, compare)
         return diff
@@ -105,7 +107,8 @@ def with_worktree(
 def of_plan(workspace: Workspace, plan: "RestorePlan") -> FilesDiff:
     """Returns what a restore would change in the files of the work tree."""
     target, changes = plan.target, iter(plan.changes)
-    return _compared(changes, (), _on_disk(workspace), _of(target), Room(target))
+    on_disk, form = _on_disk(workspace), workspace.repository.form
+    return _compared(changes, (), on_disk, _of(target), Room(target), form)
 
 
 def _on_disk(workspace: Workspace) -> ReadBlob:
@@ -154,10 +157,11 @@ def _compared(
     old: ReadBlob,
     new: ReadBlob,
     room: Room,
+    form: ObjectFormat,
 ) -> FilesDiff:
     chosen = selection(paths)
     compared = [change for change in changes if chosen(change.path)]
-    with comparison() as aside:
+    with comparison(form) as aside:
         sides = _sides(aside, compared, old, new, room)
         patch = aside.run(*sides, "--patch")
         lines = line_counts(aside.run(*sides, "--numstat", "-z"))

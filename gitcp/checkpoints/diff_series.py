@@ -42,7 +42,7 @@ def comparing(
     an object is damaged.
     """
     with (
-        comparison(repository.common_dir / "objects") as aside,
+        comparison(repository.form, repository.common_dir / "objects") as aside,
         ThreadPoolExecutor(2) as pool,
     ):
         pairs = [_sides(aside, one) for one in wanted]

@@ -201,7 +201,7 @@ class _Look:
     def why_it_stays(self, path: bytes, entry: Entry) -> str | None:
         """Returns None where a path is as it was brought; empty where it is gone."""
         try:
-            there = replace.look(self._root, path).entry
+            there = replace.look(self._root, path, replace.form_for(entry)).entry
             if there is None or not self._is_listed(path):
                 return ""
             if any(map(self._is_repository, (*parents(path), path))):

@@ -18,7 +18,7 @@ from gitcp.errors import (
     TransferError,
     UsageError,
 )
-from gitcp.format.oid import DIGITS, PATTERN
+from gitcp.format.oid import MOST_DIGITS, PATTERN
 from gitcp.names import check_typed, encode
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -37,7 +37,7 @@ _DISTANCE = r"(?:last)?~(\d{1,9})"
 # A branch name of git's may end this way, too, but no selector is looked up as one.
 _DATED = r"(.+)@(\{.+\})"
 _NUMBER = re.compile(r"#?([1-9]\d{0,14})")
-_COMMIT = rf"[0-9a-f]{{{_SHORTEST},{DIGITS}}}|(?:HEAD|@)(?:[~^]\d*)*"
+_COMMIT = rf"[0-9a-f]{{{_SHORTEST},{MOST_DIGITS}}}|(?:HEAD|@)(?:[~^]\d*)*"
 
 
 def split(spec: str, current: Current) -> tuple[str, str]:
@@ -290,7 +290,7 @@ def _by_number(
 
 def _matching(store: Store, tip: Checkpoint, what: str) -> Iterator[Checkpoint]:
     label = _label(what)
-    is_hex = re.fullmatch(rf"[0-9a-f]{{{_SHORTEST},{DIGITS}}}", what)
+    is_hex = re.fullmatch(rf"[0-9a-f]{{{_SHORTEST},{MOST_DIGITS}}}", what)
     by_commit: dict[str, Checkpoint] = {}
     for checkpoint in store.line(tip):
         trailers = checkpoint.trailers

@@ -26,12 +26,13 @@ class Opening:
         self._identities = identities
         self._bounds = bounds
         self._total = 0
+        self._form = quarantine.form
         self._pack = self._new_pack()
 
     def _new_pack(self) -> PackWriter:
         place = self._packs.parent.parent / "opened"
         place.mkdir(exist_ok=True)
-        return PackWriter(place)
+        return PackWriter(place, self._form)
 
     def add(self, kind: str, data: bytes) -> bytes:
         """Adds an object and returns its oid; it can be read after `flush`."""

@@ -15,7 +15,6 @@ from gitcp.format import commit as commits
 from gitcp.format import encrypted, layout, tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.encrypted import Encrypted, EncryptedContent, encrypted_of
-from gitcp.format.oid import object_id
 from gitcp.format.tree import DIRECTORY, FILE, Entry
 from gitcp.git.objects import BLOB, COMMIT
 
@@ -151,11 +150,12 @@ class Decryptor:
         self, form: _Form, raw: bytes, root: bytes, parent: bytes | None
     ) -> bytes:
         """Checks that all of it belongs together, and keeps the commit."""
-        if object_id(COMMIT, raw).hex() != form.said.plain:
+        kind = self._objects.form
+        if kind.oid(COMMIT, raw).hex() != form.said.plain:
             raise refuse("its head is of another checkpoint")
         plain: commits.Commit | None = None
         with suppress(ValueError):
-            plain = commits.parse_commit(raw)
+            plain = commits.parse_commit(raw, kind.size)
         trailers = commits.trailers_of(plain) if plain is not None else None
         if plain is None or trailers is None:
             raise refuse("its head holds no checkpoint")

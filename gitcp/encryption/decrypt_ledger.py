@@ -18,7 +18,6 @@ from gitcp.format.encrypted_ledger import (
     pages_in,
 )
 from gitcp.format.ledger import ledger_trailers
-from gitcp.format.oid import object_id
 from gitcp.format.tree import FILE, Entry
 from gitcp.git.objects import BLOB, COMMIT, TREE
 
@@ -92,10 +91,11 @@ class PageDecryptor:
         if said.session != component:
             raise refuse("a page of it is of another session")
         held = self._record(component, commit.tree).get(said.plain)
-        if held is None or object_id(COMMIT, held.raw).hex() != said.plain:
+        kind = self._objects.form
+        if held is None or kind.oid(COMMIT, held.raw).hex() != said.plain:
             raise refuse("a record in it does not hold the page that it stands for")
         try:
-            page = commits.parse_commit(held.raw)
+            page = commits.parse_commit(held.raw, kind.size)
         except ValueError as exc:
             raise refuse("a record in it holds no page") from exc
         trailers = ledger_trailers(page)

@@ -160,7 +160,10 @@ class Encryptor:
             else:
                 pair.inline[change.path] = change.new.oid
         # An empty directory, for instance, is in no list of files.
-        if pairing.would_be(pair.own, own_changes, self._trees.read) != own:
+        same = pairing.would_be(
+            pair.own, own_changes, self._trees.read, self._objects.form
+        )
+        if same != own:
             raise self._odd(found, b"a directory")
         changes[encrypted.HEAD] = pairing.file(self._head(found, pair))
         form = tree.edit(pair.form, changes, self._trees.read, self._trees.write)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gitcp.format import encrypted, layout, tree
-from gitcp.format.oid import object_id
+from gitcp.format.oid import ObjectFormat
 from gitcp.format.tree import DIRECTORY, FILE, Entry
 from gitcp.git.objects import TREE, Objects
 
@@ -107,11 +107,14 @@ def with_own(root: tree.Tree, own: bytes | None) -> dict[bytes, Entry]:
 
 
 def would_be(
-    base: bytes | None, changes: tree.Changes, read: tree.ReadTree
+    base: bytes | None,
+    changes: tree.Changes,
+    read: tree.ReadTree,
+    form: ObjectFormat,
 ) -> bytes | None:
     """Returns the oid that a tree would have with changes, writing nothing."""
     return tree.edit(
-        base, changes, read, lambda entries: object_id(TREE, tree.encode(entries))
+        base, changes, read, lambda entries: form.oid(TREE, tree.encode(entries))
     )
 
 

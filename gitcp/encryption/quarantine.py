@@ -37,9 +37,10 @@ class Quarantine:
         self.directory: Path = opened.scratch / name
         self.objects = self.directory / "objects"
         self._bounds = bounds
+        self._form = opened.repository.form
         shared = opened.repository.common_dir / "objects"
         with durable.storage("preparing the quarantine"):
-            make_bare(self.directory)
+            make_bare(self.directory, self._form)
             borrow(self.directory, shared)
 
     def growth(self) -> int:
@@ -82,7 +83,9 @@ class Quarantine:
         lines = [f"{oid} {name}\n" for name, oid in sorted(refs.items())]
         with durable.storage("preparing the quarantine"):
             (self.directory / "packed-refs").write_text("".join(lines))
-        return Repository(git_dir=self.directory, common_dir=self.directory)
+        return Repository(
+            git_dir=self.directory, common_dir=self.directory, form=self._form
+        )
 
 
 def too_much(what: str, setting: str) -> TransferError:

@@ -4,7 +4,7 @@ import re
 from typing import NamedTuple
 
 from gitcp.format.layout import BranchKey
-from gitcp.format.oid import SIZE
+from gitcp.format.oid import SHA1
 from gitcp.names import encode
 
 WHO = b"gitcp <gitcp@localhost>"
@@ -88,7 +88,7 @@ def encode_commit(
     return b"\n".join(head) + b"\n\n" + message.encode("ascii")
 
 
-def parse_commit(raw: bytes, size: int = SIZE) -> Commit:
+def parse_commit(raw: bytes, size: int = SHA1.size) -> Commit:
     """Returns the parts of a raw commit object; ids are `size` bytes.
 
     Raises:

@@ -1,7 +1,7 @@
 """Object ids: what they are, how they are computed, and how long they are.
 
-The one place that knows the length and the hash of an id. Repositories with SHA-256 ids
-are refused today (`git.served`); what reads them asks for `SHA256` here.
+The one place that knows the length and the hash of an id. Which of the two a repository has
+is said by its `form`; an id tells its own by its length.
 """
 
 import hashlib
@@ -41,10 +41,23 @@ class ObjectFormat(NamedTuple):
 
 SHA1 = ObjectFormat("sha1", 20)
 SHA256 = ObjectFormat("sha256", 32)
-# What gitcp reads and writes today.
-CURRENT = SHA1
-SIZE = CURRENT.size
-DIGITS = CURRENT.digits
-PATTERN = CURRENT.pattern
-object_id = CURRENT.oid
-object_hash = CURRENT.hasher
+FORMS = {form.name: form for form in (SHA1, SHA256)}
+# An id of either kind in hex digits: what is written down names objects of one repository.
+PATTERN = f"{SHA1.pattern}(?:[0-9a-f]{{{SHA256.digits - SHA1.digits}}})?"
+# As many digits as the longer one.
+MOST_DIGITS = SHA256.digits
+
+
+def form_of(oid: bytes) -> ObjectFormat:
+    """Returns the form of an id, which its length tells."""
+    return SHA256 if len(oid) == SHA256.size else SHA1
+
+
+def form_of_hex(oid: str) -> ObjectFormat:
+    """Returns the form of an id in hex digits."""
+    return SHA256 if len(oid) == SHA256.digits else SHA1
+
+
+def is_object(oid: bytes, kind: str, data: bytes) -> bool:
+    """Whether a content is that of the object with this id."""
+    return form_of(oid).oid(kind, data) == oid

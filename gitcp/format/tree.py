@@ -8,7 +8,7 @@ output. Nothing here changes a tree that `read` returned.
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from gitcp.format.oid import SIZE
+from gitcp.format.oid import SHA1
 
 FILE = 0o100644
 EXECUTABLE = 0o100755
@@ -30,7 +30,7 @@ WriteTree = Callable[[Tree], bytes]
 Changes = Mapping[bytes, Entry | None]
 
 
-def parse(raw: bytes, size: int = SIZE) -> dict[bytes, Entry]:
+def parse(raw: bytes, size: int = SHA1.size) -> dict[bytes, Entry]:
     """Returns the entries of a raw tree object, in its order; oids are `size` bytes.
 
     Raises:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gitcp.format import tree
-from gitcp.format.oid import object_id
 from gitcp.git import process
 from gitcp.git.aside import make_bare
 from gitcp.git.objects import BLOB, COMMIT, TREE
@@ -57,13 +56,13 @@ def first_appearances(
     if not versions:
         return [None] * (lines[1] - lines[0] + 1)
     with _aside(repository) as place:
-        pack = PackWriter(place)
+        pack = PackWriter(place, repository.form)
         made: list[bytes] = []
         for version in versions:
             parents = [made[one] for one in version.parents]
             made.append(_commit(pack, _NAME, version.blob, parents, len(made)))
         tip = made[-1]
-        if versions[-1].blob != object_id(BLOB, content):
+        if versions[-1].blob != repository.form.oid(BLOB, content):
             tip = _commit(pack, _NAME, pack.add(BLOB, content), [tip], len(made))
         _keep(pack, place)
         places = {oid.hex(): at for at, oid in enumerate(made)}
@@ -94,7 +93,7 @@ def commits_of(
         # As a check-out may have changed them.
         content = content.replace(b"\r\n", b"\n")
     with _aside(repository) as place:
-        pack = PackWriter(place)
+        pack = PackWriter(place, repository.form)
         parents = [bytes.fromhex(head)]
         tip = _commit(pack, path, pack.add(BLOB, content), parents, _LATEST)
         _keep(pack, place)
@@ -107,7 +106,7 @@ def _aside(repository: Repository) -> Iterator[Path]:
     """Makes a repository that borrows the objects of another one, for a moment."""
     with tempfile.TemporaryDirectory(prefix="gitcp-blame-") as name:
         place = Path(name)
-        make_bare(place)
+        make_bare(place, repository.form)
         objects = os.fsencode(repository.common_dir / "objects")
         quoted = objects.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
         quoted = quoted.replace(b"\n", b"\\n")

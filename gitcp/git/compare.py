@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gitcp.format import tree
+from gitcp.format.oid import ObjectFormat
 from gitcp.format.tree import Changes
 from gitcp.git import process
 from gitcp.git.aside import borrow, make_bare
@@ -52,11 +53,11 @@ _PAIR = re.compile(rb"(?:^|(?<=[\n\0]))[0-9a-f]{40,64} [0-9a-f]{40,64}\n")
 class Comparison:
     """Trees of blobs, to be compared."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, form: ObjectFormat) -> None:
         self._directory = directory
         self._packs = directory / "objects" / "pack"
         self._made: dict[bytes, tree.Tree] = {}
-        self._pack = PackWriter(directory)
+        self._pack = PackWriter(directory, form)
 
     def add(self, data: bytes) -> bytes:
         """Adds a blob and returns its oid."""
@@ -133,11 +134,13 @@ class Comparison:
 
 
 @contextmanager
-def comparison(borrowed: Path | None = None) -> Iterator[Comparison]:
+def comparison(
+    form: ObjectFormat, borrowed: Path | None = None
+) -> Iterator[Comparison]:
     """Opens a repository to compare in; it may borrow a directory of objects."""
     with tempfile.TemporaryDirectory(prefix="gitcp-diff-") as name:
         place = Path(name)
-        make_bare(place)
+        make_bare(place, form)
         if borrowed is not None:
             borrow(place, borrowed)
-        yield Comparison(place)
+        yield Comparison(place, form)

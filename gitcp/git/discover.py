@@ -8,6 +8,7 @@ from gitcp.errors import (
     NotARepositoryError,
     UnsupportedRepositoryError,
 )
+from gitcp.format.oid import FORMS, SHA1, ObjectFormat
 from gitcp.git import area, configuration, process
 from gitcp.git.refs import FileRefs
 from gitcp.git.repository import Repository
@@ -67,9 +68,9 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
             hint="rename the directory",
         )
     git_dir, common_dir, bare, inside, object_format = fields
-    repository = Repository(
-        git_dir=Path(git_dir), common_dir=Path(common_dir), listed=listed, since=since
-    )
+    form = FORMS.get(object_format, SHA1)
+    places = Path(git_dir), Path(common_dir)
+    repository = Repository(*places, form=form, listed=listed, since=since)
     if not named:
         _refuse_implicit(where, repository.git_dir)
     check_supported(repository.common_dir, listed.values, object_format)
@@ -92,8 +93,11 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
     return repository
 
 
-def nested_head(top: Path) -> bytes | None:
-    """Returns the HEAD commit of a repository inside a work tree; None if unborn."""
+def nested_head(top: Path, form: ObjectFormat) -> bytes | None:
+    """Returns the HEAD commit of a repository inside a work tree.
+
+    None if it is unborn, or has ids of another form: no tree can name it.
+    """
     link = top / ".git"
     try:
         if link.is_file():
@@ -105,7 +109,7 @@ def nested_head(top: Path) -> bytes | None:
         common_dir = (
             git_dir / common.read_text().strip() if common.is_file() else git_dir
         )
-        refs = FileRefs(git_dir, common_dir)
+        refs = FileRefs(git_dir, common_dir, form=form)
         head = refs.read(refs.symbolic("HEAD") or "HEAD")
         return bytes.fromhex(head) if head else None
     except (OSError, ValueError, RecursionError):
@@ -157,7 +161,7 @@ def _refusal(where: Path, said: str) -> Exception:
     ):
         return UnsupportedRepositoryError(
             f"this repository has a form git here does not know: {said.splitlines()[-1]}",
-            hint="gitcp needs a SHA-1 repository with its refs in files",
+            hint="gitcp needs a repository with its refs in files",
         )
     return GitFailedError(
         f"git cannot read the repository at {where}: {said.splitlines()[-1] if said else '?'}",

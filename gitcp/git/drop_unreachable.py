@@ -101,7 +101,9 @@ def drop_unreachable(
         own = sorted(standing(directory, registry.names()))
         others = sorted(standing(directory, aside.names()).keys() - set(own))
         with _unless_taken(directory, [*own, *others]):
-            stock = Stock(directory, own, others, grace.expiry(repository))
+            stock = Stock(
+                directory, repository.form, own, others, grace.expiry(repository)
+            )
             reach = Reachable(repository, stock.all)
             reach.from_roots(roots())
             secret = reach.unreached() if purged is None else reach.only_from(purged)

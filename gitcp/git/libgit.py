@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.at_fork import computed
-from gitcp.format.oid import object_hash, object_id
+from gitcp.format.oid import SHA1, ObjectFormat
 from gitcp.git import process
 from gitcp.git.objects import (
     BLOB,
@@ -40,7 +40,7 @@ class LibgitObjects(Objects):
     """
 
     def __init__(self, directory: Path) -> None:
-        super().__init__()
+        super().__init__(SHA1)
         self._directory = directory
         self._asked: _CatFile | None = None
 
@@ -50,7 +50,8 @@ class LibgitObjects(Objects):
         import pygit2  # noqa: PLC0415
 
         self._id = pygit2.Oid
-        self._errors = (pygit2.GitError, KeyError, OSError)
+        # An id of another length is a ValueError: no object has it.
+        self._errors = (pygit2.GitError, KeyError, ValueError, OSError)
         return pygit2.Odb(str(self._directory))
 
     @contextmanager
@@ -78,7 +79,7 @@ class LibgitObjects(Objects):
         if (asked := self._git()) and asked.header(oid):
             return True
         odb = self._odb
-        return odb.exists(self._id(raw=oid))
+        return len(oid) == SHA1.size and odb.exists(self._id(raw=oid))
 
     def header(self, oid: bytes) -> tuple[str, int]:
         """Returns kind and size without reading the content.
@@ -127,7 +128,7 @@ class LibgitObjects(Objects):
 
         libgit2 gives up at the first pack that has it; git looks into every one.
         """
-        if isinstance(cause, KeyError):
+        if isinstance(cause, KeyError | ValueError):
             return None
         asked = _CatFile(self._directory.parent)
         try:
@@ -146,24 +147,34 @@ class LibgitObjects(Objects):
         if size <= IN_MEMORY:
             yield self.blob(oid)
             return
-        git_dir = self._directory.parent
-        reader = process.start(
-            # Larger ones git streams, too, unless they are deltas.
-            ["-c", "core.bigFileThreshold=16m", "cat-file", "blob", oid.hex()],
-            cwd=git_dir,
-            env={"GIT_DIR": str(git_dir)},
-        )
-        assert reader.stdout is not None
-        digest = object_hash(BLOB, size)
-        try:
-            while chunk := reader.stdout.read(_CHUNK):
-                digest.update(chunk)
-                yield chunk
-        finally:
-            reader.stdout.close()
-            reader.communicate()
-        if reader.returncode or digest.digest() != oid:
-            raise damaged(oid, ValueError("its content does not match its id"))
+        yield from streamed(self._directory.parent, oid, size, self.form)
+
+
+def streamed(
+    git_dir: Path, oid: bytes, size: int, form: ObjectFormat
+) -> Iterator[bytes]:
+    """Yields the content of a large blob in chunks, from a git process of its own.
+
+    Raises:
+        CorruptError: it is damaged. What was yielded before must not be kept then.
+    """
+    reader = process.start(
+        # Larger ones git streams, too, unless they are deltas.
+        ["-c", "core.bigFileThreshold=16m", "cat-file", "blob", oid.hex()],
+        cwd=git_dir,
+        env={"GIT_DIR": str(git_dir)},
+    )
+    assert reader.stdout is not None
+    digest = form.hasher(BLOB, size)
+    try:
+        while chunk := reader.stdout.read(_CHUNK):
+            digest.update(chunk)
+            yield chunk
+    finally:
+        reader.stdout.close()
+        reader.communicate()
+    if reader.returncode or digest.digest() != oid:
+        raise damaged(oid, ValueError("its content does not match its id"))
 
 
 class _CatFile:
@@ -187,7 +198,7 @@ class _CatFile:
             return self._small[oid]
         found = self._ask("--batch", oid)
         # Git does not compare what it reads with the id.
-        if found is None or object_id(found.kind, found.data) != oid:
+        if found is None or SHA1.oid(found.kind, found.data) != oid:
             return None
         if found.size <= _SMALL:
             self._small[oid] = found.kind, found.data

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from gitcp.errors import CorruptError
 from gitcp.format import tree as trees
 from gitcp.format.commit import Commit, parse_commit
-from gitcp.format.oid import CURRENT, ObjectFormat
+from gitcp.format.oid import ObjectFormat
 
 # Above this an object is streamed, so that memory stays flat.
 IN_MEMORY = 8 * 1024 * 1024
@@ -25,7 +25,7 @@ class Objects(ABC):
     Whatever reads them never returns wrong bytes: where content and id differ, it raises.
     """
 
-    def __init__(self, form: ObjectFormat = CURRENT) -> None:
+    def __init__(self, form: ObjectFormat) -> None:
         self.form = form
         self._trees: dict[bytes, trees.Tree] = {}
         self._pinned: dict[bytes, trees.Tree] = {}

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from gitcp.format.oid import object_hash, object_id
+from gitcp.format.oid import ObjectFormat
 from gitcp.git.objects import BLOB, COMMIT, TREE
 
 _CODES = {COMMIT: 1, TREE: 2, BLOB: 3}
@@ -22,9 +22,13 @@ _BUFFER = 1024 * 1024
 
 
 class PackWriter:
-    """Collects objects into `pack.tmp` of a directory; see `close`."""
+    """Collects objects into `pack.tmp` of a directory; see `close`.
 
-    def __init__(self, directory: Path) -> None:
+    `form` is that of the ids, and of the checksums of both files.
+    """
+
+    def __init__(self, directory: Path, form: ObjectFormat) -> None:
+        self._form = form
         self._path = directory / "pack.tmp"
         self._file: BinaryIO | None = None
         self._at = 0
@@ -41,7 +45,7 @@ class PackWriter:
 
     def add(self, kind: str, data: bytes, oid: bytes | None = None) -> bytes:
         """Adds an object that is in memory and returns its oid."""
-        oid = oid or object_id(kind, data)
+        oid = oid or self._form.oid(kind, data)
         if oid not in self._entries:
             self.add_entry(oid, entry(kind, data))
         return oid
@@ -60,7 +64,7 @@ class PackWriter:
         """
         file = self._open()
         start = self._at
-        digest = object_hash(BLOB, size)
+        digest = self._form.hasher(BLOB, size)
         deflate = zlib.compressobj(1)
         crc = 0
         seen = 0
@@ -112,7 +116,7 @@ class PackWriter:
             index.write(self._index(checksum))
             index.flush()
             os.fsync(index.fileno())
-        name = hashlib.sha1(b"".join(sorted(self._entries)), usedforsecurity=False)
+        name = self._hash(b"".join(sorted(self._entries)))
         # The content, not only the ids, makes the name: a pack of the same objects
         # may already stand, and replacing a file under readers is not safe.
         name.update(checksum)
@@ -130,9 +134,12 @@ class PackWriter:
             self._at = 12
         return self._file
 
+    def _hash(self, data: bytes = b"") -> "hashlib._Hash":
+        return hashlib.new(self._form.name, data, usedforsecurity=False)
+
     def _checksum(self) -> bytes:
         assert self._file is not None
-        digest = hashlib.sha1(usedforsecurity=False)
+        digest = self._hash()
         self._file.seek(0)
         while chunk := self._file.read(_BUFFER):
             digest.update(chunk)
@@ -167,7 +174,7 @@ class PackWriter:
                 pack_checksum,
             ]
         )
-        return body + hashlib.sha1(body, usedforsecurity=False).digest()
+        return body + self._hash(body).digest()
 
 
 def _new(path: Path) -> int:

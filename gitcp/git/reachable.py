@@ -6,7 +6,6 @@ from contextlib import suppress
 
 from gitcp.errors import GitFailedError
 from gitcp.format.commit import WHO
-from gitcp.format.oid import DIGITS
 from gitcp.git.objects import COMMIT
 from gitcp.git.repository import Repository
 
@@ -123,7 +122,7 @@ class Reachable:
 
 
 def _oid(line: bytes) -> bytes:
-    return bytes.fromhex(line[:DIGITS].decode("ascii"))
+    return bytes.fromhex(line.split(maxsplit=1)[0].decode("ascii"))
 
 
 def _loose(repository: Repository) -> list[str]:
@@ -136,7 +135,7 @@ def _loose(repository: Repository) -> list[str]:
             found += [
                 directory.name + name
                 for name in os.listdir(directory)
-                if len(name) == DIGITS - 2
+                if len(name) == repository.form.digits - 2
             ]
     if not found:
         return []

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from gitcp import durable
 from gitcp.errors import BranchMovedError, BusyError, CorruptError, UnsafePathError
-from gitcp.format.oid import DIGITS
+from gitcp.format.oid import SHA1, ObjectFormat
 from gitcp.git import process
 from gitcp.git.access import PRIVATE, Access
 
@@ -90,9 +90,11 @@ class FileRefs:
         common_dir: Path,
         access: Access = PRIVATE,
         *,
+        form: ObjectFormat = SHA1,
         lock_timeout: float = 10.0,
     ) -> None:
         """Takes the git directories, and how many seconds to wait for a ref's lock."""
+        self._digits = form.digits
         self._git_dir = git_dir
         self._common = common_dir
         self.access = access
@@ -125,7 +127,7 @@ class FileRefs:
         if text is not None:
             if text.startswith(_SYMBOLIC):
                 return self.read(text.removeprefix(_SYMBOLIC).strip())
-            oid = _oid(text)
+            oid = self._oid(text)
             if oid is None and name.startswith(_OURS):
                 raise CorruptError(
                     f"{name} does not name a commit: its file is damaged",
@@ -135,7 +137,7 @@ class FileRefs:
         needle = b" " + os.fsencode(name) + b"\n"
         packed = self._packed()
         at = packed.find(needle)
-        return packed[at - DIGITS : at].decode() if at >= DIGITS else None
+        return packed[at - self._digits : at].decode() if at >= self._digits else None
 
     def written(self, name: str) -> float | None:
         """Returns when a ref was last written; None where only a packed file has it."""
@@ -153,9 +155,9 @@ class FileRefs:
         first = packed.rfind(b"\n", 0, max(packed.find(needle), 0)) + 1
         last = packed.find(b"\n", max(packed.rfind(needle), 0))
         text = os.fsdecode(packed[first : last if last >= 0 else len(packed)])
-        start = DIGITS + 1
+        start = self._digits + 1
         found: dict[str, str | None] = {
-            line[start:]: line[:DIGITS]
+            line[start:]: line[: self._digits]
             for line in text.split("\n")
             if line.startswith(prefix, start) and line[0] not in "#^"
         }
@@ -366,7 +368,11 @@ class FileRefs:
                 elif not name.endswith(".lock"):
                     text = self._loose(entry.path)
                     if text is not None and not text.startswith(_SYMBOLIC):
-                        yield name, _oid(text)
+                        yield name, self._oid(text)
+
+    def _oid(self, text: str) -> str | None:
+        word = text.strip()
+        return word if len(word) == self._digits and _HEX.issuperset(word) else None
 
     @staticmethod
     def _loose(path: str | Path) -> str | None:
@@ -390,8 +396,3 @@ def refuse_foreign(name: str) -> None:
             f"{name!a} is no ref of gitcp's, and gitcp moves no other",
             hint="run `gitcp doctor`, and report this",
         )
-
-
-def _oid(text: str) -> str | None:
-    word = text.strip()
-    return word if len(word) == DIGITS and _HEX.issuperset(word) else None

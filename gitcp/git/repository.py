@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from gitcp.at_fork import computed
-from gitcp.format.oid import CURRENT
+from gitcp.format.oid import SHA1, ObjectFormat
 from gitcp.git import access, area, configuration, process
 from gitcp.git.configuration import NONE, Listed, Sources
 from gitcp.git.libgit import LibgitObjects
@@ -24,6 +24,16 @@ _OPERATIONS = (
 )
 
 
+def open_objects(common_dir: Path, form: ObjectFormat) -> Objects:
+    """Returns the object database of a git directory."""
+    if form is SHA1:
+        return LibgitObjects(common_dir / "objects")
+    # libgit2 knows ids with SHA-1 only.
+    from gitcp.git.executable import GitObjects  # noqa: PLC0415
+
+    return GitObjects(common_dir, form)
+
+
 class Repository:
     """A git repository as gitcp sees it: directories, configuration, objects, refs.
 
@@ -32,14 +42,25 @@ class Repository:
     """
 
     def __init__(
-        self, *, git_dir: Path, common_dir: Path, listed: Listed = NONE, since: int = 0
+        self,
+        git_dir: Path,
+        common_dir: Path,
+        *,
+        form: ObjectFormat = SHA1,
+        listed: Listed = NONE,
+        since: int = 0,
     ) -> None:
+        """Takes the git directories, what its ids are, and what `git config` listed.
+
+        `since` is the time before git began to list, in nanoseconds.
+        """
         self.git_dir = git_dir
         self.common_dir = common_dir
         self.config = listed.values
         self.top: Path | None = None
         self.access = access.parse(self.setting("core.sharedrepository"))
-        self.refs = FileRefs(git_dir, common_dir, self.access)
+        self.form = form
+        self.refs = FileRefs(git_dir, common_dir, self.access, form=self.form)
         self._listed = listed
         self._since = since
         self._sources: Sources | None = None
@@ -47,7 +68,7 @@ class Repository:
     @computed
     def objects(self) -> Objects:
         """The object database; pygit2 is imported on first use."""
-        return LibgitObjects(self.common_dir / "objects")
+        return open_objects(self.common_dir, self.form)
 
     @property
     def store_dir(self) -> Path:
@@ -73,7 +94,11 @@ class Repository:
         For a program that keeps the repository open while its settings change.
         """
         self.refs = FileRefs(
-            self.git_dir, self.common_dir, self.access, lock_timeout=seconds
+            self.git_dir,
+            self.common_dir,
+            self.access,
+            form=self.form,
+            lock_timeout=seconds,
         )
 
     def make_directory(self, directory: Path) -> None:
@@ -155,7 +180,7 @@ class Repository:
             return
         since = configuration.now()
         listed = configuration.parse(self.git(*configuration.LIST))
-        check_supported(self.common_dir, listed.values, CURRENT.name)
+        check_supported(self.common_dir, listed.values, self.form.name)
         if listed.values != self.config:
             self.config = listed.values
             self.access = access.parse(self.setting("core.sharedrepository"))

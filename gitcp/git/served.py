@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from gitcp.errors import UnsupportedRepositoryError
-from gitcp.format.oid import CURRENT
+from gitcp.format.oid import FORMS
 from gitcp.git.configuration import Values
 
 _KNOWN_EXTENSIONS = frozenset(
@@ -22,11 +22,11 @@ def check_supported(common_dir: Path, config: Values, object_format: str) -> Non
     def refuse(what: str) -> None:
         raise UnsupportedRepositoryError(
             f"{common_dir} is {what}, which gitcp does not support",
-            hint="gitcp needs a SHA-1 repository with its refs in files and all its"
-            " objects present",
+            hint="gitcp needs a repository with its refs in files and all its objects"
+            " present",
         )
 
-    if object_format != CURRENT.name:
+    if object_format not in FORMS:
         refuse(f"a {object_format} repository")
     storage = config.get("extensions.refstorage", ["files"])[-1]
     if storage and storage != "files":

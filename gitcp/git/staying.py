@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gitcp.format.oid import DIGITS
-from gitcp.git.libgit import LibgitObjects
-from gitcp.git.repository import Repository
+from gitcp.git.repository import Repository, open_objects
 
 
 class Staying(NamedTuple):
@@ -21,7 +19,7 @@ def staying(repository: Repository, oids: Iterable[bytes]) -> Staying:
     Raises:
         GitFailedError: git cannot walk what it reaches.
     """
-    objects = LibgitObjects(repository.common_dir / "objects")
+    objects = open_objects(repository.common_dir, repository.form)
     there = {oid for oid in oids if objects.exists(oid)}
     if not there:
         return Staying(set(), set())
@@ -33,5 +31,8 @@ def staying(repository: Repository, oids: Iterable[bytes]) -> Staying:
         "--reflog",
         "--indexed-objects",
     )
-    held = {bytes.fromhex(line[:DIGITS].decode()) for line in reached.splitlines()}
+    held = {
+        bytes.fromhex(line.split(maxsplit=1)[0].decode())
+        for line in reached.splitlines()
+    }
     return Staying(there & held, there - held)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from gitcp.format.oid import SIZE
+from gitcp.format.oid import ObjectFormat
 from gitcp.git import grace
 
 _FANOUT = 8 + 256 * 4
@@ -38,13 +38,19 @@ class Stock:
     """
 
     def __init__(
-        self, directory: Path, own: list[str], kept: list[str], expiry: int
+        self,
+        directory: Path,
+        form: ObjectFormat,
+        own: list[str],
+        kept: list[str],
+        expiry: int,
     ) -> None:
         self._own = own
         self._kept = kept
         paths = {name: directory / f"{name}.pack" for name in (*own, *kept)}
         self._oids = {
-            name: _oids(path.with_suffix(".idx")) for name, path in paths.items()
+            name: _oids(path.with_suffix(".idx"), form.size)
+            for name, path in paths.items()
         }
         self.times = {name: path.stat().st_mtime_ns for name, path in paths.items()}
         self._used = {
@@ -107,8 +113,8 @@ class Stock:
         return grace.latest(self._used[name] for name in holding)
 
 
-def _oids(index: Path) -> set[bytes]:
+def _oids(index: Path, size: int) -> set[bytes]:
     """Returns the objects in a pack, from its index."""
     raw = index.read_bytes()
     (total,) = struct.unpack_from(">I", raw, _FANOUT - 4)
-    return {raw[at : at + SIZE] for at in range(_FANOUT, _FANOUT + total * SIZE, SIZE)}
+    return {raw[at : at + size] for at in range(_FANOUT, _FANOUT + total * size, size)}

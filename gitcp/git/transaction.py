@@ -9,7 +9,6 @@ from pathlib import Path
 from gitcp import durable
 from gitcp.errors import CorruptError, StorageError, UsageError
 from gitcp.format import tree as trees
-from gitcp.format.oid import object_id
 from gitcp.git import grace
 from gitcp.git.ended import OWNER, STAGED_REF, TRANSACTIONS, let_go, settle_refs, sweep
 from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects
@@ -29,7 +28,7 @@ class Transaction:
         self.repository = repository
         self.objects: Objects = repository.objects
         self._directory = directory
-        self._pack = PackWriter(directory)
+        self._pack = PackWriter(directory, repository.form)
         self._trees: dict[bytes, trees.Tree] = {}
         self._keeps: list[Path] = []
         self._process = os.getpid()
@@ -48,7 +47,7 @@ class Transaction:
 
     def add_tree(self, tree: trees.Tree) -> bytes:
         """Makes a tree readable here and returns its oid; `complete` stores it."""
-        oid = object_id(TREE, trees.encode(tree))
+        oid = self.repository.form.oid(TREE, trees.encode(tree))
         self._trees[oid] = tree
         return oid
 
@@ -217,7 +216,7 @@ class Transaction:
         if written is None:
             return
         self._published.update(self._pack)
-        self._pack = PackWriter(self.scratch)
+        self._pack = PackWriter(self.scratch, self.repository.form)
         self.adopt(*written)
 
     @property

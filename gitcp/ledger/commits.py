@@ -16,7 +16,7 @@ from gitcp.format.ledger import (
     encode_ledger_commit,
     value_name,
 )
-from gitcp.format.oid import object_id
+from gitcp.format.oid import ObjectFormat
 from gitcp.format.tree import FILE, Entry
 from gitcp.git.objects import BLOB, COMMIT, TREE
 from gitcp.git.pack import entry
@@ -30,18 +30,19 @@ def new_page(
     parents: Sequence[str],
     last: int,
     now: float,
+    form: ObjectFormat,
 ) -> tuple[LedgerCommit, dict[bytes, bytes]]:
     """Returns a page of records, and the entries of a pack that it takes, by oid.
 
     `parents` are the pages that it follows on, the own one first; `last` is the number
-    of the record before, `now` in seconds since 1970.
+    of the record before, `now` in seconds since 1970, `form` that of the ids.
     """
     at = timestamp(now)
     numbered = [
         replace(record, n=last + number, at=at)
         for number, record in enumerate(records, 1)
     ]
-    objects: dict[bytes, bytes] = {}
+    objects = _Objects(form)
     root, numbered = _store_values(objects, numbered)
     above = [bytes.fromhex(parent) for parent in parents]
     raw = encode_ledger_commit(
@@ -52,12 +53,12 @@ def new_page(
         numbered,
         joins=above[1] if len(above) > 1 else None,
     )
-    oid = _add_object(objects, COMMIT, raw).hex()
+    oid = objects.add(COMMIT, raw).hex()
     return LedgerCommit(oid, tuple(parents), tuple(numbered), root), objects
 
 
 def _store_values(
-    objects: dict[bytes, bytes], records: Sequence[Record]
+    objects: "_Objects", records: Sequence[Record]
 ) -> tuple[bytes, list[Record]]:
     """Puts large values into a tree; returns its oid and the records without them."""
     entries: dict[bytes, Entry] = {}
@@ -66,18 +67,26 @@ def _store_values(
         value = record.value
         if value is not UNSET and len(bytes(value)) > INLINE:
             data = bytes(value)
-            oid = _add_object(objects, BLOB, data)
+            oid = objects.add(BLOB, data)
             entries[value_name(record.n)] = Entry(FILE, oid)
             stored.append(replace(record, value=UNSET, size=len(data)))
         else:
             stored.append(record)
-    return _add_object(objects, TREE, tree.encode(entries)), stored
+    return objects.add(TREE, tree.encode(entries)), stored
 
 
-def _add_object(objects: dict[bytes, bytes], kind: str, data: bytes) -> bytes:
-    oid = object_id(kind, data)
-    objects[oid] = entry(kind, data)
-    return oid
+class _Objects(dict[bytes, bytes]):
+    """The entries of a pack by oid, to which objects are added."""
+
+    def __init__(self, form: ObjectFormat) -> None:
+        super().__init__()
+        self._form = form
+
+    def add(self, kind: str, data: bytes) -> bytes:
+        """Adds an object and returns its oid."""
+        oid = self._form.oid(kind, data)
+        self[oid] = entry(kind, data)
+        return oid
 
 
 def read_pages(

@@ -242,7 +242,14 @@ class Ledger:
         """
         parents = [parent for parent in (self._tip, joins) if parent is not None]
         last = self._pages[-1].records[-1].n if self._pages else 0
-        page, objects = new_page(self.session, records, parents, last, self._clock())
+        page, objects = new_page(
+            self.session,
+            records,
+            parents,
+            last,
+            self._clock(),
+            self.repository.form,
+        )
         self._move(page.oid, objects)
         if joins is None:
             with self._lock:

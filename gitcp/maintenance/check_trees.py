@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from gitcp.errors import CorruptError
 from gitcp.format import safety
-from gitcp.format.oid import object_hash, object_id
+from gitcp.format.oid import form_of, is_object
 from gitcp.format.tree import DIRECTORY, GITLINK, Entry
 from gitcp.git.objects import BLOB, TREE, Objects
 from gitcp.maintenance.problems import Problems
@@ -92,7 +92,7 @@ def check_hash(objects: Objects, oid: bytes, kind: str) -> None:
     Raises:
         CorruptError: it does not, or the object is missing.
     """
-    if object_id(kind, objects.read(oid, kind)) != oid:
+    if not is_object(oid, kind, objects.read(oid, kind)):
         raise CorruptError(f"the object {oid.hex()} is damaged")
 
 
@@ -100,7 +100,7 @@ def _damage(objects: Objects, oid: bytes) -> str | None:
     """Returns what is wrong with a blob, or None."""
     try:
         _, size = objects.header(oid)
-        digest = object_hash(BLOB, size)
+        digest = form_of(oid).hasher(BLOB, size)
         for chunk in objects.stream(oid):
             digest.update(chunk)
     except CorruptError as exc:

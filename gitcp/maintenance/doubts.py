@@ -15,7 +15,7 @@ from typing import NamedTuple
 from gitcp.errors import GitcpError
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import show_path
-from gitcp.format.oid import object_id
+from gitcp.format.oid import is_object
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
 from gitcp.git.drop_unreachable import git_directories
 from gitcp.git.objects import BLOB, Objects
@@ -269,7 +269,7 @@ class _Look:
         found = root.lstat(path)
         try:
             if found is not None and is_link(found):
-                return object_id(BLOB, root.readlink(path)) == entry.oid
+                return is_object(entry.oid, BLOB, root.readlink(path))
             if found is None or not is_regular(found):
                 return True
             if self._objects.header(entry.oid)[1] != found.st_size:
@@ -281,7 +281,7 @@ class _Look:
                 os.close(fd)
         except OSError:
             return True
-        return object_id(BLOB, data) == entry.oid
+        return is_object(entry.oid, BLOB, data)
 
     def _since(
         self, newest: Checkpoint, path: bytes, entry: Entry, changed: int

@@ -19,7 +19,7 @@ from gitcp.format.ledger import (
     records_of,
     value_name,
 )
-from gitcp.format.oid import object_id
+from gitcp.format.oid import is_object
 from gitcp.format.tree import FILE
 from gitcp.git.objects import BLOB, COMMIT, TREE, Objects
 from gitcp.git.repository import Repository
@@ -104,7 +104,7 @@ class _Check:
         looked = self._new is None or oid in self._new
         if looked:
             raw = self._objects.read(oid, COMMIT)
-            if object_id(COMMIT, raw) != oid:
+            if not is_object(oid, COMMIT, raw):
                 yield Fault("its content does not match its id", COMMIT, oid)
         try:
             records = records_of(commit, self._ref)
@@ -194,7 +194,7 @@ class _Check:
             except GitcpError as exc:
                 yield Fault(exc.message, BLOB, entry.oid)
                 continue
-            if object_id(BLOB, data) != entry.oid:
+            if not is_object(entry.oid, BLOB, data):
                 yield Fault("its content does not match its id", BLOB, entry.oid)
             elif len(data) != wanted[name]:
                 yield Fault(f"{name.decode()} is not as long as its record says")

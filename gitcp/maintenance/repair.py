@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from gitcp import durable, notices
 from gitcp.errors import CorruptError, GitFailedError
 from gitcp.format import safety
-from gitcp.format.oid import object_hash, object_id
+from gitcp.format.oid import form_of, is_object
 from gitcp.git.discover import discover
 from gitcp.git.objects import BLOB, IN_MEMORY
 from gitcp.git.transaction import Transaction, transaction
@@ -137,7 +137,7 @@ def _from_git(workspace: Workspace, opened: Transaction, problem: Problem) -> bo
         data = workspace.repository.git("cat-file", problem.kind, problem.oid.hex())
     except GitFailedError:
         return False
-    if object_id(problem.kind, data) != problem.oid:
+    if not is_object(problem.oid, problem.kind, data):
         return False
     opened.add_object(problem.kind, data)
     return True
@@ -145,6 +145,7 @@ def _from_git(workspace: Workspace, opened: Transaction, problem: Problem) -> bo
 
 def _from_files(root: Root, opened: Transaction, problem: Problem) -> bool:
     """Takes a blob from the work tree if the file there is just that."""
+    assert problem.oid is not None
     if problem.kind != BLOB or not problem.path or safety.path_problem(problem.path):
         return False
     try:
@@ -161,14 +162,15 @@ def _from_files(root: Root, opened: Transaction, problem: Problem) -> bool:
             return False
     except OSError:
         return False
-    if object_id(BLOB, data) != problem.oid:
+    if not is_object(problem.oid, BLOB, data):
         return False
     opened.add_blob(data)
     return True
 
 
 def _large(root: Root, opened: Transaction, problem: Problem, size: int) -> bool:
-    digest = object_hash(BLOB, size)
+    assert problem.oid is not None
+    digest = form_of(problem.oid).hasher(BLOB, size)
     for chunk in _content(root, problem.path):
         digest.update(chunk)
     if digest.digest() != problem.oid:

@@ -1,7 +1,6 @@
 """The scanner's cache in the repository: its key, and objects without secrets."""
 
 from gitcp import durable
-from gitcp.format.oid import SIZE
 from gitcp.git.repository import Repository
 from gitcp.git.secret import Secret
 from gitcp.secrets.scanner import Fingerprints
@@ -38,18 +37,19 @@ class Clean:
         self._head = f"{identity}\n".encode()
         self._stands = False
         self._oids: set[bytes] = set()
+        size = repository.form.size
         self._new: list[bytes] = []
         try:
             raw = self._path.read_bytes()
         except FileNotFoundError:
             return
-        if raw.startswith(self._head) and len(raw) < _MOST * SIZE:
+        if raw.startswith(self._head) and len(raw) < _MOST * size:
             self._stands = True
             body = raw[len(self._head) :]
             # A write that was interrupted leaves less than an id at the end.
-            whole = len(body) - len(body) % SIZE
+            whole = len(body) - len(body) % size
             self._stands = whole == len(body)
-            self._oids = {body[at : at + SIZE] for at in range(0, whole, SIZE)}
+            self._oids = {body[at : at + size] for at in range(0, whole, size)}
 
     def __contains__(self, oid: bytes) -> bool:
         return oid in self._oids

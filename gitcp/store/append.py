@@ -83,7 +83,7 @@ def grow(
             publish(store.repository, transaction, key.ref, standing.ref, built.oid)
         except BranchMovedError:
             continue
-        commit = parse_commit(built.raw)
+        commit = parse_commit(built.raw, len(built.oid))
         checkpoint = store.made(built.oid, commit, built.manifest)
         assert checkpoint is not None
         # The files of a fork may never have been here.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gitcp.format import log, tree
 from gitcp.format.layout import FORMAT, META, LogName, segment_path
 from gitcp.format.log import Meta
-from gitcp.format.oid import object_hash, object_id
+from gitcp.format.oid import ObjectFormat, form_of
 from gitcp.format.tree import DIRECTORY, FILE, Entry, ReadTree
 from gitcp.git.objects import BLOB, Objects
 
@@ -33,9 +33,9 @@ def in_common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
-def segment_oid(data: bytes) -> bytes:
+def segment_oid(data: bytes, form: ObjectFormat) -> bytes:
     """Returns the oid of a segment with this content."""
-    return object_id(BLOB, data)
+    return form.oid(BLOB, data)
 
 
 def meta(root: bytes | None, name: LogName, objects: Objects) -> Meta | None:
@@ -115,17 +115,17 @@ def begins(
     at = 0
     for oid in segments(root, name, objects.tree):
         size = objects.header(oid)[1]
-        if blob_id(data[at : at + size]) != oid:
+        if not _is_blob(oid, data[at : at + size]):
             return None
         at += size
     return held if at == held.bytes else None
 
 
-def blob_id(data: memoryview) -> bytes:
-    """Returns the oid that bytes have as a blob, without copying them."""
-    hashed = object_hash("blob", len(data))
+def _is_blob(oid: bytes, data: memoryview) -> bool:
+    """Whether bytes are those of a blob, without copying them."""
+    hashed = form_of(oid).hasher(BLOB, len(data))
     hashed.update(data)
-    return hashed.digest()
+    return hashed.digest() == oid
 
 
 def sources(
@@ -228,7 +228,7 @@ class Writer:
         view = memoryview(data)
         for oid in stored:
             _, size = self._transaction.objects.header(oid)
-            if blob_id(view[at : at + size]) != oid:
+            if not _is_blob(oid, view[at : at + size]):
                 break
             at += size
             ends.append(at)

@@ -16,7 +16,6 @@ from gitcp.errors import UsageError
 from gitcp.format import layout
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Sealed
-from gitcp.format.oid import object_id
 from gitcp.git.objects import TREE
 from gitcp.git.repository import Repository
 from gitcp.git.secret import SIZE, Secret
@@ -117,7 +116,11 @@ class Seals:
         # From the trees themselves: what checkpoint.json says of them is not sealed.
         entries = dict(checkpoint.objects.tree(checkpoint.raw.tree))
         entries.pop(layout.RESERVED, None)
-        files = object_id(TREE, trees.encode(entries)) if entries else None
+        files = (
+            checkpoint.objects.form.oid(TREE, trees.encode(entries))
+            if entries
+            else None
+        )
         try:
             seal = _seal(key, checkpoint.id, files, checkpoint.log_tree, claimed)
         except UsageError:

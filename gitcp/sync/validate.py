@@ -12,7 +12,6 @@ from gitcp.format.checkpoint import show_path
 from gitcp.format.commit import trailers_of
 from gitcp.format.encrypted import encrypted_of
 from gitcp.format.extent import Extent, Extents, held
-from gitcp.format.oid import DIGITS
 from gitcp.format.tree import DIRECTORY, GITLINK, LINK
 from gitcp.git import transport
 from gitcp.git.objects import BLOB, COMMIT, TREE
@@ -95,7 +94,7 @@ def list_incoming(
         words = line.split()
         if len(words) != _FIELDS:
             raise TransferError(
-                f"the object {line[:DIGITS].decode('ascii', 'replace')} did not come",
+                f"the object {line.partition(b' ')[0].decode('ascii', 'replace')} did not come",
                 hint="nothing was adopted",
             )
         kind, size = words[1].decode(), int(words[2])
@@ -222,7 +221,7 @@ class ObjectValidator:
     def _entries_of(self, oid: bytes) -> trees.Tree:
         # What is new has been validated. What is ours may be missing from a partial clone.
         with suppress(CorruptError):
-            return trees.parse(self._objects.read(oid, TREE))
+            return trees.parse(self._objects.read(oid, TREE), len(oid))
         return {}
 
     def _size_of(self, oid: bytes) -> int:
@@ -255,7 +254,7 @@ class ObjectValidator:
             return Rejection(f"the directory {_shown(prefix)} has too many names")
         raw = self._objects.read(oid, TREE)
         try:
-            entries = trees.parse(raw)
+            entries = trees.parse(raw, len(oid))
         except ValueError as exc:
             return Rejection(f"the directory {_shown(prefix)} is malformed: {exc}")
         if trees.encode(entries) != raw:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from gitcp.errors import SecretsFoundError
-from gitcp.format.oid import object_id
+from gitcp.format.oid import ObjectFormat
 from gitcp.git.objects import BLOB
 from gitcp.project.workspace import Workspace
 from gitcp.purge.redact import Eraser
@@ -74,7 +74,8 @@ def vet(
         return Vetted(page, (), ())
     scanner = scanner_of(workspace)
     clean = Clean(workspace.repository, scanner.identity)
-    found = list(_look(scanner, clean, page, progress))
+    form = workspace.repository.form
+    found = list(_look(scanner, clean, form, page, progress))
     clean.keep()
     bad = [one for one in found if one.hit.fingerprint not in allowed]
     let_through = [one for one in found if one.hit.fingerprint in allowed]
@@ -95,6 +96,7 @@ def vet(
 def _look(
     scanner: Scanner,
     clean: Clean,
+    form: ObjectFormat,
     page: Page,
     progress: Callable[[int], None] | None,
 ) -> Iterator[_Found]:
@@ -104,7 +106,7 @@ def _look(
             progress(at)
         for piece in _pieces(row):
             strict = dotenv.is_dotenv(piece.path.encode())
-            oid = object_id(BLOB, piece.text)
+            oid = form.oid(BLOB, piece.text)
             if oid in clean and not strict:
                 continue
             hits = scanner.scan([piece.text], piece.path.encode())

@@ -122,14 +122,14 @@ class LogClient:
         entry = self.objects.get(oid)
         if entry is None:
             return self._repository.objects.commit(oid)
-        return parse_commit(read_entry(entry)[1])
+        return parse_commit(read_entry(entry)[1], len(oid))
 
     def tree(self, oid: bytes) -> trees.Tree:
         """Returns a tree of the log, or of git; raises as `commit`."""
         entry = self.objects.get(oid)
         if entry is None:
             return self._repository.objects.tree(oid)
-        return trees.parse(read_entry(entry)[1])
+        return trees.parse(read_entry(entry)[1], len(oid))
 
     def blob(self, oid: bytes) -> bytes:
         """Returns a blob of the log, or of git; raises as `commit`."""

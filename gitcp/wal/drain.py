@@ -13,9 +13,7 @@ import msgspec
 from gitcp import durable
 from gitcp.errors import BusyError, CorruptError
 from gitcp.format import layout
-from gitcp.format.commit import parse_commit
 from gitcp.git.ended import STAGED_REF
-from gitcp.git.objects import COMMIT
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.wal import log_check, log_file
@@ -172,7 +170,7 @@ def is_below(txn: Transaction, conflict: Conflict, *, first_parent: bool) -> boo
             return True
         if oid not in seen:
             seen.add(oid)
-            parents = parse_commit(txn.objects.read(oid, COMMIT)).parents
+            parents = txn.objects.commit(oid).parents
             ahead += parents[:1] if first_parent else parents
     return False
 

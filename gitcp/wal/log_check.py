@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Iterator
 
 from gitcp.format import tree as trees
 from gitcp.format.commit import parse_commit
-from gitcp.format.oid import object_id
 from gitcp.format.tree import GITLINK
 from gitcp.git.objects import COMMIT, TREE, Objects
 from gitcp.git.pack import read_entry
@@ -22,16 +21,17 @@ def fault(
 
     `logged` are the objects that come into git together, theirs and those of other logs.
     """
+    form = objects.form
     needed: set[bytes] = set()
     for record in records:
         needed.update(bytes.fromhex(move.new) for move in record.moves)
         for oid, body in record.objects:
             try:
                 kind, data = read_entry(body)
-                needed.update(_needs(kind, data))
+                needed.update(_needs(kind, data, form.size))
             except (ValueError, IndexError) as exc:
                 return f"its object {oid.hex()} cannot be read: {exc}"
-            if object_id(kind, data) != oid:
+            if form.oid(kind, data) != oid:
                 return f"its object {oid.hex()} is another one"
     for oid in sorted(needed.difference(logged)):
         if not objects.exists(oid):
@@ -39,12 +39,12 @@ def fault(
     return None
 
 
-def _needs(kind: str, data: bytes) -> Iterator[bytes]:
+def _needs(kind: str, data: bytes, size: int) -> Iterator[bytes]:
     if kind == COMMIT:
-        commit = parse_commit(data)
+        commit = parse_commit(data, size)
         yield commit.tree
         yield from commit.parents
     elif kind == TREE:
-        for entry in trees.parse(data).values():
+        for entry in trees.parse(data, size).values():
             if entry.mode != GITLINK:
                 yield entry.oid

@@ -1,7 +1,7 @@
 """The objects of one record of a write-ahead log, while it is made."""
 
 from gitcp.format import tree as trees
-from gitcp.format.oid import object_id
+from gitcp.format.oid import ObjectFormat
 from gitcp.git.objects import BLOB, COMMIT, TREE
 from gitcp.git.pack import entry
 
@@ -15,12 +15,13 @@ class RecordSink:
     # A file that is needed for a moment has to go elsewhere.
     scratch = None
 
-    def __init__(self, logged: dict[bytes, bytes]) -> None:
+    def __init__(self, logged: dict[bytes, bytes], form: ObjectFormat) -> None:
+        self._form = form
         self._logged = logged
         self.objects: dict[bytes, bytes] = {}
 
     def _add(self, kind: str, data: bytes) -> bytes:
-        oid = object_id(kind, data)
+        oid = self._form.oid(kind, data)
         if oid not in self._logged and oid not in self.objects:
             self.objects[oid] = entry(kind, data)
         return oid

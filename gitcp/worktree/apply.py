@@ -327,9 +327,9 @@ def _remove_directory(root: Root, path: bytes) -> str | None:
 
 def _look(root: Root, step: FileStep) -> PreviousContent:
     expected = step.before or step.after
-    return replace.look(
-        root, step.path, link=expected is not None and expected.mode == LINK
-    )
+    is_link = expected is not None and expected.mode == LINK
+    form = replace.form_for(step.before, step.after)
+    return replace.look(root, step.path, form, link=is_link)
 
 
 def _compare(seen: PreviousContent, step: FileStep) -> _Now:

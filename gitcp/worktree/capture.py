@@ -172,7 +172,12 @@ class Capture:
         if self._clock is None:
             raise ValueError("a capture that was not begun")
         with durable.storage("keeping the scan state"):
-            states.save(self._private.directory, snapshot.state, self._clock)
+            states.save(
+                self._private.directory,
+                snapshot.state,
+                self._clock,
+                self._repository.form,
+            )
 
 
 class _Builder:
@@ -231,9 +236,11 @@ class _Builder:
                     return True
             return entry.oid in self._transaction
 
+        form = self._transaction.objects.form
         reader = FileReader(
             self._root,
             self._clock,
+            form=form,
             limit=self._rules.limit,
             known=known,
             store=self._transaction.add_blob,
@@ -259,7 +266,7 @@ class _Builder:
             for path, entry in state.sparse.items()
             if path not in result.excluded
         }
-        nested.enter(self._top, state, sparse, changes, before)
+        nested.enter(self._top, form, state, sparse, changes, before)
         tree = self._edit(state.tree, changes)
         more = nested.not_checked_out(state, self.lookup(tree), head)
         tree = self._edit(tree, more) if more else tree

@@ -74,8 +74,9 @@ def _settle(
 ) -> str | None:
     """Puts one file right; returns what is to be reported."""
     content = {_content(entry) for entry in held}
-    there = replace.look_at(directory, name).entry
-    mine = replace.look_at(directory, temporary).entry
+    form = replace.form_for(*held)
+    there = replace.look_at(directory, name, form).entry
+    mine = replace.look_at(directory, temporary, form).entry
     if mine is not None and _content(mine) in content:
         if there is None and _content(mine) == _content(held[0]):
             # The old file, with all of its permissions.
@@ -92,7 +93,7 @@ def _settle(
         and there.mode != DIRECTORY
         and renames.exchange(directory, temporary, name)
     ):
-        if replace.look_at(directory, temporary).entry == there:
+        if replace.look_at(directory, temporary, form).entry == there:
             os.unlink(temporary, dir_fd=directory)
             return replace.CHANGED
         return replace.beside(directory, temporary, name, token)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from gitcp.format import tree as trees
+from gitcp.format.oid import ObjectFormat
 from gitcp.format.tree import GITLINK, Entry
 from gitcp.git.discover import nested_head
 from gitcp.worktree.names import parents
@@ -18,6 +19,7 @@ Changes = dict[bytes, Entry | None]
 
 def enter(
     top: Path,
+    form: ObjectFormat,
     state: ScanState,
     sparse: Mapping[bytes, Entry],
     changes: Changes,
@@ -28,7 +30,7 @@ def enter(
     for path in state.nested:
         if path in occupied:
             continue
-        oid = nested_head(top / os.fsdecode(path))
+        oid = nested_head(top / os.fsdecode(path), form)
         state.nested[path] = oid
         expected = Entry(GITLINK, oid) if oid is not None else None
         if previous(path) != expected or path in changes:

@@ -13,6 +13,7 @@ from pathlib import Path
 from gitcp import durable
 from gitcp.errors import GitFailedError
 from gitcp.format import index as indexes
+from gitcp.format.oid import SHA1
 from gitcp.format.tree import FILE
 from gitcp.git.process import Process
 from gitcp.git.repository import Repository
@@ -31,11 +32,16 @@ _CONFIG = b"""[core]
 [index]
 \tthreads = true
 """
+_OTHER_FORM = b"""[core]
+\trepositoryformatversion = 1
+[extensions]
+\tobjectFormat = %b
+"""
 # Beats every .gitattributes: a comparison of content is one of raw bytes.
 _ATTRIBUTES = b"* -text -filter -ident -eol -working-tree-encoding\n"
 _FIELDS = 4
 # For an index of which only the paths count.
-_ANY_OID = b"\1" * 20
+_ANY_BYTE = b"\1"
 
 
 def _content(path: Path) -> bytes | None:
@@ -60,13 +66,18 @@ class PrivateGit:
             self._repository.make_directory(self.directory / name)
         files = {
             "HEAD": b"ref: refs/heads/none\n",
-            "config": _CONFIG + self._sharing(),
+            "config": _CONFIG + self._form() + self._sharing(),
             "info/attributes": _ATTRIBUTES,
             "info/exclude": self.user_excludes(),
         }
         for name, content in files.items():
             if _content(self.directory / name) != content:
                 durable.replace(self.directory / name, content, sync=False)
+
+    def _form(self) -> bytes:
+        """Returns the lines that tell git which hash the ids of an index have."""
+        form = self._repository.form
+        return b"" if form is SHA1 else _OTHER_FORM % form.name.encode()
 
     def _sharing(self) -> bytes:
         """Returns the lines that make git share its own files here as in the repository."""
@@ -116,11 +127,12 @@ class PrivateGit:
 
         The directory listing of git leaves out what is neither a file nor a link.
         """
-        entries = dict.fromkeys(paths, (FILE, _ANY_OID))
+        form = self._repository.form
+        entries = dict.fromkeys(paths, (FILE, _ANY_BYTE * form.size))
         if not entries:
             return []
         index = self.directory / "named"
-        durable.replace(index, indexes.encode_skipped(entries), sync=False)
+        durable.replace(index, indexes.encode_skipped(entries, form), sync=False)
         return self._matching(globs, "--cached", index)
 
     def _matching(self, globs: Sequence[str], which: str, index: Path) -> list[bytes]:
@@ -149,7 +161,8 @@ class PrivateGit:
         environment = self._environment(top)
         if sparse:
             index = self.directory / "rules"
-            durable.replace(index, indexes.encode_skipped(sparse), sync=False)
+            raw = indexes.encode_skipped(sparse, self._repository.form)
+            durable.replace(index, raw, sync=False)
             environment["GIT_INDEX_FILE"] = str(index)
             objects = self._repository.common_dir / "objects"
             environment["GIT_OBJECT_DIRECTORY"] = str(objects)

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from gitcp.format.index import Stat, trim
-from gitcp.format.oid import object_hash, object_id
+from gitcp.format.oid import ObjectFormat
 from gitcp.format.tree import EXECUTABLE, FILE, LINK, Entry
 from gitcp.worktree import files
 from gitcp.worktree.clock import Clock
@@ -89,6 +89,7 @@ class FileReader:
         root: Root,
         clock: Clock,
         *,
+        form: ObjectFormat,
         limit: int,
         known: Callable[[bytes, Entry], bool],
         store: Store,
@@ -96,6 +97,7 @@ class FileReader:
     ) -> None:
         self._root = root
         self._clock = clock
+        self._form = form
         self._limit = limit
         self._known = known
         self._store = store
@@ -182,7 +184,7 @@ class FileReader:
     ) -> Content | None:
         """Reads twice, so that content which is known already is not compressed."""
         size = before.st_size
-        digest = object_hash("blob", size)
+        digest = self._form.hasher("blob", size)
         for chunk in files.chunks(fd):
             digest.update(chunk)
         settled = _same(before, os.fstat(fd))
@@ -210,7 +212,7 @@ class FileReader:
         *,
         sure: bool,
     ) -> Content:
-        entry = Entry(mode, object_id("blob", data))
+        entry = Entry(mode, self._form.oid("blob", data))
         if not self._known(path, entry):
             self._store(data)
         return Content(

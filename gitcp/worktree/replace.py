@@ -16,7 +16,7 @@ from itertools import count
 from typing import NamedTuple
 
 from gitcp.format.checkpoint import show_path
-from gitcp.format.oid import object_hash, object_id
+from gitcp.format.oid import SHA1, ObjectFormat, form_of
 from gitcp.format.tree import DIRECTORY, LINK, Entry
 from gitcp.worktree import files, renames
 from gitcp.worktree.files import Root
@@ -52,37 +52,41 @@ class PreviousContent(NamedTuple):
     at: int = 0
 
 
-def look(root: Root, path: bytes, *, link: bool = False) -> PreviousContent:
+def look(
+    root: Root, path: bytes, form: ObjectFormat, *, link: bool = False
+) -> PreviousContent:
     """Returns what a path holds; `link` says that a symbolic link is expected."""
     try:
         fd, name = root.parent(path)
     except (FileNotFoundError, NotADirectoryError):
         return PreviousContent(None)
-    return look_at(fd, name, link=link)
+    return look_at(fd, name, form, link=link)
 
 
-def look_at(directory: int, name: bytes, *, link: bool = False) -> PreviousContent:
-    """Returns what a name in a directory holds.
+def look_at(
+    directory: int, name: bytes, form: ObjectFormat, *, link: bool = False
+) -> PreviousContent:
+    """Returns what a name in a directory holds; `form` is that of its id.
 
     Raises:
         PermissionError: names of the directory cannot be looked up.
     """
     if link:
         with suppress(OSError):
-            return PreviousContent(_link(os.readlink(name, dir_fd=directory)))
+            return PreviousContent(_link(os.readlink(name, dir_fd=directory), form))
     at = time.monotonic_ns()
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
         if files.is_directory(status):
             return PreviousContent(Entry(DIRECTORY, b""))
         if files.is_link(status):
-            return PreviousContent(_link(os.readlink(name, dir_fd=directory)))
+            return PreviousContent(_link(os.readlink(name, dir_fd=directory), form))
     except FileNotFoundError:
         return PreviousContent(None)
     if not files.is_regular(status):
         return PreviousContent(OTHER)
     try:
-        return PreviousContent(_hashed(directory, name, status), status, at)
+        return PreviousContent(_hashed(directory, name, status, form), status, at)
     except FileNotFoundError:
         return PreviousContent(None)
     except OSError as exc:
@@ -91,13 +95,20 @@ def look_at(directory: int, name: bytes, *, link: bool = False) -> PreviousConte
         raise
 
 
-def _link(target: bytes) -> Entry:
-    return Entry(LINK, object_id("blob", target))
+def _link(target: bytes, form: ObjectFormat) -> Entry:
+    return Entry(LINK, form.oid("blob", target))
 
 
-def _hashed(directory: int, name: bytes, status: os.stat_result) -> Entry:
+def form_for(*expected: Entry | None) -> ObjectFormat:
+    """Returns the form of the ids of what is expected; any will do where none has an id."""
+    return next((form_of(one.oid) for one in expected if one and one.oid), SHA1)
+
+
+def _hashed(
+    directory: int, name: bytes, status: os.stat_result, form: ObjectFormat
+) -> Entry:
     """Reads as many bytes as the stat says; a file that grew has another stat by now."""
-    digest = object_hash("blob", status.st_size)
+    digest = form.hasher("blob", status.st_size)
     fd = files.open_file(directory, name)
     try:
         left = status.st_size
@@ -195,7 +206,7 @@ def _swap_back(directory: int, temporary: bytes, step: FileStep, token: str) -> 
         renames.exchange(directory, temporary, name)
     except FileNotFoundError:
         return put_back(directory, temporary, name, token)
-    if look_at(directory, temporary).entry == step.after:
+    if look_at(directory, temporary, form_for(step.after)).entry == step.after:
         os.unlink(temporary, dir_fd=directory)
         return CHANGED
     return beside(directory, temporary, name, token)
@@ -263,7 +274,7 @@ def _same_stat(directory: int, name: bytes, seen: PreviousContent) -> bool:
 def _again(directory: int, name: bytes, seen: PreviousContent) -> PreviousContent:
     """Looks again; without an entry if the name holds something else by now."""
     is_link = seen.entry is not None and seen.entry.mode == LINK
-    now = look_at(directory, name, link=is_link)
+    now = look_at(directory, name, form_for(seen.entry), link=is_link)
     return now if now.entry == seen.entry else PreviousContent(None)
 
 
@@ -284,8 +295,9 @@ def _unchanged(directory: int, aside: bytes, seen: PreviousContent) -> bool:
     for longer than a step of that clock when it was read, an edit since shows in its
     stat. If not, it is read again.
     """
+    form = form_for(seen.entry)
     if seen.stat is None:
-        return look_at(directory, aside, link=True).entry == seen.entry
+        return look_at(directory, aside, form, link=True).entry == seen.entry
     now = os.stat(aside, dir_fd=directory, follow_symlinks=False)
     if _alike(now, seen.stat):
         passed = time.monotonic_ns() - seen.at
@@ -293,7 +305,7 @@ def _unchanged(directory: int, aside: bytes, seen: PreviousContent) -> bool:
         fine = now.st_ctime_ns % _MILLISECOND_NS
         if quiet > (_FINE_NS if fine else _COARSE_NS):
             return True
-    again = look_at(directory, aside)
+    again = look_at(directory, aside, form)
     if again.entry != seen.entry or again.stat is None:
         return False
     # A process may still write to it through an open descriptor.

@@ -8,6 +8,7 @@ import msgspec
 from gitcp import durable
 from gitcp.format import index as indexes
 from gitcp.format.index import IndexEntry, Stat, trim
+from gitcp.format.oid import ObjectFormat
 from gitcp.worktree.clock import Clock, Reading
 
 _VERSION = 3
@@ -76,13 +77,13 @@ def load(directory: Path) -> ScanState:
     return state if usable else ScanState()
 
 
-def save(directory: Path, state: ScanState, clock: Clock) -> None:
+def save(directory: Path, state: ScanState, clock: Clock, form: ObjectFormat) -> None:
     """Stores the state, folding the overlay into the index when it has grown large."""
     if not state.index:
         # What an earlier state knew is not to be mixed with this one.
         (directory / "index").unlink(missing_ok=True)
     if len(state.overlay) > _FOLD_AT:
-        _fold(directory, state, clock)
+        _fold(directory, state, clock, form)
     stored, state.stored = state.stored, b""
     raw = msgspec.msgpack.encode(state)
     if _digest(raw) == stored:
@@ -96,11 +97,11 @@ def _digest(raw: bytes) -> bytes:
     return hashlib.sha1(raw, usedforsecurity=False).digest()
 
 
-def _fold(directory: Path, state: ScanState, clock: Clock) -> None:
+def _fold(directory: Path, state: ScanState, clock: Clock, form: ObjectFormat) -> None:
     try:
         entries = {
             entry.path: entry
-            for entry in indexes.decode((directory / "index").read_bytes())
+            for entry in indexes.decode((directory / "index").read_bytes(), form)
         }
     except (OSError, ValueError):
         entries = {}
@@ -115,7 +116,7 @@ def _fold(directory: Path, state: ScanState, clock: Clock) -> None:
             kept[path] = oid, stat
         elif stat.mode:
             entries[path] = IndexEntry(path, oid, stat)
-    raw = indexes.encode(_without_conflicts(entries))
+    raw = indexes.encode(_without_conflicts(entries), form)
     durable.replace(directory / "index", raw, sync=False)
     state.index = raw[-_CHECKSUM:]
     state.overlay = kept

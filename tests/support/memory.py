@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gitcp.errors import BranchMovedError, GitFailedError
-from gitcp.format.oid import CURRENT, ObjectFormat
+from gitcp.format.oid import SHA1, ObjectFormat
 from gitcp.git.objects import BLOB, Objects, damaged, wrong_kind
 from gitcp.git.refs import refuse_foreign
 
@@ -23,7 +23,7 @@ _CHUNK = 1024
 class MemoryObjects(Objects):
     """Objects in a dictionary, with ids of either hash."""
 
-    def __init__(self, form: ObjectFormat = CURRENT) -> None:
+    def __init__(self, form: ObjectFormat = SHA1) -> None:
         super().__init__(form)
         self._stored: dict[bytes, tuple[str, bytes]] = {}
 

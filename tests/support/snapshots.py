@@ -11,6 +11,7 @@ from unittest import mock
 
 from gitcp.format import tree as trees
 from gitcp.format.commit import Trailers, encode_commit
+from gitcp.format.oid import ObjectFormat
 from gitcp.git.discover import discover
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
@@ -20,6 +21,7 @@ from gitcp.worktree.files import Root
 from gitcp.worktree.plan import FilePlan, Left, Side
 from gitcp.worktree.read import FileReader
 from gitcp.worktree.scan import Rules
+from tests.support.templates import form_in
 
 REF = "refs/gitcp/s/test/main"
 Contents = dict[bytes, tuple[int, str]]
@@ -77,6 +79,7 @@ def on_disk(repo: Path) -> Contents:
     found: Contents = {}
     pending = [b""]
     top = os.fsencode(repo)
+    form = form_in(repo / ".git")
     while pending:
         prefix = pending.pop()
         for child in os.scandir(os.path.join(top, prefix)):
@@ -84,13 +87,13 @@ def on_disk(repo: Path) -> Contents:
             if path == b".git":
                 continue
             if child.is_symlink():
-                found[path] = 0o120000, _blob(os.readlink(child.path))
+                found[path] = 0o120000, _blob(os.readlink(child.path), form)
             elif child.is_dir():
                 pending.append(path)
             elif child.is_file():
                 mode = 0o100755 if child.stat().st_mode & 0o100 else 0o100644
                 with open(child.path, "rb") as file:
-                    found[path] = mode, _blob(file.read())
+                    found[path] = mode, _blob(file.read(), form)
     return found
 
 
@@ -104,8 +107,8 @@ def empty_on_disk(repo: Path) -> set[bytes]:
     }
 
 
-def _blob(data: bytes) -> str:
-    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+def _blob(data: bytes, form: ObjectFormat) -> str:
+    return hashlib.new(form.name, b"blob %d\0" % len(data) + data).hexdigest()
 
 
 def skipped(snapshot: Snapshot) -> dict[bytes, str]:

@@ -15,10 +15,11 @@ import tempfile
 from collections.abc import Callable, Hashable
 from pathlib import Path
 
+from gitcp.format.oid import SHA1, SHA256, ObjectFormat
+
 _built: dict[Hashable, Path] = {}
 _STAT = struct.Struct(">10I")
 _HEAD = struct.Struct(">4sII")
-_OID_AND_FLAGS = 22
 _NAME_LENGTH = 0xFFF
 _WORD = 0xFFFFFFFF
 
@@ -81,18 +82,25 @@ def _remove(process: int, path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def form_in(git_dir: Path) -> ObjectFormat:
+    """Which ids a repository has, by its configuration."""
+    text = (git_dir / "config").read_text().lower()
+    return SHA256 if "objectformat = sha256" in text else SHA1
+
+
 def _refresh(top: Path) -> None:
     """Writes the numbers of a work tree's files into git's index (version 2)."""
     path = top / ".git" / "index"
     raw = bytearray(path.read_bytes())
+    form = form_in(top / ".git")
     kind, version, count = _HEAD.unpack_from(raw)
     assert (kind, version) == (b"DIRC", 2), (kind, version)
     at = _HEAD.size
     for _ in range(count):
-        flags = struct.unpack_from(">H", raw, at + _STAT.size + 20)[0]
+        flags = struct.unpack_from(">H", raw, at + _STAT.size + form.size)[0]
         length = flags & _NAME_LENGTH
         assert length < _NAME_LENGTH
-        start = at + _STAT.size + _OID_AND_FLAGS
+        start = at + _STAT.size + form.size + 2
         name = os.fsdecode(bytes(raw[start : start + length]))
         found = os.lstat(top / name)
         seconds = (found.st_ctime_ns, found.st_mtime_ns)
@@ -104,5 +112,6 @@ def _refresh(top: Path) -> None:
             raw, at, *ctime, *mtime, *place, mode, uid, gid, found.st_size & _WORD
         )
         at = (start + length - at) // 8 * 8 + 8 + at
-    raw[-20:] = hashlib.sha1(raw[:-20], usedforsecurity=False).digest()
+    body = raw[: -form.size]
+    raw[-form.size :] = hashlib.new(form.name, body, usedforsecurity=False).digest()
     path.write_bytes(raw)

@@ -26,7 +26,7 @@ from gitcp.format.commit import (
     with_pruned,
 )
 from gitcp.format.layout import FORMAT
-from gitcp.format.oid import object_id
+from gitcp.format.oid import SHA1, SHA256
 from gitcp.format.safety import name_problem, path_problem
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
 from gitcp.git.discover import discover
@@ -357,7 +357,7 @@ class Memory(dict[bytes, tree.Tree]):
 
     def write(self, entries: tree.Tree) -> bytes:
         raw = tree.encode(entries)
-        oid = object_id(TREE, raw)
+        oid = SHA1.oid(TREE, raw)
         self[oid] = tree.parse(raw)
         return oid
 
@@ -456,7 +456,7 @@ def test_git_agrees_on_the_order_and_bytes_of_a_tree(tmp_path):
     said = git(
         repo, "hash-object", "-t", "tree", "-w", "--stdin", input=tree.encode(named)
     )
-    assert said.decode().strip() == object_id(TREE, tree.encode(named)).hex()
+    assert said.decode().strip() == SHA1.oid(TREE, tree.encode(named)).hex()
     git(repo, "fsck", "--strict")
 
 
@@ -518,20 +518,23 @@ def test_paths_have_a_limit():
 # --- packs ------------------------------------------------------------------------
 
 
-def test_git_accepts_our_packs(tmp_path):
-    repo = make_repo(tmp_path / "r")
+@pytest.mark.parametrize("form", [SHA1, SHA256], ids=lambda form: form.name)
+def test_git_accepts_our_packs(tmp_path, form):
+    repo = tmp_path / "r"
+    git(tmp_path, "init", "-q", f"--object-format={form.name}", repo)
     staging = tmp_path / "staging"
     staging.mkdir()
     large = bytes(range(256)) * 8_000
-    noise = b"".join(object_id(BLOB, b"%d" % number) for number in range(100_000))
-    writer = PackWriter(staging)
+    noise = b"".join(form.oid(BLOB, b"%d" % number) for number in range(100_000))
+    writer = PackWriter(staging, form)
     contents = [b"", b"x", b"y" * 15, b"y" * 16, b"y" * 2047, b"y" * 2048, large]
     oids = [writer.add(BLOB, content) for content in contents]
     assert [writer.add(BLOB, content) for content in contents] == oids
     streamed = writer.add_stream(
         len(noise), (noise[at : at + 65536] for at in range(0, len(noise), 65536))
     )
-    assert streamed == object_id(BLOB, noise)
+    assert streamed is not None
+    assert streamed == form.oid(BLOB, noise)
     # Streams that have another size than was said, or were there, leave nothing.
     assert writer.add_stream(10, iter([b"short"])) is None
     assert writer.add_stream(3, iter([b"longer"])) is None
@@ -565,8 +568,8 @@ def test_git_accepts_our_packs(tmp_path):
 
 
 def test_an_empty_pack_is_none(tmp_path):
-    assert PackWriter(tmp_path).close() is None
-    writer = PackWriter(tmp_path)
+    assert PackWriter(tmp_path, SHA1).close() is None
+    writer = PackWriter(tmp_path, SHA1)
     assert writer.add_stream(5, iter([b"torn"])) is None
     assert writer.close() is None
     writer.abandon()
@@ -608,7 +611,7 @@ def test_the_commits_after_a_pruning_are_those_of_the_document():
         message = with_pruned(parse_commit(raw).message, "2b" * 6)
         made = relink(raw, tree=empty, parent=None, message=message)
         assert made == expected
-        assert object_id("commit", made).hex() in VECTORS
+        assert SHA1.oid("commit", made).hex() in VECTORS
         assert trailers_of(parse_commit(made)) == said._replace(pruned="2b" * 6)
 
 
@@ -654,7 +657,7 @@ def test_the_form_of_the_document():
     raw, oid = re.search(
         r"in section 13:\n\n```\n(.+?)```\n\nIts id: `([0-9a-f]{40})`", FORMS, re.DOTALL
     ).groups()  # type: ignore[union-attr]
-    assert object_id("commit", raw.encode()).hex() == oid
+    assert SHA1.oid("commit", raw.encode()).hex() == oid
     commit = parse_commit(raw.encode())
     said = encrypted.encrypted_of(commit)
     assert said is not None
@@ -684,7 +687,7 @@ def test_the_page_of_the_document_opens_with_its_key(tmp_path):
     ((oid, page),) = encrypted_ledger.pages_in(found.files).items()
     # It is the very page of section 12a.
     assert f"Its oid: `{oid}`" in VECTORS
-    assert object_id("commit", page.raw).hex() == oid
+    assert SHA1.oid("commit", page.raw).hex() == oid
     files = encrypted_ledger.page_files(oid, page)
     assert encrypted.encode_record("%4dain", files) == opened
 
@@ -695,11 +698,11 @@ def test_the_form_of_the_page_of_the_document():
         LEDGERS,
         re.DOTALL,
     ).groups()  # type: ignore[union-attr]
-    assert object_id("commit", raw.encode()).hex() == oid
+    assert SHA1.oid("commit", raw.encode()).hex() == oid
     text = re.search(r"in base64:\n\n```\n(.+?)```", LEDGERS, re.DOTALL)
     assert text is not None
-    record = object_id(BLOB, base64.b64decode(text[1]))
-    root = object_id(TREE, tree.encode({encrypted_ledger.RECORD: Entry(FILE, record)}))
+    record = SHA1.oid(BLOB, base64.b64decode(text[1]))
+    root = SHA1.oid(TREE, tree.encode({encrypted_ledger.RECORD: Entry(FILE, record)}))
     commit = parse_commit(raw.encode())
     assert commit.tree == root
     said = encrypted_ledger.encrypted_page_of(commit)
@@ -782,13 +785,13 @@ def test_the_steps_of_a_journal():
     ).encode()
     plan = FilePlan(
         (
-            FileStep("delete", b"l", Entry(LINK, object_id("blob", b"a")), None),
+            FileStep("delete", b"l", Entry(LINK, SHA1.oid("blob", b"a")), None),
             FileStep("mkdir", b"d", None, Entry(DIRECTORY, b"")),
             FileStep(
                 "write",
                 b"a",
-                Entry(FILE, object_id("blob", b"old\n")),
-                Entry(EXECUTABLE, object_id("blob", b"new\n")),
+                Entry(FILE, SHA1.oid("blob", b"old\n")),
+                Entry(EXECUTABLE, SHA1.oid("blob", b"new\n")),
             ),
         ),
         (Left(b"\xff", "nested-repository"),),

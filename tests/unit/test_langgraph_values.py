@@ -18,6 +18,7 @@ from gitcp.adapters.langgraph.values import Value, encode_value, load_value
 from gitcp.format import tree
 from gitcp.format.graph import EventHeader, GraphKey, encode_header
 from gitcp.format.layout import GRAPH
+from gitcp.format.oid import SHA1
 from gitcp.format.tree import DIRECTORY, Entry
 from gitcp.wal.record_sink import RecordSink
 
@@ -29,7 +30,7 @@ class Memory(RecordSink):
     """Objects in a dict; counts what was added."""
 
     def __init__(self) -> None:
-        super().__init__({})
+        super().__init__({}, SHA1)
         self.held: dict[bytes, bytes] = {}
         self.added = 0
 

@@ -16,7 +16,7 @@ from gitcp.errors import CorruptError, FormatTooNewError, UsageError
 from gitcp.format import ledger
 from gitcp.format.commit import parse_commit, trailers_of
 from gitcp.format.ledger import LedgerCommit, Record, Undo
-from gitcp.format.oid import object_id
+from gitcp.format.oid import SHA1
 from gitcp.git.objects import COMMIT, TREE
 from gitcp.ledger.call import StepSlot
 from gitcp.ledger.state import LedgerPoint, LedgerState
@@ -27,7 +27,7 @@ PAGES = Path(__file__).parents[2] / "docs" / "format"
 SECTION = (PAGES / "ledger.md").read_text("utf-8")
 VECTORS = (PAGES / "vectors.md").read_text("utf-8")
 VECTOR = VECTORS.partition("### A ledger")[2].partition("\n### ")[0]
-EMPTY = object_id(TREE, b"")
+EMPTY = SHA1.oid(TREE, b"")
 AT = "2026-11-21T12:00:00Z"
 
 
@@ -44,7 +44,7 @@ def test_the_document_gives_the_bytes_of_a_ledger():
     records = [ledger.decode_record(line, "here") for line in lines.splitlines()]
     assert b"".join(map(ledger.encode_record, records)) == lines
     raw = ledger.encode_ledger_commit(EMPTY, None, 1_700_000_000, "%4dain", records)
-    assert object_id(COMMIT, raw).hex() == oid
+    assert SHA1.oid(COMMIT, raw).hex() == oid
     commit = parse_commit(raw)
     assert list(ledger.records_of(commit, "here")) == records
     assert ledger.ledger_trailers(commit) == ("%4dain", 2, 1)

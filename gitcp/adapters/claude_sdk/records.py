@@ -12,6 +12,7 @@ import msgspec
 from gitcp.errors import AgentRecordError, CorruptError, UsageError
 from gitcp.format import log
 from gitcp.format.layout import LogName
+from gitcp.format.oid import ObjectFormat
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 
@@ -107,7 +108,8 @@ class Seen:
     whether there is anything.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, form: ObjectFormat) -> None:
+        self._form = form
         self._known: OrderedDict[tuple[str, str], _Known] = OrderedDict()
 
     def new(
@@ -131,7 +133,8 @@ class Seen:
         known = self._known.get((session, source))
         if known is not None:
             data = b"".join(line.data for line in lines)
-            known.add(logs.segment_oid(data), log.chain(known.digest, data), lines)
+            oid = logs.segment_oid(data, self._form)
+            known.add(oid, log.chain(known.digest, data), lines)
 
     def _at(self, session: str, source: str, tip: Checkpoint | None) -> _Known:
         """Returns what a source holds in a checkpoint."""

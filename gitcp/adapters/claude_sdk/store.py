@@ -67,7 +67,7 @@ class GitcpSessionStore:
     def __init__(self, path: "str | os.PathLike[str]") -> None:
         self._store = store_at(path)
         self._following = Following(self._store.repository)
-        self._seen = records.Seen()
+        self._seen = records.Seen(self._store.repository.form)
         self._reset_after_fork()
         at_fork.in_child(self, GitcpSessionStore._reset_after_fork)
 

@@ -133,7 +133,7 @@ class Thread:
         """
         header = new.header
         with self.current(write=True) as index:
-            sink = RecordSink(self.log.objects)
+            sink = RecordSink(self.log.objects, self._store.repository.form)
             before = self._parent(header)
             if before is None and new.same:
                 raise CorruptError(
@@ -216,7 +216,7 @@ class Thread:
             if not fresh:
                 return
             header = EventHeader(WRITES, key, None, None)
-            sink = RecordSink(self.log.objects)
+            sink = RecordSink(self.log.objects, self._store.repository.form)
             event, data = events.encode_writes(self.thread_id, header, fresh)
             graph = {layout.EVENT: Entry(FILE, sink.add_blob(event))}
             if data:
@@ -263,7 +263,7 @@ class Thread:
             layout.branch_ref(self.session, commit.branch), expect, oid.hex()
         )
         self.log.append(move, sink.objects, sync=sync)
-        self.index.apply(oid, parse_commit(raw), encode(commit.branch))
+        self.index.apply(oid, parse_commit(raw, len(oid)), encode(commit.branch))
         return oid
 
     # --- housekeeping ---------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gitcp.format import tree as trees
-from gitcp.format.oid import object_id
+from gitcp.format.oid import SHA1
 from gitcp.format.tree import DIRECTORY, FILE, GITLINK, LINK, Entry
 from gitcp.git.objects import TREE
 from gitcp.worktree import plan
@@ -17,7 +17,7 @@ A, B, X = Entry(FILE, ONE), Entry(FILE, TWO), Entry(0o100755, ONE)
 
 
 def write(tree: trees.Tree) -> bytes:
-    oid = object_id(TREE, trees.encode(tree))
+    oid = SHA1.oid(TREE, trees.encode(tree))
     STORE[oid] = dict(tree)
     return oid
 

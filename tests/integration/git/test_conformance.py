@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -16,6 +18,8 @@ from gitcp.format import tree as trees
 from gitcp.format.oid import SHA1, SHA256
 from gitcp.format.tree import DIRECTORY, FILE, Entry
 from gitcp.git.discover import discover
+from gitcp.git.executable import GitObjects
+from gitcp.git.libgit import LibgitObjects
 from gitcp.git.objects import BLOB, COMMIT, TREE, Objects
 from tests.support.gitrepo import git
 from tests.support.memory import MemoryObjects, MemoryRefs
@@ -36,23 +40,54 @@ class ObjectStore(NamedTuple):
     add: Callable[[str, bytes], bytes]
 
 
-@pytest.fixture(params=["libgit", "git", "memory-sha1", "memory-sha256"])
-def store(request, repo):
+# An object format; what reads; and whether git is as old as to need two processes.
+READERS = {
+    "libgit": (SHA1, LibgitObjects, False),
+    "libgit-few": (SHA1, LibgitObjects, False),
+    "git-sha1": (SHA1, GitObjects, False),
+    "git-sha256": (SHA256, GitObjects, False),
+    "old-git-sha256": (SHA256, GitObjects, True),
+}
+
+
+@pytest.fixture(params=[*READERS, "memory-sha1", "memory-sha256"])
+def store(request, tmp_path, monkeypatch):
     if request.param.startswith("memory"):
         objects = MemoryObjects(SHA256 if request.param.endswith("256") else SHA1)
         yield ObjectStore(objects, objects.add)
         return
-    on_disk = discover(repo).objects
+    form, reader, is_old = READERS[request.param]
+    top = tmp_path / "held"
+    git(tmp_path, "init", "-q", f"--object-format={form.name}", top)
 
     def add(kind: str, data: bytes) -> bytes:
-        written = git(repo, "hash-object", "-w", "--stdin", "-t", kind, input=data)
+        written = git(top, "hash-object", "-w", "--stdin", "-t", kind, input=data)
         return bytes.fromhex(written.decode().strip())
 
-    if request.param == "git":
+    if is_old:
+        without_batch_command(tmp_path / "old", monkeypatch)
+    if reader is GitObjects:
+        yield ObjectStore(GitObjects(top / ".git", form), add)
+        return
+    on_disk = LibgitObjects(top / ".git" / "objects")
+    if request.param == "libgit-few":
         with on_disk.few_reads():
             yield ObjectStore(on_disk, add)
     else:
         yield ObjectStore(on_disk, add)
+
+
+def without_batch_command(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Puts a git first on the PATH that knows no `cat-file --batch-command`."""
+    directory.mkdir()
+    program = directory / "git"
+    program.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *--batch-command*) exit 129;; esac\n'
+        f'exec "{shutil.which("git")}" "$@"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}:{os.environ['PATH']}")
 
 
 def commit_of(tree: bytes, *parents: bytes) -> bytes:

@@ -5,7 +5,7 @@ import zlib
 import pytest
 
 from gitcp.errors import CorruptError
-from gitcp.format.oid import object_id
+from gitcp.format.oid import SHA1
 from gitcp.git import process
 from gitcp.git.discover import discover
 from tests.support.gitrepo import git, git_line, run_gitcp
@@ -28,7 +28,7 @@ def test_a_few_reads_by_git_are_the_same_reads(repo):
 
 
 def test_git_is_not_believed_where_content_and_id_differ(repo):
-    oid = object_id("blob", b"true")
+    oid = SHA1.oid("blob", b"true")
     path = repo / ".git" / "objects" / oid.hex()[:2] / oid.hex()[2:]
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(zlib.compress(b"blob 4\0fake"))

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gitcp.errors import StorageError
-from gitcp.format.oid import object_id
+from gitcp.format.oid import SHA1
 from gitcp.format.tree import Entry
 from gitcp.git.discover import discover
 from gitcp.worktree import apply as applying
@@ -317,7 +317,7 @@ def test_very_deep_paths(repo: Path):
 
 def test_what_appears_at_the_last_moment_is_not_overwritten(repo, monkeypatch):
     """A file that comes to be between the last look and the rename stays."""
-    entry = Entry(0o100644, object_id("blob", b"theirs"))
+    entry = Entry(0o100644, SHA1.oid("blob", b"theirs"))
     steps = FilePlan((FileStep("write", b"late.txt", None, entry),), ())
     stat = os.stat
 

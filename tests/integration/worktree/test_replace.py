@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gitcp.errors import StorageError
-from gitcp.format.oid import object_id
+from gitcp.format.oid import SHA1
 from gitcp.format.tree import EXECUTABLE, FILE, LINK, Entry
 from gitcp.worktree import apply as applying
 from gitcp.worktree import leftovers, renames, replace
@@ -19,15 +19,13 @@ from gitcp.worktree.plan import FilePlan, FileStep, Left
 
 OLD, NEW, EDIT = b"old content", b"new content", b"edited"
 LARGE = b"x" * (3 << 20)
-BLOBS: dict[bytes, bytes] = {
-    object_id("blob", data): data for data in (OLD, NEW, LARGE)
-}
+BLOBS: dict[bytes, bytes] = {SHA1.oid("blob", data): data for data in (OLD, NEW, LARGE)}
 TOKEN = "token"
 TEMPORARY = ".gitcp-tmp-token-"
 
 
 def entry(data: bytes, mode: int = FILE) -> Entry:
-    return Entry(mode, object_id("blob", data))
+    return Entry(mode, SHA1.oid("blob", data))
 
 
 def step(
@@ -149,8 +147,8 @@ def test_an_edit_while_a_large_file_is_read_stays(tmp_path, monkeypatch, way, af
     file.write_bytes(LARGE)
     real = replace._hashed
 
-    def slow(directory, name, found):
-        hashed = real(directory, name, found)
+    def slow(directory, name, found, form):
+        hashed = real(directory, name, found, form)
         if file.read_bytes() == LARGE:
             in_place(file)
         return hashed
@@ -260,9 +258,9 @@ def test_a_quiet_file_is_read_once(tmp_path, monkeypatch):
     reads: list[bytes] = []
     real = replace._hashed
 
-    def noted(directory, name, found):
+    def noted(directory, name, found, form):
         reads.append(name)
-        return real(directory, name, found)
+        return real(directory, name, found, form)
 
     monkeypatch.setattr(replace, "_hashed", noted)
     monkeypatch.setattr(replace, "_FINE_NS", -(10**12))

@@ -1,0 +1,197 @@
+"""Reads objects through the git executable, where libgit2 knows nothing of their ids."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from weakref import finalize
+
+from gitcp import at_fork
+from gitcp.errors import GitFailedError
+from gitcp.format.oid import ObjectFormat
+from gitcp.git import process
+from gitcp.git.libgit import streamed
+from gitcp.git.objects import IN_MEMORY, Objects, damaged, wrong_kind
+
+# The one command that reads and looks, and the two that do where git does not have it yet
+# (it came with 2.36).
+_TOGETHER = "--batch-command"
+_READ, _LOOK = "--batch", "--batch-check"
+_VERBS = {_READ: b"contents ", _LOOK: b"info "}
+# What git says of a usage that it does not know.
+_USAGE = 129
+# Small objects are kept in case they are wanted again: up to this size, and so many bytes.
+_SMALL, _KEPT = 16 * 1024, 16 * 1024 * 1024
+# After so many objects that it did not have git is started again.
+_UNANSWERED = 200
+# `<oid> <kind> <size>`; `<oid> missing` has one word less.
+_HEAD_WORDS = 3
+
+
+class GitObjects(Objects):
+    """The objects of a git directory, as the git executable reads them.
+
+    One process answers all questions. It is started with the first one, and ends with this
+    object, or with the program. Safe to share among threads.
+    """
+
+    def __init__(self, git_dir: Path, form: ObjectFormat) -> None:
+        super().__init__(form)
+        self._git_dir = git_dir
+        self._together = True
+        self._unanswered = 0
+        self._small: dict[bytes, tuple[str, bytes]] = {}
+        self._small_bytes = 0
+        self._running: dict[str, process.Process] = {}
+        self._mutex = threading.Lock()
+        finalize(self, _end_all, self._running)
+        at_fork.in_child(self, GitObjects._reset_after_fork)
+
+    def _reset_after_fork(self) -> None:
+        self._mutex = threading.Lock()
+        # The processes are the parent's, which waits for them.
+        self._parents = dict(self._running)
+        self._running.clear()
+
+    def exists(self, oid: bytes) -> bool:
+        """Whether the object is there."""
+        return len(oid) == self.form.size and self._ask(_LOOK, oid) is not None
+
+    def header(self, oid: bytes) -> tuple[str, int]:
+        """Returns kind and size without reading the content.
+
+        Raises:
+            CorruptError: it is missing or damaged.
+        """
+        found = self._ask(_LOOK, oid)
+        if found is None:
+            raise damaged(oid, KeyError(oid.hex()))
+        kind, size, _ = found
+        return kind, size
+
+    def read(self, oid: bytes, kind: str) -> bytes:
+        """Returns the content of an object.
+
+        Raises:
+            CorruptError: it is missing, damaged, or of another kind.
+        """
+        known = self._small.get(oid)
+        found, data = known or self._read(oid)
+        if found != kind:
+            raise wrong_kind(oid, found, kind)
+        return data
+
+    def _read(self, oid: bytes) -> tuple[str, bytes]:
+        answer = self._ask(_READ, oid)
+        if answer is None:
+            raise damaged(oid, KeyError(oid.hex()))
+        kind, size, data = answer
+        # git does not compare what it reads with the id.
+        if self.form.oid(kind, data) != oid:
+            raise damaged(oid, ValueError("its content does not match its id"))
+        if size <= _SMALL:
+            if self._small_bytes > _KEPT:
+                self._small.clear()
+                self._small_bytes = 0
+            self._small[oid] = kind, data
+            self._small_bytes += size
+        return kind, data
+
+    def stream(self, oid: bytes) -> Iterator[bytes]:
+        """Yields the content of a blob of any size in chunks.
+
+        Raises:
+            CorruptError: it is missing or damaged. What was yielded before must not be
+                kept then.
+        """
+        _, size = self.header(oid)
+        if size <= IN_MEMORY:
+            yield self.blob(oid)
+        else:
+            yield from streamed(self._git_dir, oid, size, self.form)
+
+    def _ask(self, how: str, oid: bytes) -> tuple[str, int, bytes] | None:
+        """Returns kind, size, and the content if that was asked for; None if it is missing.
+
+        Raises:
+            CorruptError: git cannot read it.
+        """
+        with self._mutex:
+            for last in (False, True):
+                try:
+                    return self._answer(how, oid)
+                except GitFailedError as exc:
+                    # It may have been killed. One that gives up over an object does so
+                    # again.
+                    if last:
+                        raise damaged(oid, ValueError(exc.message)) from exc
+        raise AssertionError
+
+    def _answer(self, how: str, oid: bytes) -> tuple[str, int, bytes] | None:
+        """Asks once.
+
+        Raises:
+            GitFailedError: git gave up.
+        """
+        command = _TOGETHER if self._together else how
+        verb = _VERBS[how] if self._together else b""
+        # Where an answer is not read to its end, as when a hook's time is over, the next
+        # would begin with the rest of it: such a git is not asked again.
+        running = self._running.pop(command, None) or process.start(
+            ["cat-file", command],
+            cwd=self._git_dir,
+            env={"GIT_DIR": str(self._git_dir)},
+            stdin=process.PIPE,
+        )
+        assert running.stdin is not None
+        assert running.stdout is not None
+        answer = None
+        try:
+            running.stdin.write(verb + oid.hex().encode() + b"\n")
+            running.stdin.flush()
+            head = running.stdout.readline()
+            words = head.split()
+            if len(words) == _HEAD_WORDS:
+                size = int(words[2])
+                data = b""
+                if how == _READ:
+                    data = running.stdout.read(size + 1)
+                if how == _READ and len(data) != size + 1:
+                    head = b""
+                answer = words[1].decode(), size, data[:size]
+        except BrokenPipeError:
+            head = b""
+        except BaseException:
+            _end(running)
+            raise
+        if not head:
+            return self._without(running, how, oid)
+        if answer is None:
+            self._unanswered += 1
+        if self._unanswered > _UNANSWERED:
+            # What it says about each waits to be read, and there is room for so much.
+            self._unanswered = 0
+            _end(running)
+        else:
+            self._running[command] = running
+        return answer
+
+    def _without(
+        self, running: process.Process, how: str, oid: bytes
+    ) -> tuple[str, int, bytes] | None:
+        """Goes on without a git that has ended: an older one is asked in its own way."""
+        _, said = running.communicate()
+        if running.returncode == _USAGE and self._together:
+            self._together = False
+            return self._answer(how, oid)
+        raise process.failure(running, said)
+
+
+def _end(running: process.Process) -> None:
+    running.kill()
+    running.communicate()
+
+
+def _end_all(running: dict[str, process.Process]) -> None:
+    for one in running.values():
+        _end(one)
+    running.clear()
