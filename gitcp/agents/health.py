@@ -19,7 +19,7 @@ from gitcp.errors import UsageError
 from gitcp.project import hook_log
 from gitcp.project.workspace import Workspace
 
-_SHEBANG = re.compile(rb"#![ \t]*(/\S+)[ \t]*(\S*)")
+_SHEBANG = rb"#![ \t]*(/\S+)[ \t]*(\S*)"
 _FIRST_LINE = 256
 
 
@@ -159,7 +159,7 @@ def _runs(program: str, places: ClientPlaces) -> bool:
         return False
     with suppress(OSError), open(found, "rb", opener=_at_once) as file:
         # What an upgraded Python leaves of a virtual environment: a script without one.
-        shebang = _SHEBANG.match(file.read(_FIRST_LINE))
+        shebang = re.match(_SHEBANG, file.read(_FIRST_LINE))
         if shebang is not None:
             interpreter = os.fsdecode(shebang[1])
             if os.path.basename(interpreter) == "env" and shebang[2]:

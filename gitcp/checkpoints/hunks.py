@@ -12,7 +12,7 @@ from gitcp.git.transaction import Transaction
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import WRITE, FilePlan, FileStep
 
-_HEAD = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_HEAD = rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@"
 _CHUNK = 1 << 20
 
 
@@ -50,7 +50,7 @@ def hunks_of(path: bytes, patch: bytes) -> Iterator[Hunk]:
     rows = patch.split(b"\n")
     at = 0
     while at < len(rows):
-        head = _HEAD.match(rows[at])
+        head = re.match(_HEAD, rows[at])
         at += 1
         if head is None:
             continue

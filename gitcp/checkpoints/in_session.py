@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.checkpoints.numbered import by_number_or_none
-from gitcp.checkpoints.selectors import split
 from gitcp.errors import AmbiguousError, NotFoundError
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -38,7 +37,7 @@ def named(workspace: Workspace, spec: str) -> Named:
     """
     session, slash, rest = spec.partition("/")
     if session and workspace.store.refs_of(session):
-        _, branch = split(spec, workspace.current())
+        branch = workspace.current().named(spec).branch
         return Named(session, branch if slash else None)
     number = _NUMBER.fullmatch(spec)
     if number is not None:
@@ -57,7 +56,7 @@ def named(workspace: Workspace, spec: str) -> Named:
                 f"{' …' if len(found) > _SHOWN else ''}",
                 hint="`gitcp sessions` lists them",
             )
-    split(spec, workspace.current())
+    workspace.current().named(spec)
     raise NotFoundError(
         f"there is no session {spec!a}", hint="`gitcp sessions` lists them"
     )

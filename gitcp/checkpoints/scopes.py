@@ -1,20 +1,18 @@
 """Finds the checkpoints to list: of a work tree, a session or branch, or the repository."""
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from gitcp.checkpoints import standing
 from gitcp.checkpoints.sessions import branches
 from gitcp.checkpoints.turns import count_rows
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format.layout import BranchKey
-from gitcp.format.numbers import ELSEWHERE, Assigned, Outline
+from gitcp.format.numbers import ELSEWHERE, Assigned
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.publish import described
 from gitcp.store.store import require_tip
-
-_Entry = TypeVar("_Entry", Assigned, Outline)
 
 
 class Scope(NamedTuple):
@@ -41,12 +39,16 @@ class Found(NamedTuple):
 
     def count_older(self, number: int, *, full: bool) -> int:
         """Returns how many rows, or checkpoints, are older than a number."""
-        entries: Iterable[Assigned | Outline]
+        entries: list[tuple[BranchKey | str, str]]
         if isinstance(self.entries, _OfWorkTree):
             entries = self.entries.outlines(below=number)
         else:
-            entries = [entry for entry in self.entries if entry.number < number]
-        return sum(1 for _ in entries) if full else count_rows(entries)
+            entries = [
+                (entry.key, entry.trigger)
+                for entry in self.entries
+                if entry.number < number
+            ]
+        return len(entries) if full else count_rows(entries)
 
 
 class _OfWorkTree:
@@ -59,17 +61,20 @@ class _OfWorkTree:
 
     def __iter__(self) -> Iterator[Assigned]:
         listed = self._numbers.newest_first()
-        return self._left(standing.of_work_tree(self._workspace, listed))
+        for entry in standing.of_work_tree(self._workspace, listed):
+            if entry.number not in self._gone:
+                yield entry
 
-    def outlines(self, *, below: int) -> Iterator[Outline]:
-        """Yields what is older than a number."""
-        listed = self._numbers.outlines(below=below)
-        return self._left(standing.of_work_tree(self._workspace, listed))
-
-    def _left(self, entries: Iterator[_Entry]) -> Iterator[_Entry]:
-        if not self._gone:
-            return entries
-        return (entry for entry in entries if int(entry.number) not in self._gone)
+    def outlines(self, *, below: int) -> list[tuple[BranchKey | str, str]]:
+        """Returns the branch and trigger of what is older than a number."""
+        here, (session, branch) = standing.belonging(self._workspace)
+        current = f"{session}/{branch}"
+        gone = {str(number) for number in self._gone}
+        return [
+            (key, trigger)
+            for number, key, place, trigger in self._numbers.outlines(below=below)
+            if (place == here or key == current) and number not in gone
+        ]
 
 
 def find(workspace: Workspace, scope: Scope, unreadable: list[str]) -> Found:

@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.checkpoints import labels, times
-from gitcp.checkpoints.message_search import before_message
 from gitcp.checkpoints.numbered import by_number
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.standing import before_newest, stands_on, timeline
@@ -19,7 +18,7 @@ from gitcp.errors import (
     UsageError,
 )
 from gitcp.format.oid import MOST_DIGITS, PATTERN
-from gitcp.names import check_typed, encode
+from gitcp.names import encode
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store, require_tip
@@ -36,21 +35,8 @@ _MESSAGE_ID = 16
 _DISTANCE = r"(?:last)?~(\d{1,9})"
 # A branch name of git's may end this way, too, but no selector is looked up as one.
 _DATED = r"(.+)@(\{.+\})"
-_NUMBER = re.compile(r"#?([1-9]\d{0,14})")
+_NUMBER = r"#?([1-9]\d{0,14})"
 _COMMIT = rf"[0-9a-f]{{{_SHORTEST},{MOST_DIGITS}}}|(?:HEAD|@)(?:[~^]\d*)*"
-
-
-def split(spec: str, current: Current) -> tuple[str, str]:
-    """Returns session and branch of `SESSION[/BRANCH]`.
-
-    Raises:
-        UsageError: a name is not usable.
-    """
-    session, slash, branch = spec.partition("/")
-    check_typed(session, "session")
-    if slash:
-        return session, check_typed(branch, "branch")
-    return session, current.branch if session == current.session else "main"
 
 
 class Selected(NamedTuple):
@@ -83,7 +69,7 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
         # As a script has it whose search found nothing; `last` is not what it meant.
         raise UsageError("the selector is empty", hint="`gitcp log` lists checkpoints")
     text = selector or LAST
-    if match := _NUMBER.fullmatch(text):
+    if match := re.fullmatch(_NUMBER, text):
         numbered = by_number(workspace, int(match[1]))
         if numbered is not None:
             return Selected(numbered)
@@ -143,9 +129,9 @@ def _by_name(workspace: Workspace, text: str) -> Checkpoint:
     current = workspace.current()
     store = workspace.store
     if (dated := re.fullmatch(_DATED, text)) and not workspace.bare:
-        session, branch = split(dated[1], current)
-        if store.tip(session, branch) is not None:
-            return _then(workspace, session, branch, f"@{dated[2]}")
+        place = current.named(dated[1])
+        if store.tip(place.session, place.branch) is not None:
+            return _then(workspace, place, f"@{dated[2]}")
     if ":" in text:
         return _qualified(workspace, current, text)
     distance = re.fullmatch(_DISTANCE, text)
@@ -207,16 +193,16 @@ def _of_timeline(workspace: Workspace, distance: int) -> Checkpoint:
     )
 
 
-def _then(workspace: Workspace, session: str, branch: str, text: str) -> Checkpoint:
+def _then(workspace: Workspace, place: Current, text: str) -> Checkpoint:
     """Returns the newest checkpoint of a branch at a time, or before it."""
     moment = times.when(text, end=True)
-    tip = require_tip(workspace.store, session, branch)
+    tip = require_tip(workspace.store, place.session, place.branch)
     for checkpoint in workspace.store.line(tip):
         if checkpoint.manifest.created <= moment:
             return checkpoint
     raise NotFoundError(
-        f"{session}/{branch} has no checkpoint from {text} or before",
-        hint=f"`gitcp log -s {session}/{branch}` lists them",
+        f"{place.session}/{place.branch} has no checkpoint from {text} or before",
+        hint=f"`gitcp log -s {place.session}/{place.branch}` lists them",
     )
 
 
@@ -227,11 +213,11 @@ def _qualified(workspace: Workspace, current: Current, text: str) -> Checkpoint:
     at = text.rfind(":")
     while at >= 0:
         try:
-            session, branch = split(text[:at], current)
+            place = current.named(text[:at])
             what = text[at + 1 :]
             if times.is_time(what) and not workspace.bare:
-                return _then(workspace, session, branch, what)
-            return _on_branch(store, session, branch, what or "last", text)
+                return _then(workspace, place, what)
+            return _on_branch(store, place.session, place.branch, what or "last", text)
         except (NotFoundError, UsageError) as exc:
             failure = failure or exc
         at = text.rfind(":", 0, at)
@@ -268,7 +254,7 @@ def _on_branch(
         )
     matches = list(_matching(store, tip, what))
     if not matches:
-        named = before_message(store, tip, what)
+        named = _before_message(store, tip, what)
         if named is not None:
             return named
         raise NotFoundError(
@@ -363,6 +349,12 @@ def _anywhere(store: Store, what: str) -> Checkpoint | None:
     return next(iter(by_id.values()), None)
 
 
+def _before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | None:
+    from gitcp.checkpoints.message_search import before_message  # noqa: PLC0415  rare
+
+    return before_message(store, tip, ident)
+
+
 def _said_anywhere(store: Store, ident: str) -> Checkpoint | None:
     """Looks for a message or prompt in the conversations of all branches."""
     if len(ident) < _MESSAGE_ID:
@@ -370,7 +362,7 @@ def _said_anywhere(store: Store, ident: str) -> Checkpoint | None:
     by_id: dict[str, Checkpoint] = {}
     for _, tip in store.tips():
         with suppress(CorruptError, FormatTooNewError, TransferError):
-            match = before_message(store, tip, ident)
+            match = _before_message(store, tip, ident)
             if match is not None:
                 by_id.setdefault(match.id, match)
     if len(by_id) > 1:

@@ -1,7 +1,7 @@
 """Where a work tree stands: its newest checkpoint, the last restore, and their branches."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from gitcp import notices
 from gitcp.checkpoints import numbered
@@ -9,7 +9,7 @@ from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.turns import rows
 from gitcp.errors import CorruptError
 from gitcp.format.layout import BranchKey
-from gitcp.format.numbers import Assigned, Outline
+from gitcp.format.numbers import Assigned
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from gitcp.checkpoints.restore_request import RestoreRequest
 
 RESTORE = "restore"
-_Entry = TypeVar("_Entry", Assigned, Outline)
 
 
 def timeline(workspace: Workspace) -> Iterator[Assigned]:
@@ -30,15 +29,20 @@ def timeline(workspace: Workspace) -> Iterator[Assigned]:
     return of_work_tree(workspace, workspace.store.numbers.newest_first())
 
 
-def of_work_tree(workspace: Workspace, entries: Iterable[_Entry]) -> Iterator[_Entry]:
+def of_work_tree(
+    workspace: Workspace, entries: Iterable[Assigned]
+) -> Iterator[Assigned]:
     """Yields what of a list belongs to this work tree; see `timeline`."""
-    place = workspace.store.numbers.place
-    named = workspace.current()
-    current = BranchKey.of(named.session, named.branch)
-    keys = current, f"{current.session}/{current.branch}"
+    place, key = belonging(workspace)
     for entry in entries:
-        if entry.place == place or entry.key in keys:
+        if entry.place == place or entry.key == key:
             yield entry
+
+
+def belonging(workspace: Workspace) -> tuple[str, BranchKey]:
+    """Returns the place, and the branch, one of which makes a checkpoint this work tree's."""
+    named = workspace.current()
+    return workspace.store.numbers.place, BranchKey.of(named.session, named.branch)
 
 
 def _made_here(workspace: Workspace) -> Iterator[Checkpoint]:

@@ -184,8 +184,4 @@ def place_of(workspace: "Workspace", text: str | None) -> "Current":
     current = workspace.current()
     if text is None:
         return current
-    # Every command imports this module; few select a branch.
-    from gitcp.checkpoints.selectors import split
-    from gitcp.project.workspace import Current
-
-    return Current(*split(text, current))
+    return current.named(text)

@@ -224,7 +224,7 @@ class Codex(HooksInJson):
         for other, data in sorted(beside.items()):
             thread = _meta(data).id
             # One that is there may be in use, and has grown since.
-            if thread and _ROLLOUT.fullmatch(other) and not _find(sessions, thread):
+            if thread and re.fullmatch(_ROLLOUT, other) and not _find(sessions, thread):
                 files.append((folder / other, data))
         return ResumeFiles(
             new,
@@ -266,7 +266,7 @@ class Codex(HooksInJson):
 CLIENT = Codex()
 
 
-_ROLLOUT = re.compile(r"rollout-[\w.-]+\.jsonl")
+_ROLLOUT = r"rollout-[\w.-]+\.jsonl"
 
 
 def _meta(content: bytes) -> _RolloutPayload:

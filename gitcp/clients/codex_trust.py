@@ -19,7 +19,7 @@ from gitcp.clients.client import Permission
 from gitcp.clients.hook_settings import OurHook
 
 _AGENT = "codex"
-_INNER_CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
+_INNER_CAPITAL = r"(?<!^)(?=[A-Z])"
 
 
 def permission(
@@ -37,7 +37,7 @@ def permission(
         )
     state = _table(_table(known, "hooks"), "state")
     for hook in hook_settings.ours(settings, _AGENT):
-        event = _INNER_CAPITAL.sub("_", hook.event).lower()
+        event = re.sub(_INNER_CAPITAL, "_", hook.event).lower()
         entry = _table(state, f"{path}:{event}:{hook.group}:{hook.number}")
         if entry.get("trusted_hash") != digest(event, hook):
             return Permission(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from gitcp.clients import jsonedit
 from gitcp.clients.jsonedit import JsonNode
 
-_STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*"')
+_STRING = rb'"(?:[^"\\\n]|\\.)*"'
 
 
 def merge(
@@ -123,7 +123,7 @@ def ours(text: bytes, agent: str) -> list[OurHook]:
 def commands(text: bytes, agent: str) -> list[str]:
     """Returns the commands that call gitcp, in settings or in a plugin made from them."""
     found = []
-    for literal in _STRING.findall(text):
+    for literal in re.findall(_STRING, text):
         with suppress(ValueError):
             word = json.loads(literal)
             if is_ours(word, agent):

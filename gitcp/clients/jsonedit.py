@@ -7,9 +7,9 @@ import json
 import re
 from typing import Any, NamedTuple
 
-_GAP = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_SCALAR = re.compile(r"[^\s,\]}/\"]+")
+_GAP = r"(?s)(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*"
+_STRING = r'(?s)"(?:[^"\\]|\\.)*"'
+_SCALAR = r"[^\s,\]}/\"]+"
 _DEEPEST = 200
 
 
@@ -76,7 +76,7 @@ def add(text: str, node: JsonNode, addition: Any, *, name: str | None = None) ->
         return text[: node.start] + replacement + text[node.end :]
     last = node.members[-1][2].end
     between = text[last : node.end - 1]
-    comma = "" if _GAP.sub("", between).startswith(",") else ","
+    comma = "" if re.sub(_GAP, "", between).startswith(",") else ","
     at = last + (between.index(",") + 1 if not comma else 0)
     one_line = "\n" not in text[node.start : node.end]
     gap = " " if one_line else newline + inner
@@ -91,7 +91,7 @@ def remove(text: str, node: JsonNode, index: int) -> str:
         return text[:before] + text[inner.end :]
     if len(node.members) > 1:
         return text[:start] + text[node.members[1][1] :]
-    after = inner.end + len(_GAP.match(text, inner.end)[0])  # type: ignore[index]
+    after = _past(text, inner.end)
     end = after + 1 if text[after] == "," else inner.end
     if not text[end : node.end - 1].strip():
         end = node.end - 1
@@ -111,8 +111,12 @@ def _indent(text: str, node: JsonNode) -> tuple[str, str]:
     return (match[1] if match and len(match[1]) <= 8 else "  "), outer  # noqa: PLR2004
 
 
+def _match(pattern: str, text: str, at: int) -> re.Match[str] | None:
+    return re.compile(pattern).match(text, at)
+
+
 def _past(text: str, at: int) -> int:
-    match = _GAP.match(text, at)
+    match = _match(_GAP, text, at)
     assert match is not None
     return match.end()
 
@@ -123,7 +127,7 @@ def _value(text: str, at: int, depth: int) -> JsonNode:
     if text[at] in "{[":
         return _container(text, at, depth)
     pattern = _STRING if text[at] == '"' else _SCALAR
-    match = pattern.match(text, at)
+    match = _match(pattern, text, at)
     if match is None:
         raise ValueError(f"no value at character {at}")
     json.loads(match[0])
@@ -137,7 +141,7 @@ def _container(text: str, start: int, depth: int) -> JsonNode:
     while at < len(text) and text[at] != closing:
         begin, name = at, ""
         if kind == "{":
-            match = _STRING.match(text, at)
+            match = _match(_STRING, text, at)
             if match is None:
                 raise ValueError(f"no name at character {at}")
             name = json.loads(match[0])

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 # A string, which stays, or whitespace outside of one, which goes.
-_TOKEN = re.compile(rb'("(?:[^"\\]|\\.)*+")|[ \t\r\n]+', re.DOTALL)
+_TOKEN = rb'(?s)("(?:[^"\\]|\\.)*+")|[ \t\r\n]+'
 
 
 def decode(raw: bytes) -> Any:
@@ -35,7 +35,7 @@ def compact(raw: bytes) -> bytes:
         # Twenty times faster, and it copies numbers and strings as they stand.
         return msgspec.json.format(raw, indent=-1)
     except (msgspec.MsgspecError, RecursionError):
-        return _TOKEN.sub(rb"\1", raw)
+        return re.sub(_TOKEN, rb"\1", raw)
 
 
 def elements(raw: bytes) -> list[bytes]:

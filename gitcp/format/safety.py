@@ -11,8 +11,8 @@ DEPTH_LIMIT = 500
 MODES = frozenset({FILE, EXECUTABLE, LINK, GITLINK, DIRECTORY})
 
 # Code points that HFS+ ignores when it compares names (git's utf8.c).
-_HFS_IGNORED = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
-_NTFS_SHORT = re.compile(r"git~[0-9]+")
+_HFS_IGNORED = "[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]"
+_NTFS_SHORT = r"git~[0-9]+"
 
 
 def name_problem(name: bytes) -> str | None:
@@ -25,11 +25,11 @@ def name_problem(name: bytes) -> str | None:
         # In ASCII every spelling below holds these three letters.
         return None
     text = name.decode("utf-8", "surrogateescape")
-    folded = unicodedata.normalize("NFC", _HFS_IGNORED.sub("", text)).casefold()
+    folded = unicodedata.normalize("NFC", re.sub(_HFS_IGNORED, "", text)).casefold()
     # NTFS drops trailing dots and spaces, and a colon starts a stream's name.
     for part in re.split(r"\\", folded):
         trimmed = part.partition(":")[0].rstrip(". ")
-        if trimmed == ".git" or _NTFS_SHORT.fullmatch(trimmed):
+        if trimmed == ".git" or re.fullmatch(_NTFS_SHORT, trimmed):
             return "is a spelling of .git"
     return None
 

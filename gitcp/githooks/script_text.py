@@ -13,9 +13,10 @@ _SHEBANG = b"#!/bin/sh\n"
 _BEGIN = "# >>> gitcp"
 _WHOLE = "# >>> gitcp made this file"
 _END = "# <<< gitcp"
-_BLOCK = re.compile(rb"^# >>> gitcp[^\n]*\n.*?^# <<< gitcp\n", re.MULTILINE | re.DOTALL)
-_SHELL = re.compile(
-    rb"#![ \t]*(?:/[\w./+-]*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:ba|da|a|z|k|mk)?sh(?:[ \t][^\n\r]*)?\n"
+_BLOCK = rb"(?ms)^# >>> gitcp[^\n]*\n.*?^# <<< gitcp\n"
+_SHELL = (
+    rb"#![ \t]*(?:/[\w./+-]*/)?(?:env[ \t]+(?:-S[ \t]+)?)?"
+    rb"(?:ba|da|a|z|k|mk)?sh(?:[ \t][^\n\r]*)?\n"
 )
 # git says on the hook's input what was rewritten; later hooks have to read it too.
 _LISTENS = frozenset({"post-rewrite"})
@@ -68,7 +69,7 @@ def elsewhere(directory: str, name: str) -> str:
 
 def is_shell(content: bytes) -> bool:
     """Whether lines of shell can be put after the first line of a hook."""
-    return _SHELL.match(content) is not None and b"\0" not in content
+    return re.match(_SHELL, content) is not None and b"\0" not in content
 
 
 def insert(content: bytes, name: str) -> bytes:
@@ -79,7 +80,7 @@ def insert(content: bytes, name: str) -> bytes:
 
 def is_joined(content: bytes) -> bool:
     """Whether a hook has lines of gitcp's."""
-    return _BLOCK.search(content) is not None
+    return re.search(_BLOCK, content) is not None
 
 
 def is_made(content: bytes) -> bool:
@@ -91,7 +92,7 @@ def is_made(content: bytes) -> bool:
 
 def remove(content: bytes) -> bytes:
     """Returns a hook without the lines of gitcp's."""
-    return _BLOCK.sub(b"", content)
+    return re.sub(_BLOCK, b"", content)
 
 
 def runner(template: bytes, program: list[str]) -> bytes:

@@ -12,7 +12,7 @@ from gitcp.errors import GitcpError
 from gitcp.git.discover import discover
 from gitcp.git.repository import Repository
 
-_ENTRY = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) (\S+) ")
+_ENTRY = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ) (\S+) "
 NAME = "hooks.log"
 _LIMIT = 1024 * 1024
 
@@ -48,7 +48,7 @@ def last_events(repository: Repository) -> dict[str, float]:
     with suppress(OSError):
         text = (Path(repository.store_dir) / NAME).read_text("utf-8", "replace")
         for line in text.splitlines():
-            found = _ENTRY.match(line)
+            found = re.match(_ENTRY, line)
             if found is not None:
                 moment = datetime.datetime.fromisoformat(found[1])
                 last[found[2]] = moment.timestamp()

@@ -14,7 +14,7 @@ from gitcp.format.log import AgentSession, Decision, Waiting
 from gitcp.git.discover import discover
 from gitcp.git.repository import Repository
 from gitcp.ledger.ledgers import Ledgers
-from gitcp.names import check_text
+from gitcp.names import check_text, check_typed
 from gitcp.project import extensions, pending_decisions
 from gitcp.project.settings import Following, Settings
 from gitcp.store.checkpoint import Checkpoint
@@ -38,6 +38,18 @@ class Current(msgspec.Struct, frozen=True):
 
     session: str
     branch: str
+
+    def named(self, spec: str) -> "Current":
+        """Returns what `SESSION[/BRANCH]` names where this is the current branch.
+
+        Raises:
+            UsageError: a name is not usable.
+        """
+        session, slash, branch = spec.partition("/")
+        check_typed(session, "session")
+        if slash:
+            return Current(session, check_typed(branch, "branch"))
+        return Current(session, self.branch if session == self.session else MAIN)
 
 
 class Workspace:

@@ -138,11 +138,11 @@ class Numbers:
             if isinstance(line, Assigned) and line.trigger == trigger:
                 yield line
 
-    def outlines(self, *, below: int) -> Iterator[Outline]:
-        """Yields what stands before the line of a number, newest first; for counting."""
+    def outlines(self, *, below: int) -> list[Outline]:
+        """Returns what stands before the line of a number, newest first; for counting."""
         self._look()
         end = self._place(b"+", below)
-        yield from outlines(self._raw[: max(end, 0)])
+        return outlines(self._raw[: max(end, 0)])
 
     @property
     def damaged(self) -> int:

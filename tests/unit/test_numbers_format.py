@@ -77,8 +77,8 @@ def test_a_whole_list_says_what_its_lines_say():
     raw = b"\n" + b"".join(map(encode_line, LINES)) + encode_line(again)
     assert list(decode_assigned(raw)) == [*LINES[:2], again]
     assert fates(raw) == ({47}, {47: "c" * 40})
-    assert [(int(o.number), o.key, o.place, o.trigger) for o in outlines(raw)] == [
-        (one.number, "/".join(one.key), one.place, one.trigger)
+    assert outlines(raw) == [
+        (str(one.number), "/".join(one.key), one.place, one.trigger)
         for one in (again, second, first)
     ]
     assert unnamed(raw, ["a" * 40, "c" * 40, "e" * 40]) == {"e" * 40}

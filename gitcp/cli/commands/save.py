@@ -1,29 +1,26 @@
 """`gitcp save`: saves a checkpoint."""
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from gitcp.checkpoints import message_input
-from gitcp.checkpoints.input_cache import SourceKey
-from gitcp.checkpoints.labels import check_typed_label
-from gitcp.checkpoints.message_input import Incoming
 from gitcp.checkpoints.save import save
-from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
 from gitcp.cli.helping import Command
 from gitcp.cli.options import command, read_input
 from gitcp.cli.render import count, headline
-from gitcp.clients.detect import detect
 from gitcp.errors import UsageError
 from gitcp.format import jsontext
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
 from gitcp.project.workspace import Workspace, open_workspace
 from gitcp.store.draft import Draft
+
+if TYPE_CHECKING:
+    from gitcp.checkpoints.message_input import Incoming
 
 _JSON_LIMIT = 1024 * 1024
 _ACTIVE = "--active"
@@ -95,7 +92,7 @@ def _entries(ctx: click.Context, active: tuple[str, ...]) -> tuple[Decision, ...
 
 def _incoming(
     given: dict[str, Any], workspace: Workspace, where: tuple[str, str]
-) -> Incoming | None:
+) -> "Incoming | None":
     names = [name for name in ("messages", "append", "transcript") if given[name]]
     if len(names) > 1:
         raise UsageError(
@@ -106,6 +103,11 @@ def _incoming(
         raise UsageError("--agent requires --transcript", hint="add --transcript FILE")
     if not names:
         return None
+    # Most checkpoints are of files alone.
+    from gitcp.checkpoints import message_input
+    from gitcp.checkpoints.input_cache import SourceKey
+    from gitcp.clients.detect import detect
+
     file = given[names[0]]
     raw = read_input(file)
     shown = "stdin" if file == "-" else file
@@ -184,13 +186,15 @@ def json_value(text: str, what: str) -> msgspec.Raw:
 def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
     """Make a checkpoint of files, conversation and decisions."""
     if given["label"] is not None:
+        from gitcp.checkpoints.labels import check_typed_label
+
         check_typed_label(given["label"])
     workspace = open_workspace(out.directory)
     ctx.with_resource(workspace.repository.objects.few_reads())
     current = workspace.current()
-    session, branch = current.session, current.branch
     if given["where"] is not None:
-        session, branch = split(given["where"], current)
+        current = current.named(given["where"])
+    session, branch = current.session, current.branch
     incoming = _incoming(given, workspace, (session, branch))
     position = given["position"]
     saved = save(
@@ -213,6 +217,9 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
     )
     checkpoint = saved.checkpoint
     if incoming is not None and incoming.raw is not None:
+        from gitcp.checkpoints import message_input
+        from gitcp.checkpoints.input_cache import SourceKey
+
         source = SourceKey(session, branch, "main")
         message_input.remember(workspace, source, incoming.raw, checkpoint)
     if saved.rewritten:

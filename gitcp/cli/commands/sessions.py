@@ -9,7 +9,6 @@ from gitcp.checkpoints.branch_index import ListedBranch, listed
 from gitcp.checkpoints.in_session import named
 from gitcp.checkpoints.own_notes import with_numbers
 from gitcp.checkpoints.restore_request import request_restore
-from gitcp.checkpoints.selectors import split
 from gitcp.cli import documents, layout
 from gitcp.cli.emit import Output, one_line
 from gitcp.cli.layout import age, cells, fit
@@ -154,22 +153,22 @@ def switch_command(
     They change only with --restore.
     """
     workspace = open_workspace(out.directory)
-    session, branch = split(where, workspace.current())
+    place = workspace.current().named(where)
     if "/" not in where:
         # Switching to the current branch is never what is meant.
-        branch = "main"
+        place = Current(place.session, MAIN)
     workspace.refuse_if_interrupted()
     if bring:
-        target = require_tip(workspace.store, session, branch)
+        target = require_tip(workspace.store, place.session, place.branch)
         request = request_restore(
             target,
-            onto=Current(session, branch),
+            onto=place,
             trust=with_trust(workspace, target, trust),
         )
         plan = restore_plan.plan_restore(workspace, request)
         carry_out(out, workspace, request, plan, yes=yes)
         return
-    tip = fork.switch(workspace, session, branch)
+    tip = fork.switch(workspace, place.session, place.branch)
     if out.json:
         out.document(
             {"schema": "gitcp.switch/1", "checkpoint": documents.checkpoint(tip)}

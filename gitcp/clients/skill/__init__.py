@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 COMMANDS = ("checkpoint", "checkpoints", "restore", "rollback", "prune")
 _NAME = "gitcp"
-_MARK = re.compile(
-    rb"\n<!-- gitcp install skill: ([0-9a-f]{64}) (\d+) -->(\n?)", re.ASCII
-)
+_MARK = rb"\n<!-- gitcp install skill: ([0-9a-f]{64}) (\d+) -->(\n?)"
 _RULE = """\
 ---
 description: {description}
@@ -23,8 +21,8 @@ globs:
 alwaysApply: false
 ---
 """
-_FRONT = re.compile(r"\A---\n.*?^---\n", re.DOTALL | re.MULTILINE)
-_DESCRIPTION = re.compile(r"^description: (.*)$", re.MULTILINE)
+_FRONT = r"(?ms)\A---\n.*?^---\n"
+_DESCRIPTION = r"(?m)^description: (.*)$"
 
 
 class SkillFile(NamedTuple):
@@ -75,9 +73,9 @@ def _skill(root: Path, clients: str) -> SkillFile:
 def _rule() -> bytes:
     """The same for a client that knows rules: other words above, the same text below."""
     text = _text("SKILL.md")
-    match = _DESCRIPTION.search(text)
+    match = re.search(_DESCRIPTION, text)
     assert match is not None
-    return (_RULE.format(description=match[1]) + _FRONT.sub("", text)).encode()
+    return (_RULE.format(description=match[1]) + re.sub(_FRONT, "", text)).encode()
 
 
 def _text(name: str) -> str:
@@ -102,7 +100,7 @@ def marked(content: bytes, directories: int) -> bytes:
 
 def mark_of(raw: bytes) -> Mark | None:
     """Returns the mark of a file, or None where it is not one of ours."""
-    match = _MARK.search(raw)
+    match = re.search(_MARK, raw)
     if match is None:
         return None
     content = raw[: match.start()]
