@@ -17,7 +17,7 @@ from gitcp.format import jsontext
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
 from gitcp.project.workspace import Workspace, open_workspace
-from gitcp.store.draft import Draft
+from gitcp.store.draft import Draft, Saved
 
 if TYPE_CHECKING:
     from gitcp.checkpoints.message_input import Incoming
@@ -215,13 +215,17 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
         branch=branch,
         include=given["include"],
     )
-    checkpoint = saved.checkpoint
     if incoming is not None and incoming.raw is not None:
         from gitcp.checkpoints import message_input
         from gitcp.checkpoints.input_cache import SourceKey
 
         source = SourceKey(session, branch, "main")
-        message_input.remember(workspace, source, incoming.raw, checkpoint)
+        message_input.remember(workspace, source, incoming.raw, saved.checkpoint)
+    _report(out, saved, given["note"])
+
+
+def _report(out: Output, saved: Saved, note: str | None) -> None:
+    checkpoint = saved.checkpoint
     if saved.rewritten:
         out.warn(
             "the conversation does not continue the stored one: its end was replaced"
@@ -244,5 +248,5 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
             )
     else:
         out.print(f"Nothing changed since {headline(out, checkpoint)}")
-        if given["note"] is not None:
+        if note is not None:
             out.note("  the note was dropped; --allow-empty makes a checkpoint for it")

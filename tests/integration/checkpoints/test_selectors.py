@@ -241,10 +241,10 @@ def test_a_label_that_was_taken_selects_its_checkpoint(repo):
 def test_an_older_label_that_reads_as_something_else_is_selected_as_one(
     repo, monkeypatch
 ):
-    from gitcp.cli.commands import save as command
-
     save(repo)
-    monkeypatch.setattr(command, "check_typed_label", lambda label: label)
+    monkeypatch.setattr(
+        "gitcp.checkpoints.labels.check_typed_label", lambda label: label
+    )
     labels = ["1", "last", "~1", "dead"]
     for label in labels:
         save(repo, "--label", label, "--allow-empty")
