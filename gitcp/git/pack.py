@@ -94,9 +94,10 @@ class PackWriter:
         return oid
 
     def close(self) -> tuple[Path, Path, str] | None:
-        """Completes and syncs pack and index; returns both and the pack's name.
+        """Completes pack and index; returns both and the pack's name.
 
-        None where nothing was added. The name is made of the ids, as git makes it.
+        None where nothing was added. Neither is synced: `Transaction.adopt` does that once
+        their times are set. The name is made of the ids, as git makes it.
         """
         if self._file is None or not self._entries:
             return None
@@ -108,14 +109,10 @@ class PackWriter:
         checksum = self._checksum()
         file.seek(self._at)
         file.write(checksum)
-        file.flush()
-        os.fsync(file.fileno())
         file.close()
         index_path = self._path.with_name("idx.tmp")
         with open(_new(index_path), "wb") as index:
             index.write(self._index(checksum))
-            index.flush()
-            os.fsync(index.fileno())
         name = self._hash(b"".join(sorted(self._entries)))
         # The content, not only the ids, makes the name: a pack of the same objects
         # may already stand, and replacing a file under readers is not safe.
