@@ -103,6 +103,19 @@ def reader(out: Output, *, paged: bool = False) -> "Workspace":
     return workspace
 
 
+def writer(out: Output) -> "Workspace":
+    """Opens the workspace for a command that changes something.
+
+    It reads less than it writes, and git reads little sooner than libgit2 loads.
+    """
+    from gitcp.project.workspace import open_workspace
+
+    workspace = open_workspace(out.directory)
+    objects = workspace.repository.objects
+    click.get_current_context().with_resource(objects.few_reads())
+    return workspace
+
+
 def reading_in(workspace: "Workspace") -> AbstractContextManager[None]:
     """Keeps what is read inside, whatever is pruned meanwhile; not for long."""
     from gitcp.git.read_lock import reading

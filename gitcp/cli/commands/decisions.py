@@ -22,12 +22,13 @@ from gitcp.cli.options import (
     reader,
     refuse_both,
     session_option,
+    writer,
 )
 from gitcp.cli.render import decision_line
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import KINDS, Decision
-from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.project.workspace import Workspace
 
 
 @command("decide")
@@ -43,7 +44,7 @@ def decide_command(
     In the shell of an agent whose hooks save here, it goes into the next checkpoint of that
     agent's conversation.
     """
-    workspace = open_workspace(out.directory)
+    workspace = writer(out)
     entry = Decision(
         text, why, kind, paths=tuple(show_path(os.fsencode(path)) for path in paths)
     )

@@ -6,11 +6,10 @@ from gitcp.checkpoints import fork as ops
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output
 from gitcp.cli.forking import fork_at_present, fork_into_worktree, print_fork
-from gitcp.cli.options import command, trust_option, yes_option
+from gitcp.cli.options import command, trust_option, writer, yes_option
 from gitcp.cli.restoring import Handed, carry_out, with_trust
 from gitcp.errors import UsageError
 from gitcp.names import check_typed
-from gitcp.project.workspace import open_workspace
 
 
 @command("fork")
@@ -34,7 +33,7 @@ def fork_command(
             hint="for instance `gitcp fork 3 try-other-way`",
         )
     name = check_typed(arguments[-1], "branch")
-    workspace = open_workspace(out.directory)
+    workspace = writer(out)
     workspace.refuse_if_interrupted()
     start = select(workspace, arguments[0] if len(arguments) > 1 else None)
     trust = with_trust(workspace, start, trust)

@@ -13,7 +13,14 @@ from gitcp.checkpoints.restore_request import RestoreRequest, request_restore
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.commands.ui import at_terminal, can_pick, run_picker
 from gitcp.cli.emit import Output, safe, safe_path
-from gitcp.cli.options import command, path_inside, reader, trust_option, yes_option
+from gitcp.cli.options import (
+    command,
+    path_inside,
+    reader,
+    trust_option,
+    writer,
+    yes_option,
+)
 from gitcp.cli.plan_lines import not_captured, step_lines
 from gitcp.cli.render import (
     count,
@@ -31,7 +38,7 @@ from gitcp.cli.restoring import (
     written_back,
 )
 from gitcp.errors import UsageError
-from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.project.workspace import Workspace
 from gitcp.trust.withheld import Bounds
 from gitcp.worktree import journal
 from gitcp.worktree.files import Root
@@ -86,7 +93,7 @@ def restore_command(
     plain = not (dry_run or conversation or agent or go_on or abort)
     if plain and _write_bare(out, selector, directory, paths, trust=trust):
         return
-    workspace = reader(out) if looks else open_workspace(out.directory)
+    workspace = reader(out) if looks else writer(out)
     if go_on or abort:
         alone = not (selector or looks or (go_on and abort))
         _end_interrupted(out, workspace, go_on=go_on, alone=alone)

@@ -10,13 +10,13 @@ from gitcp.checkpoints.save import save
 from gitcp.cli import documents
 from gitcp.cli.emit import Output
 from gitcp.cli.helping import Command
-from gitcp.cli.options import command, read_input
+from gitcp.cli.options import command, read_input, writer
 from gitcp.cli.render import count, headline
 from gitcp.errors import UsageError
 from gitcp.format import jsontext
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
-from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.project.workspace import Workspace
 from gitcp.store.draft import Draft, Saved
 
 if TYPE_CHECKING:
@@ -189,8 +189,7 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
         from gitcp.checkpoints.labels import check_typed_label
 
         check_typed_label(given["label"])
-    workspace = open_workspace(out.directory)
-    ctx.with_resource(workspace.repository.objects.few_reads())
+    workspace = writer(out)
     current = workspace.current()
     if given["where"] is not None:
         current = current.named(given["where"])

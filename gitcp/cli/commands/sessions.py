@@ -12,11 +12,18 @@ from gitcp.checkpoints.restore_request import request_restore
 from gitcp.cli import documents, layout
 from gitcp.cli.emit import Output, one_line
 from gitcp.cli.layout import age, cells, fit
-from gitcp.cli.options import command, left_out, reader, trust_option, yes_option
+from gitcp.cli.options import (
+    command,
+    left_out,
+    reader,
+    trust_option,
+    writer,
+    yes_option,
+)
 from gitcp.cli.render import headline, title_of
 from gitcp.cli.restoring import carry_out, with_trust
 from gitcp.errors import UsageError
-from gitcp.project.workspace import MAIN, Current, Workspace, open_workspace
+from gitcp.project.workspace import MAIN, Current, Workspace
 from gitcp.store.store import require_tip
 
 
@@ -152,7 +159,7 @@ def switch_command(
 
     They change only with --restore.
     """
-    workspace = open_workspace(out.directory)
+    workspace = writer(out)
     place = workspace.current().named(where)
     if "/" not in where:
         # Switching to the current branch is never what is meant.

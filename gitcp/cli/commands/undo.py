@@ -6,11 +6,10 @@ from gitcp.checkpoints import restore_plan
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.emit import Output
-from gitcp.cli.options import command, trust_option, yes_option
+from gitcp.cli.options import command, trust_option, writer, yes_option
 from gitcp.cli.restoring import carry_out, with_trust
 from gitcp.cli.undoing import undo_request
 from gitcp.errors import UsageError
-from gitcp.project.workspace import open_workspace
 
 
 @command("rollback")
@@ -18,7 +17,7 @@ from gitcp.project.workspace import open_workspace
 @yes_option
 def rollback_command(out: Output, trust: bool, yes: bool) -> None:
     """Go back to the last checkpoint (`restore last`)."""
-    workspace = open_workspace(out.directory)
+    workspace = writer(out)
     workspace.refuse_if_interrupted()
     last = select(workspace, "last")
     request = request_restore(last, trust=with_trust(workspace, last, trust))
@@ -56,7 +55,7 @@ def undo_command(
     With --effects it undoes what durable steps did since a checkpoint (the newest, or
     --to), newest first, and stops where one cannot be undone.
     """
-    workspace = open_workspace(out.directory)
+    workspace = writer(out)
     workspace.refuse_if_interrupted()
     if effects:
         from gitcp.cli.commands.compensation import undo_effects
