@@ -23,6 +23,11 @@ class ObjectFormat(NamedTuple):
         return 2 * self.size
 
     @property
+    def title(self) -> str:
+        """What people call the hash."""
+        return f"SHA-{self.name.removeprefix('sha')}"
+
+    @property
     def pattern(self) -> str:
         """The regular expression of an id in hex digits."""
         return f"[0-9a-f]{{{self.digits}}}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from weakref import finalize
 
 from gitcp import at_fork
-from gitcp.errors import GitFailedError
+from gitcp.errors import CorruptError, GitFailedError
 from gitcp.format.oid import ObjectFormat
 from gitcp.git import process
 from gitcp.git.libgit import streamed
@@ -64,7 +64,7 @@ class GitObjects(Objects):
         """
         found = self._ask(_LOOK, oid)
         if found is None:
-            raise damaged(oid, KeyError(oid.hex()))
+            raise self._absent(oid)
         kind, size, _ = found
         return kind, size
 
@@ -83,7 +83,7 @@ class GitObjects(Objects):
     def _read(self, oid: bytes) -> tuple[str, bytes]:
         answer = self._ask(_READ, oid)
         if answer is None:
-            raise damaged(oid, KeyError(oid.hex()))
+            raise self._absent(oid)
         kind, size, data = answer
         # git does not compare what it reads with the id.
         if self.form.oid(kind, data) != oid:
@@ -95,6 +95,14 @@ class GitObjects(Objects):
             self._small[oid] = kind, data
             self._small_bytes += size
         return kind, data
+
+    def _absent(self, oid: bytes) -> CorruptError:
+        """Returns the error for what git does not find: it says so of a broken file, too."""
+        name = oid.hex()
+        loose = self._git_dir / "objects" / name[:2] / name[2:]
+        if loose.exists():
+            return damaged(oid, ValueError("git cannot read its file"))
+        return damaged(oid, KeyError(name))
 
     def stream(self, oid: bytes) -> Iterator[bytes]:
         """Yields the content of a blob of any size in chunks.

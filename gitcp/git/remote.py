@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gitcp.errors import TransferError, UsageError
 from gitcp.format.oid import PATTERN
-from gitcp.git import transport
+from gitcp.git import other_form, transport
 from gitcp.git.repository import Repository
 from gitcp.git.transport import Limits, Look, Told, TooLongError
 
@@ -130,6 +130,8 @@ def advertised(
             symbolic.add(name)
         elif _OID.fullmatch(word):
             refs[name] = word
+    if any(len(oid) != repository.form.digits for oid in refs.values()):
+        raise other_form.of(repository.form, remote)
     return Advertised(refs, frozenset(symbolic))
 
 
@@ -150,6 +152,8 @@ def bundled(repository: Repository, source: str, limits: Limits) -> bytes:
         # git reads it byte by byte.
         raise _too_many(source)
     listed = b""
+    if other_form.of_bundle(source) not in {None, repository.form}:
+        raise other_form.of(repository.form, source)
     # With -q the first would not say which commits a bundle needs that are not here.
     for verb in ("verify", "list-heads"):
         ended = transport.run(
@@ -176,6 +180,8 @@ def _too_many(remote: str) -> TransferError:
 
 def unreachable(remote: str, reason: str) -> TransferError:
     """Returns the error for a remote that does not answer as it should."""
+    if other_form.is_meant(reason):
+        return other_form.of(None, remote)
     return TransferError(
         f"{remote} cannot be reached: {reason}",
         hint=f"`git ls-remote {remote}` should work; nothing was changed",

@@ -20,6 +20,7 @@ from gitcp.format import layout
 from gitcp.format.layout import BranchKey, RefKey
 from gitcp.format.numbers import ELSEWHERE
 from gitcp.git import remote as remotes
+from gitcp.git.other_form import OtherFormError
 from gitcp.git.transaction import transaction
 from gitcp.git.transport import Limits
 from gitcp.project.workspace import Workspace
@@ -174,6 +175,8 @@ def _tips(workspace: Workspace, path: Path, source: str) -> dict[RefKey, str]:
         listed = remotes.bundled(
             workspace.repository, source, limits_of(workspace.settings.sharing)
         )
+    except OtherFormError:
+        raise
     except TransferError as exc:
         raise TransferError(
             f"{path} cannot be imported: {exc.message}",

@@ -383,12 +383,12 @@ def test_a_ledger_that_is_there_unencrypted_is_not_mixed(team, keys):
 
 def plain_page(repo: Path, parent: str | None, *, first: int = 1) -> str:
     """A page as any writer could make it."""
-    git(repo, "mktree", input=b"")
+    empty = git(repo, "mktree", input=b"").decode().strip()
     kept = Record(
         first, "2026-01-01T00:00:00.000Z", formats.INTENT, "main", id="0" * 12
     )
     raw = formats.encode_ledger_commit(
-        bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904"),
+        bytes.fromhex(empty),
         bytes.fromhex(parent) if parent else None,
         1_700_000_000,
         "vat",
