@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from gitcp.secrets import heuristics, names, words
 from gitcp.secrets.budget import Budget
-from gitcp.secrets.runs import at_places, places
+from gitcp.secrets.runs import at_places
+from gitcp.secrets.text import Text
 from gitcp.secrets.tokens import Token
 
 _WORD = (
@@ -70,11 +71,12 @@ _GOES_ON = frozenset({b",", b";", b")", b"}", b"|", b"<", b">"})
 _CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
 
 
-def assignments(data: bytes, lower: bytes, work: Budget) -> Iterator[Token]:
+def assignments(text: Text, work: Budget) -> Iterator[Token]:
     """Yields the values that are assigned to the name of a secret."""
+    data = text.data
     seen = behind = -1
     within = 0
-    for match in _named(lower):
+    for match in _named(text):
         work.spend(_MATCHED)
         # In `a=token=b=token=c…` each value holds all those behind it.
         start, end = match.span("bare")
@@ -94,9 +96,9 @@ def assignments(data: bytes, lower: bytes, work: Budget) -> Iterator[Token]:
             yield found
 
 
-def _named(lower: bytes) -> Iterator[re.Match[bytes]]:
+def _named(text: Text) -> Iterator[re.Match[bytes]]:
     """Yields the assignments to names that hold a keyword, each name once."""
-    yield from at_places(_ASSIGNED, lower, sorted({*places(lower, _BEGINS)}))
+    yield from at_places(_ASSIGNED, text.lower, text.starts(_BEGINS))
 
 
 def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:

@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 from gitcp.secrets import heuristics
-from gitcp.secrets.runs import Spend, places
+from gitcp.secrets.runs import Spend
+from gitcp.secrets.text import Text
 from gitcp.secrets.tokens import Token, trie
 
 _COMMANDS = re.compile(
@@ -76,10 +77,10 @@ _TAKES = (
 )
 
 
-def commands(data: bytes, lower: bytes, spend: Spend) -> Iterator[Token]:
+def commands(text: Text, spend: Spend) -> Iterator[Token]:
     """Yields the passwords in the lines of commands that take them."""
-    taken = [*places(lower, _TAKES), *_flags(lower)]
-    taken.sort()
+    data, lower = text.data, text.lower
+    taken = sorted({*text.starts(_TAKES), *_flags(text)})
     for low, high in _lines_at(lower, taken):
         named = len(_COMMAND_WORD.findall(lower, low, high))
         if not named:
@@ -93,10 +94,10 @@ def commands(data: bytes, lower: bytes, spend: Spend) -> Iterator[Token]:
                 yield Token("command-password", match[group], match.start(group))
 
 
-def _flags(lower: bytes) -> Iterator[int]:
+def _flags(text: Text) -> Iterator[int]:
     """Yields where a flag of a command starts."""
-    for at in places(lower, (b" -", b"\t-", b" /", b"\t/")):
-        if _FLAG.match(lower, at + 1) is not None:
+    for at in text.starts((b" -", b"\t-", b" /", b"\t/")):
+        if _FLAG.match(text.lower, at + 1) is not None:
             yield at
 
 

@@ -73,7 +73,9 @@ _LINE_ENDS = b"\r\n"
 # string that is put together from two, or because it was full.
 _CONTINUED = re.compile(
     rb"\\[ \t]{0,4}(?:\r\n|\n|\r)[ \t]{0,40}"
-    rb"|[\r\n](?:(?<=[\w+/=.:-]{16}[\r\n])(?P<full>)|(?<=[\"'][\r\n])"
+    rb"|[\r\n](?:(?<=[\w+/=.:-]{16}[\r\n])(?P<full>)"
+    # Three quotes begin or end a text of many lines, which no name is beside.
+    rb"|(?<=[\"'][\r\n])(?<!\"{3}[\r\n])(?<!'{3}[\r\n])"
     rb"|(?<=[\"'][+.&\\][\r\n])|(?<=[\"'] [+.&\\][\r\n]))"
     rb"(?:(?<=\r)\n)?[ \t>|#]{0,60}(?:[+.&][ \t]{0,4}(?=[\"']))?(?=[\w.+/=\"'-])"
     rb"|\+(?:(?<=[\"']\+)|(?<=[\"'] \+)) ?(?=[\"'])"
@@ -89,7 +91,11 @@ _FULL_SORTS = bytes(
     for byte in range(256)
 )
 _FULL = b"a" * 16 + b"\n"
-_QUOTED = (b'"\n', b'"+\n', b'" +\n', b'"+"', b'"+ "', b'" +"', b'" + "')
+_QUOTED = (
+    (b'"\n', (b'"\n',)),
+    (b'"+', (b'"+\n', b'"+"', b'"+ "')),
+    (b'" +', (b'" +\n', b'" +"', b'" + "')),
+)
 _WORD_END = re.compile(rb"[\w+/=.:-]{16,}\Z")
 _HALF = 48
 _SEAM = re.compile(rb"[\"'] ?[+.&\\]?\Z")
@@ -105,6 +111,11 @@ def is_binary(data: bytes) -> bool:
     return b"\0" in data[:_NUL_PROBE]
 
 
+def is_marked(data: bytes) -> bool:
+    """Whether a text begins with the mark of UTF-16 or UTF-32."""
+    return any(data.startswith(mark) for mark, _ in _MARKS)
+
+
 def text_of(data: bytes) -> bytes:
     """Returns UTF-16 and UTF-32 as UTF-8; in anything else what no text has ends words."""
     encoding = _encoding(data)
@@ -118,6 +129,8 @@ def _encoding(data: bytes) -> str | None:
         if data.startswith(mark):
             return encoding
     probe = data[:_PROBE_WIDE]
+    if 0 not in probe:
+        return None
     for encoding, width, place in _WIDTHS:
         # Without a mark, or in the middle of a large file: the other bytes are NUL.
         letters = probe[place::width]
@@ -147,12 +160,20 @@ def unescaped(data: bytes) -> Iterator[bytes]:
     for _ in range(_DEEPEST):
         if b"\\" not in data or _ESCAPE.search(data) is None:
             return
-        data = _UNTOUCHED.sub(b"", data)
+        data = _touched(data)
         peeled = _ESCAPE.sub(_undo, data)
         if peeled == data:
             return
         yield peeled
         data = peeled
+
+
+def _touched(data: bytes) -> bytes:
+    """Returns a text with only the ends of those of its lines that have no escapes."""
+    if b"\r" in data:
+        return _UNTOUCHED.sub(b"", data)
+    lines = data.split(b"\n")
+    return b"\n".join([line if b"\\" in line else b"" for line in lines])
 
 
 def _undo(match: re.Match[bytes]) -> bytes:
@@ -240,10 +261,12 @@ def _continued(data: bytes) -> Iterator[re.Match[bytes]]:
     """Yields the places where a line may go on in the next one, in their order."""
     found = {at + len(_FULL) - 1 for at in _full_lines(data)}
     sorts = data.translate(_SORTS)
-    for sign in _QUOTED:
-        last = len(sign.rstrip(b'" ')) - 1
-        found.update(at + last for at in places(sorts, (sign,)))
-    found.update(places(data, (b"\\\n", b"\\\r", b"\\ ", b"\\\t")))
+    for begins, signs in _QUOTED:
+        for sign in signs if begins in sorts else ():
+            last = len(sign.rstrip(b'" ')) - 1
+            found.update(at + last for at in places(sorts, (sign,)))
+    if b"\\" in data:
+        found.update(places(data, (b"\\\n", b"\\\r", b"\\ ", b"\\\t")))
     return at_places(_CONTINUED, data, sorted(found))
 
 

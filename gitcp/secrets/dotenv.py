@@ -7,7 +7,9 @@ from pathlib import Path
 from urllib.parse import quote_from_bytes
 
 from gitcp.secrets import heuristics, rules
+from gitcp.secrets.budget import Budget
 from gitcp.secrets.encodings import cores
+from gitcp.secrets.text import Text
 
 _LINE = re.compile(
     rb"(?m)^[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*[=:][ \t]*"
@@ -58,7 +60,7 @@ def _parts(name: bytes, value: bytes) -> Iterator[bytes]:
     """Yields what of a value is a secret: it, or the password of a URL."""
     for line in value.replace(b"\\n", b"\n").splitlines():
         # Of a key over many lines one that tells it from others is enough.
-        for match in rules.matches(line):
+        for match in rules.matches(Text(line), Budget.unlimited()):
             yield match.value
     if _worth_finding(name, value):
         yield value

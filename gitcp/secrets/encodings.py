@@ -7,7 +7,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from gitcp.secrets.runs import Letters, Spend, at_places, places
+from gitcp.secrets.runs import Letters, Spend, at_places
+from gitcp.secrets.text import Text
 
 _CORE = 10
 _BASE64 = Letters(
@@ -28,6 +29,7 @@ _DUMP = re.compile(
 _BLANK = b" \t\r\n>|"
 _BREAKS = frozenset({b"\r", b"\n"})
 _DUMPS = (b"0000000: ", b"00000000  ", b"0000000 ")
+_LISTS = (b"0x", b"\\x")
 _TEXT = re.compile(rb"[\t\n\r\x1b -~\x80-\xf4]{12,}")
 _PRINTED = re.compile(rb"[\t\n\r\x1b -~]{12,}")
 _LETTER = b"\t\n\r\x1b" + bytes(range(32, 127))
@@ -58,8 +60,9 @@ UNPACKED_TIMES = 16
 _MOST_MEMBERS = 4_096
 
 
-def encoded(data: bytes) -> Iterator[tuple[int, bytes]]:
+def encoded(text: Text) -> Iterator[tuple[int, bytes]]:
     """Yields where base64 or hexadecimal digits of a text lie, and what they stand for."""
+    data = text.data
     behind = tried = 0
     for start, end in _BASE64.runs(data):
         if start < behind or b"\\" in {data[start - 1 : start], data[end : end + 1]}:
@@ -81,10 +84,10 @@ def encoded(data: bytes) -> Iterator[tuple[int, bytes]]:
             yield from _unhexed(start, digits[1])
         elif _CAPITAL.search(data, start, end) is not None:
             yield from _read(start, data[start:end])
-    listed = sorted(places(data, (b"0x", b"\\x")))
+    listed = text.starts(_LISTS)
     for match in at_places(_LISTED, data, listed):
         yield from _unhexed(match.start(), re.sub(rb"[\\0]x|[ ,]", b"", match[0]))
-    if any(head in data for head in _DUMPS):
+    if text.holds(_DUMPS):
         yield from _dumped(data)
 
 

@@ -12,6 +12,7 @@ from gitcp.secrets import assignments, commands, structures
 from gitcp.secrets.budget import Budget
 from gitcp.secrets.runs import Letters
 from gitcp.secrets.shapes import shaped
+from gitcp.secrets.text import Text
 from gitcp.secrets.tokens import KEY, tokens_in
 from gitcp.secrets.tokens import Token as Match
 
@@ -29,10 +30,9 @@ _LONG_RUN = 4_096
 _CHECKED = 51
 
 
-def matches(data: bytes, work: Budget | None = None) -> Iterator[Match]:
+def matches(text: Text, work: Budget) -> Iterator[Match]:
     """Yields the secrets that the built-in rules see in a text."""
-    work = Budget.unlimited() if work is None else work
-    spend = work.spend
+    data, spend = text.data, work.spend
     for start, end in _RUNS.runs(data):
         if _CHANCE.search(data, start, end) is None:
             continue
@@ -44,11 +44,10 @@ def matches(data: bytes, work: Budget | None = None) -> Iterator[Match]:
             yield from shaped(data, start, end, spend)
             if end - start >= _CHECKED:
                 yield from structures.checked(data, start, end, spend)
-    lower = data.lower()
-    yield from structures.keys(data)
-    yield from structures.urls(data, spend)
-    yield from structures.headers(data, lower, spend)
-    yield from structures.records(data, lower, spend)
-    yield from commands.commands(data, lower, spend)
-    yield from structures.numbers_and_words(data, lower)
-    yield from assignments.assignments(data, lower, work)
+    yield from structures.keys(text)
+    yield from structures.urls(text, spend)
+    yield from structures.headers(text, spend)
+    yield from structures.records(text, spend)
+    yield from commands.commands(text, spend)
+    yield from structures.numbers_and_words(text)
+    yield from assignments.assignments(text, work)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from gitcp.secrets import decoding, dotenv, encodings, heuristics, rules
 from gitcp.secrets.budget import Budget, TooMuchWorkError
+from gitcp.secrets.text import Text
 
 # Raised whenever a rule changes: what was found clean before is looked at again.
 VERSION = 11
@@ -22,6 +23,8 @@ _DEEPEST = 3
 UNREAD = "not-looked-through"
 
 Extra = Callable[[bytes], Iterable[rules.Match]]
+# Whether the scanner library has begun to work in this process.
+_loaded = False
 
 
 class Hit(NamedTuple):
@@ -66,6 +69,21 @@ class Scanner:
         for needle in sorted(self._needles):
             digest.update(b"%d " % len(needle) + needle)
         self.identity = digest.hexdigest()
+
+    @property
+    def can_fork(self) -> bool:
+        """Whether a process that is forked can scan: none of the library's threads is gone."""
+        return self._extra is None or not _loaded
+
+    @staticmethod
+    def stands_alone(text: bytes, path: bytes) -> bool:
+        """Whether a text is read otherwise than it would be together with others."""
+        return (
+            b"\0" in text
+            or encodings.is_packed(text)
+            or decoding.is_marked(text)
+            or dotenv.is_dotenv(path)
+        )
 
     def scan(self, chunks: Iterable[bytes], path: bytes = b"") -> list[Hit]:
         """Returns the secrets in an object of any size, each value once.
@@ -115,7 +133,8 @@ class Scanner:
         for view in chain([data], decoding.unescaped(data)):
             plain = decoding.uncoloured(view)
             steady = view if plain is None else plain
-            yield from self._text(steady, work)
+            text = Text(steady)
+            yield from self._text(text, work)
             if plain is not None:
                 yield from self._beyond(view, work)
             parts = decoding.respelled(steady, work.spend)
@@ -123,7 +142,7 @@ class Scanner:
             if parts is not None:
                 for match, _ in self._beyond(parts.text, work):
                     yield match, lines.of(parts.place(match.start))
-            for at, raw in encodings.encoded(steady) if depth else ():
+            for at, raw in encodings.encoded(text) if depth else ():
                 if not work.is_new(raw):
                     continue
                 if encodings.is_packed(raw):
@@ -138,7 +157,7 @@ class Scanner:
 
         That is a value and what stands beside it, which are one word only here.
         """
-        for match, line in self._text(data, work):
+        for match, line in self._text(Text(data), work):
             if not work.holds_found(match):
                 yield match, line
 
@@ -152,7 +171,8 @@ class Scanner:
             elif raw:
                 yield from self._all(decoding.text_of(raw), max(0, depth - 1), work)
 
-    def _text(self, data: bytes, work: Budget) -> Iterator[tuple[rules.Match, int]]:
+    def _text(self, text: Text, work: Budget) -> Iterator[tuple[rules.Match, int]]:
+        data = text.data
         work.spend(len(data))
         lines = _Lines(data)
         for needle, value in self._needles.items():
@@ -160,7 +180,7 @@ class Scanner:
             if at >= 0:
                 yield rules.Match("env-value", value, at), lines.of(at)
         spans: list[tuple[int, int]] = []
-        for match in rules.matches(data, work):
+        for match in rules.matches(text, work):
             spans.append((match.start, match.start + len(match.value)))
             yield match, lines.of(match.start)
         if self._extra is None:
@@ -229,6 +249,8 @@ def library(rules_dir: Path | None = None) -> tuple[Extra, str] | None:
 
     @functools.cache
     def scanner() -> Any:
+        global _loaded  # noqa: PLW0603  it stays so, in every process that is forked
+        _loaded = True
         own = rules_dir if rules_dir is not None and rules_dir.is_dir() else None
         compiled = kingfisher_sdk.Rules(cache_dir=own)
         if (

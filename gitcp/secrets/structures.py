@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from gitcp.secrets import heuristics, tokens
-from gitcp.secrets.runs import Spend, at_places, places
+from gitcp.secrets.runs import Spend, at_places
+from gitcp.secrets.text import Text
 from gitcp.secrets.tokens import KEY, Token
 
 _BEGIN = re.compile(
@@ -37,14 +38,18 @@ _HEADER = re.compile(
     rb"(?:[a-z][\w-]{1,30}[ \t]{1,4})?)"
     rb"(?P<value>[a-z0-9_.~+/=:-]{16,4000})"
 )
+_SCHEMES = (b"bearer", b"basic", b"authorization", b"ssws", b"apikey", b"flyv1")
+# Those that count only where one of the others stands as well.
+_FEWER_SCHEMES = (b"bot", b"geniekey", b"splunk", b"negotiate", b"token token=")
 _QUERY = re.compile(
     rb"[?&](?:sig|key|code|token|auth|st|se)=([A-Za-z0-9%+/=_-]{24,300})"
 )
 
 
-def keys(data: bytes) -> Iterator[Token]:
+def keys(text: Text) -> Iterator[Token]:
     """Yields the private keys of a text, by the lines that begin them."""
-    if b"PRIVATE KEY" in data:
+    data = text.data
+    if text.holds((b"private key",)):
         for head in _BEGIN.finditer(data):
             end = data.find(b"----", head.end(), head.end() + _LONGEST_KEY)
             body = data[head.end() : end if end >= 0 else head.end() + _LONGEST_KEY]
@@ -55,14 +60,15 @@ def keys(data: bytes) -> Iterator[Token]:
                 and heuristics.key_body(body)
             ):
                 yield Token(KEY, body, head.end())
-    if b"Private-Lines" in data:
+    if text.holds((b"private-lines",)):
         for match in _PUTTY.finditer(data):
             yield Token(KEY, match[1], match.start(1))
 
 
-def urls(data: bytes, spend: Spend) -> Iterator[Token]:
+def urls(text: Text, spend: Spend) -> Iterator[Token]:
     """Yields the passwords in URLs."""
-    if b"://" not in data or b"@" not in data:
+    data = text.data
+    if not text.holds((b"://",)) or b"@" not in data:
         return
     for match in _AFTER_SCHEME.finditer(data):
         spend(_JUDGED)
@@ -76,21 +82,13 @@ def urls(data: bytes, spend: Spend) -> Iterator[Token]:
             yield Token("url-password", match[1], match.start(1))
 
 
-def headers(data: bytes, lower: bytes, spend: Spend) -> Iterator[Token]:
+def headers(text: Text, spend: Spend) -> Iterator[Token]:
     """Yields what proves who asks, in the header of a request."""
-    if not any(
-        word in lower
-        for word in (
-            b"bearer",
-            b"basic",
-            b"authorization",
-            b"ssws",
-            b"apikey",
-            b"flyv1",
-        )
-    ):
+    if not text.holds(_SCHEMES):
         return
-    for match in _HEADER.finditer(lower):
+    data = text.data
+    schemes = text.starts((*_SCHEMES, *_FEWER_SCHEMES))
+    for match in at_places(_HEADER, text.lower, schemes):
         spend(_JUDGED)
         start, end = match.span("value")
         value = data[start:end]
@@ -115,6 +113,9 @@ _NAMED_HASH = re.compile(
 )
 _NT_HASH = re.compile(rb"(?<![\w$])[0-9a-fA-F]{32}:[0-9a-fA-F]{32}:::")
 _NAMED_HASHES = (b"pbkdf2", b"argon2", b"bcrypt_sha256", b"scrypt", b"scram-sha")
+_LDAP_HASHES = (
+    *(b"{ssha", b"{sha", b"{smd5", b"{md5", b"{crypt", b"{pbkdf2", b"{argon2"),
+)
 _NETRC = re.compile(
     rb"(?:\bmachine[ \t]+\S{2,100}|\bdefault)\s{1,8}login\s{1,4}\S{1,100}\s{1,8}"
     rb"(?:account\s+\S{1,80}\s+)?password\s{1,4}(?P<value>\S{4,400})"
@@ -175,9 +176,10 @@ _OTPAUTH = re.compile(
 )
 
 
-def records(data: bytes, lower: bytes, spend: Spend) -> Iterator[Token]:
+def records(text: Text, spend: Spend) -> Iterator[Token]:
     """Yields the passwords in commands and in files that hold nothing else."""
-    for match in _hashes(data, lower):
+    data = text.data
+    for match in _hashes(text):
         spend(_JUDGED)
         if (
             heuristics.token(match[0])
@@ -186,24 +188,27 @@ def records(data: bytes, lower: bytes, spend: Spend) -> Iterator[Token]:
         ):
             yield Token("password-hash", match[0], match.start())
     for signs, pattern in _FILES:
-        if any(sign in lower for sign in signs):
+        if text.holds(signs):
             for match in pattern.finditer(data):
                 spend(_JUDGED)
                 value = match["value"]
                 if heuristics.spoken(value):
                     yield Token("password-file", value, match.start("value"))
-    if b"otpauth" in lower:
+    if text.holds((b"otpauth",)):
         for match in _OTPAUTH.finditer(data):
             if heuristics.token(match[1]):
                 yield Token("otp-secret", match[1], match.start(1))
 
 
-def _hashes(data: bytes, lower: bytes) -> Iterator[re.Match[bytes]]:
-    yield from _HASH.finditer(data)
-    yield from _LDAP_HASH.finditer(data)
-    if b":::" in data:
+def _hashes(text: Text) -> Iterator[re.Match[bytes]]:
+    data = text.data
+    if b"$" in data:
+        yield from _HASH.finditer(data)
+    if text.holds(_LDAP_HASHES):
+        yield from _LDAP_HASH.finditer(data)
+    if text.holds((b":::",)):
         yield from _NT_HASH.finditer(data)
-    yield from at_places(_NAMED_HASH, data, sorted(places(lower, _NAMED_HASHES)))
+    yield from at_places(_NAMED_HASH, data, text.starts(_NAMED_HASHES))
 
 
 def queries(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
@@ -216,8 +221,9 @@ def queries(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
             yield Token("url-key", match[1], match.start(1))
 
 
-def numbers_and_words(data: bytes, lower: bytes) -> Iterator[Token]:
+def numbers_and_words(text: Text) -> Iterator[Token]:
     """Yields keys that are written as numbers or as words, or have a checksum."""
+    data = text.data
     if b"kty" in data:
         for match in _JWK.finditer(data):
             if heuristics.irregular(match["value"]):
@@ -228,19 +234,19 @@ def numbers_and_words(data: bytes, lower: bytes) -> Iterator[Token]:
         distinct = len(set(values))
         if max(values) < 256 and 45 < distinct < len(values):  # noqa: PLR2004
             yield Token(KEY, match[0], match.start())
-    yield from _mnemonics(lower, data)
+    yield from _mnemonics(text)
 
 
-def _mnemonics(lower: bytes, data: bytes) -> Iterator[Token]:
-    for near in at_places(_NEAR, lower, sorted(places(lower, _NEAR_WORDS))):
-        match = _MNEMONIC.match(lower, near.end())
+def _mnemonics(text: Text) -> Iterator[Token]:
+    for near in at_places(_NEAR, text.lower, text.starts(_NEAR_WORDS)):
+        match = _MNEMONIC.match(text.lower, near.end())
         if match is None:
             continue
         start, end = match.span("words")
         words = re.findall(rb"[a-z]+", match["words"])
         known = len(words) in _COUNTS and len(set(words)) >= _DISTINCT
         if known and not _PROSE.intersection(words):
-            yield Token("mnemonic", data[start:end], start)
+            yield Token("mnemonic", text.data[start:end], start)
 
 
 def checked(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:

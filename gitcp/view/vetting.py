@@ -20,6 +20,7 @@ from gitcp.secrets.cache import Clean
 from gitcp.secrets.findings import Finding, Place
 from gitcp.secrets.policy import BLOCK, OFF, Checked, allowed_by, refuse, scanner_of
 from gitcp.secrets.scanner import Hit, Scanner
+from gitcp.secrets.shared_work import Work, scan_all
 from gitcp.view.document import File, Page, Row
 
 # A value in a row that is still found after so many rounds goes with all around it.
@@ -101,18 +102,24 @@ def _look(
     progress: Callable[[int], None] | None,
 ) -> Iterator[_Found]:
     """Yields the secrets of a page, row by row."""
+    new: list[tuple[int, Row, _Piece, bytes | None]] = []
     for at, row in enumerate(_rows(page)):
-        if progress is not None:
-            progress(at)
         for piece in _pieces(row):
             strict = dotenv.is_dotenv(piece.path.encode())
-            oid = form.oid(BLOB, piece.text)
-            if oid in clean and not strict:
-                continue
-            hits = scanner.scan([piece.text], piece.path.encode())
-            if not hits and not strict:
-                clean.add(oid)
-            yield from (_Found(row, piece, hit) for hit in hits)
+            oid = None if strict else form.oid(BLOB, piece.text)
+            if oid is None or oid not in clean:
+                new.append((at, row, piece, oid))
+
+    def begun(place: int) -> None:
+        if progress is not None:
+            progress(new[place][0])
+
+    works = [Work(piece.text, piece.path.encode()) for _, _, piece, _ in new]
+    found = scan_all(scanner, works, begun)
+    for (_, row, piece, oid), hits in zip(new, found, strict=True):
+        if not hits and oid is not None:
+            clean.add(oid)
+        yield from (_Found(row, piece, hit) for hit in hits)
 
 
 def _rows(page: Page) -> list[Row]:

@@ -1,0 +1,168 @@
+"""Scans many texts in several processes at once, where the machine has the cores for it."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import IO, NamedTuple
+
+import msgspec
+
+from gitcp.secrets.scanner import Hit, Scanner
+
+# Bytes that are worth a process of their own: it takes some ten milliseconds to start.
+_SHARE = 500_000
+_MOST = 8
+# Short texts are looked through together, up to so many bytes.
+_TOGETHER = 16_384
+# No rule looks over it: blank lines end what goes on in the next line, the signs what may
+# stand between a name and a value, and the backslash keeps it where escapes are undone.
+_BETWEEN = b"\n\n------\\------\n\n"
+
+_Found = list[tuple[int, list[Hit]]]
+_FOUND = msgspec.msgpack.Decoder(_Found)
+
+
+class Work(NamedTuple):
+    """A text to scan, and the path that it has in the project."""
+
+    text: bytes
+    path: bytes = b""
+
+
+def scan_all(
+    scanner: Scanner,
+    works: Sequence[Work],
+    begun: Callable[[int], None] = lambda _: None,
+) -> list[list[Hit]]:
+    """Returns what a scanner finds in each text; `begun` is told the places of some."""
+    groups = list(_groups(works))
+    shares = _shares(groups, works, _processes(scanner, works))
+    found: list[list[Hit]] = [[] for _ in works]
+    children = [_Child(scanner, works, share) for share in shares[1:]]
+    try:
+        results = [_scan(scanner, works, shares[0], begun)]
+        for child, share in zip(children, shares[1:], strict=True):
+            # Where a process could not do it, this one does.
+            told = child.result()
+            results.append(_scan(scanner, works, share) if told is None else told)
+    finally:
+        for child in children:
+            child.end()
+    for at, hits in (one for result in results for one in result):
+        found[at] = hits
+    return found
+
+
+def _processes(scanner: Scanner, works: Sequence[Work]) -> int:
+    """Returns how many processes are worth it."""
+    if not hasattr(os, "fork") or threading.active_count() > 1 or not scanner.can_fork:
+        return 1
+    size = sum(len(work.text) for work in works)
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count() or 1
+    return max(1, min(_MOST, cores, size // _SHARE))
+
+
+def _groups(works: Sequence[Work]) -> Iterator[list[int]]:
+    """Yields the places of texts that are looked through together."""
+    group: list[int] = []
+    size = 0
+    for at, work in enumerate(works):
+        if not Scanner.stands_alone(work.text, work.path):
+            if size + len(work.text) > _TOGETHER and group:
+                yield group
+                group, size = [], 0
+            group.append(at)
+            size += len(work.text)
+        else:
+            yield [at]
+    if group:
+        yield group
+
+
+def _shares(
+    groups: Sequence[list[int]], works: Sequence[Work], count: int
+) -> list[list[list[int]]]:
+    """Returns the groups in as many parts, of nearly the same size."""
+    shares: list[list[list[int]]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for group in groups:
+        least = sizes.index(min(sizes))
+        shares[least].append(group)
+        sizes[least] += sum(len(works[at].text) for at in group)
+    return shares
+
+
+def _scan(
+    scanner: Scanner,
+    works: Sequence[Work],
+    groups: Sequence[list[int]],
+    begun: Callable[[int], None] = lambda _: None,
+) -> _Found:
+    """Returns what is found in the texts of some groups, those with nothing left out."""
+    found: _Found = []
+    for group in groups:
+        begun(group[0])
+        if len(group) > 1 and not scanner.scan(
+            [_BETWEEN.join(works[at].text for at in group)]
+        ):
+            continue
+        for at in group:
+            hits = scanner.scan([works[at].text], works[at].path)
+            if hits:
+                found.append((at, hits))
+    return found
+
+
+class _Child:
+    """A process that scans a share, and tells what it found."""
+
+    def __init__(
+        self, scanner: Scanner, works: Sequence[Work], share: Sequence[list[int]]
+    ) -> None:
+        reading, writing = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _work(writing, scanner, works, share)
+        os.close(writing)
+        self._told: IO[bytes] | None = os.fdopen(reading, "rb")
+
+    def result(self) -> _Found | None:
+        """Waits for the process; returns None if it did not come to its end."""
+        assert self._told is not None
+        raw = self._told.read()
+        _, status = os.waitpid(self._pid, 0)
+        self._pid = 0
+        try:
+            return _FOUND.decode(raw) if status == 0 else None
+        except msgspec.MsgspecError:
+            return None
+
+    def end(self) -> None:
+        """Ends the process if it is still there."""
+        if self._told is not None:
+            self._told.close()
+            self._told = None
+        if self._pid:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, 9)
+            with suppress(ChildProcessError):
+                os.waitpid(self._pid, 0)
+            self._pid = 0
+
+
+def _work(
+    writing: int, scanner: Scanner, works: Sequence[Work], share: Sequence[list[int]]
+) -> None:
+    """Scans a share and ends this process, which has nothing else to do or to close."""
+    status = 1
+    try:
+        found = _scan(scanner, works, share)
+        with os.fdopen(writing, "wb") as told:
+            told.write(msgspec.msgpack.encode(found))
+        status = 0
+    finally:
+        os._exit(status)
