@@ -132,4 +132,4 @@ class Page(msgspec.Struct, omit_defaults=True):
 
 def unicode(text: str) -> str:
     """Returns a text without the halves of characters that JSON may hold."""
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

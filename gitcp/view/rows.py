@@ -21,7 +21,7 @@ from gitcp.view.chosen import Chosen
 from gitcp.view.document import SCHEMA, Lane, Page, Reason, Row, unicode
 from gitcp.view.files import changed_files
 from gitcp.view.remembered import remembering
-from gitcp.view.talk import Talk, taken_back
+from gitcp.view.talk import Talk
 
 
 class Wanted(NamedTuple):
@@ -175,7 +175,7 @@ def _tell(
     unreadable: list[str],
 ) -> None:
     """Adds what was said."""
-    gone = {turn for tip in tips for turn in taken_back(tip)}
+    gone = {turn for tip in tips for turn in talk.taken_back(tip)}
     for row, one in zip(rows, listed, strict=True):
         try:
             row.talk = talk.of(one)

@@ -46,7 +46,8 @@ class Talk:
         self._left = _FOREIGN
         # Of each source: the segments of the longest state seen, and where each ends.
         self._known: dict[str, tuple[list[bytes], list[int]]] = {}
-        self._told: dict[str, int] = {}
+        # Segments that are read before they are shown.
+        self._read: dict[bytes, bytes] = {}
         self.notes: list[str] = []
 
     def begin(self, tips: list[Checkpoint]) -> None:
@@ -81,6 +82,26 @@ class Talk:
             found = [Spoken(each.prompt, each.at) for each in asked]
         return found
 
+    def taken_back(self, tip: Checkpoint) -> frozenset[tuple[str, float | None]]:
+        """Returns prompt and time of the turns that the user took back in the client."""
+        held = tip.manifest.conversation
+        if held is None or tip.origin.logs is not None or not registry.known(held.kind):
+            return frozenset()
+        with suppress(CorruptError, FormatTooNewError, TransferError):
+            raw = self._whole(tip, held)
+            active = registry.active(held.kind, raw)
+            if len(active) < len(raw):
+                return _asked(raw) - _asked(active)
+        return frozenset()
+
+    def _whole(self, tip: Checkpoint, held: Conversation) -> bytes:
+        """Returns the conversation of the newest checkpoint of a branch."""
+        oids, ends = self._known.get(held.source, ([], [0]))
+        if len(oids) != held.segments or ends[-1] != held.bytes:
+            return tip.conversation()
+        self._read |= {oid: tip.objects.blob(oid) for oid in oids}
+        return b"".join(map(self._read.__getitem__, oids))
+
     def _records(self, first: Checkpoint, end: Checkpoint, held: Conversation) -> bytes:
         before: Checkpoint | None = first
         if first.trigger != TURN_START or first == end:
@@ -94,8 +115,10 @@ class Talk:
             and ends[held.segments] == held.bytes
             and (old is None or not start or ends[start] == old.bytes)
         ):
-            read = end.objects.blob
-            return b"".join(map(read, oids[start : held.segments]))
+            wanted = oids[start : held.segments]
+            return b"".join(
+                self._read.pop(oid, None) or end.objects.blob(oid) for oid in wanted
+            )
         # A client has rewritten its file, or took turns back.
         return new_records(self._store, first, end)
 
@@ -109,19 +132,6 @@ class Talk:
 
 
 _TOO_LONG = "(This conversation was pulled, and is too long to be laid out.)"
-
-
-def taken_back(tip: Checkpoint) -> frozenset[tuple[str, float | None]]:
-    """Returns prompt and time of the turns that the user took back in the client."""
-    held = tip.manifest.conversation
-    if held is None or tip.origin.logs is not None or not registry.known(held.kind):
-        return frozenset()
-    with suppress(CorruptError, FormatTooNewError, TransferError):
-        raw = tip.conversation()
-        active = registry.active(held.kind, raw)
-        if len(active) < len(raw):
-            return _asked(raw) - _asked(active)
-    return frozenset()
 
 
 def _asked(raw: bytes) -> frozenset[tuple[str, float | None]]:

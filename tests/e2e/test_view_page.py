@@ -328,6 +328,8 @@ def test_a_line_of_a_megabyte_and_five_thousand_turns(browser, tmp_path):
         assert seen.now == "#2"
         # Only what is near was built.
         assert seen.page.locator(".turn[data-full]").count() < 500
+        # A browser's own search finds each prompt.
+        seen.wait("document.querySelectorAll('.turn .prompt').length >= 5000")
         assert seen.all_doings() == []
 
 

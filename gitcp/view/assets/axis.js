@@ -20,7 +20,7 @@ class Axis {
     const height = TOP + page.lanes.length * LANE + 2;
     const picture = svg('svg', { width, height, role: 'presentation' });
     this.days(picture, page.rows, height);
-    page.rows.forEach((row, at) => this.link(picture, row, at));
+    this.links(picture, page.rows);
     this.bars = page.rows.map((row, at) => this.bar(picture, row, at));
     this.cursor = svg('rect', { class: 'cursor', y: 0, width: this.step, height, rx: 2 });
     picture.prepend(this.cursor);
@@ -73,14 +73,17 @@ class Axis {
     });
   }
 
-  link(picture, row, at) {
-    if (row.up === undefined || row.up === null) return;
-    const from = this.page.rows[row.up];
-    const [x1, y1, x2, y2] = [this.x[row.up], this.middle(from), this.x[at], this.middle(row)];
-    const path = y1 === y2
-      ? `M${x1} ${y1}H${x2}`
-      : `M${x1} ${y1}C${x1 + BEND} ${y2} ${x1} ${y2} ${x1 + 2 * BEND} ${y2}H${x2}`;
-    picture.append(svg('path', { class: y1 === y2 ? 'line' : 'line fork', d: path }));
+  // From each row to the one it follows, all of a kind in one path.
+  links(picture, rows) {
+    let lines = '', forks = '';
+    rows.forEach((row, at) => {
+      if (row.up === undefined || row.up === null) return;
+      const [x1, y1, x2, y2] = [this.x[row.up], this.middle(rows[row.up]), this.x[at], this.middle(row)];
+      if (y1 === y2) lines += `M${x1} ${y1}H${x2}`;
+      else forks += `M${x1} ${y1}C${x1 + BEND} ${y2} ${x1} ${y2} ${x1 + 2 * BEND} ${y2}H${x2}`;
+    });
+    if (lines) picture.append(svg('path', { class: 'line', d: lines }));
+    if (forks) picture.append(svg('path', { class: 'line fork', d: forks }));
   }
 
   bar(picture, row, at) {

@@ -1,4 +1,7 @@
-// The first column: what was asked, said and called. What is not seen yet is not built.
+// The first column: what was asked, said and called. What is not seen yet is not built; the
+// prompts are, a few at a time once the page can be used, so that a browser finds them.
+
+const AT_ONCE = 100;
 
 class Talk {
   constructor(place, choose) {
@@ -19,6 +22,17 @@ class Talk {
     this.sections = page.rows.map((row, at) => this.section(row, at));
     refill(this.place, ...this.sections);
     for (const section of this.sections) this.watch.observe(section);
+    this.now = null;
+    this.later(this.sections, 0);
+  }
+
+  // Begins the sections from a place on, unless another page is shown by then.
+  later(sections, from) {
+    setTimeout(() => {
+      if (sections !== this.sections) return;
+      for (const section of sections.slice(from, from + AT_ONCE)) this.begin(section);
+      if (from + AT_ONCE < sections.length) this.later(sections, from + AT_ONCE);
+    }, from ? 20 : 300);
   }
 
   setMode(mode) {
@@ -29,22 +43,27 @@ class Talk {
   section(row, at) {
     const made = el('article', `turn ${row.kind}`);
     made.dataset.at = at;
+    made.addEventListener('click', (event) => {
+      if (event.target.closest('a, summary, button')) return;
+      if (!String(getSelection())) this.choose(at);
+    });
+    return made;
+  }
+
+  // Adds what stands there until the whole is built.
+  begin(section) {
+    if (section.firstElementChild) return;
+    const row = this.page.rows[section.dataset.at];
     const link = el('a', 'number', nameOf(row));
     link.href = `#${encodeURIComponent(argumentOf(row))}`;
     const now = clock(row.at);
     const time = el('time', '', now.time);
     time.title = `${now.day} ${now.time}`;
     const head = el('header', '', link, time, ...badges(row), counts(row));
-    made.append(head, el('div', 'body'));
-    made.addEventListener('click', (event) => {
-      if (event.target.closest('a, summary, button')) return;
-      if (!String(getSelection())) this.choose(at);
-    });
-    this.preview(row, made.lastElementChild);
-    return made;
+    section.append(head, el('div', 'body'));
+    this.preview(row, section.lastElementChild);
   }
 
-  // What stands there until the whole is built: the prompt.
   preview(row, body) {
     if (row.kind !== 'turn') {
       body.append(el('p', 'what', titleOf(row)));
@@ -62,6 +81,7 @@ class Talk {
   fill(section) {
     if (section.dataset.full) return;
     section.dataset.full = 'yes';
+    this.begin(section);
     this.watch.unobserve(section);
     const row = this.page.rows[section.dataset.at];
     const body = section.lastElementChild;
@@ -76,8 +96,10 @@ class Talk {
   }
 
   select(at, scroll) {
-    this.sections.forEach((section, other) => section.classList.toggle('now', other === at));
     const section = this.sections[at];
+    if (this.now && this.now !== section) this.now.classList.remove('now');
+    this.now = section;
+    if (section) section.classList.add('now');
     if (!section || !scroll) return;
     this.hush();
     for (const near of [at - 1, at, at + 1]) if (this.sections[near]) this.fill(this.sections[near]);
