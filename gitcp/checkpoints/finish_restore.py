@@ -35,7 +35,7 @@ from gitcp.worktree import apply, leftovers
 from gitcp.worktree import journal as journals
 from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.journal import Journal
-from gitcp.worktree.plan import FilePlan, Left
+from gitcp.worktree.plan import WRITE, FilePlan, Left
 
 _WAYS = "`gitcp restore --continue` finishes it; `gitcp restore --abort` takes it back"
 
@@ -224,7 +224,9 @@ def _apply(
     tolerant: bool = False,
 ) -> list[Left]:
     """Carries steps out, after what an earlier run left of the whole plan."""
-    stream = workspace.repository.objects.stream
+    objects = workspace.repository.objects
+    objects.expect(sum(step.action == WRITE for step in steps.steps))
+    stream = objects.stream
     with workspace.root() as root:
         left = leftovers.settle(root, whole, stream, token) if again else []
         known = {item.path for item in left}

@@ -79,6 +79,10 @@ def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
     return decorate
 
 
+# To restore a few files takes some eighty; what takes more takes thousands.
+_READS_TO_WRITE = 200
+
+
 def reader(out: Output, *, paged: bool = False) -> "Workspace":
     """Opens the workspace for a command that only looks; its output may be `paged`.
 
@@ -112,7 +116,7 @@ def writer(out: Output) -> "Workspace":
 
     workspace = open_workspace(out.directory)
     objects = workspace.repository.objects
-    click.get_current_context().with_resource(objects.few_reads())
+    click.get_current_context().with_resource(objects.few_reads(_READS_TO_WRITE))
     return workspace
 
 

@@ -11,6 +11,7 @@ from gitcp.git import process
 from gitcp.git.objects import (
     BLOB,
     COMMIT,
+    FEW,
     IN_MEMORY,
     TREE,
     Objects,
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     import pygit2
 
 _CHUNK = 1024 * 1024
-# So many reads by git take as long as it takes to load libgit2.
-_FEW = 600
 # Of what git has read, objects up to this size are kept in case they are wanted again.
 _SMALL = 16 * 1024
 # `<oid> <kind> <size>`; `<oid> missing` has one word less.
@@ -55,23 +54,28 @@ class LibgitObjects(Objects):
         return pygit2.Odb(str(self._directory))
 
     @contextmanager
-    def few_reads(self) -> Iterator[None]:
+    def few_reads(self, most: int = FEW) -> Iterator[None]:
         """Has git read the first objects in here: it starts sooner than libgit2 loads.
 
-        Each costs some ten times as much, so after a few hundred libgit2 is loaded after
-        all. For one thread.
+        Each costs some ten times as much, so after `most` libgit2 is loaded after all. For
+        one thread.
         """
-        self._asked = _CatFile(self._directory.parent)
+        self._asked = _CatFile(self._directory.parent, most)
         try:
             yield
         finally:
             asked, self._asked = self._asked, None
             asked.close()
 
+    def expect(self, reads: int) -> None:
+        """Counts reads ahead: where many follow, libgit2 is loaded at once."""
+        if self._asked is not None:
+            self._asked.left -= reads
+
     def _git(self) -> "_CatFile | None":
         """Returns the git to ask, where that is the quicker way."""
         asked = self._asked
-        few = asked is not None and asked.count < _FEW and "_odb" not in self.__dict__
+        few = asked is not None and asked.left > 0 and "_odb" not in self.__dict__
         return asked if few else None
 
     def exists(self, oid: bytes) -> bool:
@@ -130,7 +134,7 @@ class LibgitObjects(Objects):
         """
         if isinstance(cause, KeyError | ValueError):
             return None
-        asked = _CatFile(self._directory.parent)
+        asked = _CatFile(self._directory.parent, 1)
         try:
             return asked.read(oid)
         finally:
@@ -182,12 +186,12 @@ class _CatFile:
 
     Two processes, each started when it is wanted: the one command that does both,
     `cat-file --batch-command`, is younger than the oldest git that gitcp works with.
-    It lives as long as a short command: what it keeps, objects of which there are `_FEW`
-    at most, goes with it.
+    It lives as long as a short command: what it keeps, objects of which there are few,
+    goes with it. `left` is how many reads it is the quicker way for.
     """
 
-    def __init__(self, directory: Path) -> None:
-        self.count = 0
+    def __init__(self, directory: Path, left: int) -> None:
+        self.left = left
         self._cwd = directory
         self._running: dict[str, process.Process] = {}
         self._small: dict[bytes, tuple[str, bytes]] = {}
@@ -210,7 +214,7 @@ class _CatFile:
         return found and (found.kind, found.size)
 
     def _ask(self, how: str, oid: bytes) -> "_Answer | None":
-        self.count += 1
+        self.left -= 1
         # Where an answer is not read to its end, as when a hook's time is over, the next
         # would begin with the rest of it: such a git is not asked again.
         running = self._running.pop(how, None) or process.start(

@@ -19,6 +19,10 @@ TREE = "tree"
 COMMIT = "commit"
 
 
+# So many reads by git take as long as it takes to load libgit2.
+FEW = 600
+
+
 class Objects(ABC):
     """The objects of a repository; oids are raw bytes, as long as `form` says.
 
@@ -60,9 +64,15 @@ class Objects(ABC):
                 kept then.
         """
 
-    def few_reads(self) -> AbstractContextManager[None]:
-        """Prefers what starts sooner over what reads faster, for the reads in here."""
+    def few_reads(
+        self,
+        most: int = FEW,  # noqa: ARG002  not all read in two ways
+    ) -> AbstractContextManager[None]:
+        """Prefers what starts sooner over what reads faster, for `most` reads in here."""
         return nullcontext()
+
+    def expect(self, reads: int) -> None:  # noqa: B027  not all read in two ways
+        """Notes that about so many reads follow, among `few_reads`."""
 
     def blob(self, oid: bytes) -> bytes:
         """Returns the content of a blob that fits in memory."""
