@@ -66,8 +66,7 @@ def test_many_reads_are_left_to_libgit2(repo, monkeypatch):
     head = bytes.fromhex(git_line(repo, "rev-parse", "HEAD"))
     large = stored(repo, b"x" * 20_000)
     objects = discover(repo).objects
-    monkeypatch.setattr("gitcp.git.libgit._FEW", 5)
-    with objects.few_reads():
+    with objects.few_reads(5):
         for _ in range(3):
             assert len(objects.blob(large)) == 20_000
         # What is small is asked for once.
@@ -78,6 +77,16 @@ def test_many_reads_are_left_to_libgit2(repo, monkeypatch):
         monkeypatch.setattr(process, "start", None)
         objects.blob(large)
         assert "_odb" in vars(objects)
+
+
+def test_where_many_reads_are_expected_libgit2_has_the_first(repo, monkeypatch):
+    head = bytes.fromhex(git_line(repo, "rev-parse", "HEAD"))
+    objects = discover(repo).objects
+    monkeypatch.setattr(process, "start", None)
+    with objects.few_reads(5):
+        objects.expect(5)
+        objects.commit(head)
+    assert "_odb" in vars(objects)
 
 
 def test_after_an_incomplete_answer_git_is_asked_again(repo, monkeypatch):
