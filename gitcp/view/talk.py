@@ -117,7 +117,8 @@ class Talk:
         ):
             wanted = oids[start : held.segments]
             return b"".join(
-                self._read.pop(oid, None) or end.objects.blob(oid) for oid in wanted
+                self._read.pop(oid) if oid in self._read else end.objects.blob(oid)
+                for oid in wanted
             )
         # A client has rewritten its file, or took turns back.
         return new_records(self._store, first, end)
