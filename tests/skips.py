@@ -15,6 +15,8 @@ from typing import TypeVar
 
 import pytest
 
+from tests.support.needs import knows_reftable
+
 IN_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
@@ -83,6 +85,7 @@ ACCEPTED: list[tuple[str, Callable[[str], bool]]] = [
     (r"another user cannot read the package.*", _always),
     (r"there is no /dev/full|the names of open files are in /proc", _no_linux),
     (r"the mirrors of odd disks need Linux", _no_linux),
+    (r"git is older than 2\.45, .*", lambda _: not knows_reftable()),
     # Not a test of its own, but a tool for who looks into a failure of another.
     (r"set GITCP_MODEL_SCRIPT to a file of steps", _always),
 ]

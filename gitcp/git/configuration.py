@@ -130,6 +130,8 @@ class Sources:
             found.add(os.path.join(beside, os.path.expanduser(value)))
         if any(name.startswith("includeif.onbranch:") for name in self._listed.values):
             found.add(str(self._git_dir / "HEAD"))
+            # Where HEAD is in no file of its own.
+            found.add(str(self._git_dir / "reftable" / "tables.list"))
         return {path for path in found if path and "\0" not in path}
 
     def _resolved(self, origin: str) -> str:

@@ -1,6 +1,7 @@
 """Find the repository around a directory, and refuse what gitcp cannot serve."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from gitcp.errors import (
@@ -16,6 +17,8 @@ from gitcp.git.served import check_place, check_supported
 
 # The caller has named a git directory, and means it.
 _NAMED = ("-c", "safe.bareRepository=all")
+# What stands in HEAD's file where git keeps refs in tables.
+_IN_TABLES = "refs/heads/.invalid"
 # What git is asked for of every repository, a line each.
 _FIELDS = 5
 
@@ -110,10 +113,22 @@ def nested_head(top: Path, form: ObjectFormat) -> bytes | None:
             git_dir / common.read_text().strip() if common.is_file() else git_dir
         )
         refs = FileRefs(git_dir, common_dir, form=form)
-        head = refs.read(refs.symbolic("HEAD") or "HEAD")
-        return bytes.fromhex(head) if head else None
+        target = refs.symbolic("HEAD")
+        in_tables = target == _IN_TABLES
+        head = _said_by_git(git_dir) if in_tables else refs.read(target or "HEAD")
+        return bytes.fromhex(head) if head and len(head) == form.digits else None
     except (OSError, ValueError, RecursionError):
         return None
+
+
+def _said_by_git(git_dir: Path) -> str | None:
+    with suppress(GitFailedError):
+        env = {"GIT_DIR": str(git_dir)}
+        said = process.run(
+            ["rev-parse", "-q", "--verify", "HEAD"], cwd=git_dir, env=env
+        )
+        return said.decode().strip()
+    return None
 
 
 def _is_git_dir(where: Path) -> bool:
@@ -161,7 +176,7 @@ def _refusal(where: Path, said: str) -> Exception:
     ):
         return UnsupportedRepositoryError(
             f"this repository has a form git here does not know: {said.splitlines()[-1]}",
-            hint="gitcp needs a repository with its refs in files",
+            hint="a newer git may know it",
         )
     return GitFailedError(
         f"git cannot read the repository at {where}: {said.splitlines()[-1] if said else '?'}",

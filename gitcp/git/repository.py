@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from gitcp.at_fork import computed
 from gitcp.format.oid import SHA1, ObjectFormat
@@ -14,6 +14,9 @@ from gitcp.git.objects import Objects
 from gitcp.git.refs import FileRefs
 from gitcp.git.served import check_supported
 
+if TYPE_CHECKING:
+    from gitcp.git.git_refs import GitRefs
+
 _OPERATIONS = (
     ("rebase-merge", "rebase"),
     ("rebase-apply", "rebase"),
@@ -22,6 +25,8 @@ _OPERATIONS = (
     ("REVERT_HEAD", "revert"),
     ("BISECT_LOG", "bisect"),
 )
+# Of these, what git keeps as a ref, wherever it keeps refs.
+_REFS = frozenset({"CHERRY_PICK_HEAD", "REVERT_HEAD"})
 
 
 def open_objects(common_dir: Path, form: ObjectFormat) -> Objects:
@@ -60,7 +65,8 @@ class Repository:
         self.top: Path | None = None
         self.access = access.parse(self.setting("core.sharedrepository"))
         self.form = form
-        self.refs = FileRefs(git_dir, common_dir, self.access, form=self.form)
+        self.ref_storage = self.setting("extensions.refstorage") or "files"
+        self.refs = self._open_refs(10.0)
         self._listed = listed
         self._since = since
         self._sources: Sources | None = None
@@ -93,12 +99,20 @@ class Repository:
 
         For a program that keeps the repository open while its settings change.
         """
-        self.refs = FileRefs(
+        self.refs = self._open_refs(seconds)
+
+    def _open_refs(self, lock_timeout: float) -> "FileRefs | GitRefs":
+        kind: type[FileRefs | GitRefs] = FileRefs
+        if self.ref_storage != "files":
+            from gitcp.git import git_refs  # noqa: PLC0415
+
+            kind = git_refs.GitRefs
+        return kind(
             self.git_dir,
             self.common_dir,
             self.access,
             form=self.form,
-            lock_timeout=seconds,
+            lock_timeout=lock_timeout,
         )
 
     def make_directory(self, directory: Path) -> None:
@@ -263,6 +277,10 @@ class Repository:
         for name, operation in _OPERATIONS:
             if (self.git_dir / name).exists():
                 return operation
+        if self.ref_storage != "files":
+            for name, operation in _OPERATIONS:
+                if name in _REFS and self.refs.read(name):
+                    return operation
         return None
 
     def anchor(self) -> str | None:

@@ -22,14 +22,13 @@ def check_supported(common_dir: Path, config: Values, object_format: str) -> Non
     def refuse(what: str) -> None:
         raise UnsupportedRepositoryError(
             f"{common_dir} is {what}, which gitcp does not support",
-            hint="gitcp needs a repository with its refs in files and all its objects"
-            " present",
+            hint="gitcp needs a repository with all its objects present",
         )
 
     if object_format not in FORMS:
         refuse(f"a {object_format} repository")
     storage = config.get("extensions.refstorage", ["files"])[-1]
-    if storage and storage != "files":
+    if storage not in {"", "files", "reftable"}:
         refuse(f"a repository with its refs in a {storage}")
     for name, values in config.items():
         partial = name == "extensions.partialclone" or (

@@ -13,7 +13,7 @@ from gitcp.git import grace
 from gitcp.git.ended import OWNER, STAGED_REF, TRANSACTIONS, let_go, settle_refs, sweep
 from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects
 from gitcp.git.pack import PackWriter
-from gitcp.git.refs import DECIDED
+from gitcp.git.refs import DECIDED, FileRefs
 from gitcp.git.registry import PACKS, Registry
 from gitcp.git.repository import Repository
 
@@ -166,6 +166,10 @@ class Transaction:
             StorageError: the disk refused. Nothing moved, or the next transaction goes on
                 with what was decided.
         """
+        kept = self.repository.refs
+        if not isinstance(kept, FileRefs):
+            with durable.storage("moving branches"):
+                return kept.move_together(refs, decide, self._move_in)
         held: dict[str, tuple[Path, Path]] = {}
         decided = self._directory / DECIDED
         try:
@@ -174,10 +178,10 @@ class Transaction:
                     staged = self._directory / f"{STAGED_REF}-{number}"
                     staged.touch(mode=0o666, exist_ok=False)
                     self.repository.access.adjust(staged)
-                    held[name] = staged, self.repository.refs.lock(name, staged)
+                    held[name] = staged, kept.lock(name, staged)
                 moved = {}
                 for name, new in decide().items():
-                    old = self.repository.refs.read(name)
+                    old = kept.read(name)
                     if old is not None and old != new:
                         moved[name] = old, new
                 self._move_in()

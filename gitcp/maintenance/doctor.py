@@ -98,7 +98,12 @@ def _git(directory: Path) -> DoctorCheck:
 def _repository(workspace: Workspace) -> DoctorCheck:
     name = workspace.repository.worktree_name
     kind = f"linked worktree {name}" if name else "main worktree"
-    return DoctorCheck("repository", ok=True, detail=f"{workspace.top} ({kind}, SHA-1)")
+    form = workspace.repository.form.title
+    refs = workspace.repository.ref_storage
+    form = form if refs == "files" else f"{form}, {refs}"
+    return DoctorCheck(
+        "repository", ok=True, detail=f"{workspace.top} ({kind}, {form})"
+    )
 
 
 def _lock(workspace: Workspace) -> DoctorCheck:

@@ -615,6 +615,20 @@ def test_the_commits_after_a_pruning_are_those_of_the_document():
         assert trailers_of(parse_commit(made)) == said._replace(pruned="2b" * 6)
 
 
+def test_a_commit_with_sha256_is_that_of_the_document():
+    root = re.search(
+        r"begins with\n`tree ([0-9a-f]{64})`, and its id is\n`(\w{64})`", VECTORS
+    )
+    assert root is not None
+    empty = bytes.fromhex(root[1])
+    assert empty == SHA256.oid(TREE, b"")
+    said = Trailers("3c" * 6, "main", "main", 3, "manual")
+    raw = encode_commit(empty, None, 1_000_000_003, said)
+    message = with_pruned(parse_commit(raw, SHA256.size).message, "2b" * 6)
+    made = relink(raw, tree=empty, parent=None, message=message)
+    assert SHA256.oid("commit", made).hex() == root[2]
+
+
 def test_a_pruning_is_said_once_and_a_note_cannot_say_it():
     said = Trailers("0123456789ab", "main", "main", 3, "manual")
     note = "a note\n\nGitcp-Pruned: ffffffffffff"

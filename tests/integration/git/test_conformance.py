@@ -21,8 +21,9 @@ from gitcp.git.discover import discover
 from gitcp.git.executable import GitObjects
 from gitcp.git.libgit import LibgitObjects
 from gitcp.git.objects import BLOB, COMMIT, TREE, Objects
-from tests.support.gitrepo import git
+from tests.support.gitrepo import commit_all, git
 from tests.support.memory import MemoryObjects, MemoryRefs
+from tests.support.needs import needs_reftable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,13 +158,14 @@ MAIN, TRY, OTHER = (
     "refs/gitcp/s/main/try",
     "refs/gitcp/s/other/main",
 )
-ONE, TWO = "1" * SHA1.digits, "2" * SHA1.digits
 
 
 class RefStore(NamedTuple):
-    """Refs, the id of a commit, and how to move a ref."""
+    """Refs, commits of which all are at the last, and how to move a ref."""
 
     refs: Refs
+    one: str
+    two: str
     head: str
     staged: Path
 
@@ -171,20 +173,37 @@ class RefStore(NamedTuple):
         self.refs.compare_and_swap(name, expect=expect, new=new, staged=self.staged)
 
 
-@pytest.fixture(params=["files", "packed", "memory"])
-def held(request, repo, tmp_path):
-    head = git(repo, "rev-parse", "HEAD").decode().strip()
+STORES = {
+    "files": ("files", "sha1"),
+    "packed": ("files", "sha1"),
+    "files-sha256": ("files", "sha256"),
+    "packed-sha256": ("files", "sha256"),
+    "reftable": ("reftable", "sha1"),
+    "reftable-sha256": ("reftable", "sha256"),
+}
+
+
+@pytest.fixture(params=[*STORES, "memory"])
+def held(request, tmp_path):
+    storage, form = STORES.get(request.param, ("files", "sha1"))
+    if storage == "reftable":
+        needs_reftable()
+    top = tmp_path / "held"
+    how = [f"--object-format={form}"]
+    how += [f"--ref-format={storage}"] if storage != "files" else []
+    git(tmp_path, "init", "-q", "-b", "main", *how, top)
+    one, two, head = (commit_all(top, f"{number}") for number in range(3))
     given = {MAIN: head, TRY: head, OTHER: head}
     staged = tmp_path / "transactions" / "one" / "ref"
     staged.parent.mkdir(parents=True)
     if request.param == "memory":
         users = {"HEAD": "ref: refs/heads/main", "refs/heads/main": head}
-        return RefStore(MemoryRefs(users | given), head, staged)
+        return RefStore(MemoryRefs(users | given), one, two, head, staged)
     for name, oid in given.items():
-        git(repo, "update-ref", name, oid)
-    if request.param == "packed":
-        git(repo, "pack-refs", "--all")
-    return RefStore(discover(repo).refs, head, staged)
+        git(top, "update-ref", name, oid)
+    if request.param.startswith("packed"):
+        git(top, "pack-refs", "--all")
+    return RefStore(discover(top).refs, one, two, head, staged)
 
 
 def test_refs_are_read_and_listed(held):
@@ -204,23 +223,23 @@ def test_a_symbolic_ref_is_followed(held):
 
 def test_a_ref_moves_from_where_it_is_expected(held):
     before = held.refs.signature("refs/gitcp/s/main/")
-    held.move(MAIN, held.head, ONE)
-    assert held.refs.read(MAIN) == ONE
-    assert held.refs.list("refs/gitcp/s/main/") == {MAIN: ONE, TRY: held.head}
+    held.move(MAIN, held.head, held.one)
+    assert held.refs.read(MAIN) == held.one
+    assert held.refs.list("refs/gitcp/s/main/") == {MAIN: held.one, TRY: held.head}
     assert held.refs.signature("refs/gitcp/s/main/") != before
 
 
 def test_a_ref_is_made_where_none_is_expected(held):
     new = "refs/gitcp/s/new/main"
-    held.move(new, None, ONE)
-    assert held.refs.read(new) == ONE
-    assert held.refs.list("refs/gitcp/s/new/") == {new: ONE}
+    held.move(new, None, held.one)
+    assert held.refs.read(new) == held.one
+    assert held.refs.list("refs/gitcp/s/new/") == {new: held.one}
 
 
-@pytest.mark.parametrize("expect", [None, TWO])
-def test_a_ref_elsewhere_than_expected_stays(held, expect):
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_ref_elsewhere_than_expected_stays(held, is_there):
     with pytest.raises(BranchMovedError):
-        held.move(MAIN, expect, ONE)
+        held.move(MAIN, held.two if is_there else None, held.one)
     assert held.refs.read(MAIN) == held.head
 
 
@@ -234,14 +253,31 @@ def test_refs_are_deleted(held):
 
 def test_no_ref_is_deleted_where_one_has_moved(held):
     with pytest.raises(GitFailedError):
-        held.refs.delete({MAIN: held.head, OTHER: ONE})
+        held.refs.delete({MAIN: held.head, OTHER: held.one})
     assert set(held.refs.list("refs/gitcp/")) == {MAIN, TRY, OTHER}
 
 
 @pytest.mark.parametrize("name", ["refs/heads/main", "refs/gitcp/../heads/main"])
 def test_a_ref_of_the_users_is_neither_moved_nor_deleted(held, name):
     with pytest.raises(UnsafePathError):
-        held.move(name, held.head, ONE)
+        held.move(name, held.head, held.one)
     with pytest.raises(UnsafePathError):
         held.refs.delete({name: None})
     assert held.refs.read("refs/heads/main") == held.head
+
+
+@pytest.mark.parametrize("held", list(STORES), indirect=True)
+def test_what_another_process_did_is_seen(held):
+    top = held.staged.parents[2] / "held"
+    assert held.refs.read(MAIN) == held.head
+    git(top, "update-ref", MAIN, held.one)
+    git(top, "checkout", "-q", "-b", "other", held.two)
+    assert held.refs.read(MAIN) == held.one
+    assert held.refs.symbolic("HEAD") == "refs/heads/other"
+    assert held.refs.read("HEAD") == held.refs.read("refs/heads/other") == held.two
+    git(top, "checkout", "-q", "--detach", held.one)
+    assert held.refs.symbolic("HEAD") is None
+    assert held.refs.read("HEAD") == held.one
+    git(top, "checkout", "-q", "--orphan", "unborn")
+    assert held.refs.symbolic("HEAD") == "refs/heads/unborn"
+    assert held.refs.read("refs/heads/unborn") is None

@@ -21,6 +21,7 @@ from tests.support.gitrepo import (
     write_files,
 )
 from tests.support.inprocess import invoke, ok
+from tests.support.needs import needs_reftable
 
 
 def refused(cwd: Path, *args: str, exit: int) -> str:  # noqa: A002
@@ -40,6 +41,12 @@ def users_own(git_dir: Path) -> dict[str, bytes]:
     for directory, names, files in os.walk(git_dir):
         where = Path(directory)
         relative = where.relative_to(git_dir)
+        if relative.name == "reftable":
+            # Of all refs, gitcp's too: git says which are the user's.
+            env = {"GIT_DIR": str(where.parent)}
+            hidden = ("for-each-ref", "--include-root-refs", "--exclude=refs/gitcp/")
+            found[relative.as_posix()] = git(where, *hidden, env=env)
+            continue
         if relative.name == "gitcp" and relative.parts[:2] != ("refs", "gitcp"):
             names.clear()
             continue
@@ -135,6 +142,27 @@ def test_sha256(tmp_path, commits):
     assert len(saved["commit"]) == len(saved["files"]["tree"]) == 64
     assert ok(top, "show", saved["commit"][:50])["checkpoint"]["id"] == saved["id"]
     assert ok(top, "verify")["problems"] == []
+
+
+@pytest.mark.parametrize("form", ["sha1", "sha256"])
+def test_reftable(tmp_path, form):
+    needs_reftable()
+    top = tmp_path / "r"
+    how = [f"--object-format={form}", "--ref-format=reftable"]
+    git(tmp_path, "init", "-q", "-b", "main", *how, top)
+    write_files(top, {"f": b"1", "d/g": b"2"})
+    commit_all(top)
+    round_trip(top)
+    ok(top, "save", "--allow-empty")
+    ok(top, "prune", "--keep-last", "1", "--yes")
+    assert ok(top, "verify")["problems"] == []
+    git(tmp_path, "init", "-q", *how, top / "nested")
+    write_files(top, {"nested/f": b"1"})
+    head = commit_all(top / "nested")
+    commit = ok(top, "save")["checkpoint"]["commit"]
+    assert git_line(top, "rev-parse", f"{commit}:nested") == head
+    git(top, "worktree", "add", "-q", "--detach", tmp_path / "linked")
+    round_trip(tmp_path / "linked")
 
 
 def test_detached(repo, git):
@@ -444,9 +472,10 @@ def test_in_a_directory_below(repo):
 
 
 def configured(repo: Path, *pairs: str, version: str = "1") -> Path:
+    # Not in the repository, which git does not look into once it is another one.
+    pairs = ("core.repositoryFormatVersion", version, *pairs)
     for name, value in zip(pairs[::2], pairs[1::2], strict=True):
-        git(repo, "config", name, value)
-    git(repo, "config", "core.repositoryFormatVersion", version)
+        git(repo.parent, "config", "--file", repo / ".git" / "config", name, value)
     return repo
 
 
@@ -484,9 +513,9 @@ Make = Callable[[Path, Path], Path]
         (lambda repo, path: bare(repo, path) / "refs", 17, "bare"),
         (lambda repo, _: repo / ".git", 10, "inside the git directory"),
         (
-            lambda repo, _: configured(repo, "extensions.refStorage", "reftable"),
+            lambda repo, _: configured(repo, "extensions.refStorage", "tables"),
             17,
-            "ref",
+            "form",
         ),
         (lambda repo, _: configured(repo, "extensions.frobnicate", "1"), 17, "frob"),
         (
@@ -516,7 +545,7 @@ Make = Callable[[Path, Path], Path]
     ids=[
         "inside-a-bare-one",
         "git-directory",
-        "reftable",
+        "unknown-ref-storage",
         "unknown-extension",
         "unknown-extension-version-0",
         "unknown-version",

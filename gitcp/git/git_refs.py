@@ -1,0 +1,301 @@
+"""Refs that git keeps in a form of its own (reftable), read and moved by the git executable.
+
+A change is one transaction of git's: all of it or nothing, with git's lock, and synced to
+disk by git (`core.fsync=reference`) and by gitcp (the directory, which git does not sync).
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from gitcp import durable
+from gitcp.errors import BranchMovedError, BusyError, GitFailedError, StorageError
+from gitcp.format.oid import SHA1, ObjectFormat
+from gitcp.git import process
+from gitcp.git.access import PRIVATE, Access
+from gitcp.git.refs import refuse_foreign
+
+TABLES = "reftable"
+_LIST = "tables.list"
+_OURS = "refs/gitcp/"
+_HEAD = "HEAD"
+# What nearly every command wants to know, asked for at once.
+_USUAL = (_HEAD, "CHERRY_PICK_HEAD", "REVERT_HEAD", _OURS)
+# How often several refs are tried to be moved while others move them, too.
+_TRIES = 100
+# What git says where another process changes refs; the second up to 2.46.
+_BUSY = ("cannot lock references", "data is locked", "outdated")
+# The user may have all changes of refs written down: what gitcp removed would be reached
+# from there. And no sync may be left out.
+_SAFE = (
+    "-c",
+    "core.logAllRefUpdates=false",
+    "-c",
+    "core.fsyncMethod=fsync",
+    "-c",
+    "reftable.lockTimeout=100",
+)
+
+
+class _Known:
+    """What git said of the refs while its tables were these; patterns and their answers."""
+
+    def __init__(self, tables: bytes) -> None:
+        self.tables = tables
+        # Names, and what each is at: a commit, and the ref that a symbolic one names.
+        self.listed: dict[str, dict[str, tuple[str, str]]] = {}
+
+
+class GitRefs:
+    """The refs of a repository, as git says them; those of all worktrees but HEAD.
+
+    git is asked once for as long as its tables stay the same.
+    """
+
+    def __init__(
+        self,
+        git_dir: Path,
+        common_dir: Path,
+        access: Access = PRIVATE,
+        *,
+        form: ObjectFormat = SHA1,
+        lock_timeout: float = 10.0,
+    ) -> None:
+        """Takes the git directories, and how many seconds to wait for the lock of all refs."""
+        self._git_dir = git_dir
+        self._common = common_dir
+        self.access = access
+        self._absent = "0" * form.digits
+        self._lock_timeout = lock_timeout
+        self._known = _Known(b"")
+
+    @property
+    def lock_timeout(self) -> float:
+        """How many seconds a change waits for another process."""
+        return self._lock_timeout
+
+    def _tables(self) -> bytes:
+        """Returns which tables hold the refs: git never changes one, but makes others."""
+        directories = dict.fromkeys((self._common, self._git_dir))
+        return b"\0".join(_content(one / TABLES / _LIST) for one in directories)
+
+    def _listed(self, pattern: str) -> dict[str, tuple[str, str]]:
+        """Returns the refs that git lists for a pattern: one, or all below it."""
+        # Before git is asked: what it says may be younger, and then it is asked again.
+        tables = self._tables()
+        known = self._known
+        if known.tables != tables:
+            # Threads that look at once may each make one.
+            known = self._known = _Known(tables)
+        if pattern not in known.listed:
+            self._ask(pattern, known)
+        return known.listed[pattern]
+
+    def _ask(self, pattern: str, known: _Known) -> None:
+        out = self._git(
+            "for-each-ref",
+            "--include-root-refs",
+            "--format=%(objectname) %(refname)%00%(symref)",
+            *(_USUAL if pattern in _USUAL else (pattern,)),
+        )
+        found = {}
+        for line in os.fsdecode(out).splitlines():
+            oid, _, names = line.partition(" ")
+            name, _, target = names.partition("\0")
+            found[name] = oid, target
+        known.listed[pattern] = found
+        if pattern in _USUAL:
+            known.listed |= dict.fromkeys(_USUAL, found)
+            oid, target = found.get(_HEAD, ("", ""))
+            if target:
+                known.listed[target] = {target: (oid, "")}
+
+    def _git(self, *args: str, data: bytes | None = None) -> bytes:
+        env = {"GIT_DIR": str(self._git_dir)}
+        return process.run([*_SAFE, *args], cwd=self._git_dir, env=env, data=data)
+
+    def symbolic(self, name: str) -> str | None:
+        """Returns what a symbolic ref of this worktree points to, or None."""
+        found = self._listed(name).get(name)
+        if found is not None:
+            return found[1] or None
+        # git does not list one that names a branch without a commit.
+        with suppress(GitFailedError):
+            return os.fsdecode(self._git("symbolic-ref", "-q", name)).strip()
+        return None
+
+    def read(self, name: str) -> str | None:
+        """Returns the commit a ref points to, or None."""
+        found = self._listed(_OURS if name.startswith(_OURS) else name).get(name)
+        return found[0] if found else None
+
+    def written(self, name: str) -> float | None:  # noqa: ARG002
+        """Returns None: a table does not say when one of its refs was written."""
+        return None
+
+    def list(self, prefix: str) -> dict[str, str]:
+        """Returns the refs below a prefix that ends in a slash, sorted by name."""
+        found = self._listed(_OURS if prefix.startswith(_OURS) else prefix)
+        return {
+            name: oid
+            for name, (oid, target) in sorted(found.items())
+            if name.startswith(prefix) and not target
+        }
+
+    def any(self, prefix: str) -> bool:
+        """Whether there is a ref below the prefix."""
+        return bool(self.list(prefix))
+
+    def signature(self, prefix: str) -> object:  # noqa: ARG002
+        """Returns a value that changes when a ref does, of any prefix."""
+        return self._tables()
+
+    def damaged(self, prefix: str = _OURS) -> Iterator[str]:  # noqa: ARG002
+        """Yields nothing: a damaged table is an error of git's whenever it is read."""
+        return iter(())
+
+    def drop_damaged(self, name: str, staged: Path) -> None:
+        """Does nothing: see `damaged`."""
+
+    def crowd(self, prefix: str) -> int:  # noqa: ARG002
+        """Returns 0: git keeps its tables few by itself."""
+        return 0
+
+    def locks(self) -> Iterator[Path]:
+        """Yields the lock of all refs where it stands; gitcp itself never holds it."""
+        lock = self._common / TABLES / f"{_LIST}.lock"
+        return iter((lock,) if lock.exists() else ())
+
+    def compare_and_swap(
+        self,
+        name: str,
+        *,
+        expect: str | None,
+        new: str,
+        staged: Path,  # noqa: ARG002
+    ) -> None:
+        """Points a ref at `new` only if it is at `expect`; durable on return.
+
+        None stands for absence.
+
+        Raises:
+            BranchMovedError: the ref is elsewhere.
+            BusyError: another process held git's lock for `lock_timeout` seconds.
+            StorageError: git could not. The ref may have moved if the disk refused the
+                last sync; reading it again tells.
+        """
+        refuse_foreign(name)
+        self._commit({name: (expect, new)}, f"moving {name}")
+
+    def move_together(
+        self,
+        names: Iterable[str],
+        decide: Callable[[], Mapping[str, str]],
+        store: Callable[[], None],
+    ) -> dict[str, tuple[str, str]]:
+        """Moves several refs at one moment, or none; durable on return.
+
+        `decide` says where they are to be, `store` makes the objects durable. Where one of
+        them moves meanwhile, both are called again. Returns what was and what is, for each
+        ref that moved.
+
+        Raises:
+            BranchMovedError: they kept moving.
+            BusyError, StorageError: as `compare_and_swap`; nothing moved.
+        """
+        chosen = sorted(set(names))
+        for name in chosen:
+            refuse_foreign(name)
+        for last in (*[False] * _TRIES, True):
+            # In this order: what `decide` reads later is no older, and git compares with
+            # these.
+            before = {name: self.read(name) for name in chosen}
+            moved = {
+                name: (old, new)
+                for name, new in decide().items()
+                if (old := before[name]) is not None and old != new
+            }
+            store()
+            try:
+                self._commit(moved, "moving branches")
+            except BranchMovedError:
+                if last:
+                    raise
+            else:
+                return moved
+        raise AssertionError
+
+    def _commit(self, moves: Mapping[str, tuple[str | None, str]], doing: str) -> None:
+        if not moves:
+            return
+        lines = [
+            f"update {name} {new} {expect or self._absent}"
+            for name, (expect, new) in moves.items()
+        ]
+        try:
+            self._update(lines, doing)
+        except GitFailedError as exc:
+            for name, (expect, _) in moves.items():
+                found = self.read(name)
+                if found != expect:
+                    raise BranchMovedError(
+                        f"{name} moved from {expect or 'nothing'} to {found or 'nothing'}",
+                        hint="run the command again",
+                    ) from exc
+            raise StorageError(f"{doing} failed: {exc.message}", hint=exc.hint) from exc
+
+    def _update(self, lines: Iterable[str], doing: str) -> None:
+        """Has git change refs in one transaction, durably.
+
+        Raises:
+            BusyError: another process held git's lock for `lock_timeout` seconds.
+            GitFailedError: git would not, or could not.
+            StorageError: the last sync failed.
+        """
+        data = "".join(f"{line}\n" for line in lines).encode()
+
+        def attempt() -> bool | None:
+            try:
+                self._git("update-ref", "--no-deref", "--stdin", data=data)
+            except GitFailedError as exc:
+                if any(words in exc.message for words in _BUSY):
+                    return None
+                raise
+            return True
+
+        if not durable.until(attempt, timeout=self._lock_timeout):
+            raise self._busy()
+        with durable.storage(doing):
+            durable.sync_directory(self._common / TABLES)
+
+    def _busy(self) -> BusyError:
+        lock = self._common / TABLES / f"{_LIST}.lock"
+        return BusyError(
+            "the refs are locked by another process",
+            hint=f"if no git command is running, remove {lock}",
+        )
+
+    def delete(self, refs: Mapping[str, str | None]) -> None:
+        """Deletes refs: all of them, or none.
+
+        A ref that comes with a commit is deleted only while it points there.
+
+        Raises:
+            GitFailedError: one points elsewhere, or git could not.
+            UnsafePathError: a name is not one of gitcp's refs.
+        """
+        for name in refs:
+            refuse_foreign(name)
+        if refs:
+            lines = [
+                f"delete {name} {oid or ''}".rstrip() for name, oid in refs.items()
+            ]
+            self._update(lines, "deleting refs")
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
