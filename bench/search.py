@@ -33,6 +33,7 @@ from gitcp.search.find import search
 from gitcp.search.hits import Filters
 from gitcp.search.passages import PLACES
 from gitcp.search.words import Query
+from gitcp.store.append import append_checkpoint
 from gitcp.store.draft import Draft, FilesState, NewRecords
 
 TURNS = 250
@@ -156,7 +157,7 @@ def made(top: Path, talk: Talk, size: int) -> tuple[Workspace, int, int]:
                 note = f"turn {count}"
                 draft = Draft("turn-end", files, note, records=(records,))
                 session = f"claude-code-{count // TURNS}"
-                workspace.store.append(opened, session, "main", draft)
+                append_checkpoint(workspace.store, opened, session, "main", draft)
             count += 1
             if count % 100 == 0:
                 consolidate(workspace.repository)

@@ -22,6 +22,7 @@ from gitcp.format import tree
 from gitcp.git.consolidate import consolidate
 from gitcp.git.transaction import transaction
 from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.store.append import append_checkpoint
 from gitcp.store.draft import Draft, FilesState, NewRecords
 
 COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -73,7 +74,7 @@ def made(top: Path, sessions: int, turns: int, files: int) -> Workspace:
                         bases=(first.raw.tree,),
                     )
                     name = f"claude-code-{session:04d}"
-                    workspace.store.append(opened, name, "main", draft)
+                    append_checkpoint(workspace.store, opened, name, "main", draft)
             consolidate(workspace.repository)
     return workspace
 

@@ -8,9 +8,9 @@ after every tenth; after half of the turns all commits so far are rebased: onto 
 every third amended, every other two squashed. What each change added is noted, and then
 asked for.
 
-A block that is written again may have an equal line where it had one before, mostly `}`. From
-contents nothing can tell whether that is a new one. So there are two counts: of each line as it
-was noted, and with such lines taken for the ones that were there.
+The oracle counts a line as new where its text is: a block that is written again may have an
+equal line where it had one before, mostly `}`, and that is the line that was there. Contents
+are all that is stored, and tell no other story. The last row counts such lines as new ones.
 """
 
 import argparse
@@ -32,6 +32,7 @@ from gitcp.format import tree
 from gitcp.git.consolidate import consolidate
 from gitcp.git.transaction import transaction
 from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.store.append import append_checkpoint
 from gitcp.store.draft import Draft, FilesState, NewRecords
 
 NAME = "story.py"
@@ -174,7 +175,7 @@ def made(top: Path, story: Story, turns: int) -> tuple[Workspace, Commits]:
                         allow_empty=True,
                         bases=(first.raw.tree,),
                     )
-                    workspace.store.append(opened, SESSION, "main", draft)
+                    append_checkpoint(workspace.store, opened, SESSION, "main", draft)
             if turn % COMMITTED == 0:
                 commits.add(commits.tree_of(blob, name), 2 * turn + 3)
             if turn == turns // 2:
@@ -215,12 +216,7 @@ def main() -> None:
     assert [line["text"] for line in lines] == [each.text for each in known]
     pairs = list(zip(lines, known, strict=True))
     counts = {
-        "number, as it was noted": sum(
-            line["number"] == each.number for line, each in pairs
-        ),
-        "number, equal lines of a block kept": sum(
-            line["number"] == each.kept for line, each in pairs
-        ),
+        "number": sum(line["number"] == each.kept for line, each in pairs),
         "writer": sum(
             line["by"]
             == ("unknown" if each.kept == 1 else ("hand", "agent")[each.kept % 2])
@@ -229,10 +225,13 @@ def main() -> None:
         "commit": sum(
             line["commit"] == commits.first_with(each.kept) for line, each in pairs
         ),
+        "number, equal lines of a block as new": sum(
+            line["number"] == each.number for line, each in pairs
+        ),
     }
     for what, right in counts.items():
         print(f"{what}: {right} of {len(known)} lines right ({right / len(known):.2%})")
-    print(f"median {statistics.median(took):.2f} s")
+    print(f"median {statistics.median(took):.2f} s, fastest {min(took):.2f}")
 
 
 if __name__ == "__main__":
