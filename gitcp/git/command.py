@@ -94,19 +94,7 @@ def tee(
     ended = threading.Event()
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        try:
-            with at_fork.opening():
-                process = subprocess.Popen(
-                    args,
-                    cwd=cwd,
-                    env={**os.environ, **env} if env else None,
-                    pass_fds=keep_open,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
-                )
-                at_fork.started(process)
-        except OSError as exc:
-            raise _unstartable(args, exc) from exc
+        process = _start(args, cwd, env, keep_open)
         handed_on = _hand_on(process)
         assert process.stdout is not None
         assert process.stderr is not None
@@ -128,6 +116,28 @@ def tee(
         signal.signal(signal.SIGINT, before)
     said, complained = (tail.content() for tail in tails)
     return Watched(_status(process.returncode), said, complained, timed_out)
+
+
+def _start(
+    args: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str] | None,
+    keep_open: tuple[int, ...],
+) -> subprocess.Popen[bytes]:
+    try:
+        with at_fork.opening():
+            process = subprocess.Popen(
+                args,
+                cwd=cwd,
+                env={**os.environ, **env} if env else None,
+                pass_fds=keep_open,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            at_fork.started(process)
+    except OSError as exc:
+        raise _unstartable(args, exc) from exc
+    return process
 
 
 def _hand_on(process: subprocess.Popen[bytes]) -> dict[int, Any]:

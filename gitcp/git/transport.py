@@ -145,9 +145,8 @@ def _attend(
     assert started.stderr is not None
     out = bytearray()
     heard = _Heard(progress)
-    begun = alive = time.monotonic()
+    patience = _Patience(limits, doing, look)
     ended = 0.0
-    seen = 0
     view = memoryview(data)
     with selectors.DefaultSelector() as ready:
         ready.register(started.stdout, selectors.EVENT_READ)
@@ -173,32 +172,19 @@ def _attend(
                 if not chunk:
                     ready.unregister(key.fileobj)
                     continue
-                alive = time.monotonic()
+                patience.renew()
                 if key.fileobj is started.stdout:
                     out += chunk
                     _refuse_if_long(out, limits, doing)
                 else:
                     heard.take(chunk)
-            now = time.monotonic()
             if started.poll() is not None:
                 # An ssh that stays for the next connection keeps our pipe.
+                now = time.monotonic()
                 ended = ended or now
                 if now - ended > _LINGER:
                     break
-            if look is not None and (grown := look()) != seen:
-                seen, alive = grown, now
-            if now - alive > limits.silence:
-                raise TransferError(
-                    f"{doing}: no data for {limits.silence:g} s",
-                    hint="check the network and the address;"
-                    " gitcp.transferTimeout is how long to wait",
-                )
-            if now - begun > limits.total:
-                raise TransferError(
-                    f"{doing}: not finished after {limits.total:g} s",
-                    hint="the connection is too slow for it;"
-                    " gitcp.transferLimit is how long it may take",
-                )
+            patience.check()
     try:
         status = started.wait(limits.silence)
     except subprocess.TimeoutExpired:
@@ -206,6 +192,44 @@ def _attend(
             f"{doing}: git did not exit", hint="check the network and the address"
         ) from None
     return Ended(status, bytes(out), heard.end())
+
+
+class _Patience:
+    """How long a transfer may say nothing, and how long it may take in all."""
+
+    def __init__(self, limits: Limits, doing: str, look: Look | None) -> None:
+        self._limits = limits
+        self._doing = doing
+        self._look = look
+        self._begun = self._alive = time.monotonic()
+        self._seen = 0
+
+    def renew(self) -> None:
+        """Notes that it said something."""
+        self._alive = time.monotonic()
+
+    def check(self) -> None:
+        """Gives up on a transfer that says nothing, or takes too long.
+
+        Raises:
+            TransferError: it did.
+        """
+        if self._look is not None and (grown := self._look()) != self._seen:
+            self._seen = grown
+            self.renew()
+        now, limits = time.monotonic(), self._limits
+        if now - self._alive > limits.silence:
+            raise TransferError(
+                f"{self._doing}: no data for {limits.silence:g} s",
+                hint="check the network and the address;"
+                " gitcp.transferTimeout is how long to wait",
+            )
+        if now - self._begun > limits.total:
+            raise TransferError(
+                f"{self._doing}: not finished after {limits.total:g} s",
+                hint="the connection is too slow for it;"
+                " gitcp.transferLimit is how long it may take",
+            )
 
 
 def _refuse_if_long(out: bytearray, limits: Limits, doing: str) -> None:

@@ -75,17 +75,10 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
     """
     workspace.refuse_if_interrupted()
     repository = workspace.repository
-    timeout = workspace.settings.lock_timeout
-    names = cache.fingerprints(repository)
-    values = [(value, names.of(value)) for value in map(long_enough, wanted.values)]
-    found, missing = find_values(workspace, wanted.fingerprints)
-    if missing is not None and (found or values or wanted.paths):
-        raise missing
-    values += found
+    values, missing = _values(workspace, wanted)
     eraser = Eraser(values) if values else None
     refs = list(repository.refs.list(layout.SESSIONS))
-    taken = 0
-    with store_locked(repository, timeout=timeout):
+    with store_locked(repository, timeout=workspace.settings.lock_timeout):
         steps = _Steps(workspace)
         if eraser is not None:
             steps.run(eraser, dry_run=dry_run)
@@ -102,19 +95,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         # A purge that was killed has moved its branches without reporting the remotes.
         old |= _stood_for(workspace)
         remotes = _remotes(workspace, old)
-        if not dry_run:
-            # Remote-tracking refs would keep the old objects alive.
-            repository.refs.delete(remotes)
-            encrypted_refs.forget(workspace, old)
-            beside.clear(workspace, eraser)
-            # Those that never were on a branch, or are not any more, go with them.
-            dropped = drop_unreachable(
-                repository,
-                roots=lambda: journals(repository),
-                purged=old,
-                timeout=timeout,
-            )
-            taken = dropped.taken
+        taken = 0 if dry_run else _remove(workspace, eraser, old, remotes)
     if not (purger.changed or steps.changed or remotes):
         raise missing or _nowhere(purger)
     left = _damaged(purger)
@@ -123,11 +104,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
     left += steps.left
     if not dry_run:
         left += _still_there(workspace, purger.gone | steps.gone)
-    if taken:
-        left.append(
-            f"git, or a clone that borrows objects from here: it has used the packs that"
-            f" {taken} of these objects were in, and may hold a copy"
-        )
+        left += _used(taken)
     return Purged(
         tuple(sorted(purger.changed.values(), key=lambda one: (one.session, one.seq))),
         tuple(
@@ -138,6 +115,47 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         tuple(left),
         tuple(steps.changed),
     )
+
+
+def _values(
+    workspace: Workspace, wanted: Wanted
+) -> tuple[list[tuple[bytes, str]], NotFoundError | None]:
+    """Returns the values with their names, and why some could not be looked for."""
+    names = cache.fingerprints(workspace.repository)
+    values = [(value, names.of(value)) for value in map(long_enough, wanted.values)]
+    found, missing = find_values(workspace, wanted.fingerprints)
+    if missing is not None and (found or values or wanted.paths):
+        raise missing
+    return values + found, missing
+
+
+def _used(taken: int) -> list[str]:
+    if not taken:
+        return []
+    text = (
+        f"git, or a clone that borrows objects from here: it has used the packs that"
+        f" {taken} of these objects were in, and may hold a copy"
+    )
+    return [text]
+
+
+def _remove(
+    workspace: Workspace, eraser: Eraser | None, old: set[str], remotes: dict[str, str]
+) -> int:
+    """Removes what the old commits kept; returns how many objects git may have used."""
+    repository = workspace.repository
+    # Remote-tracking refs would keep the old objects alive.
+    repository.refs.delete(remotes)
+    encrypted_refs.forget(workspace, old)
+    beside.clear(workspace, eraser)
+    # Those that never were on a branch, or are not any more, go with them.
+    dropped = drop_unreachable(
+        repository,
+        roots=lambda: journals(repository),
+        purged=old,
+        timeout=workspace.settings.lock_timeout,
+    )
+    return dropped.taken
 
 
 def _no_index(workspace: Workspace, *, dry_run: bool) -> AbstractContextManager[None]:

@@ -89,7 +89,6 @@ def list_incoming(
     )
     described = ask("cat-file", "--batch-check", "--buffer", data=listed)
     incoming: dict[bytes, tuple[str, int]] = {}
-    total = commits = 0
     for line in described.splitlines():
         words = line.split()
         if len(words) != _FIELDS:
@@ -99,17 +98,21 @@ def list_incoming(
             )
         kind, size = words[1].decode(), int(words[2])
         incoming[bytes.fromhex(words[0].decode())] = kind, size
-        total += size
-        commits += kind == COMMIT
         if size > bounds.file:
             raise too_much(f"a file of {size:,} bytes", "pullMaxFile")
+    _refuse_too_much(incoming, bounds)
+    return incoming
+
+
+def _refuse_too_much(incoming: Incoming, bounds: QuarantineLimits) -> None:
     if len(incoming) > bounds.objects:
         raise too_much(f"{len(incoming):,} objects", "pullMaxObjects")
+    commits = sum(kind == COMMIT for kind, _ in incoming.values())
     if commits > bounds.commits:
         raise too_much(f"{commits:,} commits", "pullMaxObjects")
+    total = sum(size for _, size in incoming.values())
     if total > bounds.size:
         raise too_much(f"{total:,} bytes", "pullMaxSize")
-    return incoming
 
 
 class ObjectValidator:
