@@ -1,24 +1,29 @@
 """The versions of one file, through the checkpoints of all work trees, restores and renames."""
 
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.checkpoints import diff
 from gitcp.checkpoints.predecessors import oldest_first, predecessors
 from gitcp.checkpoints.standing import RESTORE
 from gitcp.errors import CorruptError, FormatTooNewError, TransferError
 from gitcp.format import tree
-from gitcp.format.numbers import Assigned
+from gitcp.format.numbers import ELSEWHERE, Assigned
 from gitcp.git.blame import Version
 from gitcp.git.paths_at import blobs_at
 from gitcp.git.repository import Repository
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
+if TYPE_CHECKING:
+    from gitcp.format.layout import BranchKey
+
 # So often a file is followed to the name that it had before.
 _RENAMES = 20
 # More changes at once are no rename that a person would recognize.
 _COMPARED = 2_000
+# In so many other work trees and pulled branches a line is looked for, the newest ones.
+_OTHERS = 50
 
 
 class FileVersion(NamedTuple):
@@ -60,10 +65,32 @@ class FileHistory:
         self.versions = []
         self._renames = 0
         last = self._build(path, places[-1])[places[-1]]
-        if last is None:
-            return []
+        return [] if last is None else self._leading_to([last])[0]
+
+    def among_others(
+        self, path: bytes, place: str
+    ) -> tuple[list[FileVersion], list[int]]:
+        """Returns the versions that a file has in other work trees, and in what was pulled.
+
+        And where among them is what the newest checkpoint of each has.
+        """
+        self.versions = []
+        self._renames = 0
+        newest: dict[BranchKey | str, int | None] = {}
+        if any(one.place != place for one in self.entries):
+            found = self._build(path, len(self.entries) - 1)
+            for entry, version in zip(self.entries, found, strict=True):
+                if entry.place != place:
+                    line = entry.key if entry.place == ELSEWHERE else entry.place
+                    newest.pop(line, None)
+                    newest[line] = version
+        tips = dict.fromkeys(one for one in newest.values() if one is not None)
+        return self._leading_to(list(tips)[-_OTHERS:])
+
+    def _leading_to(self, tips: list[int]) -> tuple[list[FileVersion], list[int]]:
+        """Returns what led to some versions, in order, and where these are in it."""
         wanted: set[int] = set()
-        waiting = [last]
+        waiting = list(tips)
         while waiting:
             at = waiting.pop()
             if at not in wanted:
@@ -71,7 +98,7 @@ class FileHistory:
                 waiting += self.versions[at].version.parents
         order = sorted(wanted)
         new = {old: at for at, old in enumerate(order)}
-        return [
+        versions = [
             self.versions[at]._replace(
                 version=self.versions[at].version._replace(
                     parents=tuple(new[one] for one in self.versions[at].version.parents)
@@ -79,6 +106,7 @@ class FileHistory:
             )
             for at in order
         ]
+        return versions, [new[at] for at in tips]
 
     def _build(self, path: bytes, until: int) -> list[int | None]:
         """Returns the version of a path in each checkpoint up to one of them."""

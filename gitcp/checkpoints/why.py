@@ -112,15 +112,57 @@ def why(
         # While git still looks for the next one.
         meanwhile=origins.of,
     )
+    known = [None if at is None else origins.of(at) for at in found]
+    if any(one is None or one.by == "unknown" for one in known):
+        known = _of_others(workspace, history, path, content, (first, last), known)
     commits: list[str | None] = [None] * len(found)
     with suppress(GitFailedError, CorruptError):
         commits = commits_of(workspace.repository, path, content, (first, last))
     return [
-        Line(number, texts[number - 1], None if at is None else origins.of(at), commit)
-        for number, at, commit in zip(
-            range(first, last + 1), found, commits, strict=True
+        Line(number, texts[number - 1], origin, commit)
+        for number, origin, commit in zip(
+            range(first, last + 1), known, commits, strict=True
         )
     ]
+
+
+def _of_others(
+    workspace: Workspace,
+    history: FileHistory,
+    path: bytes,
+    content: bytes,
+    lines: tuple[int, int],
+    known: "list[Origin | None]",
+) -> "list[Origin | None]":
+    """Returns the origins of lines, with what others have saved of those unknown here.
+
+    Git brought these lines from another work tree, or from those who pushed what was pulled.
+    """
+    versions, tips = history.among_others(path, workspace.store.numbers.place)
+    if not tips:
+        return known
+    origins = _Origins(workspace, history, versions)
+    found = first_appearances(
+        workspace.repository,
+        [one.version for one in versions],
+        content,
+        lines,
+        tips=tips,
+        meanwhile=lambda _: None,
+    )
+    return [
+        _better(origin, None if at is None else origins.of(at))
+        for origin, at in zip(known, found, strict=True)
+    ]
+
+
+def _better(origin: "Origin | None", other: "Origin | None") -> "Origin | None":
+    """Returns what is known of a line here, unless another one knows more of it."""
+    if origin is None or (
+        origin.by == "unknown" and other is not None and other.by != "unknown"
+    ):
+        return other
+    return origin
 
 
 def _content(

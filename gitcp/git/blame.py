@@ -42,13 +42,14 @@ def first_appearances(
     content: bytes,
     lines: tuple[int, int],
     *,
+    tips: Sequence[int] | None = None,
     meanwhile: Callable[[int], object],
 ) -> list[int | None]:
     """Returns for each of some lines, from 1 on, the version in which it first appeared.
 
     Each version comes after those it was made from; the content was made from the last
-    one. None where a line is in no version. `meanwhile` is called with each version that
-    lines first appeared in, while others are still looked for.
+    one, or from all of `tips`. None where a line is in no version. `meanwhile` is called
+    with each version that lines first appeared in, while others are still looked for.
 
     Raises:
         GitFailedError: git failed.
@@ -61,9 +62,10 @@ def first_appearances(
         for version in versions:
             parents = [made[one] for one in version.parents]
             made.append(_commit(pack, _NAME, version.blob, parents, len(made)))
+        before = [made[one] for one in tips or (-1,)]
         tip = made[-1]
-        if versions[-1].blob != repository.form.oid(BLOB, content):
-            tip = _commit(pack, _NAME, pack.add(BLOB, content), [tip], len(made))
+        if tips or versions[-1].blob != repository.form.oid(BLOB, content):
+            tip = _commit(pack, _NAME, pack.add(BLOB, content), before, len(made))
         _keep(pack, place)
         places = {oid.hex(): at for at, oid in enumerate(made)}
 

@@ -101,7 +101,9 @@ def _show_origin(
     if origin is None:
         out.print(f"{name}  not in a checkpoint yet")
         return
-    head = f"{name}  {age(origin.entry.created)}  {_who(origin)}"
+    where = origin.checkpoint.origin.where
+    mark = f"<{one_line(where, 20)}>  " if where else ""
+    head = f"{name}  {age(origin.entry.created)}  {mark}{_who(origin)}"
     out.print(out.style(fit(head, width()), bold=True))
     for other in origin.beside:
         out.print(f"  or the turn #{other}, which ran at the same time")

@@ -199,3 +199,45 @@ def test_a_purge_changes_no_answer(repo):
     assert numbers(repo, "f") == [first, second]
     listed = ok(repo, "log", "--", "f")["checkpoints"]
     assert [one["number"] for one in listed] == [second, first]
+
+
+def test_lines_that_were_pulled_are_those_of_who_wrote_them(ann, bob):
+    (ann / "a.py").write_text("one\n")
+    theirs = ok(ann, "save", "-s", "vat", "-m", "first")["checkpoint"]
+    (ann / "a.py").write_text("one\ntwo\n")
+    added = ok(ann, "save", "-s", "vat", "-m", "added")["checkpoint"]
+    commit_all(ann)
+    git(ann, "push", "-q", "origin", "HEAD")
+    ok(ann, "push")
+    ok(bob, "pull")
+    git(bob, "pull", "-q")
+    found = asked(bob, "a.py")
+    assert [line["id"] for line in found] == [theirs["id"], added["id"]]
+    assert [line["by"] for line in found] == ["unknown", "hand"]
+    # What is not saved yet has no origin; another file is not theirs.
+    (bob / "a.py").write_text("zero\none\ntwo\n")
+    (bob / "b.py").write_text("one\n")
+    assert [line["id"] for line in asked(bob, "a.py:1-2")] == [None, theirs["id"]]
+    assert numbers(bob, "b.py") == [None]
+    assert "<origin>" in invoke(bob, "why", "a.py").stdout.decode()
+    # Nor does a checkpoint of his own change who wrote it.
+    own = save(bob)
+    found = asked(bob, "a.py")
+    assert [line["number"] for line in found[:2]] == [own, own]
+    assert (found[2]["id"], found[2]["by"]) == (added["id"], "hand")
+
+
+def test_lines_of_another_work_tree_that_git_brought_are_its_own(repo, tmp_path):
+    (repo / "a.py").write_text("one\n")
+    commit_all(repo)
+    save(repo)
+    there = tmp_path / "there"
+    git(repo, "worktree", "add", "-q", "-b", "there", str(there))
+    save(there, "-s", "there")
+    (there / "a.py").write_text("one\ntwo\n")
+    made = save(there, "-s", "there")
+    commit_all(there)
+    git(repo, "merge", "-q", "there")
+    assert numbers(repo, "a.py")[1] == made
+    save(repo)
+    assert numbers(repo, "a.py")[1] == made
