@@ -7,6 +7,7 @@ index has the numbers of the copied files, so that git does not read them once m
 from __future__ import annotations
 
 import atexit
+import copy
 import hashlib
 import os
 import shutil
@@ -14,10 +15,14 @@ import struct
 import tempfile
 from collections.abc import Callable, Hashable
 from pathlib import Path
+from typing import TypeVar, cast
 
 from gitcp.format.oid import SHA1, SHA256, ObjectFormat
 
+T = TypeVar("T")
 _built: dict[Hashable, Path] = {}
+# What the builders of `once` returned.
+_results: dict[Hashable, object] = {}
 _STAT = struct.Struct(">10I")
 _HEAD = struct.Struct(">4sII")
 _NAME_LENGTH = 0xFFF
@@ -43,11 +48,41 @@ def copied(target: Path, key: Hashable, build: Callable[[Path], object]) -> Path
         source = Path(tempfile.mkdtemp(dir=_home()))
         build(source)
         _built[whole] = source
+    _copy(source, target)
+    return source
+
+
+def once(target: Path, build: Callable[[Path], T], *more: Hashable) -> T:
+    """Does to a directory what `build` does to one of the same content; returns the same.
+
+    `build` runs for the first of all calls with it, with `more`, and with the same settings
+    of git; it must not make anything that holds the path, or outside of it.
+    """
+    settings = _settings()
+    if settings is None or os.lstat(target).st_dev != os.lstat(_home()).st_dev:
+        return build(target)
+    whole = (build, more, settings, os.geteuid())
+    if whole not in _built:
+        result = build(target)
+        source = Path(tempfile.mkdtemp(dir=_home()))
+        shutil.copytree(target, source, symlinks=True, dirs_exist_ok=True)
+        _built[whole] = source
+        _results[whole] = result
+        return copy.deepcopy(result)
+    for path in target.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    _copy(_built[whole], target)
+    return cast("T", copy.deepcopy(_results[whole]))
+
+
+def _copy(source: Path, target: Path) -> None:
     shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
     for path in source.rglob("index"):
         if path.is_file() and path.parent.name == ".git":
             _refresh(target / path.parent.parent.relative_to(source))
-    return source
 
 
 def _settings() -> Hashable | None:

@@ -12,6 +12,7 @@ import gitcp
 from gitcp.errors import AmbiguousError, UsageError
 from tests.support.gitrepo import commit_all, git_line, write_files
 from tests.support.inprocess import fails, invoke, ok
+from tests.support.templates import once
 
 
 def save(repo: Path, *args: str, **given) -> dict:
@@ -26,6 +27,10 @@ def chosen(repo: Path, selector: str) -> tuple[str, str, int]:
 @pytest.fixture
 def history(repo) -> dict[str, dict]:
     """main/main 1 to 3, main/side from 2, job/main 1 and 2; current is main/main."""
+    return once(repo, _history)
+
+
+def _history(repo: Path) -> dict[str, dict]:
     found = {"1": save(repo, "-m", "one")}
     found["2"] = save(repo, "--label", "good", "-m", "two")
     write_files(repo, {"README.md": b"second\n"})
