@@ -351,7 +351,20 @@ def make_steps(
 
 
 def check_objects(target: Checkpoint, steps: FilePlan) -> None:
-    """Reads what would be written, so that damage is found before the first write."""
+    """Reads what would be written, so that damage is found before the first write.
+
+    What a partial clone has left at its remote is fetched first.
+
+    Raises:
+        CorruptError: something is missing or damaged.
+        TransferError: something is missing, and the remote that promised it is silent.
+    """
+    wanted = (step.after for step in steps.steps)
+    target.objects.bring(
+        one.oid
+        for one in wanted
+        if one is not None and one.mode not in {tree.DIRECTORY, GITLINK}
+    )
     report = progress.of("reading the checkpoint:")
     for done, step in enumerate(steps.steps):
         if report is not None:

@@ -17,6 +17,8 @@ from gitcp.git.objects import IN_MEMORY, Objects, damaged, wrong_kind
 _TOGETHER = "--batch-command"
 _READ, _LOOK = "--batch", "--batch-check"
 _VERBS = {_READ: b"contents ", _LOOK: b"info "}
+# What it says last of what a partial clone has left at its remote: it may not fetch here.
+_PROMISED = b"from promisor remote"
 # What git says of a usage that it does not know.
 _USAGE = 129
 # Small objects are kept in case they are wanted again: up to this size, and so many bytes.
@@ -191,6 +193,8 @@ class GitObjects(Objects):
         if running.returncode == _USAGE and self._together:
             self._together = False
             return self._answer(how, oid)
+        if _PROMISED in said:
+            return None
         raise process.failure(running, said)
 
 

@@ -1,7 +1,7 @@
 """The objects of a repository, whatever reads them; `git.libgit` is the usual reader."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 from gitcp.errors import CorruptError
@@ -34,6 +34,17 @@ class Objects(ABC):
         self._trees: dict[bytes, trees.Tree] = {}
         self._pinned: dict[bytes, trees.Tree] = {}
         self._cached = 0
+        # In a partial clone: fetches those of some objects that are missing.
+        self.fetch: Callable[[Objects, Iterable[bytes]], None] | None = None
+
+    def bring(self, oids: Iterable[bytes]) -> None:
+        """Fetches those that are missing, where a remote has promised them.
+
+        Raises:
+            TransferError: no remote sends them.
+        """
+        if self.fetch is not None:
+            self.fetch(self, oids)
 
     @abstractmethod
     def exists(self, oid: bytes) -> bool:

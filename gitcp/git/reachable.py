@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from gitcp.errors import GitFailedError
 from gitcp.format.commit import WHO
+from gitcp.git import promised
 from gitcp.git.objects import COMMIT
 from gitcp.git.repository import Repository
 
@@ -25,6 +26,9 @@ class Reachable:
     def from_roots(self, roots: Iterable[str]) -> None:
         """Adds what git reaches, and what `roots` do."""
         every = ["--all", "--reflog", "--indexed-objects"]
+        if promised.remotes(self._repository.config):
+            # What a partial clone leaves at its remote is not missing.
+            every.append("--missing=allow-promisor")
         given = list(roots)
         try:
             self._add(self._walk(every, given))

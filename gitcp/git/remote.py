@@ -328,6 +328,8 @@ def fetch_into(
             "fetch",
             "--progress",
             *_QUIET,
+            # A partial clone would leave files of checkpoints at the remote.
+            "--no-filter",
             *tips,
             "--stdin",
             "--",

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -74,7 +75,12 @@ class Repository:
     @computed
     def objects(self) -> Objects:
         """The object database; pygit2 is imported on first use."""
-        return open_objects(self.common_dir, self.form)
+        found = open_objects(self.common_dir, self.form)
+        if any(name.endswith(".promisor") for name in self.config):
+            from gitcp.git import promised  # noqa: PLC0415
+
+            found.fetch = partial(promised.fetch, self.git_dir, self.config)
+        return found
 
     @property
     def store_dir(self) -> Path:

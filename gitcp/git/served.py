@@ -30,14 +30,6 @@ def check_supported(common_dir: Path, config: Values, object_format: str) -> Non
     storage = config.get("extensions.refstorage", ["files"])[-1]
     if storage not in {"", "files", "reftable"}:
         refuse(f"a repository with its refs in a {storage}")
-    for name, values in config.items():
-        partial = name == "extensions.partialclone" or (
-            name.startswith("remote.")
-            and name.endswith((".promisor", ".partialclonefilter"))
-            and values[-1].lower() not in {"false", "no", "off", "0"}
-        )
-        if partial:
-            refuse("a partial clone")
     for name in config:
         section, _, key = name.partition(".")
         if (

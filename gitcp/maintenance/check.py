@@ -2,10 +2,12 @@
 
 from collections.abc import Container
 from contextlib import suppress
+from functools import cache, partial
 
 from gitcp.errors import CorruptError, GitcpError
 from gitcp.format import layout, safety
 from gitcp.format.layout import BranchKey, LedgerKey
+from gitcp.git import promised
 from gitcp.git.objects import COMMIT
 from gitcp.maintenance.check_logs import LogCheck, LogRoom
 from gitcp.maintenance.check_trees import TreeCheck, check_hash
@@ -34,7 +36,12 @@ class Check:
         self._objects = store.repository.objects
         self.checked = 0
         self.problems = Problems()
-        self._trees = TreeCheck(self._objects, self.problems)
+        repository = store.repository
+        self._trees = TreeCheck(
+            self._objects,
+            self.problems,
+            cache(partial(promised.promised, repository.git_dir, repository.config)),
+        )
         self._log_check = LogCheck(self._objects, self.problems, room)
         self._seen: set[bytes] = set()
         self._parents = Parents()

@@ -1,5 +1,6 @@
 """Checks trees of checkpoints and the files in them; every object once."""
 
+from collections.abc import Callable, Container
 from typing import NamedTuple
 
 from gitcp.errors import CorruptError
@@ -20,8 +21,15 @@ class _TreeExtent(NamedTuple):
 class TreeCheck:
     """Checks trees and blobs, and adds what is wrong to `problems`."""
 
-    def __init__(self, objects: Objects, problems: Problems) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        problems: Problems,
+        promised: Callable[[], Container[bytes]],
+    ) -> None:
+        """Takes what says which missing objects a remote has: it costs a walk."""
         self._objects = objects
+        self._promised = promised
         self._problems = problems
         self._blobs: dict[bytes, str | None] = {}
         self._trees: dict[bytes, _TreeExtent] = {}
@@ -49,6 +57,8 @@ class TreeCheck:
         if depth > safety.DEPTH_LIMIT:
             self._problems.add(shown, "lies too deep", unsafe=True)
             return None
+        if self._is_elsewhere(oid):
+            return _TreeExtent(0, 0)
         try:
             check_hash(self._objects, oid, TREE)
             entries = self._objects.tree(oid)
@@ -79,11 +89,22 @@ class TreeCheck:
         if entry.mode == GITLINK:
             return True
         if entry.oid not in self._blobs:
-            self._blobs[entry.oid] = _damage(self._objects, entry.oid)
+            self._blobs[entry.oid] = self._damage(entry.oid)
         problem = self._blobs[entry.oid]
         if problem is not None:
             self._problems.add(path, problem, BLOB, entry.oid)
         return problem is None
+
+    def _damage(self, oid: bytes) -> str | None:
+        return None if self._is_elsewhere(oid) else _damage(self._objects, oid)
+
+    def _is_elsewhere(self, oid: bytes) -> bool:
+        """Whether an object of a partial clone lies at its remote only."""
+        return (
+            self._objects.fetch is not None
+            and not self._objects.exists(oid)
+            and oid in self._promised()
+        )
 
 
 def check_hash(objects: Objects, oid: bytes, kind: str) -> None:

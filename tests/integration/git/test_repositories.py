@@ -524,18 +524,6 @@ Make = Callable[[Path, Path], Path]
             "frob",
         ),
         (lambda repo, _: configured(repo, version="7"), 17, "form"),
-        (
-            lambda repo, _: configured(repo, "extensions.partialClone", "origin"),
-            17,
-            "partial",
-        ),
-        (
-            lambda repo, _: configured(
-                repo, "remote.o.promisor", "true", "remote.o.url", "x", version="0"
-            ),
-            17,
-            "partial",
-        ),
         (home, 17, "home"),
         (line_break, 17, "line break"),
         (below_line_break, 17, "line break"),
@@ -549,8 +537,6 @@ Make = Callable[[Path, Path], Path]
         "unknown-extension",
         "unknown-extension-version-0",
         "unknown-version",
-        "partial-clone",
-        "promisor-remote",
         "home",
         "line-break",
         "below-line-break",

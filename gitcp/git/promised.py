@@ -1,0 +1,93 @@
+"""What a partial clone leaves at its remote until it is wanted: finds and fetches it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from gitcp.errors import TransferError
+from gitcp.git import process, transport
+from gitcp.git.configuration import Values
+from gitcp.git.objects import Objects
+from gitcp.git.transport import Limits
+
+_NO = frozenset({"false", "no", "off", "0"})
+# Seconds of silence, and in all.
+_LIMITS = Limits(60.0, 3600.0)
+_SECTION, _KEY = "remote.", ".promisor"
+
+
+def remotes(config: Values) -> list[str]:
+    """Returns the remotes that promise what is missing here, in git's order."""
+    found = [
+        name.removeprefix(_SECTION).removesuffix(_KEY)
+        for name, values in config.items()
+        if name.startswith(_SECTION)
+        and name.endswith(_KEY)
+        and values[-1].lower() not in _NO
+    ]
+    # git asks this one last.
+    last = config.get("extensions.partialclone", [])[-1:]
+    return list(dict.fromkeys([name for name in found if name not in last] + last))
+
+
+def fetch(
+    git_dir: Path, config: Values, objects: Objects, oids: Iterable[bytes]
+) -> None:
+    """Fetches those of some objects that are missing, as git does when it meets one.
+
+    It changes no ref. Where the repository is no partial clone nothing is done.
+
+    Raises:
+        TransferError: none of the remotes sends them.
+    """
+    promisors = remotes(config)
+    if not promisors:
+        return
+    missing = sorted(oid for oid in set(oids) if not objects.exists(oid))
+    if not missing:
+        return
+    said = ""
+    wanted = "".join(f"{oid.hex()}\n" for oid in missing).encode()
+    for remote in promisors:
+        ended = transport.run(
+            [
+                *("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet"),
+                *("--no-tags", "--no-write-fetch-head", "--recurse-submodules=no"),
+                *("--no-auto-maintenance", "--filter=blob:none", "--stdin"),
+                *("--", remote),
+            ],
+            cwd=git_dir,
+            env={"GIT_DIR": str(git_dir)},
+            limits=_LIMITS,
+            doing=f"fetching what is missing from {remote}",
+            data=wanted,
+        )
+        if not ended.status:
+            return
+        said = f"{remote}: {ended.reason()}"
+    count = f"{len(missing)} objects" if len(missing) > 1 else missing[0].hex()
+    raise TransferError(
+        f"{count} of this partial clone cannot be fetched from {said}",
+        hint="nothing was changed; `git ls-remote` should reach the remote",
+    )
+
+
+def promised(git_dir: Path, config: Values) -> frozenset[bytes]:
+    """Returns what is missing and reached from the user's own refs: the remote has it.
+
+    Empty where the repository is no partial clone.
+
+    Raises:
+        GitFailedError: git cannot walk.
+    """
+    if not remotes(config):
+        return frozenset()
+    listed = process.run(
+        ["rev-list", "--objects", "--missing=print", "--exclude=refs/gitcp/*", "--all"],
+        cwd=git_dir,
+        env={"GIT_DIR": str(git_dir)},
+    )
+    return frozenset(
+        bytes.fromhex(line[1:].decode())
+        for line in listed.splitlines()
+        if line.startswith(b"?")
+    )
