@@ -46,7 +46,7 @@ def row_parts(
     if item.listed is None:
         return [*parts, Part("cannot be read" if item.gone else "…", "dim")]
     room -= cells(left) + 1
-    return [*parts, *_about(item.listed, room, by_client=by_client)]
+    return [*parts, *_about(item.listed, room, item.tested, by_client=by_client)]
 
 
 def _short(when: str) -> str:
@@ -57,12 +57,16 @@ def _short(when: str) -> str:
     return "now" if when == "just now" else when[-5:]
 
 
-def _about(listed: Listed, room: int, *, by_client: bool) -> list[Part]:
+def _about(
+    listed: Listed, room: int, tested: bool | None, *, by_client: bool
+) -> list[Part]:
     """Returns the prompt with its badges and counts, as far as they fit."""
     checkpoint = listed.checkpoint
     badges = [Part(row_mark(listed, full=False), "mark")]
     if checkpoint.trigger == "test-failure":
         badges = [Part("✕ failed ", "bad")]
+    elif tested is not None:
+        badges.append(Part("✓ tests ", "mark") if tested else Part("✕ tests ", "bad"))
     held = checkpoint.manifest.conversation
     if by_client and held is not None:
         badges.insert(0, Part(f"{title_of(held.kind)} ", "dim"))

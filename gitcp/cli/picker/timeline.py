@@ -1,17 +1,18 @@
 """The rows of the picker: what is now, conversations and their forks, a row for each turn."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
 from gitcp import Checkpoint
-from gitcp.checkpoints import history, scopes
+from gitcp.checkpoints import history, scopes, tested
 from gitcp.checkpoints.history import Filters, Listed, Lister
 from gitcp.checkpoints.numbered import with_numbers
 from gitcp.checkpoints.turns import Row, rows
 from gitcp.cli.emit import one_line
 from gitcp.cli.render import title_of
-from gitcp.errors import CorruptError, GitcpError
+from gitcp.errors import CorruptError, GitcpError, TransferError
 from gitcp.project.workspace import Workspace
 
 # How many rows are read between two looks for something more urgent.
@@ -34,11 +35,12 @@ class Name(NamedTuple):
 class Item:
     """One row as it is shown; `listed` is read when it comes into view.
 
+    `tested` is what came of the tests that were run in it, None where that is not known.
     `by_hand` is what was done before a turn: a row of its own below it. Of one that is
     `gone` nothing can be read.
     """
 
-    __slots__ = ("about", "by_hand", "depth", "gone", "listed", "name", "row")
+    __slots__ = ("about", "by_hand", "depth", "gone", "listed", "name", "row", "tested")
 
     def __init__(self, name: Name, row: Row | None = None, depth: int = 0) -> None:
         self.name = name
@@ -48,6 +50,7 @@ class Item:
         self.listed: Listed | None = None
         self.by_hand: Listed | None = None
         self.gone = False
+        self.tested: bool | None = None
 
     @property
     def selectable(self) -> bool:
@@ -62,6 +65,7 @@ class Read(NamedTuple):
     listed: tuple[Listed, ...]
     about: str
     commit: str
+    tested: bool | None = None
 
 
 class Named(NamedTuple):
@@ -142,7 +146,7 @@ class Items:
             item = self._known[name] = Item(name, row)
         elif item.row is None or item.row.last.commit != row.last.commit:
             item.row = row
-            item.listed = item.by_hand = None
+            item.listed = item.by_hand = item.tested = None
             item.gone = False
         item.depth = depth
         return item
@@ -155,6 +159,7 @@ def fill(item: Item, read: Read) -> None:
     item.about = item.about or read.about
     item.listed = read.listed[0] if read.listed else None
     item.gone = not read.listed
+    item.tested = read.tested
     if len(read.listed) > 1 and item.name.kind != HEAD:
         item.by_hand = read.listed[1]
 
@@ -199,10 +204,13 @@ def read_rows(
         row = item.row
         assert row is not None
         listed = tuple(reads.of(row))
-        about = ""
+        about, came = "", None
         if item.name.kind == HEAD and listed:
             about = about_session(workspace, listed[0].checkpoint)
-        done.append(Read(item.name, listed, about, row.last.commit))
+        elif listed:
+            with suppress(CorruptError, TransferError):
+                came = tested.of_turn(workspace.store, row, listed[0].checkpoint)
+        done.append(Read(item.name, listed, about, row.last.commit, came))
         if len(done) == _STEP:
             yield done
             done = []

@@ -211,3 +211,23 @@ def test_one_checkpoint(tmp_path):
         assert picker.selected == "(now)"
 
     drive(top, steps)
+
+
+@pytest.mark.parametrize(("failed", "badge"), [(False, "✓ tests"), (True, "✕ tests")])
+def test_tests_that_were_run_are_a_badge(project, failed, badge):
+    agent = project.agent
+    agent.ask("Test it")
+    given = {"command": "pytest -q"}
+    call = {"type": "tool_use", "id": "t", "name": "Bash", "input": given}
+    answer = {"type": "tool_result", "tool_use_id": "t", "is_error": failed}
+    agent.record("assistant", message={"role": "assistant", "content": [call]})
+    agent.record("user", message={"role": "user", "content": [answer]})
+    agent.answer("I ran them.")
+
+    async def steps(picker):
+        await picker.settled()
+        (row,) = [row for row in rows_of(picker) if "tests" in row and badge in row]
+        assert "Test it" in row
+        assert picker.screen.count(badge) == 1
+
+    drive(project.top, steps)
