@@ -115,10 +115,12 @@ def _of_all(
             for checkpoint in store.line(info.tip):
                 if checkpoint.oid in found:
                     break
-                entry = _entry(checkpoint)
-                number = known.get((entry.id, entry.key))
+                # What its number says of it need not be read again.
+                number = known.get((checkpoint.id, checkpoint.trailers.key))
                 found[checkpoint.oid] = (
-                    number._replace(commit=entry.commit) if number else entry
+                    number._replace(commit=checkpoint.commit)
+                    if number
+                    else _entry(checkpoint)
                 )
         except (CorruptError, FormatTooNewError) as exc:
             unreadable.append(f"what came before {info.tip.id} is left out: {exc}")
