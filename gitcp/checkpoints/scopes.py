@@ -72,7 +72,7 @@ class _OfWorkTree:
         gone = {str(number) for number in self._gone}
         return [
             (key, trigger)
-            for number, key, place, trigger in self._numbers.outlines(below=below)
+            for number, key, place, _, trigger in self._numbers.outlines(below=below)
             if (place == here or key == current) and number not in gone
         ]
 

@@ -26,7 +26,7 @@ _NAMED = rb"(?m)^[+=] [0-9]+ (?:[0-9a-f]{12} )?(%b) .*$" % _COMMIT.encode("ascii
 _WORDS = 9
 _ASSIGNS, _MOVES = 5, 4
 # Sets of characters would take four times as long.
-_OUTLINE = r"\n\+ ([^ ]+) .{12} [^ ]+ ([^ ]+) ([^ ]+) [^ ]+ ([^ ]+) "
+_OUTLINE = r"\n\+ ([^ ]+) .{12} [^ ]+ ([^ ]+) ([^ ]+) ([^ ]+) ([^ ]+) "
 _MOVED = rf"= ([1-9]\d{{0,14}}) ({_COMMIT})"
 _GONE = r"- ([1-9]\d{0,14}) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z)"
 
@@ -62,8 +62,8 @@ class Gone(NamedTuple):
 
 
 NumberLine = Assigned | Moved | Gone
-# Of a line that assigns: the number, `SESSION/BRANCH`, the place and the trigger.
-Outline = tuple[str, str, str, str]
+# Of a line that assigns: the number, `SESSION/BRANCH`, the place, the time, the trigger.
+Outline = tuple[str, str, str, str, str]
 
 
 class Fates(NamedTuple):

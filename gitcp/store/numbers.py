@@ -119,29 +119,33 @@ class Numbers:
         self._look()
         return fates(self._raw)
 
-    def newest_first(self, trigger: str | None = None) -> Iterator[Assigned]:
+    def newest_first(
+        self, trigger: str | None = None, *, below: int | None = None
+    ) -> Iterator[Assigned]:
         """Yields every number that was assigned, or those of one trigger.
 
-        The commit is the one that it was assigned to.
+        With `below` only those that stand before the line of a number. The commit is the
+        one that it was assigned to.
         """
         self._look()
         if trigger is None:
             # Many lines are read at once, but not all where the first will do.
-            raw, end, size = self._raw, len(self._raw), _FEW
+            raw, size = self._raw, _FEW
+            end = len(raw) if below is None else self._place(b"+", below)
             while end > 0:
                 start = raw.rfind(b"\n", 0, max(end - size, 0)) + 1
                 yield from reversed(list(decode_assigned(raw[start:end])))
                 end, size = start, size * 4
             return
-        for raw in self._backwards(trigger):
+        for raw in self._backwards(trigger, below=below):
             line = decode_line(raw)
             if isinstance(line, Assigned) and line.trigger == trigger:
                 yield line
 
-    def outlines(self, *, below: int) -> list[Outline]:
-        """Returns what stands before the line of a number, newest first; for counting."""
+    def outlines(self, *, below: int | None = None) -> list[Outline]:
+        """Returns what was assigned, or stands before the line of a number, newest first."""
         self._look()
-        end = self._place(b"+", below)
+        end = len(self._raw) if below is None else self._place(b"+", below)
         return outlines(self._raw[: max(end, 0)])
 
     @property

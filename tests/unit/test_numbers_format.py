@@ -78,8 +78,7 @@ def test_a_whole_list_says_what_its_lines_say():
     assert list(decode_assigned(raw)) == [*LINES[:2], again]
     assert fates(raw) == ({47}, {47: "c" * 40})
     assert outlines(raw) == [
-        (str(one.number), "/".join(one.key), one.place, one.trigger)
-        for one in (again, second, first)
+        (str(one.number), "/".join(one.key), *one[4:]) for one in (again, second, first)
     ]
     assert unnamed(raw, ["a" * 40, "c" * 40, "e" * 40]) == {"e" * 40}
 
