@@ -2,6 +2,7 @@
 
 import bisect
 import datetime
+import functools
 import itertools
 import os
 import re
@@ -40,6 +41,7 @@ By = Literal["agent", "hand", "unknown"]
 _OF_AGENT = (INNER | ENDS) - {TURN_START}
 # What else saves the files as people, or their git, have left them.
 _BY_HAND = frozenset({TURN_START, "manual", "commit", "before-restore"})
+_COMMITTED = re.compile(rb"^[0-9a-f]+ ([0-9a-f]+) .*\tcommit\b", re.MULTILINE)
 # A turn that has not ended is taken to run on for so long.
 _RUNS_ON = datetime.timedelta(hours=12)
 
@@ -317,17 +319,17 @@ class _Origins:
         old = self._checkpoint(one.before.commit)
         if base is None or old is None or old.trailers.base == base:
             return False
-        if self._committed_here(base):
+        if base.encode() in self._committed_here:
             return False
         with suppress(GitcpError):
             (blob,) = blobs_at(self._workspace.repository, [base], one.path)
             return blob == one.version.blob
         return False
 
-    def _committed_here(self, commit: str) -> bool:
-        """Whether git's log of HEAD says that a commit was made in this work tree."""
+    @functools.cached_property
+    def _committed_here(self) -> frozenset[bytes]:
+        """The commits of which git's log of HEAD says that they were made in this work tree."""
         with suppress(OSError):
             log = (self._workspace.repository.git_dir / "logs" / "HEAD").read_bytes()
-            made = rb"^[0-9a-f]+ %b .*\tcommit\b" % commit.encode()
-            return re.search(made, log, re.MULTILINE) is not None
-        return False
+            return frozenset(_COMMITTED.findall(log))
+        return frozenset()

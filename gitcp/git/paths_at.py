@@ -9,13 +9,15 @@ from gitcp.git.repository import Repository
 
 # The kind of an object, and its oid.
 Found = tuple[str, bytes]
+_FEW = 2
 
 
 def paths_at(
     repository: Repository, commits: Sequence[str], path: bytes
 ) -> list[Found | None]:
     """Returns what is at a path in each commit; None for nothing, or for what is damaged."""
-    if b"\n" in path:
+    # To read a few trees costs less than to start git.
+    if len(commits) <= _FEW or b"\n" in path:
         return [_path_at(repository, bytes.fromhex(one), path) for one in commits]
     asked = b"".join(b"%b:%b\n" % (commit.encode(), path) for commit in commits)
     answers = repository.plumbing(
