@@ -7,8 +7,19 @@ from gitcp.errors import UnsupportedRepositoryError
 from gitcp.format.oid import FORMS
 from gitcp.git.configuration import Values
 
+# All that git knows, but compatObjectFormat: git itself calls it unfinished.
 _KNOWN_EXTENSIONS = frozenset(
-    {"noop", "objectformat", "preciousobjects", "relativeworktrees", "worktreeconfig"}
+    {
+        "noop",
+        "noop-v1",
+        "objectformat",
+        "partialclone",
+        "preciousobjects",
+        "refstorage",
+        "relativeworktrees",
+        "submodulepathconfig",
+        "worktreeconfig",
+    }
 )
 
 
@@ -22,21 +33,17 @@ def check_supported(common_dir: Path, config: Values, object_format: str) -> Non
     def refuse(what: str) -> None:
         raise UnsupportedRepositoryError(
             f"{common_dir} is {what}, which gitcp does not support",
-            hint="gitcp needs a repository with all its objects present",
+            hint="gitcp needs what `git init` makes, with or without options",
         )
 
     if object_format not in FORMS:
         refuse(f"a {object_format} repository")
     storage = config.get("extensions.refstorage", ["files"])[-1]
     if storage not in {"", "files", "reftable"}:
-        refuse(f"a repository with its refs in a {storage}")
+        refuse(f"a repository with its refs in {storage}")
     for name in config:
         section, _, key = name.partition(".")
-        if (
-            section == "extensions"
-            and key not in _KNOWN_EXTENSIONS
-            and key not in {"refstorage", "partialclone"}
-        ):
+        if section == "extensions" and key not in _KNOWN_EXTENSIONS:
             refuse(f"a repository with the extension {key}")
 
 

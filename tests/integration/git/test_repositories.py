@@ -144,6 +144,23 @@ def test_sha256(tmp_path, commits):
     assert ok(top, "verify")["problems"] == []
 
 
+@pytest.mark.parametrize(
+    "extension",
+    ["noop-v1", "preciousObjects", "relativeWorktrees", "submodulePathConfig",
+     "worktreeConfig"],
+)  # fmt: skip
+def test_extensions(repo, tmp_path, extension):
+    configured(repo, f"extensions.{extension}", "true")
+    if not git(repo, "rev-parse", "--git-dir", check=False):
+        assert "form git here does not know" in refused(repo, "save", exit=17)
+        return
+    round_trip(repo)
+    git(repo, "worktree", "add", "-q", "--detach", tmp_path / "linked")
+    round_trip(tmp_path / "linked")
+    ok(repo, "gc")
+    assert ok(repo, "verify")["problems"] == []
+
+
 @pytest.mark.parametrize("form", ["sha1", "sha256"])
 def test_reftable(tmp_path, form):
     needs_reftable()
