@@ -28,6 +28,7 @@ from tests.support.gitrepo import (
     gitcp_environment,
     make_repo,
     run_gitcp,
+    users_refs,
     write_files,
 )
 
@@ -154,6 +155,9 @@ def users_state(repo: Path) -> dict[str, bytes]:
     top = repo / ".git"
     for where, directories, files in os.walk(top):
         inside = Path(where).relative_to(top).as_posix()
+        if Path(where).name == "reftable":
+            found[inside] = users_refs(Path(where).parent)
+            continue
         if inside == ".":
             directories[:] = [n for n in directories if n not in {"objects", "gitcp"}]
         if inside == "refs" or Path(inside).parent.name == "worktrees":

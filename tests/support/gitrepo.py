@@ -138,6 +138,12 @@ def _build(top: Path, content: tuple[tuple[str, Entry], ...]) -> None:
         commit_all(top, "initial")
 
 
+def users_refs(git_dir: Path) -> bytes:
+    """The refs that are not gitcp's, where they lie in one place with gitcp's (reftable)."""
+    every = ("for-each-ref", "--include-root-refs", "--exclude=refs/gitcp/")
+    return git(git_dir, *every, env={"GIT_DIR": str(git_dir)})
+
+
 def tree_bytes(root: Path) -> dict[bytes, Node]:
     """All there is under ``root``, for comparison before and after.
 

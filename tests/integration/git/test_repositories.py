@@ -18,6 +18,7 @@ from tests.support.gitrepo import (
     git_line,
     make_repo,
     tree_bytes,
+    users_refs,
     write_files,
 )
 from tests.support.inprocess import invoke, ok
@@ -42,10 +43,7 @@ def users_own(git_dir: Path) -> dict[str, bytes]:
         where = Path(directory)
         relative = where.relative_to(git_dir)
         if relative.name == "reftable":
-            # Of all refs, gitcp's too: git says which are the user's.
-            env = {"GIT_DIR": str(where.parent)}
-            hidden = ("for-each-ref", "--include-root-refs", "--exclude=refs/gitcp/")
-            found[relative.as_posix()] = git(where, *hidden, env=env)
+            found[relative.as_posix()] = users_refs(where.parent)
             continue
         if relative.name == "gitcp" and relative.parts[:2] != ("refs", "gitcp"):
             names.clear()
