@@ -1,6 +1,7 @@
 """Reads what the index names back from git: a hit is only what is there now."""
 
 import datetime
+import functools
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -26,6 +27,8 @@ from gitcp.store.log_lines import LONGEST_FOREIGN, Block, blocks
 _GONE = (CorruptError, FormatTooNewError, NotFoundError, TransferError)
 # Bytes of contents that are kept: hits often stand in the same ones.
 _KEPT = 64 << 20
+# So many checkpoints are looked up one by one; for more the list of numbers is read at once.
+_FEW = 64
 _FIND = (
     "SELECT s.key, p.start, p.size, p.line, p.asked_source, p.asked_start, p.at,"
     " c.n, c.oid, c.ident, c.session, c.branch, c.created, c.agent, a.place, a.line"
@@ -113,8 +116,20 @@ class Reader:
             return False
         if self.filters.everything or not self._numbered or key == self._current:
             return True
-        entry = self._numbered_as(ident, key)
-        return entry is not None and entry.place == self._store.numbers.place
+        return self._place_of(ident, key) == self._store.numbers.place
+
+    def _place_of(self, ident: str, key: BranchKey) -> str | None:
+        """Returns the work tree in which a checkpoint was made; None without a number."""
+        if len(self._entries) < _FEW or (ident, key) in self._entries:
+            entry = self._numbered_as(ident, key)
+            return entry.place if entry is not None else None
+        return self._places.get((ident, key))
+
+    @functools.cached_property
+    def _places(self) -> dict[tuple[str, BranchKey], str]:
+        """The work trees of all checkpoints with numbers, from one reading of their list."""
+        numbers = self._store.numbers
+        return {(one.id, one.key): one.place for one in numbers.newest_first()}
 
     def _numbered_as(self, ident: str, key: BranchKey) -> Assigned | None:
         """Returns the number of a checkpoint, with what it says."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.search import build, database, find
+from gitcp.search import build, database, find, read_back
 from tests.support.damage import explode, loose
 from tests.support.gitrepo import git, make_repo, run_gitcp, write_files
 from tests.support.inprocess import fails, invoke, ok
@@ -247,6 +247,22 @@ def test_controls_in_an_excerpt_are_inert(repo):
     assert b"[ptarmigan]" in done
     assert b"\x1b" not in done
     assert b"\x07" not in done
+
+
+@pytest.mark.parametrize("few", [0, 1, 64])
+def test_whose_files_are_searched_however_many_checkpoints_there_are(
+    repo, tmp_path, monkeypatch, few
+):
+    monkeypatch.setattr(read_back, "_FEW", few)
+    git(repo, "worktree", "add", "-q", "../there")
+    for number in range(3):
+        (repo / f"here{number}.py").write_text(f"quokka = {number}\n")
+        ok(repo, "save", "-s", f"here{number}")
+        (tmp_path / "there" / f"there{number}.py").write_text(f"quokka = -{number}\n")
+        ok(tmp_path / "there", "save", "-s", f"there{number}")
+    found = hits(repo, "quokka", "--in", "files")
+    assert {hit["path"] for hit in found} == {f"here{n}.py" for n in range(3)}
+    assert len(hits(repo, "quokka", "--in", "files", "--all")) == 6
 
 
 def test_other_work_trees_are_left_out(repo, tmp_path):
