@@ -19,11 +19,15 @@ from pathlib import Path
 import msgspec
 
 from gitcp import durable
+from gitcp.agents import skill_files
 from gitcp.clients import registry
 from gitcp.clients.client import SCOPES, Client, ClientPlaces
 from gitcp.errors import UsageError
 from gitcp.git.repository import Repository
 from gitcp.project.installers import Done
+
+# Clients that read the skill.
+_SKILLED = ("claude-code", "codex", "cursor", "opencode")
 
 
 class _InstallRecord(msgspec.Struct, frozen=True):
@@ -73,7 +77,7 @@ def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
         )
         durable.make_directories(path.parent)
         durable.replace(path, merged, mode=durable.usual_mode(path))
-    notes = (*notes, *_reasons_note(client))
+    notes = (*notes, *_reasons_note(client), *_next_notes(agent, places))
     return Done(agent, scope or SCOPES[0], str(path), changed=True, notes=notes)
 
 
@@ -87,6 +91,15 @@ def _reasons_note(client: Client) -> tuple[str, ...]:
         " begins; `gitcp config injectContext off` turns that off"
     )
     return (note,)
+
+
+def _next_notes(agent: str, places: ClientPlaces) -> tuple[str, ...]:
+    """Says what a user does next, who has installed hooks for the first time."""
+    work = "now work as usual; `gitcp log` shows the turns"
+    if agent not in _SKILLED or skill_files.in_scopes(places):
+        return (work,)
+    skill = "hooks save files and conversation; `gitcp install skill` adds decisions"
+    return (skill, work)
 
 
 def uninstall(agent: str, places: ClientPlaces, scope: str | None) -> list[Done]:

@@ -18,6 +18,8 @@ from gitcp.git.repository import Repository
 from gitcp.project.installers import Done
 
 _SCOPES = SCOPES[:2]
+# As after an update of gitcp that brings new ones.
+_INCOMPLETE = "files are missing: run `gitcp install skill --scope {}` again"
 
 
 class _Present(NamedTuple):
@@ -107,16 +109,23 @@ def uninstall(what: str, places: ClientPlaces, scope: str | None) -> list[Done]:
 
 
 def installed(what: str, places: ClientPlaces, repository: Repository) -> list[Done]:
-    """Returns the scopes in which every file is in place."""
+    """Returns the scopes in which files are in place; a note says where some are not."""
     del repository
+    return in_scopes(places, what)
+
+
+def in_scopes(places: ClientPlaces, what: str = "skill") -> list[Done]:
+    """Returns what `installed` does, wherever it is asked."""
     installations = []
     for scope in _SCOPES:
         with suppress(UsageError, OSError):
             files = _files(places, scope)
-            if all(_look(one.path).mark is not None for one in files):
-                installations.append(
-                    Done(what, scope, _root(places, scope), changed=False)
-                )
+            there = sum(_look(one.path).mark is not None for one in files)
+            if there:
+                notes = () if there == len(files) else (_INCOMPLETE.format(scope),)
+                root = _root(places, scope)
+                done = Done(what, scope, root, changed=False, notes=notes)
+                installations.append(done)
     return installations
 
 

@@ -69,7 +69,7 @@ def plan_whole(
         if target.entry(path) is None and path not in target.empty_dirs:
             raise NotFoundError(
                 f"{show_path(path)} is not in checkpoint {target.id}",
-                hint=f"`gitcp files {target.id}` lists what it holds",
+                hint=f"`gitcp files {target.number or target.id}` lists what it holds",
             )
     withhold = not trust and target.origin.files is not None
     try:

@@ -7,12 +7,17 @@ from gitcp.store.checkpoint import Checkpoint
 
 _TRIGGERS = frozenset({"restore", "before-restore"})
 _BEGINNINGS = ("restored ", "before restoring ", "undid a restore: ")
+_FORKED = r"forked from .+/.+:\d+"
 _ID = r"\b[0-9a-f]{12}\b"
 
 
 def note_of(checkpoint: Checkpoint) -> str:
     """Returns a checkpoint's note; where gitcp wrote it, with numbers for ids."""
     note = checkpoint.note or ""
+    if re.fullmatch(_FORKED, note):
+        origin = checkpoint.manifest.forked_from
+        number = checkpoint.number_for(origin) if origin is not None else None
+        return f"forked from #{number}" if number else note
     if checkpoint.trigger not in _TRIGGERS:
         return note
     return with_numbers(note, checkpoint.number_for)

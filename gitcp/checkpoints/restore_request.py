@@ -72,7 +72,7 @@ def request_restore(
     if not target.holds_files and (paths or not conversation):
         raise UsageError(
             f"checkpoint {target.id} holds no files, only a conversation",
-            hint=f"`gitcp restore {target.id}` brings that one back",
+            hint=f"`gitcp restore {target.number or target.id}` brings that one back",
         )
     return RestoreRequest(
         target,

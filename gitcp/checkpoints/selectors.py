@@ -319,7 +319,9 @@ def _only(matches: list[Checkpoint], what: str) -> Checkpoint:
 
 def _ambiguous(matches: list[Checkpoint], what: str) -> AmbiguousError:
     shown = ", ".join(
-        f"{match.id} ({match.session}/{match.branch}:{match.seq})"
+        f"{match.id} (#{match.number})"
+        if match.number is not None
+        else f"{match.id} ({match.session}/{match.branch}:{match.seq})"
         for match in matches[:_SHOWN]
     )
     more = " …" if len(matches) > _SHOWN else ""

@@ -23,7 +23,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "diff": (
         ("gitcp diff last", "What has changed since the newest checkpoint"),
-        ("gitcp diff 3 5 --stat src", "What changed below src from 3 to 5, counted"),
+        ("gitcp diff 3..5 --stat src", "What changed below src from 3 to 5, counted"),
     ),
     "restore": (
         ("gitcp restore 3", "Show what would change, ask, and go back to it"),

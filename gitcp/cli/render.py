@@ -1,6 +1,8 @@
 """Formats checkpoints for people."""
 
+import datetime
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gitcp import Checkpoint
@@ -130,8 +132,13 @@ def decision_line(out: Output, entry: Decision) -> str:
 
 
 def when(checkpoint: Checkpoint) -> str:
-    """Returns the time of a checkpoint, in UTC to the second."""
-    return checkpoint.manifest.created[:19].replace("T", " ")
+    """Returns the time of a checkpoint in the user's zone, as git writes times."""
+    created = checkpoint.manifest.created
+    # A stranger's may be so early or late that it has no place in the user's zone.
+    with suppress(OverflowError, ValueError, OSError):
+        made = datetime.datetime.fromisoformat(created).astimezone()
+        return made.strftime("%Y-%m-%d %H:%M:%S %z")
+    return f"{created[:19].replace('T', ' ')} +0000"
 
 
 def width() -> int:

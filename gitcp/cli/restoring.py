@@ -281,7 +281,7 @@ def written_back(
         raise PartialError(
             f"the conversation could not be handed back: {failure.message}",
             left=["the conversation"],
-            hint=f"`gitcp messages {checkpoint.id} -o FILE` writes it",
+            hint=f"`gitcp messages {checkpoint.number or checkpoint.id} -o FILE` writes it",
         )
 
 

@@ -203,7 +203,8 @@ class _Look:
                     one.id,
                     path,
                     f"restoring {target.id} deleted it, though {target.id} leaves it out"
-                    f" ({reason}); `gitcp restore {before.id} PATH` brings it back",
+                    f" ({reason});"
+                    f" `gitcp restore {before.number or before.id} PATH` brings it back",
                     about=WRONGLY_DELETED,
                 )
 

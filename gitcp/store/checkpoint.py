@@ -323,7 +323,8 @@ class Checkpoint(Described):
                 raise AgentRecordError(
                     f"record {number} of the conversation in checkpoint {self.id}"
                     f" is not JSON: {exc}",
-                    hint=f"`gitcp messages {self.id} --format jsonl` gives its bytes",
+                    hint=f"`gitcp messages {self.number or self.id} --format jsonl`"
+                    " gives its bytes",
                 ) from exc
         return messages
 

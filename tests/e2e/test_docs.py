@@ -55,7 +55,9 @@ def open_parts(text: str) -> str:
     """Replaces what differs from run to run."""
     text = re.sub(r"/\S+/work/shop(?=/|\s|$)", "/home/you/shop", text)
     text = re.sub(r"\b([0-9a-f]{7,40}|[0-9a-f]+(?=…))", "<id>", text)
-    text = re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+Z?)?)?", "<time>", text)
+    text = re.sub(
+        r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d+Z?)?( [+-]\d{4})?)?", "<time>", text
+    )
     text = re.sub(r" *(\bjust now|\b\d+ (min|h|d) ago)\b", " <age>", text)
     text = re.sub(r"\b\d+\.\d s\b", "<seconds>", text)
     text = re.sub(r"\b\d+(\.\d)? [KM]?B\b", "<size>", text)

@@ -79,6 +79,19 @@ def test_rollback_puts_the_files_back_and_keeps_the_lesson(repo):
     assert (repo / "new").read_bytes() == b"no\n"
 
 
+def test_what_is_said_of_a_failure_names_numbers(repo):
+    (repo / "README.md").write_text("before\n")
+    failed = run_gitcp(repo, "run", "--", "sh", "-c", "echo bad >README.md; exit 1")
+    assert b"`gitcp restore 1` goes back before it" in failed.stderr
+    run_gitcp(repo, "restore", "1", "-y")
+    bad = ("sh", "-c", "echo worse >README.md; exit 1")
+    back = run_gitcp(repo, "run", "--rollback-on-failure", "--", *bad)
+    assert b"`gitcp undo` brings back what the command left behind" in back.stderr
+    assert (repo / "README.md").read_text() == "before\n"
+    assert run_gitcp(repo, "undo", "-y").returncode == 0
+    assert (repo / "README.md").read_text() == "worse\n"
+
+
 def test_json_keeps_stdout_for_the_document(repo):
     done = run_gitcp(repo, "run", "--json", "--", "sh", "-c", "echo loud; exit 3")
     document = json.loads(done.stdout)

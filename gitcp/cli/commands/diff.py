@@ -1,6 +1,7 @@
 """`gitcp diff`: prints what differs between two checkpoints, or the work tree."""
 
 import os
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from gitcp.checkpoints import diff as ops
 from gitcp.checkpoints.conversation import as_markdown
 from gitcp.checkpoints.diff import FilesDiff
 from gitcp.checkpoints.diff_conversation import conversations
-from gitcp.checkpoints.selectors import select
+from gitcp.checkpoints.selectors import LAST, select
 from gitcp.cli import documents
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.file_lines import colored, patch_lines, stat_lines
@@ -41,7 +42,8 @@ def diff_command(
     """Show what changed between checkpoints, or since one.
 
     Without B, files are compared with the working tree, conversation and decisions
-    with the newest checkpoint.
+    with the newest checkpoint. `A..B` is the same as `A B`; an end that is left out is
+    the newest checkpoint.
     """
     if files + conversation + decisions > 1:
         raise UsageError(
@@ -49,8 +51,8 @@ def diff_command(
             hint="use one of them",
         )
     workspace = reader(out, paged=True)
-    old = select(workspace, first)
-    new, paths = _second(out, workspace, old, rest)
+    old, end = _ends(workspace, first)
+    new, paths = _second(out, workspace, old, rest, end)
     if paths and (conversation or decisions):
         raise UsageError(
             "paths can only be combined with --files", hint="drop the paths"
@@ -70,13 +72,30 @@ def diff_command(
         _files(out, old, None, diff, stat=stat)
 
 
+def _ends(workspace: Workspace, first: str) -> tuple[Checkpoint, Checkpoint | None]:
+    """Returns A and, where the first argument is `A..B`, B."""
+    begin, dots, end = first.partition("..")
+    if not dots:
+        return select(workspace, first), None
+    try:
+        return select(workspace, begin or LAST), select(workspace, end or LAST)
+    except (NotFoundError, UsageError):
+        # The name of a session, and so a selector, may have two dots in it.
+        with suppress(NotFoundError, UsageError):
+            return select(workspace, first), None
+        raise
+
+
 def _second(
-    out: Output, workspace: Workspace, old: Checkpoint, rest: tuple[str, ...]
+    out: Output,
+    workspace: Workspace,
+    old: Checkpoint,
+    rest: tuple[str, ...],
+    new: Checkpoint | None,
 ) -> tuple[Checkpoint | None, list[bytes]]:
-    """Returns B, if the first of the arguments is one, and the paths."""
-    new = None
+    """Returns B, if it is known or the first of the arguments, and the paths."""
     words = list(rest)
-    if words:
+    if words and new is None:
         try:
             new = select(workspace, words[0])
             words = words[1:]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from gitcp.agents import resume
 from gitcp.agents.health import AgentHealth, agents_health
+from gitcp.cli import agent_lines
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
 from gitcp.errors import GitcpError
@@ -34,14 +35,7 @@ def doctor_command(out: Output) -> int:
                 "schema": "gitcp.doctor/1",
                 "ok": ok,
                 "checks": [check._asdict() for check in checks],
-                "agents": [
-                    {
-                        **one._asdict(),
-                        "installed": bool(one.installed),
-                        "scopes": one.installed,
-                    }
-                    for one in agents
-                ],
+                "agents": [agent_lines.document(one) for one in agents],
             }
         )
         return 0 if ok else 1
@@ -51,7 +45,8 @@ def doctor_command(out: Output) -> int:
             out.print(f"{'':{_HINT}} {safe(check.hint)}")
     for one in agents:
         if one.installed:
-            _show(out, one)
+            _line(out, one.name, agent_lines.detail(one), ok=not one.is_unprotected)
+            agent_lines.problems(out, one, _HINT)
     absent = [one.name for one in agents if not one.installed]
     if absent:
         out.print(f"    {'no hooks':<11} {', '.join(absent)}")
@@ -71,14 +66,3 @@ def _line(out: Output, name: str, detail: str, *, ok: bool) -> None:
     word, color = ("ok", "green") if ok else ("!!", "red")
     mark = out.style(word, fg=color, bold=not ok)
     out.print(f"{mark}  {name:<11} {detail}")
-
-
-def _show(out: Output, one: AgentHealth) -> None:
-    works = "makes no checkpoints" if one.is_unprotected else "hooks run"
-    seen = "no event here yet"
-    if one.last_event is not None:
-        seen = f"last event {one.last_event[:16].replace('T', ' ')} UTC"
-    detail = f"{works} ({', '.join(one.installed)}); {seen}"
-    _line(out, one.name, detail, ok=not one.is_unprotected)
-    for problem in one.problems:
-        out.print(f"{'':{_HINT}} {safe(problem)}")

@@ -54,7 +54,7 @@ def cat_command(out: Output, selector: str, path: str) -> None:
     if entry is None or entry.mode in {DIRECTORY, GITLINK}:
         raise NotFoundError(
             f"there is no file {path!a} in checkpoint {checkpoint.id}",
-            hint=f"`gitcp files {checkpoint.id}` lists them",
+            hint=f"`gitcp files {checkpoint.number or checkpoint.id}` lists them",
         )
     for chunk in checkpoint.objects.stream(entry.oid):
         out.raw(chunk)

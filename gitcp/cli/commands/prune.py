@@ -1,9 +1,11 @@
 """`gitcp prune`: removes old checkpoints."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
+from gitcp import Checkpoint
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command, left_out, yes_option
 from gitcp.cli.render import count, place, prompt_plan, size
@@ -107,6 +109,7 @@ def _document(done: PrunePlan, *, dry_run: bool) -> dict[str, Any]:
         "dry_run": dry_run,
         "removed": [
             {
+                "number": checkpoint.number,
                 "id": checkpoint.id,
                 "commit": checkpoint.commit,
                 "session": branch.session,
@@ -136,23 +139,23 @@ def _document(done: PrunePlan, *, dry_run: bool) -> dict[str, Any]:
 def _lines(out: Output, done: PrunePlan) -> list[str]:
     return [
         f"  {place(out, branch.session, branch.branch)}: {len(branch.go):,} of"
-        f" {count(branch.stay + len(branch.go), 'checkpoint')}"
-        f" ({_numbers([checkpoint.seq for checkpoint in branch.go])})"
+        f" {count(branch.stay + len(branch.go), 'checkpoint')}{_numbers(branch.go)}"
         for branch in done.branches
         if branch.go
     ]
 
 
-def _numbers(numbers: list[int]) -> str:
-    """Returns numbers as ranges, `#1-#8, #10`; the first few of them."""
+def _numbers(checkpoints: Iterable[Checkpoint]) -> str:
+    """Returns their numbers as ranges, ` (#1-#8, #10)`; the first few of them."""
     ranges: list[list[int]] = []
-    for number in sorted(set(numbers)):
+    for number in sorted({one.number for one in checkpoints if one.number is not None}):
         if ranges and number == ranges[-1][1] + 1:
             ranges[-1][1] = number
         else:
             ranges.append([number, number])
     shown = [f"#{a}" if a == b else f"#{a}-#{b}" for a, b in ranges[:5]]
-    return ", ".join(shown + (["…"] if len(ranges) > 5 else []))  # noqa: PLR2004
+    listed = ", ".join(shown + (["…"] if len(ranges) > 5 else []))  # noqa: PLR2004
+    return f" ({listed})" if listed else ""
 
 
 def _show(out: Output, done: PrunePlan, *, dry_run: bool) -> None:

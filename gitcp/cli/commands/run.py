@@ -187,8 +187,10 @@ def _tell(out: Output, ran: RunOutcome) -> None:
         out.note(f"  kept as {headline(Output(), ran.failed)}")
     if ran.back is not None:
         out.note(f"  files are back at {headline(Output(), ran.before.checkpoint)}")
+        out.note("  `gitcp undo` brings back what the command left behind")
     elif ran.failed is not None:
-        out.note(f"  `gitcp restore {ran.before.checkpoint.id}` goes back before it")
+        before = ran.before.checkpoint
+        out.note(f"  `gitcp restore {before.number or before.id}` goes back before it")
 
 
 def _warn(out: Output, trouble: GitcpError) -> None:

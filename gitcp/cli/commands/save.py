@@ -243,7 +243,7 @@ def _report(out: Output, saved: Saved, note: str | None) -> None:
         if checkpoint.manifest.skipped:
             out.note(
                 f"  not captured: {count(checkpoint.manifest.skipped, 'path')};"
-                f" `gitcp show {checkpoint.id}` lists them"
+                f" `gitcp show {checkpoint.number or checkpoint.id}` lists them"
             )
     else:
         out.print(f"Nothing changed since {headline(out, checkpoint)}")

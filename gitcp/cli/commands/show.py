@@ -286,7 +286,7 @@ def _show_manifest(out: Output, checkpoint: Checkpoint) -> None:
         out.print(fit(f"  {name:<8} {one_line(text)}", columns))
 
     manifest = checkpoint.manifest
-    fact("made", f"{when(checkpoint)} UTC, {manifest.trigger}")
+    fact("made", f"{when(checkpoint)}, {manifest.trigger}")
     if checkpoint.label:
         fact("label", checkpoint.label)
     base = manifest.base

@@ -1,11 +1,11 @@
 """`gitcp status`: prints the state of the work tree and of its branch."""
 
+from gitcp.agents import resume
 from gitcp.agents.bindings import Binding, latest_first
-from gitcp.agents.health import unprotected
-from gitcp.agents.resume import place
+from gitcp.agents.health import agents_health, unprotected
 from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.status import Status, status
-from gitcp.cli import documents
+from gitcp.cli import agent_lines, documents
 from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.layout import age, fit, width
 from gitcp.cli.options import command, reader, session_option
@@ -30,11 +30,12 @@ def status_command(out: Output, where: str | None) -> None:
     """Show where you are, and what a save would add.
 
     With `-s` files are compared with the newest checkpoint of one session. With
-    `gitcp -v status` also every changed file, and the agents.
+    `gitcp -v status` also every changed file, and for each agent whether its hooks run
+    and when the last one did.
     """
     workspace = reader(out)
     state = status(workspace, where)
-    installed = all_installed(place(workspace.top), workspace.repository)
+    installed = all_installed(resume.place(workspace.top), workspace.repository)
     # Those that grow a branch now; one that lost it has a say again when it is resumed.
     agents = [
         binding
@@ -58,6 +59,12 @@ def status_command(out: Output, where: str | None) -> None:
                 "interrupted": state.interrupted.target if state.interrupted else None,
                 "installed": [done._asdict() for done in installed],
                 "agents": [_agent(binding) for binding in agents],
+                "clients": [
+                    agent_lines.document(one)
+                    for one in agents_health(workspace, resume.place(workspace.top))
+                    if one.installed
+                ],
+                "hooks_off": workspace.settings.hooks_off,
             }
         )
         return
@@ -65,6 +72,10 @@ def status_command(out: Output, where: str | None) -> None:
     if out.verbose:
         _show_more(out, state)
         _show_agents(out, installed, agents)
+        for one in agents_health(workspace, resume.place(workspace.top)):
+            if one.installed:
+                out.print(f"{one.name}: {agent_lines.detail(one)}")
+                agent_lines.problems(out, one, 1)
     if installed and (off := workspace.settings.hooks_off):
         out.print(f"Agents' hooks make no checkpoints here: {off}")
     for warning in unprotected(workspace):

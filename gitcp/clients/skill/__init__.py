@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-COMMANDS = ("checkpoint", "checkpoints", "restore", "rollback", "prune")
+COMMANDS = ("checkpoint", "checkpoints", "restore", "rollback", "undo", "prune")
 _NAME = "gitcp"
 _MARK = rb"\n<!-- gitcp install skill: ([0-9a-f]{64}) (\d+) -->(\n?)"
 _RULE = """\

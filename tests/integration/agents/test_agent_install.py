@@ -13,7 +13,7 @@ import pytest
 
 from gitcp import durable
 from gitcp.agents import install as installer
-from tests.support.gitrepo import git_line, tree_bytes
+from tests.support.gitrepo import git, git_line, tree_bytes
 from tests.support.inprocess import fails, invoke, ok
 
 HOOKS = {
@@ -347,3 +347,28 @@ def test_a_killed_installation_leaves_nothing(repo, tmp_path, monkeypatch, again
     uninstall(repo)
     assert not (tmp_path / "claude").exists()
     assert os.listdir(tmp_path / "state" / "gitcp" / "installed") == []
+
+
+def test_the_first_installation_says_how_to_go_on(repo, config):
+    del config
+    (first,) = ok(repo, "install", "claude-code")["done"]
+    assert any("`gitcp log` shows the turns" in note for note in first["notes"])
+    assert any("`gitcp install skill`" in note for note in first["notes"])
+    ok(repo, "install", "skill")
+    ok(repo, "uninstall", "claude-code")
+    (again,) = ok(repo, "install", "claude-code")["done"]
+    assert not any("`gitcp install skill`" in note for note in again["notes"])
+
+
+def test_status_says_of_each_client_whether_its_hooks_run(repo, config):
+    del config
+    assert ok(repo, "status")["clients"] == []
+    assert ok(repo, "status")["hooks_off"] is None
+    ok(repo, "install", "claude-code")
+    (client,) = ok(repo, "status")["clients"]
+    assert (client["name"], client["runs"]) == ("claude-code", True)
+    assert client in ok(repo, "doctor")["agents"]
+    told = invoke(repo, "-v", "status").stdout
+    assert b"claude-code: hooks run (user); no event here yet" in told
+    git(repo, "config", "gitcp.autoCheckpoint", "false")
+    assert ok(repo, "status")["hooks_off"] == "gitcp.autoCheckpoint is false"

@@ -19,6 +19,7 @@ IN_PROJECT = {
     ".claude/commands/checkpoints.md",
     ".claude/commands/restore.md",
     ".claude/commands/rollback.md",
+    ".claude/commands/undo.md",
     ".claude/commands/prune.md",
     ".claude/skills/gitcp/SKILL.md",
     ".agents/skills/gitcp/SKILL.md",
@@ -161,7 +162,7 @@ def test_a_command_runs_nothing_that_changes_files_without_a_question():
     allowed = {
         one.path.stem: re.findall(r"Bash\((.*?)\)", one.content.decode())
         for one in skill.project_files(Path("/project"))
-        if one.path.stem in {"restore", "rollback", "prune"}
+        if one.path.stem in {"restore", "rollback", "undo", "prune"}
     }
     assert allowed["restore"] == [
         "gitcp restore --dry-run:*",
@@ -170,7 +171,7 @@ def test_a_command_runs_nothing_that_changes_files_without_a_question():
     ]
     for found in allowed.values():
         for one in found:
-            assert one.endswith((" --yes", " last")) or any(
+            assert one.endswith((" --yes", " last", " --dry-run")) or any(
                 word in one for word in ("--dry-run:*", "log:*", "show:*", "du:*")
             ), one
 
@@ -191,3 +192,14 @@ def test_a_pipe_in_the_place_of_a_file_is_not_read(repo):
     ok(repo, "status")
     ok(repo, "uninstall", "skill")
     assert path.is_fifo()
+
+
+def test_a_skill_of_an_older_gitcp_is_seen_and_removed(repo, sealed):
+    ok(repo, "install", "skill")
+    (sealed / ".claude" / "commands" / "undo.md").unlink()
+    (found,) = ok(repo, "status")["installed"]
+    assert "run `gitcp install skill --scope user` again" in found["notes"][0]
+    ok(repo, "install", "skill")
+    (found,) = ok(repo, "status")["installed"]
+    assert found["notes"] == []
+    assert (sealed / ".claude" / "commands" / "undo.md").exists()

@@ -13,7 +13,7 @@ from gitcp.git import compare
 from tests.support.bombs import LIMIT, measured
 from tests.support.forge import Forge, object_id
 from tests.support.gitrepo import Executable, Symlink, git, write_files
-from tests.support.inprocess import invoke, ok
+from tests.support.inprocess import fails, invoke, ok
 
 REF = "refs/gitcp/s/evil/main"
 FILE, LINK, TREE = b"100644", b"120000", b"40000"
@@ -206,3 +206,23 @@ def test_many_files_of_one_blob_take_little_memory(forge, bob):
     assert ran.peak < LIMIT
     # Two files of 7.5 MB are compared, and the others named.
     assert ran.size < 50_000_000
+
+
+def test_two_dots_stand_between_two_checkpoints(repo):
+    for n in range(1, 4):
+        write_files(repo, {"counted": b"%d\n" % n})
+        ok(repo, "save", "-s", "a..b" if n == 1 else "main")
+
+    def changed(*args: str) -> tuple[bytes, bytes]:
+        done = invoke(repo, "diff", *args, "counted")
+        assert done.returncode == 0, done.stderr
+        minus, plus = done.stdout.splitlines()[-2:]
+        return minus, plus
+
+    assert changed("1..3") == changed("#1..#3") == (b"-1", b"+3")
+    assert changed("2..") == changed("last~1..last") == changed("2", "3")
+    assert changed("..2") == changed("3", "2") == (b"-3", b"+2")
+    # A session may be called so.
+    assert changed("a..b:1", "2") == changed("1..2")
+    assert "there is no checkpoint 'nothing'" in fails(repo, 13, "diff", "nothing..2")
+    assert "there is no checkpoint #8" in fails(repo, 13, "diff", "1..8")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import time
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from gitcp import Checkpoint
+from gitcp.cli.render import when
 from tests.support.agent import Agent
 from tests.support.gitrepo import git, write_files
 from tests.support.inprocess import fails, invoke, ok
@@ -251,3 +257,44 @@ def test_what_begins_a_conversation_shows_what_changed_and_not_every_file(repo, 
     assert told(repo, "show", again.id)[-1] == "Files (0 changed)"
     # On its branch it is the first: what is compared there is all that it holds.
     assert len(ok(repo, "show", again.id)["changes"]) > 1
+
+
+def test_a_fork_is_told_with_the_number_of_where_it_began(repo):
+    for n in range(3):
+        (repo / "README.md").write_text(f"{n}\n")
+        ok(repo, "save", "-s", f"s{n}")
+    assert b"forked from #2" in invoke(repo, "fork", "2", "there", "-y").stdout
+    assert b"forked from #4" in invoke(repo, "fork", "here").stdout
+    listed = invoke(repo, "log").stdout
+    assert b"forked from #2" in listed
+    assert b"forked from #4" in listed
+    assert b"forked from s" not in listed + invoke(repo, "status").stdout
+
+
+@pytest.fixture
+def zone(monkeypatch):
+    monkeypatch.setenv("TZ", "XYZ+5:30")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_time_is_shown_in_the_zone_in_which_it_is_read(repo, zone):
+    del zone
+    made = ok(repo, "save")["checkpoint"]["created"]
+    (line,) = (line for line in told(repo, "show") if line.startswith("  made "))
+    text = line.removeprefix("  made ").rpartition(",")[0].strip()
+    assert text.endswith(" -0530")
+    moment = datetime.datetime.fromisoformat(text)
+    assert moment == datetime.datetime.fromisoformat(f"{made[:19]}Z")
+    after = moment + datetime.timedelta(seconds=1)
+    for pattern in ("%Y-%m-%d %H:%M:%S %z", "%Y-%m-%d %H:%M:%S"):
+        assert told(repo, "show", f"{after:{pattern}}")[0].startswith("#1 ")
+
+
+def test_a_time_that_the_zone_cannot_hold_is_shown_all_the_same(zone):
+    del zone
+    manifest = SimpleNamespace(created="0001-01-01T00:00:00.000Z")
+    checkpoint = cast("Checkpoint", SimpleNamespace(manifest=manifest))
+    assert when(checkpoint) == "0001-01-01 00:00:00 +0000"

@@ -293,6 +293,18 @@ def test_it_asks_and_says_what_it_will_do(repo):
     assert ok(repo, "prune", "--keep-last", "13")["removed"] == []
 
 
+def test_what_goes_is_named_by_its_numbers(repo):
+    for n in range(1, 7):
+        save(repo, n, "-s", "even" if n % 2 == 0 else "odd")
+    asked = invoke(repo, "prune", "--keep-last", "1")
+    for text in (asked.stderr, invoke(repo, "prune", "--keep-last", "1", "-y").stdout):
+        assert b"odd/main: 2 of 3 checkpoints (#1, #3)" in text
+        assert b"even/main: 2 of 3 checkpoints (#2, #4)" in text
+    save(repo, 7, "-s", "odd")
+    removed = ok(repo, "prune", "--keep-last", "1", "-y")["removed"]
+    assert [one["number"] for one in removed] == [5]
+
+
 def test_a_limit_is_kept_by_saves(repo):
     git(repo, "config", "gitcp.maxCheckpoints", "5")
     save(repo, 1, "--label", "first")

@@ -1,0 +1,35 @@
+"""Shows whether the hooks of coding agents run: in `doctor` and `status`."""
+
+from typing import Any
+
+from gitcp.agents.health import AgentHealth
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.layout import age
+
+
+def document(one: AgentHealth) -> dict[str, Any]:
+    """Returns the state of a client's hooks, as the interface describes it."""
+    return {
+        "name": one.name,
+        "installed": bool(one.installed),
+        "scopes": one.installed,
+        "runs": one.runs,
+        "trusted": one.trusted,
+        "last_event": one.last_event,
+        "problems": one.problems,
+    }
+
+
+def detail(one: AgentHealth) -> str:
+    """Returns whether a client's hooks run, and when the last one did."""
+    works = "makes no checkpoints" if one.is_unprotected else "hooks run"
+    seen = (
+        f"last event {age(one.last_event)}" if one.last_event else "no event here yet"
+    )
+    return f"{works} ({', '.join(one.installed)}); {seen}"
+
+
+def problems(out: Output, one: AgentHealth, indent: int) -> None:
+    """Prints what is wrong with a client's hooks, and what to do."""
+    for problem in one.problems:
+        out.print(f"{'':{indent}} {safe(problem)}")
