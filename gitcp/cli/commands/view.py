@@ -147,8 +147,13 @@ def _vetted(
     from gitcp.view.rows import page_of
     from gitcp.view.vetting import vet
 
+    shown = 0
+
     def show_count(done: int) -> None:
-        if done % _TURNS == 0:
+        nonlocal shown
+        # Other processes look at most of the turns between.
+        if done >= shown + _TURNS:
+            shown = done
             out.transient(f"looking for secrets: {done:,} turns")
 
     page = page_of(workspace, chosen, wanted, now=time.time)
