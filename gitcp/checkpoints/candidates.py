@@ -5,8 +5,9 @@ from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
+from gitcp.checkpoints import numbered
 from gitcp.checkpoints.branch_index import listed
-from gitcp.checkpoints.numbered import with_numbers
+from gitcp.checkpoints.own_notes import note_of, with_numbers
 from gitcp.errors import CorruptError, FormatTooNewError, GitcpError
 from gitcp.format.tree import DIRECTORY
 from gitcp.names import decode
@@ -31,7 +32,7 @@ def checkpoints(workspace: Workspace, beginning: str) -> Iterator[Candidate]:
     if ":" in beginning:
         yield from _on_branch(workspace, beginning)
         return
-    with_numbers(workspace)
+    numbered.with_numbers(workspace)
     shown = 0
     labels: list[Candidate] = []
     numbers = workspace.store.numbers
@@ -66,10 +67,11 @@ def sessions(workspace: Workspace, beginning: str) -> Iterator[Candidate]:
     branches = listed(workspace.store, unreadable=lambda _: None)
     for one in sorted(branches, key=lambda each: each.created, reverse=True):
         name = one.session if one.branch == "main" else f"{one.session}/{one.branch}"
+        about = with_numbers(one.note, workspace.store.numbers.of)
         if name.startswith(beginning):
-            yield Candidate(name, one.note)
+            yield Candidate(name, about)
         elif f"{one.session}/{one.branch}".startswith(beginning):
-            yield Candidate(f"{one.session}/{one.branch}", one.note)
+            yield Candidate(f"{one.session}/{one.branch}", about)
 
 
 def names_in(checkpoint: Checkpoint, directory: bytes) -> Iterator[tuple[bytes, bool]]:
@@ -96,5 +98,5 @@ def _on_branch(workspace: Workspace, beginning: str) -> Iterator[Candidate]:
 
 
 def _about(checkpoint: Checkpoint) -> str:
-    note = (checkpoint.note or "").strip().partition("\n")[0]
+    note = note_of(checkpoint).strip().partition("\n")[0]
     return note or checkpoint.trigger

@@ -109,7 +109,9 @@ Plan = RestorePlan
 def _described(plan: RestorePlan) -> Iterator[str]:
     target, changes = plan.target, plan.changes
     note = f" {target.note.splitlines()[0]}" if target.note else ""
-    yield f"restore {target.session}/{target.branch} {target.id}{note}"
+    place = f"{target.session}/{target.branch}"
+    name = f"#{target.number}" if target.number is not None else place
+    yield f"restore {name} {target.id}{note}"
     for status, done in _DONE.items():
         for change in changes:
             if change.status == status:

@@ -158,7 +158,7 @@ def test_a_plan_prints_as_what_it_would_do(store, repo):
         ("deleted", b"new"),
     ]
     assert str(plan).splitlines() == [
-        f"restore s/main {first.id} one",
+        f"restore #{first.number} {first.id} one",
         "  deleted    new",
         "  replaced   a",
         "  created    gone",

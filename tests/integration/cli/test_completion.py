@@ -62,6 +62,13 @@ def test_what_was_typed_narrows_it(project):
     assert set(completed(project, "gitcp restore auth/try:l", "bash")) == {"last"}
 
 
+def test_what_gitcp_noted_is_told_with_numbers(project):
+    ok(project, "restore", "1", "-y")
+    newest = next(iter(completed(project, "gitcp restore ").values()))
+    assert newest == "restored #1"
+    assert "restored #1" in completed(project, "gitcp switch ").values()
+
+
 def test_a_pruned_checkpoint_is_not_offered(project):
     for number in range(3):
         ok(project, "save", "--allow-empty", "-s", "main", "-m", f"more {number}")
