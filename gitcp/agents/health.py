@@ -3,8 +3,6 @@
 import datetime
 import os
 import re
-import shlex
-import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -143,6 +141,8 @@ def _missing(commands: list[str], places: ClientPlaces) -> str | None:
 
     It is not started to find out: settings of a project may name any program.
     """
+    import shlex  # noqa: PLC0415  only where there are hooks
+
     for command in dict.fromkeys(commands):
         try:
             words = shlex.split(command)
@@ -154,6 +154,8 @@ def _missing(commands: list[str], places: ClientPlaces) -> str | None:
 
 
 def _runs(program: str, places: ClientPlaces) -> bool:
+    import shutil  # noqa: PLC0415
+
     found = shutil.which(program, path=places.environment.get("PATH"))
     if found is None:
         return False

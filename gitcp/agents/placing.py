@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 from pathlib import Path
 
 from gitcp import durable
@@ -30,7 +29,9 @@ def place(written: ResumeFiles) -> None:
             _write_new(path, data)
         for source, target in written.copies:
             if source.is_dir() and not target.exists():
-                shutil.copytree(source, target, symlinks=True)
+                from shutil import copytree  # noqa: PLC0415  few clients have folders
+
+                copytree(source, target, symlinks=True)
         if written.grown is not None:
             _check(written.root, written.grown.path)
             _grow(written.grown)

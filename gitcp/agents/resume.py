@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -32,6 +31,8 @@ class Resumption(NamedTuple):
 
     def shown(self, here: str) -> str:
         """Returns the command for a shell that is in a directory."""
+        import shlex  # noqa: PLC0415  only a resumption that is shown
+
         command = shlex.join(self.command)
         if self.first:
             command = f"{shlex.join(self.first)} && {command}"
@@ -170,6 +171,8 @@ def become(resumption: Resumption) -> NoReturn:
     Raises:
         StorageError: it cannot be started.
     """
+    import shlex  # noqa: PLC0415
+
     command = f"exec {shlex.join(resumption.command)}"
     if resumption.first:
         command = f"{shlex.join(resumption.first)} && {command}"

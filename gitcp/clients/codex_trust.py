@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,8 @@ def permission(
     path: Path, settings: bytes, config: bytes, top: Path | None
 ) -> Permission:
     """Returns whether Codex runs every hook of ours in a hooks file."""
+    import tomllib  # noqa: PLC0415  only where Codex is set up
+
     try:
         known = tomllib.loads(config.decode())
     except ValueError:

@@ -8,7 +8,6 @@ session. `opencode import` takes the same back, in one document, under new ids.
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
@@ -207,6 +206,8 @@ class OpenCode:
         if text is not None:
             _check_ours(text)
         commands = msgspec.json.encode({hook: command(hook) for hook in _HOOKS})
+        from importlib import resources  # noqa: PLC0415  to install, not to look
+
         plugin = resources.files("gitcp.agents").joinpath("opencode_plugin.js")
         script = plugin.read_bytes().replace(
             b"const COMMANDS = {}", b"const COMMANDS = " + commands

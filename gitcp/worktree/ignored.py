@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from gitcp import durable
 from gitcp.format import tree as trees
@@ -33,6 +32,8 @@ def ignored_at(
     """
     if not paths:
         return set()
+    from tempfile import TemporaryDirectory  # noqa: PLC0415  mostly nothing is asked
+
     private = PrivateGit(repository, repository.top or repository.git_dir)
     above = {b"", *(directory for path in paths for directory in parents(path))}
     with durable.storage("looking at the ignore rules of a checkpoint"):

@@ -4,7 +4,6 @@ Both are one call on Linux (`renameat2`) and macOS (`renameatx_np`). A kernel or
 system without them says so, and the callers take the longer way.
 """
 
-import ctypes
 import errno
 import os
 import platform
@@ -29,6 +28,8 @@ _Call = Callable[[int, bytes, int, bytes, int], int]
 @cache
 def _system() -> tuple[_Call | None, int, int]:
     """Returns the system's call, and its flags for no replacement and exchange."""
+    import ctypes  # noqa: PLC0415  a plan alone renames nothing
+
     library = ctypes.CDLL(None, use_errno=True)
     pair = (ctypes.c_int, ctypes.c_char_p)
     kinds = (*pair, *pair, ctypes.c_uint)
@@ -51,6 +52,8 @@ def _attempt(directory: int, old: bytes, new: bytes, flag: int) -> bool:
         return False
     if call(directory, old, directory, new, flag) == 0:
         return True
+    import ctypes  # noqa: PLC0415
+
     number = ctypes.get_errno()
     if number in _UNSUPPORTED:
         return False

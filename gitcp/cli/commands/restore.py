@@ -1,7 +1,6 @@
 """`gitcp restore`: brings back the files and the conversation of a checkpoint."""
 
 import os
-import shlex
 from pathlib import Path
 
 import click
@@ -275,6 +274,8 @@ def _show_whole(
         left = [*steps.left, *not_captured(target)]
         out.document(document(None, None, steps, left))
         return
+    import shlex
+
     out.print(f"Write {headline(out, target)} to {safe_path(shlex.quote(directory))}")
     for line in provenance(out, target):
         out.print(line)
@@ -307,6 +308,8 @@ def _write_to(
         left = [*steps.left, *not_captured(target)]
         out.document(document(target, None, steps, left))
     else:
+        import shlex
+
         out.print(
             f"Wrote {count(len(steps.steps), 'path')} of {headline(out, target)}"
             f" to {safe_path(shlex.quote(directory))}"

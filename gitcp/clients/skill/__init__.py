@@ -7,7 +7,6 @@ what it was, so that a file that the user wrote or changed is recognised and lef
 import hashlib
 import re
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -79,7 +78,7 @@ def _rule() -> bytes:
 
 
 def _text(name: str) -> str:
-    return (files(__name__) / name).read_text("utf-8")
+    return (Path(__file__).parent / name).read_text("utf-8")
 
 
 class Mark(NamedTuple):
