@@ -29,6 +29,7 @@ from gitcp.errors import (
 from gitcp.format.checkpoint import show_path, timestamp
 from gitcp.format.log import Decision
 from gitcp.format.numbers import Assigned
+from gitcp.git import reflog
 from gitcp.git.blame import commits_of, first_appearances
 from gitcp.git.objects import IN_MEMORY
 from gitcp.git.paths_at import blobs_at
@@ -41,6 +42,8 @@ By = Literal["agent", "hand", "unknown"]
 _OF_AGENT = (INNER | ENDS) - {TURN_START}
 # What else saves the files as people, or their git, have left them.
 _BY_HAND = frozenset({TURN_START, "manual", "commit", "before-restore"})
+# So far back the log of HEAD is read, where git has to be asked for it.
+_MOVES = 10_000
 _COMMITTED = re.compile(rb"^[0-9a-f]+ ([0-9a-f]+) .*\tcommit\b", re.MULTILINE)
 # A turn that has not ended is taken to run on for so long.
 _RUNS_ON = datetime.timedelta(hours=12)
@@ -329,7 +332,12 @@ class _Origins:
     @functools.cached_property
     def _committed_here(self) -> frozenset[bytes]:
         """The commits of which git's log of HEAD says that they were made in this work tree."""
+        repository = self._workspace.repository
+        if repository.ref_storage != "files":
+            told = reflog.moves(repository, _MOVES)
+            made = (one.new for one in told if one.what.startswith("commit"))
+            return frozenset(map(str.encode, made))
         with suppress(OSError):
-            log = (self._workspace.repository.git_dir / "logs" / "HEAD").read_bytes()
+            log = (repository.git_dir / "logs" / "HEAD").read_bytes()
             return frozenset(_COMMITTED.findall(log))
         return frozenset()

@@ -256,6 +256,11 @@ def _amended(repository: Repository, head: str) -> bool:
 
 def _last_move(repository: Repository) -> tuple[str, str, str] | None:
     """Returns where HEAD came from, where to, and by what; None without a reflog."""
+    if repository.ref_storage != "files":
+        from gitcp.git import reflog  # noqa: PLC0415
+
+        last = next(iter(reflog.moves(repository, 1)), None)
+        return (last.old, last.new, last.what) if last and last.old else None
     try:
         with (repository.git_dir / "logs" / "HEAD").open("rb") as file:
             file.seek(0, os.SEEK_END)

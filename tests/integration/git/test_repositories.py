@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.git import reflog
+from gitcp.git.discover import discover
+from gitcp.git.reflog import HeadMove
+from gitcp.githooks import events
 from tests.support.clones import make_hub
 from tests.support.gitrepo import (
     Env,
@@ -178,6 +182,27 @@ def test_reftable(tmp_path, form):
     assert git_line(top, "rev-parse", f"{commit}:nested") == head
     git(top, "worktree", "add", "-q", "--detach", tmp_path / "linked")
     round_trip(tmp_path / "linked")
+
+
+@pytest.mark.parametrize("storage", ["files", "reftable"])
+def test_what_the_log_of_head_says_is_the_same_wherever_it_is(tmp_path, storage):
+    how = []
+    if storage != "files":
+        needs_reftable()
+        how = [f"--ref-format={storage}"]
+    top = tmp_path / "r"
+    git(tmp_path, "init", "-q", "-b", "main", *how, top)
+    assert reflog.moves(discover(top), 5) == []
+    first = commit_all(top, "one")
+    git(top, "commit", "-q", "--amend", "--allow-empty", "-m", "two")
+    second = git_line(top, "rev-parse", "HEAD")
+    expected = [
+        HeadMove(first, second, "commit (amend): two"),
+        HeadMove(None, first, "commit (initial): one"),
+    ]
+    assert reflog.moves(discover(top), 5) == expected
+    assert reflog.moves(discover(top), 1) == expected[:1]
+    assert events._last_move(discover(top)) == expected[0]
 
 
 def test_detached(repo, git):
