@@ -7,8 +7,8 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from typing import Literal, NamedTuple
 
 from gitcp.checkpoints.beside import Beside, Span
@@ -108,27 +108,45 @@ def why(
         )
     if not texts:
         return []
-    origins = _Origins(workspace, history, versions)
-    found = first_appearances(
-        workspace.repository,
-        [one.version for one in versions],
-        content,
-        (first, last),
-        # While git still looks for the next one.
-        meanwhile=origins.of,
-    )
-    known = [None if at is None else origins.of(at) for at in found]
-    if any(one is None or one.by == "unknown" for one in known):
-        known = _of_others(workspace, history, path, content, (first, last), known)
-    commits: list[str | None] = [None] * len(found)
-    with suppress(GitFailedError, CorruptError):
-        commits = commits_of(workspace.repository, path, content, (first, last))
+    where = workspace.repository, path, content, (first, last)
+    with ExitStack() as stack:
+        commits: list[str | None] = [None] * (last - first + 1)
+        found: Callable[[], list[str | None]] | None = None
+        with suppress(GitFailedError, CorruptError):
+            found = stack.enter_context(commits_of(*where))
+        known = _known(workspace, history, versions, path, content, (first, last))
+        if found is not None:
+            with suppress(GitFailedError):
+                commits = found()
     return [
         Line(number, texts[number - 1], origin, commit)
         for number, origin, commit in zip(
             range(first, last + 1), known, commits, strict=True
         )
     ]
+
+
+def _known(
+    workspace: Workspace,
+    history: FileHistory,
+    versions: list[FileVersion],
+    path: bytes,
+    content: bytes,
+    lines: tuple[int, int],
+) -> "list[Origin | None]":
+    origins = _Origins(workspace, history, versions)
+    found = first_appearances(
+        workspace.repository,
+        [one.version for one in versions],
+        content,
+        lines,
+        # While git still looks for the next one.
+        meanwhile=origins.of,
+    )
+    known = [None if at is None else origins.of(at) for at in found]
+    if any(one is None or one.by == "unknown" for one in known):
+        known = _of_others(workspace, history, path, content, lines, known)
+    return known
 
 
 def _of_others(

@@ -7,10 +7,10 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from gitcp.format import tree
 from gitcp.git import process
@@ -77,19 +77,21 @@ def first_appearances(
     return [places.get(oid) for oid in found]
 
 
+@contextmanager
 def commits_of(
     repository: Repository, path: bytes, content: bytes, lines: tuple[int, int]
-) -> list[str | None]:
-    """Returns for each of some lines of a file the commit of HEAD's history it came with.
+) -> Iterator[Callable[[], list[str | None]]]:
+    """Has git look for the commit of HEAD's history that each of some lines came with.
 
-    None where a line is in no commit.
+    Yields what waits for it and returns them; None where a line is in no commit.
 
     Raises:
-        GitFailedError: git failed; a partial clone may lack what it needs.
+        GitFailedError: git failed, here or later; a partial clone may lack what it needs.
     """
     head, _ = repository.head()
     if head is None:
-        return [None] * (lines[1] - lines[0] + 1)
+        yield lambda: [None] * (lines[1] - lines[0] + 1)
+        return
     (blob,) = blobs_at(repository, [head], path)
     if blob is not None and b"\r\n" not in repository.objects.blob(blob):
         # As a check-out may have changed them.
@@ -99,8 +101,21 @@ def commits_of(
         parents = [bytes.fromhex(head)]
         tip = _commit(pack, path, pack.add(BLOB, content), parents, _LATEST)
         _keep(pack, place)
-        found = _blamed(place, tip, path, lines)
-    return [None if oid == tip.hex() else oid for oid in found]
+        # A pipe would fill up before its end is read.
+        with open(place / "found", "w+b") as found:
+            running = _start(place, tip, path, lines, found)
+
+            def commits() -> list[str | None]:
+                process.finish(running)
+                found.seek(0)
+                named = _read(found, lines)
+                return [None if oid == tip.hex() else oid for oid in named]
+
+            try:
+                yield commits
+            finally:
+                if running.poll() is None:
+                    _end(running)
 
 
 @contextmanager
@@ -147,10 +162,24 @@ def _blamed(
     tip: bytes,
     path: bytes,
     lines: tuple[int, int],
-    meanwhile: Callable[[str], object] = str,
+    meanwhile: Callable[[str], object],
 ) -> list[str]:
     """Returns the commit that git names for each of some lines."""
-    running = process.start(
+    running = _start(place, tip, path, lines, process.PIPE)
+    assert running.stdout is not None
+    try:
+        found = _read(running.stdout, lines, meanwhile)
+    except BaseException:
+        _end(running)
+        raise
+    process.finish(running)
+    return found
+
+
+def _start(
+    place: Path, tip: bytes, path: bytes, lines: tuple[int, int], to: int | IO[bytes]
+) -> process.Process:
+    return process.start(
         [
             *("-c", "diff.algorithm=histogram", "blame", "--incremental"),
             *(f"-L{lines[0]},{lines[1]}", tip.hex(), "--", path),
@@ -163,20 +192,27 @@ def _blamed(
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_ATTR_NOSYSTEM": "1",
         },
+        stdout=to,
     )
-    assert running.stdout is not None
+
+
+def _read(
+    told: Iterable[bytes],
+    lines: tuple[int, int],
+    meanwhile: Callable[[str], object] = str,
+) -> list[str]:
+    """Returns the commit of each line from what `git blame --incremental` tells."""
     found = [""] * (lines[1] - lines[0] + 1)
-    try:
-        for line in running.stdout:
-            group = _GROUP.match(line)
-            if group is not None:
-                oid, first, length = group.groups()
-                start = int(first) - lines[0]
-                found[start : start + int(length)] = [oid.decode()] * int(length)
-                meanwhile(oid.decode())
-    except BaseException:
-        running.kill()
-        running.communicate()
-        raise
-    process.finish(running)
+    for line in told:
+        group = _GROUP.match(line)
+        if group is not None:
+            oid, first, length = group.groups()
+            start = int(first) - lines[0]
+            found[start : start + int(length)] = [oid.decode()] * int(length)
+            meanwhile(oid.decode())
     return found
+
+
+def _end(running: process.Process) -> None:
+    running.kill()
+    running.communicate()
