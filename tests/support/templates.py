@@ -119,6 +119,8 @@ def _remove(process: int, path: Path) -> None:
 
 def form_in(git_dir: Path) -> ObjectFormat:
     """Which ids a repository has, by its configuration."""
+    if git_dir.is_file():
+        git_dir = Path(git_dir.read_text().removeprefix("gitdir: ").strip())
     text = (git_dir / "config").read_text().lower()
     return SHA256 if "objectformat = sha256" in text else SHA1
 

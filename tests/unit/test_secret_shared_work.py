@@ -124,6 +124,7 @@ def test_a_program_with_threads_is_not_forked():
 
 def test_nor_is_one_in_which_the_library_has_begun(monkeypatch):
     scanner = Scanner(Fingerprints(bytes(32)), extra=lambda _: iter(()))
+    monkeypatch.setattr(scanners, "_loaded", False)
     before = scanner.can_fork
     monkeypatch.setattr(scanners, "_loaded", True)
     assert (before, scanner.can_fork) == (True, False)

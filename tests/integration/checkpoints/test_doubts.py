@@ -122,7 +122,8 @@ def test_what_a_restore_deleted_though_its_target_left_it_out_is_named(repo):
             ("wrongly-deleted", done.id, ".env"),
         ]
     )
-    assert before.id.encode() in invoke(repo, "verify").stderr
+    way = f"`gitcp restore {before.number} PATH`".encode()
+    assert way in invoke(repo, "verify").stderr
 
 
 def test_what_an_undo_took_away_again_is_no_doubt(repo):
