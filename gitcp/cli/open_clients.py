@@ -41,7 +41,7 @@ def after(workspace: Workspace, restore: Checkpoint) -> Iterator[str]:
 
 def _more(open_here: Sequence[Binding]) -> Iterator[str]:
     if len(open_here) > _NAMED:
-        yield f"  {len(open_here) - _NAMED} more may be open: `gitcp -v status`"
+        yield f"  {len(open_here) - _NAMED} more may be open: `gitcp status -v`"
 
 
 def conversation(workspace: Workspace, binding: Binding) -> str:

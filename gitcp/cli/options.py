@@ -46,6 +46,21 @@ quiet_option = click.option(
     callback=_set_quiet,
     help="Print errors only, and what was asked for",
 )
+
+
+def _set_verbose(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.obj.verbose = True
+
+
+verbose_option = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    callback=_set_verbose,
+    help="Print more details",
+)
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask")
 session_option = click.option(
     "-s",

@@ -116,9 +116,11 @@ def carry_out(
 AT_IT = "Nothing to do: this is the state that is there."
 
 
-def question_of(request: RestoreRequest, plan: RestorePlan | None) -> str:
+def question_of(
+    request: RestoreRequest, plan: RestorePlan | None, asked: str = "Restore?"
+) -> str:
     """Returns what a user is asked who has seen a plan."""
-    question = "Restore? What is there now is saved first."
+    question = f"{asked} What is there now is saved first."
     if plan is None or not plan.behind.outside or request.replay:
         return question
     names = ", ".join(safe(show_call(call)) for call in plan.behind.outside[:_SINCE])

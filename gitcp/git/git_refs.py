@@ -14,7 +14,7 @@ from gitcp.errors import BranchMovedError, BusyError, GitFailedError, StorageErr
 from gitcp.format.oid import SHA1, ObjectFormat
 from gitcp.git import process
 from gitcp.git.access import PRIVATE, Access
-from gitcp.git.refs import refuse_foreign
+from gitcp.git.refs import deletions, refuse_foreign
 
 TABLES = "reftable"
 _LIST = "tables.list"
@@ -285,12 +285,7 @@ class GitRefs:
             GitFailedError: one points elsewhere, or git could not.
             UnsafePathError: a name is not one of gitcp's refs.
         """
-        for name in refs:
-            refuse_foreign(name)
-        if refs:
-            lines = [
-                f"delete {name} {oid or ''}".rstrip() for name, oid in refs.items()
-            ]
+        if lines := deletions(refs):
             self._update(lines, "deleting refs")
 
 

@@ -77,12 +77,12 @@ class Objects(ABC):
 
     def few_reads(
         self,
-        most: int = FEW,  # noqa: ARG002  not all read in two ways
+        most: int = FEW,  # noqa: ARG002  most have one way to read
     ) -> AbstractContextManager[None]:
         """Prefers what starts sooner over what reads faster, for `most` reads in here."""
         return nullcontext()
 
-    def expect(self, reads: int) -> None:  # noqa: B027  not all read in two ways
+    def expect(self, reads: int) -> None:  # noqa: B027  as above
         """Notes that about so many reads follow, among `few_reads`."""
 
     def blob(self, oid: bytes) -> bytes:

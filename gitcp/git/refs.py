@@ -269,12 +269,7 @@ class FileRefs:
             GitFailedError: one points elsewhere, or git could not.
             UnsafePathError: a name is not one of gitcp's refs.
         """
-        for name in refs:
-            refuse_foreign(name)
-        if refs:
-            lines = [
-                f"delete {name} {oid or ''}".rstrip() for name, oid in refs.items()
-            ]
+        if lines := deletions(refs):
             # git rewrites packed-refs, under its own locks.
             process.run(
                 ["update-ref", "--stdin"],
@@ -387,6 +382,13 @@ class FileRefs:
             return (self._common / "packed-refs").read_bytes()
         except FileNotFoundError:
             return b""
+
+
+def deletions(refs: Mapping[str, str | None]) -> list[str]:
+    """Returns the lines by which git deletes refs; refuses those that are not gitcp's."""
+    for name in refs:
+        refuse_foreign(name)
+    return [f"delete {name} {oid or ''}".rstrip() for name, oid in refs.items()]
 
 
 def refuse_foreign(name: str) -> None:

@@ -102,6 +102,21 @@ def test_the_columns_follow_a_click_on_the_axis_and_the_keys(browser, shop):
         assert seen.all_doings() == []
 
 
+def test_what_a_restore_brings_back_is_listed_once(browser, repo, tmp_path):
+    invoke(repo, "save")
+    invoke(repo, "decide", "rates in a table")
+    invoke(repo, "save", "--allow-empty")
+    for number in ("1", "2", "1", "2"):
+        assert invoke(repo, "restore", number, "-y").returncode == 0
+    (repo / "new").touch()
+    invoke(repo, "save")
+    page = tmp_path / "page.html"
+    assert invoke(repo, "view", "-o", page).returncode == 0
+    with browser.opened(page) as seen:
+        assert seen.page.locator("#reasons .entry").count() == 1
+        assert seen.page.inner_text("#reasons .entry .number") == "#2"
+
+
 def test_each_turn_has_a_link(browser, shop):
     with browser.opened(shop) as seen:
         seen.press("k")

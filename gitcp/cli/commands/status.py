@@ -8,7 +8,7 @@ from gitcp.checkpoints.status import Status, status
 from gitcp.cli import agent_lines, documents
 from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.layout import age, fit, width
-from gitcp.cli.options import command, reader, session_option
+from gitcp.cli.options import command, reader, session_option, verbose_option
 from gitcp.cli.render import (
     SIGNS,
     change_lines,
@@ -26,12 +26,13 @@ _AGENTS = 5
 
 @command("status")
 @session_option
+@verbose_option
 def status_command(out: Output, where: str | None) -> None:
     """Show where you are, and what a save would add.
 
     With `-s` files are compared with the newest checkpoint of one session. With
-    `gitcp -v status` also every changed file, and for each agent whether its hooks run
-    and when the last one did.
+    `-v` also every changed file, and for each agent whether its hooks run and when the
+    last one did.
     """
     workspace = reader(out)
     state = status(workspace, where)

@@ -52,9 +52,10 @@ def planned(workspace: Workspace, wanted: Wanted, room: int) -> Iterator[Planned
         start = select(workspace, wanted.number)
         trust = with_trust(workspace, start, wanted.trust)
         plan = fork.plan_fork(workspace, start, wanted.name, trust=trust)
-        question = f"Fork {wanted.name} from here?"
+        name = f"#{start.number}" if start.number else start.id
+        question = f"Fork {wanted.name} from {name}?"
         if not fork.at_present(plan):
-            question = f"{question} {question_of(plan.request, plan)}"
+            question = question_of(plan.request, plan, question)
         page = _laid_out(workspace, plan, question, room)
         yield Planned(wanted, workspace, plan.request, plan, nothing=False, page=page)
         return

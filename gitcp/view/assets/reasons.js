@@ -29,7 +29,11 @@ class Reasons {
       return;
     }
     const own = rows[at].reasons || [];
-    const earlier = this.led(at).slice(1).flatMap((place) => (rows[place].reasons || []).map((one) => [one, place]).reverse());
+    const before = this.led(at).slice(1).flatMap((place) => (rows[place].reasons || []).map((one) => [one, place]).reverse());
+    // A restore brings reasons back: each is listed once, with the turn that recorded it.
+    const once = new Map(before.map(([one, place]) => [JSON.stringify(one), [one, place]]));
+    own.forEach((one) => once.delete(JSON.stringify(one)));
+    const earlier = [...once.values()];
     refill(this.place,
       el('h2', '', 'Reasons of this turn'),
       ...(own.length ? own.map((one) => this.entry(one, at)) : [el('p', 'quiet', 'None were recorded.')]),

@@ -368,7 +368,7 @@ def test_status_says_of_each_client_whether_its_hooks_run(repo, config):
     (client,) = ok(repo, "status")["clients"]
     assert (client["name"], client["runs"]) == ("claude-code", True)
     assert client in ok(repo, "doctor")["agents"]
-    told = invoke(repo, "-v", "status").stdout
+    told = invoke(repo, "status", "-v").stdout
     assert b"claude-code: hooks run (user); no event here yet" in told
     git(repo, "config", "gitcp.autoCheckpoint", "false")
     assert ok(repo, "status")["hooks_off"] == "gitcp.autoCheckpoint is false"

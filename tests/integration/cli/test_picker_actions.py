@@ -283,7 +283,7 @@ def test_fork_takes_a_name_and_shows_its_plan(project, capsys):
         await picker.type("F")
         await picker.type("other-way")
         await picker.press("enter")
-        await picker.shows("Fork other-way from here?")
+        await picker.shows("Fork other-way from #5? What is there now is saved first.")
         await picker.press("y")
 
     carried(project, steps)
@@ -291,7 +291,7 @@ def test_fork_takes_a_name_and_shows_its_plan(project, capsys):
     branches = ok(project.top, "sessions")["sessions"]
     names = {one["name"] for each in branches for one in each["branches"]}
     assert "other-way" in names
-    assert not (project.top / "test_a.py").exists() or names
+    assert b"ONE 2" not in (project.top / "a.py").read_bytes()
 
 
 def test_fork_at_what_is_there_leaves_the_files(project, capsys):
@@ -302,7 +302,7 @@ def test_fork_at_what_is_there_leaves_the_files(project, capsys):
         await picker.type("F")
         await picker.type("here")
         await picker.press("enter")
-        await picker.shows("Fork here from here?")
+        await picker.shows("Fork here from #8?")
         await picker.press("y")
 
     carried(project, steps)

@@ -222,7 +222,7 @@ def test_of_many_open_clients_some_are_named(repo, agent):
         Agent(repo, agent.transcript.parents[2]).turn(f"more {number}", vat=str(number))
     lines = dry_run(repo, first.id)
     assert sum("is still open here" in line for line in lines) == 3
-    assert "  2 more may be open: `gitcp -v status`" in lines
+    assert "  2 more may be open: `gitcp status -v`" in lines
     told = invoke(repo, "restore", "-y", first.id).stderr.decode()
     assert told.count("is still open here") == 3
 
