@@ -27,7 +27,7 @@ from gitcp.git.repository import Repository
 from gitcp.project.installers import Done
 
 # Clients that read the skill.
-_SKILLED = ("claude-code", "codex", "cursor", "opencode")
+_SKILLED = ("claude-code", "codex", "cursor", "gemini", "opencode")
 
 
 class _InstallRecord(msgspec.Struct, frozen=True):

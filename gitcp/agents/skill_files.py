@@ -58,7 +58,7 @@ def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
             )
             mode = durable.usual_mode(one.path)
             durable.replace(
-                one.path, skill.marked(one.content, created_directories), mode=mode
+                one.path, skill.marked(one, created_directories), mode=mode
             )
         changed = True
     if left:
@@ -154,9 +154,7 @@ def _notes(files: list[SkillFile]) -> tuple[str, ...]:
     by_clients: dict[str, list[str]] = {}
     for one in files:
         # A command's name is what is typed; of a skill its place is what matters.
-        command = one.path.parent.name == "commands"
-        shown = f"/{one.path.stem}" if command else str(one.path)
-        by_clients.setdefault(one.clients, []).append(shown)
+        by_clients.setdefault(one.clients, []).append(one.typed or str(one.path))
     return tuple(f"{clients}: {', '.join(by)}" for clients, by in by_clients.items())
 
 

@@ -13,7 +13,7 @@ import claude_agent_sdk
 import pytest
 
 from gitcp.clients import skill
-from tests.e2e import test_opencode
+from tests.e2e import test_gemini, test_opencode
 from tests.support import codex
 from tests.support.anthropic_server import AnthropicServer, texts
 from tests.support.gitrepo import make_repo
@@ -146,3 +146,26 @@ def test_opencode_tells_its_model_of_the_skill(project, tmp_path):
         opencode = test_opencode.Project(project, tmp_path / "home", server)
         opencode.turn("turn")
         assert any(DESCRIPTION in json.dumps(body) for _, body in server.requests)
+
+
+@pytest.mark.skipif(test_gemini.GEMINI is None, reason="there is no gemini")
+def test_gemini_runs_the_slash_command_of_its_own_name(project, tmp_path):
+    (project / ".gemini").mkdir()
+    ok(project, "install", "skill", "--scope", "project")
+    with ModelServer({"re:Restore a checkpoint": [[say("ok")]]}) as server:
+        gemini = test_gemini.Project(project, tmp_path / "home", server)
+        gemini.gemini("/gitcp:restore 1 a.txt")
+        asked = json.dumps([body for _, body in server.requests])
+    assert "which paths if not all: 1 a.txt" in asked
+    assert DESCRIPTION in asked
+
+
+@pytest.mark.skipif(test_opencode.OPENCODE is None, reason="there is no opencode")
+def test_opencode_runs_the_slash_command_of_its_own_name(project, tmp_path):
+    (project / ".opencode").mkdir()
+    ok(project, "install", "skill", "--scope", "project")
+    with ModelServer({"re:Restore a checkpoint": [[say("ok")]]}) as server:
+        opencode = test_opencode.Project(project, tmp_path / "home", server)
+        opencode.turn("a.txt", "--command", "gitcp/restore", "1")
+        asked = json.dumps([body for _, body in server.requests])
+    assert "which paths if not all: 1 a.txt" in asked

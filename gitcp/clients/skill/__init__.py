@@ -1,10 +1,12 @@
 """The skill's files: how an agent uses gitcp, and where each client looks for them.
 
-Claude Code gets slash commands besides. Each file ends in a line that says it is ours and
-what it was, so that a file that the user wrote or changed is recognised and left alone.
+Clients that have slash commands get those besides: Claude Code always, the others where they
+have a directory already. Each file ends in a line that says it is ours and what it was, so
+that a file that the user wrote or changed is recognised and left alone.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +14,7 @@ from typing import NamedTuple
 
 COMMANDS = ("checkpoint", "checkpoints", "restore", "rollback", "undo", "prune")
 _NAME = "gitcp"
-_MARK = rb"\n<!-- gitcp install skill: ([0-9a-f]{64}) (\d+) -->(\n?)"
+_MARK = rb"\n(?:<!--|#) gitcp install skill: ([0-9a-f]{64}) (\d+)(?: -->)?(\n?)"
 _RULE = """\
 ---
 description: {description}
@@ -20,16 +22,20 @@ globs:
 alwaysApply: false
 ---
 """
-_FRONT = r"(?ms)\A---\n.*?^---\n"
+_FRONT = r"(?ms)\A---\n.*?^---\n+"
 _DESCRIPTION = r"(?m)^description: (.*)$"
 
 
 class SkillFile(NamedTuple):
-    """A file to install, without its mark, and the clients that read it."""
+    """A file to install, without its mark, and the clients that read it.
+
+    `typed` is what a user types to run it, for a slash command.
+    """
 
     path: Path
     content: bytes
     clients: str
+    typed: str | None = None
 
 
 def project_files(top: Path) -> list[SkillFile]:
@@ -38,16 +44,21 @@ def project_files(top: Path) -> list[SkillFile]:
         *_claude(top / ".claude"),
         _skill(top / ".agents" / "skills", "Codex, OpenCode, OpenClaw"),
         SkillFile(top / ".cursor" / "rules" / f"{_NAME}.mdc", _rule(), "Cursor"),
+        *_gemini(top / ".gemini"),
+        *_opencode(top / ".opencode"),
     ]
 
 
 def user_files(home: Path, environment: Mapping[str, str]) -> list[SkillFile]:
     """Returns what a user has in all projects."""
     own = environment.get("CLAUDE_CONFIG_DIR")
+    configured = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
     return [
         *_claude(Path(own) if own else home / ".claude"),
         _skill(home / ".agents" / "skills", "Codex, OpenCode, OpenClaw"),
         _skill(home / ".cursor" / "skills", "Cursor"),
+        *_gemini(home / ".gemini"),
+        *_opencode(configured / "opencode"),
     ]
 
 
@@ -58,11 +69,49 @@ def _claude(root: Path) -> list[SkillFile]:
                 root / "commands" / f"{name}.md",
                 _text(f"commands/{name}.md").encode(),
                 "Claude Code",
+                f"/{name}",
             )
             for name in COMMANDS
         ),
         _skill(root / "skills", "Claude Code"),
     ]
+
+
+def _gemini(root: Path) -> list[SkillFile]:
+    """Slash commands under a name of their own: Gemini CLI has a `/restore`."""
+    files = []
+    for name in COMMANDS if root.is_dir() else ():
+        raw = _text(f"commands/{name}.md")
+        prompt = re.sub(_FRONT, "", raw).replace("$ARGUMENTS", "{{args}}")
+        path = root / "commands" / _NAME / f"{name}.toml"
+        content = _toml(_described(raw), prompt)
+        files.append(SkillFile(path, content, "Gemini CLI", f"/{_NAME}:{name}"))
+    return files
+
+
+def _opencode(root: Path) -> list[SkillFile]:
+    """Slash commands under a name of their own: OpenCode has an `/undo`."""
+    files = []
+    for name in COMMANDS if root.is_dir() else ():
+        raw = _text(f"commands/{name}.md")
+        path = root / "commands" / _NAME / f"{name}.md"
+        front = f"---\ndescription: {_described(raw)}\n---\n\n"
+        content = (front + re.sub(_FRONT, "", raw)).encode()
+        files.append(SkillFile(path, content, "OpenCode", f"/{_NAME}/{name}"))
+    return files
+
+
+def _toml(description: str, prompt: str) -> bytes:
+    """Both as TOML's basic strings, which have the escapes of JSON's."""
+    return (
+        f"description = {json.dumps(description)}\nprompt = {json.dumps(prompt)}\n"
+    ).encode()
+
+
+def _described(raw: str) -> str:
+    match = re.search(_DESCRIPTION, raw)
+    assert match is not None
+    return match[1]
 
 
 def _skill(root: Path, clients: str) -> SkillFile:
@@ -72,9 +121,8 @@ def _skill(root: Path, clients: str) -> SkillFile:
 def _rule() -> bytes:
     """The same for a client that knows rules: other words above, the same text below."""
     text = _text("SKILL.md")
-    match = re.search(_DESCRIPTION, text)
-    assert match is not None
-    return (_RULE.format(description=match[1]) + re.sub(_FRONT, "", text)).encode()
+    rule = _RULE.format(description=_described(text))
+    return (rule + re.sub(_FRONT, "\n", text)).encode()
 
 
 def _text(name: str) -> str:
@@ -89,12 +137,12 @@ class Mark(NamedTuple):
     content: bytes
 
 
-def marked(content: bytes, directories: int) -> bytes:
+def marked(one: SkillFile, directories: int) -> bytes:
     """Returns a file with its mark; `directories` directories were made for it."""
-    digest = hashlib.sha256(content).hexdigest()
-    return (
-        content + f"\n<!-- gitcp install skill: {digest} {directories} -->\n".encode()
-    )
+    digest = hashlib.sha256(one.content).hexdigest()
+    mark = f"gitcp install skill: {digest} {directories}"
+    comment = f"# {mark}" if one.path.suffix == ".toml" else f"<!-- {mark} -->"
+    return one.content + f"\n{comment}\n".encode()
 
 
 def mark_of(raw: bytes) -> Mark | None:

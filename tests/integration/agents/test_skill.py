@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,25 @@ def test_a_user_gets_them_everywhere(repo, sealed, tmp_path):
     assert tree_bytes(sealed) == before
 
 
+def test_a_client_that_is_here_gets_slash_commands_and_gives_them_back(repo):
+    (repo / ".gemini").mkdir()
+    (repo / ".opencode").mkdir()
+    before = tree_bytes(repo)
+    (done,) = ok(repo, "install", "skill", "--scope", "project")["done"]
+    gemini = repo / ".gemini" / "commands" / "gitcp" / "restore.toml"
+    read = tomllib.loads(gemini.read_text())
+    assert read["description"].startswith("Bring the files")
+    assert "if not all: {{args}}\n" in read["prompt"]
+    assert "allowed-tools" not in gemini.read_text()
+    opencode = repo / ".opencode" / "commands" / "gitcp" / "restore.md"
+    assert "if not all: $ARGUMENTS\n" in opencode.read_text()
+    notes = "\n".join(done["notes"])
+    assert "Gemini CLI: /gitcp:checkpoint, " in notes
+    assert "OpenCode: /gitcp/checkpoint, " in notes
+    ok(repo, "uninstall", "skill")
+    assert tree_bytes(repo) == before
+
+
 def test_claude_code_may_keep_its_files_elsewhere(repo, tmp_path, monkeypatch):
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
     ok(repo, "install", "skill")
@@ -116,7 +136,8 @@ def test_a_file_of_an_older_gitcp_is_brought_up_to_date(repo):
     new = old.read_bytes()
     mark = skill.mark_of(new)
     assert mark is not None
-    old.write_bytes(skill.marked(b"---\nname: gitcp\n---\nolder\n", mark.made))
+    older = skill.SkillFile(old, b"---\nname: gitcp\n---\nolder\n", "Claude Code")
+    old.write_bytes(skill.marked(older, mark.made))
     ok(repo, "install", "skill", "--scope", "project")
     assert old.read_bytes() == new
 
