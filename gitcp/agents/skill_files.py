@@ -57,9 +57,7 @@ def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
                 present.mark.made if present.mark else _make(one.path.parent)
             )
             mode = durable.usual_mode(one.path)
-            durable.replace(
-                one.path, skill.marked(one, created_directories), mode=mode
-            )
+            durable.replace(one.path, skill.marked(one, created_directories), mode=mode)
         changed = True
     if left:
         raise PartialError(
