@@ -57,6 +57,18 @@ class NotARepositoryError(GitcpError):
     exit_status = 10
 
 
+class UnsureFolderError(NotARepositoryError):
+    """A folder may or may not be the one that a private store was made for.
+
+    `store` names the store, `folder` is the path.
+    """
+
+    def __init__(self, message: str, *, store: str, folder: str, hint: str) -> None:
+        super().__init__(message, hint=hint)
+        self.store = store
+        self.folder = folder
+
+
 class BusyError(GitcpError):
     """Another process holds the lock."""
 

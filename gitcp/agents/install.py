@@ -23,6 +23,7 @@ from gitcp.agents import skill_files
 from gitcp.clients import registry
 from gitcp.clients.client import SCOPES, Client, ClientPlaces
 from gitcp.errors import UsageError
+from gitcp.git.private_stores import state_directory
 from gitcp.git.repository import Repository
 from gitcp.project.installers import Done
 
@@ -287,18 +288,10 @@ def _missing(directory: Path) -> tuple[str, ...]:
 # --- what was before ------------------------------------------------------------------
 
 
-def state_directory(places: ClientPlaces) -> Path:
-    """Returns the folder of gitcp's own files that belong to the user, not to a project."""
-    own = places.environment.get("XDG_STATE_HOME")
-    state = (
-        Path(own) if own and os.path.isabs(own) else places.home / ".local" / "state"
-    )
-    return state / "gitcp"
-
-
 def _record_path(places: ClientPlaces, path: Path) -> Path:
     name = f"{_digest(os.fsencode(path))}.json"
-    return state_directory(places) / "installed" / name
+    state = state_directory(places.environment, places.home)
+    return state / "installed" / name
 
 
 def _record(places: ClientPlaces, path: Path) -> _InstallRecord | None:

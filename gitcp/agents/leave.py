@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.agents import bindings
-from gitcp.agents.install import state_directory
 from gitcp.clients.client import ClientPlaces
+from gitcp.git.private_stores import state_directory
 
 # Ids of conversations, as clients make them: they cannot be guessed.
 _ID = re.compile(
@@ -39,7 +39,7 @@ def restored(states: Iterable[Path], places: ClientPlaces, *, shared: bool) -> R
     repository nothing counts as unused: others can write what the states say, and no file
     of the user's is removed on their word.
     """
-    own = state_directory(places)
+    own = state_directory(places.environment, places.home)
     unused: list[Path] = []
     continued: list[Path] = []
     for state in states:
@@ -93,7 +93,7 @@ def remove(paths: Iterable[Path]) -> None:
 
 def remove_empty(places: ClientPlaces) -> None:
     """Removes the folders of gitcp's own files that belong to the user, if empty."""
-    directory = state_directory(places)
+    directory = state_directory(places.environment, places.home)
     for one in (*directory.glob("*"), directory):
         with suppress(OSError):
             one.rmdir()

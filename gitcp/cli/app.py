@@ -17,6 +17,7 @@ from gitcp.errors import (
     PartialError,
     SecretsFoundError,
     StorageError,
+    UnsureFolderError,
     UsageError,
     WouldOverwriteError,
 )
@@ -69,6 +70,7 @@ SECTIONS = {
         "doctor": "doctor",
         "verify": "verify",
         "du": "du",
+        "folders": "folders",
         "prune": "prune",
         "gc": "gc",
         "config": "config",
@@ -198,9 +200,7 @@ def run(arguments: list[str]) -> int:
         completion_shells.register()
     try:
         with notices.listening(out.warn):
-            result: Any = _root.main(
-                arguments, prog_name="gitcp", standalone_mode=False, obj=out
-            )
+            result = _main(out, arguments)
         with writing():
             sys.stdout.flush()
     except GitcpError as exc:
@@ -234,6 +234,21 @@ def run(arguments: list[str]) -> int:
         _report_bug(out, exc)
         return _INTERNAL
     return result if isinstance(result, int) else 0
+
+
+def _main(out: Output, arguments: list[str]) -> Any:
+    def main() -> Any:
+        return _root.main(arguments, prog_name="gitcp", standalone_mode=False, obj=out)
+
+    try:
+        return main()
+    except UnsureFolderError as exc:
+        # Raised as the folder was looked for: nothing has been done yet.
+        from gitcp.cli import private_folder
+
+        if not private_folder.again(out, exc):
+            raise
+        return main()
 
 
 def _limit(exc: Exception) -> StorageError | None:

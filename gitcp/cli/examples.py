@@ -180,6 +180,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp du", "What checkpoints take on disk"),
         ("gitcp du --json", "The same in bytes, for a program"),
     ),
+    "folders": (
+        ("gitcp folders", "Folders without git that have checkpoints"),
+        ("gitcp folders --use 3f2a", "Go on with those of a folder that was moved"),
+    ),
     "prune": (
         ("gitcp prune --dry-run", "What would go: all but the last 10"),
         ("gitcp prune --keep-within 30d", "Keep those of the last 30 days as well"),

@@ -12,7 +12,7 @@ CHANGING = frozenset(
     }
 )
 # They list, or change something, depending on their arguments.
-MIXED = frozenset({"trust", "config", "steps"})
+MIXED = frozenset({"trust", "config", "steps", "folders"})
 _STEPS = frozenset({"answer", "repair"})
 
 
@@ -25,6 +25,8 @@ def changes_something(name: str, given: Mapping[str, Any]) -> bool:
             return given["remote"] is not None
         case "config":
             return given["value"] is not None or given["unset"]
+        case "folders":
+            return given["use"] is not None or given["remove"] is not None
         case "steps":
             return not _STEPS.isdisjoint(given["words"][:1])
         case _:

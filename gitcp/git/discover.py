@@ -19,6 +19,8 @@ from gitcp.git.served import check_place, check_supported
 _NAMED = ("-c", "safe.bareRepository=all")
 # What stands in HEAD's file where git keeps refs in tables.
 _IN_TABLES = "refs/heads/.invalid"
+# What git says where no directory above has a `.git`, be it a broken one.
+_NOWHERE = "not a git repository (or any"
 # What git is asked for of every repository, a line each.
 _FIELDS = 5
 
@@ -60,7 +62,11 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
     listed = configuration.parse(process.finish(config_process, accept=(0, 128)))
     out, err = probe_process.communicate()
     if probe_process.returncode:
-        raise _refusal(where, err.decode("utf-8", "replace").strip())
+        said = err.decode("utf-8", "replace").strip()
+        found = _private(where, said) if worktree else None
+        if found is None:
+            raise _refusal(where, said)
+        return found
     fields = os.fsdecode(out).split("\n")[:-1]
     # The way up to the top is told only inside a work tree: empty, "../" or a path.
     up = "" if fields[-1].isalnum() else fields.pop()
@@ -81,19 +87,26 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
         area.check(top, repository.access)
     if not worktree:
         return repository
-    if bare == "true":
+    _refuse_without_files(where, git_dir, bare=bare == "true", inside=inside == "true")
+    repository.top = Path(os.path.realpath(where / up))
+    check_place(repository.top)
+    return repository
+
+
+def _refuse_without_files(
+    where: Path, git_dir: str, *, bare: bool, inside: bool
+) -> None:
+    """Raises where a directory of a repository is not in its work tree."""
+    if bare:
         raise UnsupportedRepositoryError(
             f"{git_dir} is a bare repository: it has no files to save",
             hint="run gitcp in a clone or a worktree of it",
         )
-    if inside != "true":
+    if not inside:
         raise NotARepositoryError(
             f"{where} is inside the git directory {git_dir}, not in its work tree",
             hint="change to the project's own directory",
         )
-    repository.top = Path(os.path.realpath(where / up))
-    check_place(repository.top)
-    return repository
 
 
 def nested_head(top: Path, form: ObjectFormat) -> bytes | None:
@@ -153,11 +166,21 @@ def _implicit(where: Path) -> UnsupportedRepositoryError:
     )
 
 
+def _private(where: Path, said: str) -> Repository | None:
+    """Returns the private store of a folder in which git found nothing at all."""
+    if _NOWHERE not in said:
+        return None
+    from gitcp.git import private_stores  # noqa: PLC0415  rarely needed
+
+    return private_stores.repository_around(where)
+
+
 def _refusal(where: Path, said: str) -> Exception:
     if "not a git repository" in said:
         return NotARepositoryError(
             f"{where} is not in a git repository",
-            hint="run `git init` there first, or go to your project",
+            hint="run `git init` there first, or go to your project; for a folder without"
+            " git, `gitcp save --init` keeps checkpoints outside of it",
         )
     if "safe.bareRepository" in said:
         if ".git" in Path(os.path.realpath(where)).parts:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gitcp.errors import TransferError, UsageError
 from gitcp.format.oid import PATTERN
 from gitcp.git import other_form, transport
-from gitcp.git.repository import Repository
+from gitcp.git.repository import Repository, naming
 from gitcp.git.transport import Limits, Look, Told, TooLongError
 
 _URL = re.compile(r"(https?|ssh|git)://[^\s\x00-\x1f\x7f]+")
@@ -110,6 +110,7 @@ def advertised(
                 *(f"{prefix}*" for prefix in prefixes),
             ],
             cwd=place,
+            env=naming(repository),
             limits=listing(limits),
             doing=f"asking {remote}",
             interactive=interactive,
@@ -159,6 +160,7 @@ def bundled(repository: Repository, source: str, limits: Limits) -> bytes:
         ended = transport.run(
             ["bundle", verb, source],
             cwd=repository.top or repository.git_dir,
+            env=naming(repository),
             limits=listing(limits),
             doing="reading it",
         )
@@ -226,7 +228,7 @@ def send(
         TransferError: the remote cannot be reached, or broke off.
     """
     answers: dict[str, Answer] = {}
-    env = _settings({f"remote.{remote}.mirror": "false"})
+    env = naming(repository) | _settings({f"remote.{remote}.mirror": "false"})
     if replaces and not (repository.common_dir / "shallow").exists():
         # git leaves out what the parents of new commits hold; what else is there only where
         # it has to be thrifty, for a shallow repository. Without this all is sent again.
@@ -336,7 +338,7 @@ def fetch_into(
             remote,
         ],
         cwd=repository.top or repository.git_dir,
-        env={"GIT_OBJECT_DIRECTORY": str(objects)},
+        env={**naming(repository), "GIT_OBJECT_DIRECTORY": str(objects)},
         limits=limits,
         doing=f"fetching from {remote}",
         data="".join(f"{one}\n" for one in wanted).encode(),

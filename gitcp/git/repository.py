@@ -40,6 +40,16 @@ def open_objects(common_dir: Path, form: ObjectFormat) -> Objects:
     return GitObjects(common_dir, form)
 
 
+def naming(repository: "Repository") -> dict[str, str]:
+    """Returns the environment that names a git directory where git does not find it."""
+    if repository.top is None:
+        return {"GIT_DIR": str(repository.git_dir)}
+    if repository.private:
+        top = str(repository.top)
+        return {"GIT_DIR": str(repository.git_dir), "GIT_WORK_TREE": top}
+    return {}
+
+
 class Repository:
     """A git repository as gitcp sees it: directories, configuration, objects, refs.
 
@@ -64,6 +74,8 @@ class Repository:
         self.common_dir = common_dir
         self.config = listed.values
         self.top: Path | None = None
+        # Whether git does not find it from its work tree, a folder without git.
+        self.private = False
         self.access = access.parse(self.setting("core.sharedrepository"))
         self.form = form
         self.ref_storage = self.setting("extensions.refstorage") or "files"
@@ -220,18 +232,13 @@ class Repository:
     def _place(self) -> Path:
         return self.top or self.git_dir
 
-    @property
-    def _named(self) -> dict[str, str]:
-        """The argument that names the git directory when there is no work tree to find it from."""
-        return {} if self.top else {"GIT_DIR": str(self.git_dir)}
-
     def git(self, *args: str | bytes, data: bytes | None = None) -> bytes:
         """Runs git in this repository and returns its stdout.
 
         Raises:
             GitFailedError: git failed.
         """
-        return process.run(args, cwd=self._place, env=self._named, data=data)
+        return process.run(args, cwd=self._place, env=naming(self), data=data)
 
     def plumbing(self, *args: str | bytes, data: bytes | None = None) -> bytes:
         """Runs git on what all work trees share, with no work tree.
@@ -254,7 +261,7 @@ class Repository:
         Raises:
             GitFailedError: git failed.
         """
-        env = {**self._named, **environment}
+        env = {**naming(self), **environment}
         return process.run(args, cwd=self._place, env=env, data=data)
 
     def start(
@@ -268,7 +275,7 @@ class Repository:
         return process.start(
             args,
             cwd=cwd or self._place,
-            env={**self._named, **environment},
+            env={**naming(self), **environment},
             stdin=process.PIPE if feed else process.NOTHING,
         )
 

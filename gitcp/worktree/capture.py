@@ -178,6 +178,10 @@ class Capture:
                 self._clock,
                 self._repository.form,
             )
+        if self._repository.private:
+            from gitcp.git.private_stores import note_names  # noqa: PLC0415  rarely
+
+            note_names(self._repository)
 
 
 class _Builder:

@@ -1,6 +1,7 @@
 """`gitcp files` and `cat`: lists and prints the files of a checkpoint."""
 
 import os
+from pathlib import Path
 
 import click
 
@@ -10,6 +11,7 @@ from gitcp.cli.emit import Output, safe_path
 from gitcp.cli.options import command, path_inside, reader
 from gitcp.errors import NotFoundError
 from gitcp.format.tree import DIRECTORY, GITLINK
+from gitcp.project.workspace import Workspace
 from gitcp.worktree.plan import selection
 
 
@@ -20,7 +22,8 @@ def files_command(out: Output, selector: str | None, paths: tuple[str, ...]) -> 
     """List the files of a checkpoint."""
     workspace = reader(out)
     checkpoint = select(workspace, selector)
-    chosen = selection([path_inside(out, workspace.top, path) for path in paths])
+    top = _top(out, workspace)
+    chosen = selection([path_inside(out, top, path) for path in paths])
     listed = [(path, entry) for path, entry in checkpoint.files() if chosen(path)]
     if out.json:
         out.document(
@@ -49,7 +52,7 @@ def cat_command(out: Output, selector: str, path: str) -> None:
     """Print the bytes of a file in a checkpoint."""
     workspace = reader(out)
     checkpoint = select(workspace, selector)
-    inside = path_inside(out, workspace.top, path)
+    inside = path_inside(out, _top(out, workspace), path)
     entry = checkpoint.entry(inside) or checkpoint.entry(os.fsencode(path))
     if entry is None or entry.mode in {DIRECTORY, GITLINK}:
         raise NotFoundError(
@@ -58,3 +61,8 @@ def cat_command(out: Output, selector: str, path: str) -> None:
         )
     for chunk in checkpoint.objects.stream(entry.oid):
         out.raw(chunk)
+
+
+def _top(out: Output, workspace: Workspace) -> Path:
+    """Returns what paths are relative to; a bare repository stands for its own top."""
+    return Path(out.directory) if workspace.bare else workspace.top

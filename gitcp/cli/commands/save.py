@@ -12,7 +12,7 @@ from gitcp.cli.emit import Output
 from gitcp.cli.helping import Command
 from gitcp.cli.options import command, read_input, writer
 from gitcp.cli.render import count, headline
-from gitcp.errors import UsageError
+from gitcp.errors import NotARepositoryError, UsageError
 from gitcp.format import jsontext
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
@@ -182,14 +182,23 @@ def json_value(text: str, what: str) -> msgspec.Raw:
 @click.option(
     "--include", multiple=True, metavar="GLOB", help="Also capture these ignored paths"
 )
+@click.option(
+    "--init",
+    is_flag=True,
+    help="In a folder without git: keep its checkpoints outside of it",
+)
 @click.pass_context
 def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
-    """Make a checkpoint of files, conversation and decisions."""
+    """Make a checkpoint of files, conversation and decisions.
+
+    In a folder without git it asks for a private store first, which lies in your state
+    directory: nothing is put into the folder. --init makes one without a question.
+    """
     if given["label"] is not None:
         from gitcp.checkpoints.labels import check_typed_label
 
         check_typed_label(given["label"])
-    workspace = writer(out)
+    workspace = _opened(out, init=given["init"])
     current = workspace.current()
     if given["where"] is not None:
         current = current.named(given["where"])
@@ -221,6 +230,16 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
         source = SourceKey(session, branch, "main")
         message_input.remember(workspace, source, incoming.raw, saved.checkpoint)
     _report(out, saved, given["note"])
+
+
+def _opened(out: Output, *, init: bool) -> Workspace:
+    try:
+        return writer(out)
+    except NotARepositoryError as exc:
+        from gitcp.cli.private_folder import offer
+
+        offer(out, exc, init=init)
+    return writer(out)
 
 
 def _report(out: Output, saved: Saved, note: str | None) -> None:
