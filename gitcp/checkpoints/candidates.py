@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gitcp.checkpoints import numbered
 from gitcp.checkpoints.branch_index import listed
-from gitcp.checkpoints.own_notes import note_of, with_numbers
+from gitcp.checkpoints.own_notes import note_of, note_of_tip
 from gitcp.errors import CorruptError, FormatTooNewError, GitcpError
 from gitcp.format.tree import DIRECTORY
 from gitcp.names import decode
@@ -67,7 +67,7 @@ def sessions(workspace: Workspace, beginning: str) -> Iterator[Candidate]:
     branches = listed(workspace.store, unreadable=lambda _: None)
     for one in sorted(branches, key=lambda each: each.created, reverse=True):
         name = one.session if one.branch == "main" else f"{one.session}/{one.branch}"
-        about = with_numbers(one.note, workspace.store.numbers.of)
+        about = note_of_tip(workspace.store, one)
         if name.startswith(beginning):
             yield Candidate(name, about)
         elif f"{one.session}/{one.branch}".startswith(beginning):

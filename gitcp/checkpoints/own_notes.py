@@ -3,7 +3,9 @@
 import re
 from collections.abc import Callable
 
+from gitcp.checkpoints.branch_index import ListedBranch
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.store import Store
 
 _TRIGGERS = frozenset({"restore", "before-restore"})
 _BEGINNINGS = ("restored ", "before restoring ", "undid a restore: ")
@@ -20,10 +22,17 @@ def note_of(checkpoint: Checkpoint) -> str:
         return f"forked from #{number}" if number else note
     if checkpoint.trigger not in _TRIGGERS:
         return note
-    return with_numbers(note, checkpoint.number_for)
+    return _with_numbers(note, checkpoint.number_for)
 
 
-def with_numbers(note: str, number_for: Callable[[str], int | None]) -> str:
+def note_of_tip(store: Store, branch: ListedBranch) -> str:
+    """Returns the note of a branch's newest checkpoint, likewise."""
+    if re.fullmatch(_FORKED, branch.note) and (tip := store.checkpoint(branch.commit)):
+        return note_of(tip)
+    return _with_numbers(branch.note, store.numbers.of)
+
+
+def _with_numbers(note: str, number_for: Callable[[str], int | None]) -> str:
     """Returns a note with numbers for ids, if it begins as those of gitcp do."""
     if not note.startswith(_BEGINNINGS):
         return note

@@ -5,6 +5,9 @@ from typing import Any
 from gitcp.agents.health import AgentHealth
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.layout import age
+from gitcp.clients import registry
+
+_KNOWN = ", ".join(registry.NAMES)
 
 
 def document(one: AgentHealth) -> dict[str, Any]:
@@ -33,3 +36,10 @@ def problems(out: Output, one: AgentHealth, indent: int) -> None:
     """Prints what is wrong with a client's hooks, and what to do."""
     for problem in one.problems:
         out.print(f"{'':{indent}} {safe(problem)}")
+
+
+def tell_other_names(out: Output, agent: str | None) -> None:
+    """Names the agents that gitcp knows, where nothing was found of one that it does not."""
+    if agent is None or registry.known(agent):
+        return
+    out.note(f"no agent that gitcp knows is called {safe(agent)}: {_KNOWN}")

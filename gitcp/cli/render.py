@@ -73,12 +73,13 @@ def provenance(out: Output, checkpoint: Checkpoint) -> list[str]:
     if where is None:
         return []
     author = checkpoint.manifest.author
-    by = f", by {one_line(author, 60)} as it says" if author else ""
+    by = f", by {one_line(author, 60)} (as it says)" if author else ""
     what = "" if checkpoint.origin.files is not None else " (what was said and decided)"
+    # One's own reads so, too, once `.git/gitcp` was deleted.
+    unsealed = checkpoint.origin.unknown
+    known = "not sealed with this repository's key" if unsealed else "not made here"
     return [
-        out.style(
-            f"  from     {one_line(where, 60)}{by}{what}: not made here", bold=True
-        )
+        out.style(f"  from     {one_line(where, 60)}{by}{what}: {known}", bold=True)
     ]
 
 

@@ -101,14 +101,18 @@ def carry_out(
         _show(out, workspace, plan)
         return None
     diff = None
+    at_it = plan is not None and is_at(workspace, plan)
     if plan is not None and not yes:
         for line in describe(out, workspace, plan, _STEPS):
             out.tell(line)
-        if not out.json and is_at(workspace, plan):
-            out.print(AT_IT)
-            return None
-        if plan.changes:
+        if plan.changes and not at_it:
             diff = partial(_tell_diff, out, workspace, plan)
+    if at_it:
+        if out.json:
+            out.document(document(request.target, None, FilePlan((), ()), []))
+        else:
+            out.print(AT_IT)
+        return None
     out.confirm(question_of(request, plan), yes=yes, diff=diff)
     return carry_out_agreed(out, workspace, request, plan, yes=yes).done
 
@@ -212,12 +216,19 @@ def _show(out: Output, workspace: Workspace, plan: RestorePlan) -> None:
 
 def is_at(workspace: Workspace, plan: RestorePlan) -> bool:
     """Whether a work tree is at a plan's target, and no client waits for the talk."""
-    if plan.steps.steps or plan.obstacles or plan.steps.left:
+    if plan.request.fork is not None or plan.request.onto is not None:
+        return False
+    if plan.steps.steps or plan.obstacles or plan.steps.left or any(plan.behind):
         return False
     if plan.conversation and resume.can_resume(plan.target):
         return False
+    return is_newest(workspace, plan.target)
+
+
+def is_newest(workspace: Workspace, checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint is the newest of the work tree's timeline."""
     newest = before_newest(workspace, 0)
-    return newest is not None and newest.id == plan.target.id
+    return newest is not None and newest.id == checkpoint.id
 
 
 def with_trust(workspace: Workspace, target: Checkpoint, trust: bool) -> bool:

@@ -50,6 +50,11 @@ class Origin(NamedTuple):
         """Its origin as one name; None if all of it was made here."""
         return self.files or self.logs
 
+    @property
+    def unknown(self) -> bool:
+        """Whether it was made elsewhere, and nothing says where."""
+        return self.where == ELSEWHERE
+
 
 HERE = Origin(None, None)
 

@@ -32,6 +32,11 @@ def fork_command(
             "fork requires SEL and NAME",
             hint="for instance `gitcp fork 3 try-other-way`",
         )
+    if len(arguments) == 1 and arguments[0].isdecimal():
+        raise UsageError(
+            "a branch needs a name that is not a number",
+            hint=f"to fork from #{arguments[0]}: `gitcp fork {arguments[0]} NAME`",
+        )
     name = check_typed(arguments[-1], "branch")
     workspace = writer(out)
     workspace.refuse_if_interrupted()

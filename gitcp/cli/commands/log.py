@@ -182,7 +182,7 @@ def log_command(
         older = found.count_older(listed[-1].row.first.number, full=full)
         _tell_rest(out, len(listed), older, full=full)
     if not listed and not unreadable:
-        _tell_empty(out, workspace, found, everything=everything)
+        _tell_empty(out, workspace, found, agent, everything=everything)
     tell_failed_push_once(out, workspace)
     return left_out(out, unreadable)
 
@@ -197,12 +197,20 @@ def _tell_rest(out: Output, shown: int, older: int, *, full: bool) -> None:
 
 
 def _tell_empty(
-    out: Output, workspace: Workspace, found: Found, *, everything: bool
+    out: Output,
+    workspace: Workspace,
+    found: Found,
+    agent: str | None,
+    *,
+    everything: bool,
 ) -> None:
+    from gitcp.cli.agent_lines import tell_other_names
+
     others = len(workspace.store.refs())
     if next(iter(found.entries), None) is not None:
         where_else = "" if everything else "; --all looks in the whole repository"
         out.note(f"nothing that was saved here matches{where_else}")
+        tell_other_names(out, agent)
     elif others:
         out.note(
             "nothing was saved in this work tree yet; `gitcp log --all` has the rest"

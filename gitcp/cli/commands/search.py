@@ -99,8 +99,11 @@ def search_command(
     if not query.items:
         out.note("that has no word: letters or digits")
     elif not found.hits:
+        from gitcp.cli.agent_lines import tell_other_names
+
         where_else = "" if everything else "; --all looks in the whole repository"
         out.note(f"nothing that was saved here has that{where_else}")
+        tell_other_names(out, agent)
     if found.unkept is not None:
         out.note(f"the index was made for this search only: {found.unkept}")
     return left_out(out, found.unreadable)

@@ -7,7 +7,7 @@ import click
 from gitcp.checkpoints import fork, restore_plan
 from gitcp.checkpoints.branch_index import ListedBranch, listed
 from gitcp.checkpoints.in_session import named
-from gitcp.checkpoints.own_notes import with_numbers
+from gitcp.checkpoints.own_notes import note_of_tip
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.cli import documents, layout
 from gitcp.cli.emit import Output, one_line
@@ -77,7 +77,7 @@ def _about(workspace: Workspace, branch: ListedBranch) -> str:
     if branch.agent:
         asked = f' · "{one_line(branch.asked)}"' if branch.asked else ""
         return f"{title_of(branch.agent)}{asked}"
-    return one_line(with_numbers(branch.note, workspace.store.numbers.of))
+    return one_line(note_of_tip(workspace.store, branch))
 
 
 @command("sessions")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from gitcp.cli.emit import Output
@@ -265,3 +267,54 @@ def test_a_restore_of_a_part_says_of_which(repo):
     assert "restored a.py and 1 more of #1" in invoke(repo, "log").stdout.decode()
     error = fails(repo, 13, "restore", "2", "missing.py")
     assert "missing.py is neither here nor in #2" in error
+
+
+@pytest.mark.parametrize("selector", ["last", "#1"])
+def test_with_yes_nothing_is_saved_where_there_is_nothing_to_do(repo, selector):
+    ok(repo, "save", "-m", "one")
+    done = invoke(repo, "restore", selector, "--yes")
+    assert done.stdout == b"Nothing to do: this is the state that is there.\n"
+    document = ok(repo, "restore", selector)
+    assert (document["checkpoint"]["number"], document["plan"]) == (1, [])
+    assert len(ok(repo, "log")["checkpoints"]) == 1
+
+
+def test_an_older_checkpoint_with_the_same_files_is_restored(repo):
+    """What is said next belongs after it: that is something to do."""
+    ok(repo, "save", "-m", "one")
+    ok(repo, "save", "-m", "two", "--decision", "two")
+    assert ok(repo, "restore", "1", "--yes")["checkpoint"]["number"] == 3
+
+
+def test_a_fork_where_nothing_changed_is_a_fork(repo):
+    ok(repo, "save", "-m", "one")
+    (repo / "new").write_text("n")
+    ok(repo, "save", "-m", "two")
+    (repo / "new").unlink()
+    # Forked from the newest of the timeline, to which the files do not belong.
+    made = ok(repo, "fork", "2", "way", "--yes")["checkpoint"]
+    assert (made["branch"], (repo / "new").read_text()) == ("way", "n")
+    assert b"forked from #2" in invoke(repo, "branches").stdout
+    assert b"forked from #2" in invoke(repo, "sessions").stdout
+
+
+def test_a_fork_is_not_named_like_a_checkpoint(repo):
+    ok(repo, "save", "-m", "one")
+    assert "gitcp fork 1 NAME" in fails(repo, 2, "fork", "1")
+
+
+@pytest.mark.parametrize("command", [["log"], ["search", "one"]])
+def test_an_agent_that_is_not_known_is_told_from_one_without_turns(repo, command):
+    ok(repo, "save", "-m", "one")
+    said = invoke(repo, *command, "--agent", "claude").stderr.decode()
+    assert "claude: claude-code, codex, cursor, gemini, opencode" in said
+    assert (
+        "claude-code," not in invoke(repo, *command, "--agent", "codex").stderr.decode()
+    )
+
+
+def test_what_was_sealed_by_a_key_that_is_gone_says_so(repo):
+    ok(repo, "save", "-m", "one")
+    assert b"sealed" not in invoke(repo, "show").stdout
+    shutil.rmtree(repo / ".git" / "gitcp")
+    assert b"not sealed with this repository's key" in invoke(repo, "show").stdout
