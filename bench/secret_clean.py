@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from gitcp.secrets import decoding, scanner
+from gitcp.secrets import decoding, library
 from gitcp.secrets.scanner import Fingerprints, Scanner
 
 _MEGABYTE = 1_000_000
@@ -66,8 +66,8 @@ def chosen(
 def look(task: tuple[str, int, bool]) -> Looked:
     """Scans one file."""
     path, size, with_library = task
-    library = scanner.library() if with_library else None
-    scan = Scanner(Fingerprints(bytes(32)), extra=library[0] if library else None)
+    extra = library.library() if with_library else None
+    scan = Scanner(Fingerprints(bytes(32)), extra=extra)
     data = Path(path).read_bytes()
     began = time.process_time()
     hits = scan.scan([data], os.path.basename(path).encode())

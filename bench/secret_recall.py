@@ -18,7 +18,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from bench import secret_kinds
-from gitcp.secrets import scanner
+from gitcp.secrets import library
 from gitcp.secrets.scanner import Fingerprints, Scanner
 
 SEEDS = range(3)
@@ -73,10 +73,10 @@ def main() -> None:
     parser.add_argument("--no-library", action="store_true")
     options = parser.parse_args()
     layers = {"built-in": Scanner(Fingerprints(bytes(32)))}
-    library = None if options.no_library else scanner.library()
-    if library is not None:
+    extra = None if options.no_library else library.library()
+    if extra is not None:
         layers["with the library"] = Scanner(
-            Fingerprints(bytes(32)), extra=library[0], extra_version=library[1]
+            Fingerprints(bytes(32)), extra=extra
         )
     results = {name: list(tried(scan)) for name, scan in layers.items()}
     print(f"{len(secret_kinds.KINDS)} kinds, {len(SEEDS)} of each")

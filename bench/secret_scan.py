@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from gitcp.secrets import scanner
+from gitcp.secrets import library
 from gitcp.secrets.scanner import Fingerprints, Scanner
 from tests.support.sample_secrets import sample_secrets
 
@@ -40,11 +40,11 @@ def seen(scan: Scanner, form: Callable[[str], bytes]) -> str:
 
 def main() -> None:
     """Prints a row for each layer."""
-    library = scanner.library()
+    extra = library.library()
     layers = {"built-in": Scanner(Fingerprints(bytes(32)))}
-    if library is not None:
+    if extra is not None:
         layers["with the library"] = Scanner(
-            Fingerprints(bytes(32)), extra=library[0], extra_version=library[1]
+            Fingerprints(bytes(32)), extra=extra
         )
     standard = sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py"))
     clean = [path for path in standard if "site-packages" not in path.parts]

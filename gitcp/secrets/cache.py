@@ -54,6 +54,9 @@ class Clean:
     def __contains__(self, oid: bytes) -> bool:
         return oid in self._oids
 
+    def __len__(self) -> int:
+        return len(self._oids)
+
     def add(self, oid: bytes) -> None:
         """Remembers an object, once `keep` is called."""
         self._oids.add(oid)

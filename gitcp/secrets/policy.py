@@ -15,6 +15,7 @@ from gitcp.project.workspace import Workspace
 from gitcp.secrets import cache, dotenv, outgoing, scanner
 from gitcp.secrets.cache import Clean
 from gitcp.secrets.findings import Finding, Progress, ScanReport, Unreadable, look
+from gitcp.secrets.library import library
 from gitcp.secrets.outgoing import Piece
 from gitcp.secrets.scanner import Scanner
 
@@ -176,14 +177,13 @@ def scanner_of(workspace: Workspace) -> Scanner:
     """Returns the scanner for a project: all layers that are there."""
     wanted = workspace.settings.sharing.secrets_library
     rules_dir = workspace.repository.store_dir / cache.DIRECTORY / "rules"
-    library = scanner.library(rules_dir) if wanted else None
-    extra, version = library or (None, "")
+    extra = library(rules_dir) if wanted else None
     return Scanner(
         cache.fingerprints(workspace.repository),
         None if workspace.bare else dotenv.of_project(workspace.top),
         environment=dotenv.of_environment(os.environ),
         extra=extra,
-        extra_version=version,
+        extra_version=extra.version if extra is not None else "",
     )
 
 

@@ -1,16 +1,14 @@
 """Scans one object for secrets: every decoded text, every rule, by line."""
 
-import functools
 import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from itertools import chain
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gitcp.secrets import decoding, dotenv, encodings, heuristics, rules
 from gitcp.secrets.budget import Budget, TooMuchWorkError
+from gitcp.secrets.library import Library
 from gitcp.secrets.text import Text
 
 # Raised whenever a rule changes: what was found clean before is looked at again.
@@ -23,8 +21,6 @@ _DEEPEST = 3
 UNREAD = "not-looked-through"
 
 Extra = Callable[[bytes], Iterable[rules.Match]]
-# Whether the scanner library has begun to work in this process.
-_loaded = False
 
 
 class Hit(NamedTuple):
@@ -72,8 +68,18 @@ class Scanner:
 
     @property
     def can_fork(self) -> bool:
-        """Whether a process that is forked can scan: none of the library's threads is gone."""
-        return self._extra is None or not _loaded
+        """Whether a process that is forked can scan."""
+        return not isinstance(self._extra, Library) or self._extra.can_fork
+
+    def begin(self) -> None:
+        """Loads what a scan will need, beside what the caller does until then."""
+        if isinstance(self._extra, Library):
+            self._extra.begin()
+
+    def prepare(self) -> None:
+        """Loads what a scan will need, before a fork."""
+        if isinstance(self._extra, Library):
+            self._extra.prepare()
 
     @staticmethod
     def stands_alone(text: bytes, path: bytes) -> bool:
@@ -230,47 +236,3 @@ def _windows(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
             del held[: _WINDOW - _OVERLAP]
     if held and fresh:
         yield bytes(held), lines
-
-
-@functools.cache
-def library(rules_dir: Path | None = None) -> tuple[Extra, str] | None:
-    """Returns the scanner library of the extra `gitcp[secrets]`, and its version.
-
-    To compile its rules takes ten times as long as to load them. The library keeps them in
-    the user's cache directory; where there is none that it trusts (no HOME, as in a
-    service), `rules_dir` is for them, from the next time on. The rules are loaded with the
-    first text that is scanned.
-    """
-    try:
-        import kingfisher_sdk  # noqa: PLC0415  optional, and slow to load
-    except ImportError:
-        return None
-    from importlib.metadata import version  # noqa: PLC0415
-
-    @functools.cache
-    def scanner() -> Any:
-        global _loaded  # noqa: PLW0603  it stays so, in every process that is forked
-        _loaded = True
-        own = rules_dir if rules_dir is not None and rules_dir.is_dir() else None
-        compiled = kingfisher_sdk.Rules(cache_dir=own)
-        if (
-            rules_dir is not None
-            and own is None
-            and compiled.cache_status == "bypassed"
-        ):
-            with suppress(OSError):
-                rules_dir.mkdir(mode=0o700, parents=True)
-        return kingfisher_sdk.Scanner(compiled)
-
-    def scan(data: bytes) -> Iterator[rules.Match]:
-        text = data.replace(b"\r", b"\n")
-        for finding in scanner().scan(text):
-            if not finding.visible:
-                continue
-            value = finding.secret.encode("utf-8", "surrogateescape")
-            at = text.find(value)
-            # What the library decoded by itself is a view of its own here.
-            if at >= 0:
-                yield rules.Match(finding.rule_id, value, at)
-
-    return scan, f"kingfisher {version('kingfisher-secret-scanner')}"

@@ -56,14 +56,18 @@ def scan_all(
 
 def _processes(scanner: Scanner, works: Sequence[Work]) -> int:
     """Returns how many processes are worth it."""
-    if not hasattr(os, "fork") or threading.active_count() > 1 or not scanner.can_fork:
+    if not hasattr(os, "fork"):
         return 1
     size = sum(len(work.text) for work in works)
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:
         cores = os.cpu_count() or 1
-    return max(1, min(_MOST, cores, size // _SHARE))
+    count = max(1, min(_MOST, cores, size // _SHARE))
+    if count == 1:
+        return 1
+    scanner.prepare()
+    return count if scanner.can_fork and threading.active_count() == 1 else 1
 
 
 def _groups(works: Sequence[Work]) -> Iterator[list[int]]:

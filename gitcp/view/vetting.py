@@ -54,44 +54,62 @@ class _Found(NamedTuple):
     hit: Hit
 
 
-def vet(
-    workspace: Workspace,
-    page: Page,
-    doing: str,
-    *,
-    allow: Sequence[str] = (),
-    redact: bool = False,
-    progress: Callable[[int], None] | None = None,
-) -> Vetted:
-    """Returns a page without secrets, if `redact`, or one in which there are none.
+class Vetting:
+    """What is looked for, and what becomes of it; made before the page is."""
 
-    Raises:
-        SecretsFoundError: there are some, and `gitcp.secrets` is `block`.
-        UsageError: one of `allow` is not a fingerprint.
-    """
-    allowed = allowed_by(workspace, allow)
-    mode = workspace.settings.sharing.secrets
-    if mode == OFF and not redact:
-        return Vetted(page, (), ())
-    scanner = scanner_of(workspace)
-    clean = Clean(workspace.repository, scanner.identity)
-    form = workspace.repository.form
-    found = list(_look(scanner, clean, form, page, progress))
-    clean.keep()
-    bad = [one for one in found if one.hit.fingerprint not in allowed]
-    let_through = [one for one in found if one.hit.fingerprint in allowed]
-    checked = Checked(
-        tuple(_findings(page, bad)),
-        tuple(_findings(page, let_through)),
-        len(page.rows),
-    )
-    if checked.findings and redact:
-        page = _redacted(scanner, page, bad, frozenset(allowed))
-        page.redacted = len(checked.findings)
-        return Vetted(page, (), checked.allowed)
-    if mode == BLOCK:
-        refuse(checked, doing, "--redact takes it out of the page; ")
-    return Vetted(page, checked.findings, checked.allowed)
+    def __init__(
+        self, workspace: Workspace, *, allow: Sequence[str] = (), redact: bool = False
+    ) -> None:
+        """With `redact` fingerprints stand for secrets in the page.
+
+        Where nothing was looked through before, the rules are loaded while the page is made.
+
+        Raises:
+            UsageError: one of `allow` is not a fingerprint.
+        """
+        self._allowed = frozenset(allowed_by(workspace, allow))
+        self._mode = workspace.settings.sharing.secrets
+        self._redact = redact
+        self._form = workspace.repository.form
+        self._looks: tuple[Scanner, Clean] | None = None
+        if self._mode != OFF or redact:
+            scanner = scanner_of(workspace)
+            clean = Clean(workspace.repository, scanner.identity)
+            self._looks = scanner, clean
+            if not clean:
+                scanner.begin()
+
+    def vet(
+        self,
+        page: Page,
+        doing: str,
+        progress: Callable[[int], None] | None = None,
+    ) -> Vetted:
+        """Returns a page without secrets, if `redact`, or one in which there are none.
+
+        Raises:
+            SecretsFoundError: there are some, and `gitcp.secrets` is `block`.
+        """
+        if self._looks is None:
+            return Vetted(page, (), ())
+        scanner, clean = self._looks
+        allowed = self._allowed
+        found = list(_look(scanner, clean, self._form, page, progress))
+        clean.keep()
+        bad = [one for one in found if one.hit.fingerprint not in allowed]
+        let_through = [one for one in found if one.hit.fingerprint in allowed]
+        checked = Checked(
+            tuple(_findings(page, bad)),
+            tuple(_findings(page, let_through)),
+            len(page.rows),
+        )
+        if checked.findings and self._redact:
+            page = _redacted(scanner, page, bad, allowed)
+            page.redacted = len(checked.findings)
+            return Vetted(page, (), checked.allowed)
+        if self._mode == BLOCK:
+            refuse(checked, doing, "--redact takes it out of the page; ")
+        return Vetted(page, checked.findings, checked.allowed)
 
 
 def _look(

@@ -145,7 +145,7 @@ def _vetted(
 ) -> "Vetted":
     from gitcp.cli import findings
     from gitcp.view.rows import page_of
-    from gitcp.view.vetting import vet
+    from gitcp.view.vetting import Vetting
 
     shown = 0
 
@@ -156,8 +156,9 @@ def _vetted(
             shown = done
             out.transient(f"looking for secrets: {done:,} turns")
 
+    vetting = Vetting(workspace, allow=allow, redact=redact)
     page = page_of(workspace, chosen, wanted, now=time.time)
-    made = vet(workspace, page, doing, allow=allow, redact=redact, progress=show_count)
+    made = vetting.vet(page, doing, show_count)
     if made.findings:
         out.warn("there are secrets in it, as gitcp.secrets is `warn`:")
         findings.show(out, made.findings)

@@ -1,0 +1,112 @@
+"""The scanner library of the extra `gitcp[secrets]`: more rules, loaded on first use.
+
+To load its rules takes a quarter of a second, and to compile them, once on a machine, three
+seconds. It does either without Python's lock, so another thread can load them meanwhile.
+"""
+
+import functools
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from gitcp.secrets.tokens import Token
+
+# Where Linux lists the threads of a process, those of libraries too.
+_THREADS = "/proc/self/task"
+
+
+class Library:
+    """The library with its rules; called with a text it yields what they see in it."""
+
+    def __init__(self, rules_dir: Path | None = None) -> None:
+        """`rules_dir` is for the compiled rules where the library has no place of its own.
+
+        Raises:
+            ImportError: the extra is not installed.
+        """
+        import kingfisher_sdk  # noqa: PLC0415  optional, and slow to load
+        from importlib.metadata import version  # noqa: PLC0415
+
+        self._sdk = kingfisher_sdk
+        self._rules_dir = rules_dir
+        self._scanner: Any = None
+        self._loading: threading.Thread | None = None
+        self.version = f"kingfisher {version('kingfisher-secret-scanner')}"
+
+    @property
+    def can_fork(self) -> bool:
+        """Whether a process that is forked can scan: none of the library's threads is gone."""
+        if self._loading is not None:
+            self._loading.join()
+        return self._scanner is None or _count_threads() == 1
+
+    def begin(self) -> None:
+        """Loads the rules in another thread, if threads can be counted afterwards."""
+        if self._scanner is None and self._loading is None and _count_threads():
+            self._loading = threading.Thread(target=self._try_to_load, daemon=True)
+            self._loading.start()
+
+    def prepare(self) -> None:
+        """Loads the rules before a fork, so that each child has them already.
+
+        Not where a child could not be told to be safe with them: there each loads its own.
+        """
+        if _count_threads():
+            self._loaded()
+
+    def __call__(self, data: bytes) -> Iterator[Token]:
+        text = data.replace(b"\r", b"\n")
+        for finding in self._loaded().scan(text):
+            if not finding.visible:
+                continue
+            value = finding.secret.encode("utf-8", "surrogateescape")
+            at = text.find(value)
+            # What the library decoded by itself is a view of its own in the scanner.
+            if at >= 0:
+                yield Token(finding.rule_id, value, at)
+
+    def _loaded(self) -> Any:
+        if self._loading is not None:
+            self._loading.join()
+            self._loading = None
+        if self._scanner is None:
+            self._scanner = self._load()
+        return self._scanner
+
+    def _try_to_load(self) -> None:
+        # Where it fails, the first text tries again and says why.
+        with suppress(Exception):
+            self._scanner = self._load()
+
+    def _load(self) -> Any:
+        """Returns a scanner with the rules.
+
+        The library keeps them in the user's cache directory; where there is none that it
+        trusts (no HOME, as in a service), they are kept in `rules_dir` from the next time on.
+        """
+        wanted = self._rules_dir
+        own = wanted if wanted is not None and wanted.is_dir() else None
+        rules = self._sdk.Rules(cache_dir=own)
+        if wanted is not None and own is None and rules.cache_status == "bypassed":
+            with suppress(OSError):
+                wanted.mkdir(mode=0o700, parents=True)
+        return self._sdk.Scanner(rules)
+
+
+def _count_threads() -> int:
+    """Returns how many threads this process has, those of libraries too; 0 if unknown."""
+    try:
+        return len(os.listdir(_THREADS))
+    except OSError:
+        return 0
+
+
+@functools.cache
+def library(rules_dir: Path | None = None) -> Library | None:
+    """Returns the library, the same one each time; None where the extra is not installed."""
+    with suppress(ImportError):
+        return Library(rules_dir)
+    return None
