@@ -75,9 +75,7 @@ def main() -> None:
     layers = {"built-in": Scanner(Fingerprints(bytes(32)))}
     extra = None if options.no_library else library.library()
     if extra is not None:
-        layers["with the library"] = Scanner(
-            Fingerprints(bytes(32)), extra=extra
-        )
+        layers["with the library"] = Scanner(Fingerprints(bytes(32)), extra=extra)
     results = {name: list(tried(scan)) for name, scan in layers.items()}
     print(f"{len(secret_kinds.KINDS)} kinds, {len(SEEDS)} of each")
     show({name: table(rows, lambda row: row.form) for name, rows in results.items()})

@@ -43,9 +43,7 @@ def main() -> None:
     extra = library.library()
     layers = {"built-in": Scanner(Fingerprints(bytes(32)))}
     if extra is not None:
-        layers["with the library"] = Scanner(
-            Fingerprints(bytes(32)), extra=extra
-        )
+        layers["with the library"] = Scanner(Fingerprints(bytes(32)), extra=extra)
     standard = sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py"))
     clean = [path for path in standard if "site-packages" not in path.parts]
     size = sum(path.stat().st_size for path in clean)

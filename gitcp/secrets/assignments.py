@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from gitcp.secrets import heuristics, names, words
 from gitcp.secrets.budget import Budget
 from gitcp.secrets.runs import at_places
-from gitcp.secrets.text import Text
+from gitcp.secrets.text import Text, Words
 from gitcp.secrets.tokens import Token
 
 _WORD = (
@@ -37,7 +37,7 @@ _ASSIGNED = re.compile(
     rb"|(?P<bare>[^\s\"'`,;(){}\[\]<>\\|&]{6,512})))"
 )
 # What each of the keywords begins with, or is.
-_BEGINS = (
+_BEGINS = Words(
     *(b"pass", b"pwd", b"secret", b"token", b"key", b"cred", b"auth", b"psk", b"pw"),
     *(b"pat", b"sig", b"dsn", b"cookie", b"salt", b"pin", b"seed", b"bearer", b"jwt"),
     *(b"otp", b"code", b"webhook"),
@@ -98,7 +98,7 @@ def assignments(text: Text, work: Budget) -> Iterator[Token]:
 
 def _named(text: Text) -> Iterator[re.Match[bytes]]:
     """Yields the assignments to names that hold a keyword, each name once."""
-    yield from at_places(_ASSIGNED, text.lower, text.starts(_BEGINS))
+    yield from at_places(_ASSIGNED, text.lower, _BEGINS.starts(text))
 
 
 def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from gitcp.secrets import heuristics
 from gitcp.secrets.runs import Spend
-from gitcp.secrets.text import Text
+from gitcp.secrets.text import Text, Words
 from gitcp.secrets.tokens import Token, trie
 
 _COMMANDS = re.compile(
@@ -70,8 +70,11 @@ _LONGEST_LINE = 1_000
 _LINE_END = re.compile(rb"[\r\n]")
 # One of these stands where a command takes a password, and in few other lines: commands'
 # names are common words, and there are too many to look for each.
-_FLAG = re.compile(rb"(?<=[ \t])[-/](?=[-a-z/])")
-_TAKES = (
+_FLAGS = (
+    re.compile(rb"-(?<=[ \t]-)(?=[-a-z/])"),
+    re.compile(rb"/(?<=[ \t]/)(?=[-a-z/])"),
+)
+_TAKES = Words(
     *(b"pass:", b"storepass", b"keypass", b"rabbitmqctl", b"identified"),
     *(b"chpasswd", b"auth", b"echo ", b"/user:", b"/p:"),
 )
@@ -80,7 +83,7 @@ _TAKES = (
 def commands(text: Text, spend: Spend) -> Iterator[Token]:
     """Yields the passwords in the lines of commands that take them."""
     data, lower = text.data, text.lower
-    taken = sorted({*text.starts(_TAKES), *_flags(text)})
+    taken = sorted({*_TAKES.starts(text), *_flags(text)})
     for low, high in _lines_at(lower, taken):
         named = len(_COMMAND_WORD.findall(lower, low, high))
         if not named:
@@ -95,10 +98,10 @@ def commands(text: Text, spend: Spend) -> Iterator[Token]:
 
 
 def _flags(text: Text) -> Iterator[int]:
-    """Yields where a flag of a command starts."""
-    for at in text.starts((b" -", b"\t-", b" /", b"\t/")):
-        if _FLAG.match(text.lower, at + 1) is not None:
-            yield at
+    """Yields where the blank before a flag of a command stands, flags of one sort together."""
+    for pattern in _FLAGS:
+        for match in pattern.finditer(text.lower):
+            yield match.start() - 1
 
 
 def _lines_at(data: bytes, taken: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -91,11 +91,8 @@ _FULL_SORTS = bytes(
     for byte in range(256)
 )
 _FULL = b"a" * 16 + b"\n"
-_QUOTED = (
-    (b'"\n', (b'"\n',)),
-    (b'"+', (b'"+\n', b'"+"', b'"+ "')),
-    (b'" +', (b'" +\n', b'" +"', b'" + "')),
-)
+_QUOTED = re.compile(rb'"(?=(\n)| ?\+(\n)| ?(\+) ?")')
+_BROKEN = re.compile(rb"\\(?=[\n\r \t])")
 _WORD_END = re.compile(rb"[\w+/=.:-]{16,}\Z")
 _HALF = 48
 _SEAM = re.compile(rb"[\"'] ?[+.&\\]?\Z")
@@ -261,12 +258,9 @@ def _continued(data: bytes) -> Iterator[re.Match[bytes]]:
     """Yields the places where a line may go on in the next one, in their order."""
     found = {at + len(_FULL) - 1 for at in _full_lines(data)}
     sorts = data.translate(_SORTS)
-    for begins, signs in _QUOTED:
-        for sign in signs if begins in sorts else ():
-            last = len(sign.rstrip(b'" ')) - 1
-            found.update(at + last for at in places(sorts, (sign,)))
+    found.update(match.start(match.lastindex or 0) for match in _QUOTED.finditer(sorts))
     if b"\\" in data:
-        found.update(places(data, (b"\\\n", b"\\\r", b"\\ ", b"\\\t")))
+        found.update(match.start() for match in _BROKEN.finditer(data))
     return at_places(_CONTINUED, data, sorted(found))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from gitcp.secrets.runs import Letters, Spend, at_places
-from gitcp.secrets.text import Text
+from gitcp.secrets.text import Text, Words
 
 _CORE = 10
 _BASE64 = Letters(
@@ -28,8 +28,8 @@ _DUMP = re.compile(
 )
 _BLANK = b" \t\r\n>|"
 _BREAKS = frozenset({b"\r", b"\n"})
-_DUMPS = (b"0000000: ", b"00000000  ", b"0000000 ")
-_LISTS = (b"0x", b"\\x")
+_DUMPS = Words(b"0000000: ", b"00000000  ", b"0000000 ")
+_LISTS = Words(b"0x", b"\\x")
 _TEXT = re.compile(rb"[\t\n\r\x1b -~\x80-\xf4]{12,}")
 _PRINTED = re.compile(rb"[\t\n\r\x1b -~]{12,}")
 _LETTER = b"\t\n\r\x1b" + bytes(range(32, 127))
@@ -84,10 +84,10 @@ def encoded(text: Text) -> Iterator[tuple[int, bytes]]:
             yield from _unhexed(start, digits[1])
         elif _CAPITAL.search(data, start, end) is not None:
             yield from _read(start, data[start:end])
-    listed = text.starts(_LISTS)
+    listed = _LISTS.starts(text)
     for match in at_places(_LISTED, data, listed):
         yield from _unhexed(match.start(), re.sub(rb"[\\0]x|[ ,]", b"", match[0]))
-    if text.holds(_DUMPS):
+    if _DUMPS.found_in(text):
         yield from _dumped(data)
 
 

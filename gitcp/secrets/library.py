@@ -19,7 +19,7 @@ _THREADS = "/proc/self/task"
 
 
 class Library:
-    """The library with its rules; called with a text it yields what they see in it."""
+    """The library with its rules."""
 
     def __init__(self, rules_dir: Path | None = None) -> None:
         """`rules_dir` is for the compiled rules where the library has no place of its own.
@@ -27,8 +27,9 @@ class Library:
         Raises:
             ImportError: the extra is not installed.
         """
-        import kingfisher_sdk  # noqa: PLC0415  optional, and slow to load
         from importlib.metadata import version  # noqa: PLC0415
+
+        import kingfisher_sdk  # noqa: PLC0415  optional, and slow to load
 
         self._sdk = kingfisher_sdk
         self._rules_dir = rules_dir
@@ -58,6 +59,7 @@ class Library:
             self._loaded()
 
     def __call__(self, data: bytes) -> Iterator[Token]:
+        """Yields what the library sees in a text."""
         text = data.replace(b"\r", b"\n")
         for finding in self._loaded().scan(text):
             if not finding.visible:

@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 
 from gitcp.secrets import heuristics, tokens
 from gitcp.secrets.runs import Spend, at_places
-from gitcp.secrets.text import Text
+from gitcp.secrets.text import Text, Words
 from gitcp.secrets.tokens import KEY, Token
 
 _BEGIN = re.compile(
     rb"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
     rb"|---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"
 )
+_PRIVATE_KEY, _PRIVATE_LINES = Words(b"private key"), Words(b"private-lines")
 # What judging a value costs, in bytes looked at.
 _JUDGED = 250
 _LONGEST_KEY = 20_000
@@ -22,6 +23,7 @@ _SHORTEST_KEY = 40
 _PUTTY = re.compile(
     rb"Private-Lines: ?\d{1,4}\s{1,4}((?:[A-Za-z0-9+/=]{8,128}+\s{1,4}){2,200})"
 )
+_IN_URL = Words(b"://")
 _AFTER_SCHEME = re.compile(
     rb"://([^\s/:@\"'<>\\`|{}()\[\],]{0,200}):([^\s/@\"'<>\\`|(),]{3,300})@(?=[\w\[.-])"
 )
@@ -38,9 +40,9 @@ _HEADER = re.compile(
     rb"(?:[a-z][\w-]{1,30}[ \t]{1,4})?)"
     rb"(?P<value>[a-z0-9_.~+/=:-]{16,4000})"
 )
-_SCHEMES = (b"bearer", b"basic", b"authorization", b"ssws", b"apikey", b"flyv1")
+_SCHEMES = Words(b"bearer", b"basic", b"authorization", b"ssws", b"apikey", b"flyv1")
 # Those that count only where one of the others stands as well.
-_FEWER_SCHEMES = (b"bot", b"geniekey", b"splunk", b"negotiate", b"token token=")
+_FEWER_SCHEMES = Words(b"bot", b"geniekey", b"splunk", b"negotiate", b"token token=")
 _QUERY = re.compile(
     rb"[?&](?:sig|key|code|token|auth|st|se)=([A-Za-z0-9%+/=_-]{24,300})"
 )
@@ -49,7 +51,7 @@ _QUERY = re.compile(
 def keys(text: Text) -> Iterator[Token]:
     """Yields the private keys of a text, by the lines that begin them."""
     data = text.data
-    if text.holds((b"private key",)):
+    if _PRIVATE_KEY.found_in(text):
         for head in _BEGIN.finditer(data):
             end = data.find(b"----", head.end(), head.end() + _LONGEST_KEY)
             body = data[head.end() : end if end >= 0 else head.end() + _LONGEST_KEY]
@@ -60,7 +62,7 @@ def keys(text: Text) -> Iterator[Token]:
                 and heuristics.key_body(body)
             ):
                 yield Token(KEY, body, head.end())
-    if text.holds((b"private-lines",)):
+    if _PRIVATE_LINES.found_in(text):
         for match in _PUTTY.finditer(data):
             yield Token(KEY, match[1], match.start(1))
 
@@ -68,7 +70,7 @@ def keys(text: Text) -> Iterator[Token]:
 def urls(text: Text, spend: Spend) -> Iterator[Token]:
     """Yields the passwords in URLs."""
     data = text.data
-    if not text.holds((b"://",)) or b"@" not in data:
+    if not _IN_URL.found_in(text) or b"@" not in data:
         return
     for match in _AFTER_SCHEME.finditer(data):
         spend(_JUDGED)
@@ -84,10 +86,11 @@ def urls(text: Text, spend: Spend) -> Iterator[Token]:
 
 def headers(text: Text, spend: Spend) -> Iterator[Token]:
     """Yields what proves who asks, in the header of a request."""
-    if not text.holds(_SCHEMES):
+    schemes = _SCHEMES.starts(text)
+    if not schemes:
         return
     data = text.data
-    schemes = text.starts((*_SCHEMES, *_FEWER_SCHEMES))
+    schemes = sorted({*schemes, *_FEWER_SCHEMES.starts(text)})
     for match in at_places(_HEADER, text.lower, schemes):
         spend(_JUDGED)
         start, end = match.span("value")
@@ -112,10 +115,11 @@ _NAMED_HASH = re.compile(
     rb"|SCRAM-SHA-(?:1|256)\$\d+:[\w+/=]{16,200}\$[\w+/=]{20,200}:[\w+/=]{20,200}"
 )
 _NT_HASH = re.compile(rb"(?<![\w$])[0-9a-fA-F]{32}:[0-9a-fA-F]{32}:::")
-_NAMED_HASHES = (b"pbkdf2", b"argon2", b"bcrypt_sha256", b"scrypt", b"scram-sha")
-_LDAP_HASHES = (
+_NAMED_HASHES = Words(b"pbkdf2", b"argon2", b"bcrypt_sha256", b"scrypt", b"scram-sha")
+_LDAP_HASHES = Words(
     *(b"{ssha", b"{sha", b"{smd5", b"{md5", b"{crypt", b"{pbkdf2", b"{argon2"),
 )
+_NT_HASHES = Words(b":::")
 _NETRC = re.compile(
     rb"(?:\bmachine[ \t]+\S{2,100}|\bdefault)\s{1,8}login\s{1,4}\S{1,100}\s{1,8}"
     rb"(?:account\s+\S{1,80}\s+)?password\s{1,4}(?P<value>\S{4,400})"
@@ -129,9 +133,9 @@ _CHAP = re.compile(
     rb"|l2tpd?)[ \t]+[\"']?(?P<value>[^\s\"']{6,100})[\"']?[ \t]+\*"
 )
 _FILES = (
-    ((b"machine ", b"default login"), _NETRC),
-    ((b":*:", b":5432:", b":6432:", b":5433:"), _PGPASS),
-    ((b"pppd", b' * "'), _CHAP),
+    (Words(b"machine ", b"default login"), _NETRC),
+    (Words(b":*:", b":5432:", b":6432:", b":5433:"), _PGPASS),
+    (Words(b"pppd", b' * "'), _CHAP),
 )
 _JWK = re.compile(
     rb"[\"'](?:d|k|p|q|dp|dq|qi)[\"']\s{0,9}:\s{0,9}[\"']"
@@ -153,7 +157,7 @@ _MNEMONIC = re.compile(
     rb"(?: (?:is|are|of))?[^a-z0-9]{1,16}"
     rb"(?P<words>(?:[a-z]{3,8}(?: {1,2}|, ?)){11,23}[a-z]{3,8})(?![a-z])(?! [a-z])"
 )
-_NEAR_WORDS = (
+_NEAR_WORDS = Words(
     *(b"mnemonic", b"seed", b"recovery", b"secret", b"backup", b"wallet"),
     *(b"bip39", b"bip-39"),
 )
@@ -170,6 +174,7 @@ _PROSE = frozenset(
 _COUNTS = frozenset({12, 15, 18, 21, 24})
 _DISTINCT = 9
 _ALPHABET = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_OTP = Words(b"otpauth")
 _OTPAUTH = re.compile(
     rb"(?i)otpauth(?:-migration)?://[^\s\"'<>]{1,200}?(?:secret"
     rb"|data)=([A-Za-z0-9%+/=]{16,400})"
@@ -188,13 +193,13 @@ def records(text: Text, spend: Spend) -> Iterator[Token]:
         ):
             yield Token("password-hash", match[0], match.start())
     for signs, pattern in _FILES:
-        if text.holds(signs):
+        if signs.found_in(text):
             for match in pattern.finditer(data):
                 spend(_JUDGED)
                 value = match["value"]
                 if heuristics.spoken(value):
                     yield Token("password-file", value, match.start("value"))
-    if text.holds((b"otpauth",)):
+    if _OTP.found_in(text):
         for match in _OTPAUTH.finditer(data):
             if heuristics.token(match[1]):
                 yield Token("otp-secret", match[1], match.start(1))
@@ -204,11 +209,11 @@ def _hashes(text: Text) -> Iterator[re.Match[bytes]]:
     data = text.data
     if b"$" in data:
         yield from _HASH.finditer(data)
-    if text.holds(_LDAP_HASHES):
+    if _LDAP_HASHES.found_in(text):
         yield from _LDAP_HASH.finditer(data)
-    if text.holds((b":::",)):
+    if _NT_HASHES.found_in(text):
         yield from _NT_HASH.finditer(data)
-    yield from at_places(_NAMED_HASH, data, text.starts(_NAMED_HASHES))
+    yield from at_places(_NAMED_HASH, data, _NAMED_HASHES.starts(text))
 
 
 def queries(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
@@ -238,7 +243,7 @@ def numbers_and_words(text: Text) -> Iterator[Token]:
 
 
 def _mnemonics(text: Text) -> Iterator[Token]:
-    for near in at_places(_NEAR, text.lower, text.starts(_NEAR_WORDS)):
+    for near in at_places(_NEAR, text.lower, _NEAR_WORDS.starts(text)):
         match = _MNEMONIC.match(text.lower, near.end())
         if match is None:
             continue

@@ -1,14 +1,20 @@
 """Many texts scanned together and in several processes: found is what is found one by one."""
 
+import importlib.metadata
 import os
+import random
+import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
+from gitcp.secrets import library, shared_work
 from gitcp.secrets import scanner as scanners
-from gitcp.secrets import shared_work
+from gitcp.secrets.library import Library
 from gitcp.secrets.scanner import Fingerprints, Scanner
 from gitcp.secrets.shared_work import Work, scan_all
+from gitcp.secrets.text import Text, Words
 from tests.support.sample_secrets import sample_secrets
 
 SCANNER = Scanner(Fingerprints(bytes(32)))
@@ -122,13 +128,89 @@ def test_a_program_with_threads_is_not_forked():
         waiting.join()
 
 
-def test_nor_is_one_in_which_the_library_has_begun(monkeypatch):
-    scanner = Scanner(Fingerprints(bytes(32)), extra=lambda _: iter(()))
-    monkeypatch.setattr(scanners, "_loaded", False)
-    before = scanner.can_fork
-    monkeypatch.setattr(scanners, "_loaded", True)
-    assert (before, scanner.can_fork) == (True, False)
-    assert shared_work._processes(scanner, [Work(CODE * 100_000)] * 3) == 1
+@pytest.fixture
+def sdk(monkeypatch):
+    """A scanner library that sees `tok-`; `loads` lists the threads that loaded its rules."""
+
+    class Rules:
+        cache_status = "loaded"
+
+        def __init__(self, cache_dir):
+            loads.append(threading.current_thread())
+
+    class SdkScanner:
+        def __init__(self, rules):
+            pass
+
+        def scan(self, data):
+            seen = SimpleNamespace(visible=True, rule_id="made-up", secret="tok-1")
+            return [seen] if b"tok-1" in data else []
+
+    loads: list[threading.Thread] = []
+    made = SimpleNamespace(Rules=Rules, Scanner=SdkScanner, loads=loads)
+    monkeypatch.setitem(sys.modules, "kingfisher_sdk", made)
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "0")
+    return made
+
+
+WITH_TOKENS = [Work(b"tok-1 " * (at % 3 == 0) + CODE * 10_000) for at in range(9)]
+
+
+def test_the_rules_of_the_library_are_loaded_once_for_all_processes(
+    sdk, three_processes
+):
+    scanner = Scanner(Fingerprints(bytes(32)), extra=Library())
+    scanner.begin()
+    found = scan_all(scanner, WITH_TOKENS)
+    assert [len(hits) for hits in found] == [1, 0, 0] * 3
+    (loaded_in,) = sdk.loads
+    assert loaded_in is not threading.main_thread()
+
+
+def test_the_rules_are_loaded_before_the_program_is_forked(sdk, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    # The tests' own runner has threads.
+    monkeypatch.setattr(library, "_count_threads", lambda: 1)
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    scanner = Scanner(Fingerprints(bytes(32)), extra=Library())
+    assert shared_work._processes(scanner, WITH_TOKENS) == 2
+    assert sdk.loads == [threading.main_thread()]
+
+
+def test_where_threads_cannot_be_counted_nothing_is_loaded_before_a_fork(
+    sdk, monkeypatch
+):
+    monkeypatch.setattr(library, "_THREADS", "/nowhere")
+    extra = Library()
+    extra.begin()
+    extra.prepare()
+    assert (sdk.loads, extra.can_fork) == ([], True)
+    list(extra(b"text"))
+    assert (len(sdk.loads), extra.can_fork) == (1, False)
+
+
+def test_a_library_with_threads_of_its_own_is_not_forked(sdk, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    monkeypatch.setattr(library, "_count_threads", lambda: 2)
+    scanner = Scanner(Fingerprints(bytes(32)), extra=Library())
+    assert shared_work._processes(scanner, WITH_TOKENS) == 1
+
+
+def test_rules_that_cannot_be_loaded_beside_are_loaded_with_the_first_text(
+    sdk, monkeypatch
+):
+    load = Library._load
+
+    def fails_beside(self):
+        if threading.current_thread() is not threading.main_thread():
+            raise OSError
+        return load(self)
+
+    monkeypatch.setattr(Library, "_load", fails_beside)
+    extra = Library()
+    extra.begin()
+    assert len(list(extra(b"tok-1"))) == 1
 
 
 def test_what_a_file_is_called_counts_among_others():
@@ -143,3 +225,26 @@ def test_so_does_how_its_letters_are_written():
     works = [Work(CODE), Work(text), Work(CODE)]
     assert [len(hits) for hits in one_by_one(works)] == [0, 1, 0]
     assert scan_all(SCANNER, works) == one_by_one(works)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (b"key", b"keypass", b"pass", b"pass:", b"pat"),
+        (b"token", b"{sha", b"{ssha", b" * ", b":::"),
+        (b"0000000 ", b"00000000  ", b"0x"),
+        (b"echo ", b"seed", b"secret"),
+    ],
+)
+def test_words_are_found_wherever_they_start(words):
+    chance = random.Random(1)
+    parts = [*words, *(word[:-1] for word in words), b"s", b"0", b" ", b"p"]
+    for _ in range(300):
+        data = b"".join(chance.choices(parts, k=12))
+        starts = {
+            at
+            for at in range(len(data))
+            if any(data.startswith(word, at) for word in words)
+        }
+        assert Words(*words).starts(Text(data.upper())) == sorted(starts)
+        assert Words(*words).found_in(Text(data.upper())) == bool(starts)
