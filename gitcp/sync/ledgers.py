@@ -131,10 +131,10 @@ def note(
     for key, oid in theirs.items():
         ref = key.tracking_ref(remote)
         seen = repository.refs.read(ref)
-        if seen == oid:
+        # What was purged here may be there still: a ref to it would stop git's gc.
+        if seen == oid or not repository.objects.exists(bytes.fromhex(oid)):
             continue
-        known = seen is not None and repository.objects.exists(bytes.fromhex(oid))
-        if known and seen not in commits_of(workspace, key, oid)[0]:
+        if seen is not None and seen not in commits_of(workspace, key, oid)[0]:
             session = decode(key.session) or key.session
             rewound.append(of_ledger(session, UP_TO_DATE, oid, TAKEN_BACK))
         remember(txn, ref, seen, oid)

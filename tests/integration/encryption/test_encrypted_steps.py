@@ -513,6 +513,7 @@ def test_what_is_purged_from_a_ledger_goes_from_its_forms_too(team):
     )
     # It is known what is there: it does not come back, and does not go unasked.
     assert steps_results(ann, "pull") == {}
+    git(ann, "fsck", "--strict", "--no-dangling")
     assert "--pruned" in fails(ann, 3, "push", "origin", "vat")
     assert steps_results(ann, "push", "--pruned") == {"vat": "pruned"}
     assert steps_results(ann, "push") == {"vat": "up-to-date"}
