@@ -96,8 +96,12 @@ if "PYTEST_DEBUG_TEMPROOT" not in os.environ and _memory_serves():
 
 # A developer's git, gitcp or agent must not reach into a test.
 FOREIGN = ("GIT_", "GITCP_", "XDG_", "CLAUDE", "CODEX", "GEMINI", "OPENCODE", "CURSOR")
-# What repositories git makes: those who run the tests decide it.
-NEW_REPOSITORIES = frozenset({"GIT_DEFAULT_HASH", "GIT_DEFAULT_REF_FORMAT"})
+# What repositories git makes: those who run the tests decide it, but for a test that has
+# the marker.
+NEW_REPOSITORIES = {
+    "GIT_DEFAULT_HASH": ("sha1", "sha1"),
+    "GIT_DEFAULT_REF_FORMAT": ("ref_files", "files"),
+}
 PRESENTATION = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
 
 REPO_FILES: dict[str, Entry] = {
@@ -122,12 +126,14 @@ class GitRunner(Protocol):
 
 @pytest.fixture(autouse=True)
 def sealed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """Shuts out the machine's configuration, for git and libgit2; returns HOME.
 
     What repositories git makes is left to who runs the tests: with GIT_DEFAULT_HASH=sha256
-    they run on another kind.
+    they run on another kind. The markers `sha1` and `ref_files` pin it.
 
     A test that wants user settings writes ``sealed / ".gitconfig"`` and sets
     GIT_CONFIG_GLOBAL to it (and, in process, libgit2's search path).
@@ -137,6 +143,9 @@ def sealed(
             continue
         if name.startswith(FOREIGN) or name in PRESENTATION:
             monkeypatch.delenv(name)
+    for name, (marker, value) in NEW_REPOSITORIES.items():
+        if request.node.get_closest_marker(marker) is not None:
+            monkeypatch.setenv(name, value)
     base = tmp_path_factory.mktemp("sealed")
     home = base / "home"
     empty = base / "empty"

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tests.support.anthropic_server import AnthropicServer
+from tests.support.gitrepo import git_directory
 from tests.support.offline import Gate
 
 _TOOLS = "Bash,Write,Edit,Read,Agent"
@@ -53,7 +54,7 @@ class ClaudeCode:
         """What the client, its hooks and gitcp see."""
         bin_dir = Path(sys.executable).parent
         return {
-            "PATH": f"{bin_dir}:/usr/local/bin:/usr/bin:/bin",
+            "PATH": f"{bin_dir}:{git_directory()}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "TERM": "dumb",

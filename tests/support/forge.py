@@ -9,25 +9,35 @@ import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from gitcp.format.oid import SHA256, ObjectFormat
+from tests.support.forms import new_form
+from tests.support.gitrepo import git
+
 KINDS = {"commit": 1, "tree": 2, "blob": 3}
 OFS_DELTA, REF_DELTA = 6, 7
 WHO = b"gitcp <gitcp@localhost> 1700000000 +0000"
 Entry = tuple[bytes, bytes, bytes]
 
 
-def object_id(kind: str, data: bytes) -> bytes:
-    return hashlib.sha1(f"{kind} {len(data)}\0".encode() + data).digest()
+def object_id(kind: str, data: bytes, form: ObjectFormat | None = None) -> bytes:
+    hasher = hashlib.new((form or new_form()).name)
+    hasher.update(f"{kind} {len(data)}\0".encode() + data)
+    return hasher.digest()
 
 
 class Forge:
-    """Collects objects, whatever they hold; nothing is checked."""
+    """Collects objects, whatever they hold; nothing is checked.
+
+    Their ids are those of the repositories that git makes here.
+    """
 
     def __init__(self) -> None:
+        self.form = new_form()
         self.packed: list[bytes] = []
         self.loose: dict[bytes, bytes] = {}
 
     def add(self, kind: str, data: bytes) -> bytes:
-        oid = object_id(kind, data)
+        oid = object_id(kind, data, self.form)
         if oid not in self.loose:
             self.packed.append(head(KINDS[kind], len(data)) + zlib.compress(data, 1))
             self.loose[oid] = zlib.compress(
@@ -47,7 +57,7 @@ class Forge:
 
     def zeros(self, size: int) -> bytes:
         """A blob of zeros of any size, never in memory as a whole."""
-        digest = hashlib.sha1(f"blob {size}\0".encode())
+        digest = hashlib.new(self.form.name, f"blob {size}\0".encode())
         deflate = zlib.compressobj(9)
         parts = [head(KINDS["blob"], size)]
         chunk = bytes(1 << 20)
@@ -116,6 +126,15 @@ class Forge:
             path.parent.mkdir(exist_ok=True)
             if not path.exists():
                 path.write_bytes(raw)
+        if (repo / "reftable").is_dir():
+            lines = (f"update {ref} {oid.hex()}\n" for ref, oid in refs.items())
+            git(
+                repo,
+                *("update-ref", "--stdin"),
+                input="".join(lines).encode(),
+                env={"GIT_DIR": str(repo)},
+            )
+            return
         for ref, oid in refs.items():
             path = repo / ref
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -124,9 +143,12 @@ class Forge:
     def bundle(self, path: Path, refs: dict[str, bytes]) -> Path:
         """Writes a bundle of everything, as `git bundle` would if it were let."""
         lines = [f"{oid.hex()} {ref}\n".encode() for ref, oid in refs.items()]
-        digest = hashlib.sha1()
+        digest = hashlib.new(self.form.name)
+        kind = b"# v2 git bundle\n"
+        if self.form == SHA256:
+            kind = b"# v3 git bundle\n@object-format=sha256\n"
         with path.open("wb") as file:
-            file.write(b"# v2 git bundle\n" + b"".join(lines) + b"\n")
+            file.write(kind + b"".join(lines) + b"\n")
             start = struct.pack(">4sII", b"PACK", 2, len(self.packed))
             for part in (start, *self.packed):
                 digest.update(part)

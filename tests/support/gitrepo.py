@@ -6,6 +6,7 @@ Paths of trees are relative to their root and separated by "/".
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -75,11 +76,14 @@ def git(
 
     ``env`` is laid over the environment; None takes a variable away.
     """
+    environment = _environment(env)
+    # Git 3.0 uses a bare repository only where it is named.
+    named = _is_bare(cwd) and "GIT_DIR" not in environment
     done = subprocess.run(
-        ["git", *IDENTITY, *args],
+        ["git", *(["--git-dir=."] if named else []), *IDENTITY, *args],
         cwd=cwd,
         input=b"" if input is None else input,
-        env=_environment(env),
+        env=environment,
         capture_output=True,
         check=False,
     )
@@ -88,6 +92,12 @@ def git(
         said = os.fsdecode(done.stderr)
         raise GitError(f"git {shown} in {cwd}: exit {done.returncode}\n{said}")
     return done.stdout
+
+
+def _is_bare(where: Path) -> bool:
+    """Whether a directory is a git directory that is not beside a work tree's files."""
+    found = (where / "HEAD").is_file() and (where / "objects").is_dir()
+    return found and where.name != ".git"
 
 
 def git_line(cwd: Path, *args: str | bytes | Path, env: Env | None = None) -> str:
@@ -136,6 +146,13 @@ def _build(top: Path, content: tuple[tuple[str, Entry], ...]) -> None:
     if content:
         write_files(top, dict(content))
         commit_all(top, "initial")
+
+
+def git_directory() -> str:
+    """The directory of the git that is tested, for a PATH that a test makes up."""
+    found = shutil.which("git")
+    assert found is not None
+    return str(Path(found).parent)
 
 
 def users_refs(git_dir: Path) -> bytes:

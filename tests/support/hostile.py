@@ -8,14 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pygit2
-
 from gitcp.format import log
-from tests.support.forge import record
+from tests.support.forge import Entry, Forge, record
 
-FileMode = pygit2.enums.FileMode
 _MARK = "@@hostile@@"
-WHO = "gitcp <gitcp@localhost> 1700000000 +0000"
 
 
 def values(canary: Path) -> list[bytes]:
@@ -99,24 +95,23 @@ class Mallory:
 
     def __init__(self, hub: Path) -> None:
         self.hub = hub
-        self.repo = pygit2.Repository(str(hub))
+        self.forge = Forge()
 
-    def _tree(self, files: Mapping[str, bytes]) -> pygit2.Oid:
+    def _tree(self, files: Mapping[str, bytes]) -> bytes:
+        entries: list[Entry] = []
         inner: dict[str, dict[str, bytes]] = {}
-        builder = self.repo.TreeBuilder()
         for name, data in files.items():
             head, _, rest = name.partition("/")
             if rest:
                 inner.setdefault(head, {})[rest] = data
             else:
-                builder.insert(head, self.repo.create_blob(data), FileMode.BLOB)
+                entries.append((b"100644", head.encode(), self.forge.blob(data)))
         for head, below in inner.items():
-            builder.insert(head, self._tree(below), FileMode.TREE)
-        return builder.write()
-
-    def commit(self, tree: pygit2.Oid, message: bytes) -> str:
-        head = f"tree {tree}\nauthor {WHO}\ncommitter {WHO}\n\n".encode()
-        return str(self.repo.odb.write(pygit2.enums.ObjectType.COMMIT, head + message))
+            entries.append((b"40000", head.encode(), self._tree(below)))
+        # git sorts a directory as if its name ended in a slash.
+        return self.forge.tree(
+            sorted(entries, key=lambda one: one[1] + b"/" * (one[0] == b"40000"))
+        )
 
     def push(
         self,
@@ -149,7 +144,7 @@ class Mallory:
         files = self._tree(session.files) if session.files else None
         said = json.loads(
             record(
-                files.raw if files else None,
+                files,
                 session=name,
                 conversation={
                     "source": "main",
@@ -182,8 +177,8 @@ class Mallory:
         lines = b"".join(
             b"Gitcp-%b: %b\n" % (key.encode(), one) for key, one in trailers.items()
         )
-        oid = self.commit(tree, b"note\n\n" + lines)
-        self.repo.references.create(f"refs/gitcp/s/{name}/main", oid, force=True)
+        oid = self.forge.commit(tree, [], b"note\n\n" + lines)
+        self.forge.into(self.hub, {f"refs/gitcp/s/{name}/main": oid})
 
     def _log(
         self,
@@ -218,5 +213,5 @@ class Mallory:
             name.encode(),
             end,
         )
-        oid = self.commit(self.repo.TreeBuilder().write(), message)
-        self.repo.references.create(f"refs/gitcp/fx/{name}", oid, force=True)
+        oid = self.forge.commit(self.forge.tree([]), [], message)
+        self.forge.into(self.hub, {f"refs/gitcp/fx/{name}": oid})

@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.gitrepo import git_directory
+
 _WAIT = 30.0
 
 
@@ -183,6 +185,7 @@ UsePAM no
 StrictModes no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
+SetEnv PATH={git_directory()}:/usr/local/bin:/usr/bin:/bin
 """)
     if os.getuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)

@@ -15,7 +15,7 @@ from gitcp.agents import install as installer
 from gitcp.agents.health import unprotected
 from gitcp.clients import codex_trust, hook_settings
 from gitcp.project.workspace import open_workspace
-from tests.support.gitrepo import run_gitcp
+from tests.support.gitrepo import git_directory, run_gitcp
 from tests.support.hooks import program
 from tests.support.inprocess import invoke, ok
 
@@ -80,7 +80,7 @@ def test_a_script_whose_python_is_gone_does_not_run(repo, home):
 
 
 def test_hooks_of_the_project_call_gitcp_by_name(repo, home, monkeypatch):
-    monkeypatch.setenv("PATH", f"{home / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{home / 'bin'}:{git_directory()}:/usr/bin:/bin")
     ok(repo, "install", "gemini", "--scope", "project")
     found = health(repo, "gemini")
     assert found["runs"] is False
@@ -140,7 +140,7 @@ def test_codex_runs_what_is_trusted_as_it_is(repo, home):
 
 
 def test_gemini_runs_no_hooks_of_a_project_it_does_not_trust(repo, home, monkeypatch):
-    monkeypatch.setenv("PATH", f"{home / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{home / 'bin'}:{git_directory()}:/usr/bin:/bin")
     program(home / "bin" / "gitcp", "exit 0")
     ok(repo, "install", "gemini", "--scope", "project")
     assert health(repo, "gemini")["trusted"] is None
@@ -159,7 +159,7 @@ def test_gemini_runs_no_hooks_of_a_project_it_does_not_trust(repo, home, monkeyp
 
 
 def test_codex_runs_no_hooks_of_a_project_it_does_not_trust(repo, home, monkeypatch):
-    monkeypatch.setenv("PATH", f"{home / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{home / 'bin'}:{git_directory()}:/usr/bin:/bin")
     program(home / "bin" / "gitcp", "exit 0")
     ok(repo, "install", "codex", "--scope", "project")
     assert "trust the project" in health(repo, "codex")["problems"][0]

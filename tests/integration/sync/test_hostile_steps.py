@@ -16,11 +16,11 @@ from gitcp.format import ledger as records
 from gitcp.format.commit import parse_commit
 from gitcp.format.ledger import Record, Undo
 from tests.support.clones import refs
+from tests.support.forms import new_form
 from tests.support.gitrepo import git, git_line, run_gitcp, write_files
 from tests.support.inprocess import fails, invoke, ok
 
 LEDGER = "refs/gitcp/fx/job"
-EMPTY = bytes.fromhex("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
 )
@@ -43,6 +43,11 @@ def result(**more: Any) -> Record:
     return Record(0, "2026-01-01T00:00:00.000Z", records.RESULT, "main", **given)
 
 
+def empty(repo: Path) -> bytes:
+    """Writes the tree without entries."""
+    return bytes.fromhex(git(repo, "mktree", input=b"").decode())
+
+
 def raw_page(repo: Path, raw: bytes) -> str:
     args = ("hash-object", "--literally", "-t", "commit", "-w", "--stdin")
     return git(repo, *args, input=raw).decode().strip()
@@ -55,10 +60,9 @@ def page(
     first: int = 1,
     session: str = "job",
     joins: str | None = None,
-    tree: bytes = EMPTY,
+    tree: bytes | None = None,
 ) -> str:
     """Writes a page as an attacker would: numbers are given, nothing is checked."""
-    git(repo, "mktree", input=b"")
     numbered = [
         one if one.n else msgspec.structs.replace(one, n=first + at)
         for at, one in enumerate(found)
@@ -66,7 +70,7 @@ def page(
     return raw_page(
         repo,
         records.encode_ledger_commit(
-            tree,
+            empty(repo) if tree is None else tree,
             bytes.fromhex(parent) if parent else None,
             1_700_000_000,
             session,
@@ -84,7 +88,7 @@ def there(repo: Path, tip: str, session: str = "job") -> None:
 
 def last(repo: Path) -> int:
     raw = git(repo, "cat-file", "commit", LEDGER)
-    said = records.ledger_trailers(parse_commit(raw))
+    said = records.ledger_trailers(parse_commit(raw, new_form().size))
     assert said is not None
     return said.last
 
@@ -245,7 +249,7 @@ def test_a_ledger_that_is_not_sound_stays_out(ann, bob):
 
     def with_line(new: bytes) -> str:
         made = records.encode_ledger_commit(
-            EMPTY, bytes.fromhex(good), 0, "job", [records.decode_record(line, "")]
+            empty(ann), bytes.fromhex(good), 0, "job", [records.decode_record(line, "")]
         )
         return raw_page(ann, made.replace(line.rstrip(b"\n"), new))
 

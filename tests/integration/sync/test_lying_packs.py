@@ -15,12 +15,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.clones import refs, save
+from tests.support.forms import new_form
 from tests.support.gitrepo import git, git_line, make_repo, tree_bytes
 from tests.support.inprocess import invoke, ok
 
 OFS_DELTA, REF_DELTA = 6, 7
-ABSENT = "ab" * 20
 REF = "refs/gitcp/s/main/main"
+
+
+def absent() -> str:
+    """The id of an object that is nowhere."""
+    return "ab" * new_form().size
 
 
 def head(kind: int, size: int) -> bytes:
@@ -50,8 +55,10 @@ def added(pack: bytes, *entries: bytes, count: int | None = None) -> bytes:
     """A pack with more entries, or with a number of them that is a lie."""
     (there,) = struct.unpack(">I", pack[8:12])
     number = there + len(entries) if count is None else count
-    body = pack[:8] + struct.pack(">I", number) + pack[12:-20] + b"".join(entries)
-    return body + hashlib.sha1(body).digest()
+    form = new_form()
+    body = pack[:8] + struct.pack(">I", number) + pack[12 : -form.size]
+    body += b"".join(entries)
+    return body + hashlib.new(form.name, body).digest()
 
 
 def ofs_delta(back: int) -> bytes:
@@ -67,13 +74,15 @@ PACKS: dict[str, Callable[[bytes], bytes]] = {
     "as many as no memory holds": lambda pack: added(pack, count=2**32 - 1),
     "more objects than it says": lambda pack: added(pack, count=1),
     "a base before the pack": lambda pack: added(pack, ofs_delta(len(pack) + 999)),
-    "a base in the head": lambda pack: added(pack, ofs_delta(len(pack) - 20 - 3)),
+    "a base in the head": lambda pack: added(
+        pack, ofs_delta(len(pack) - new_form().size - 3)
+    ),
     "a base amid an object": lambda pack: added(pack, ofs_delta(5)),
     "a base that is itself": lambda pack: added(pack, ofs_delta(0)),
     "a base of too many bytes": lambda pack: added(
         pack, head(OFS_DELTA, 4) + b"\xff" * 20 + zlib.compress(COPY)
     ),
-    "a base that is nowhere": lambda pack: added(pack, ref_delta(ABSENT)),
+    "a base that is nowhere": lambda pack: added(pack, ref_delta(absent())),
     "a size that is a lie": lambda pack: added(
         pack, head(3, 2**40) + zlib.compress(b"small")
     ),
@@ -127,9 +136,9 @@ def test_a_bundle_whose_pack_lies_is_refused(bundle, mine, what):
 def test_prerequisites_that_are_nowhere_are_refused(bundle, mine):
     lines, _, pack = bundle.read_bytes().partition(b"\n\n")
     first, *others = lines.split(b"\n")
-    needs = [b"-" + ABSENT.encode() + b" needed"]
+    needs = [b"-" + absent().encode() + b" needed"]
     bundle.write_bytes(b"\n".join([first, *needs, *others]) + b"\n\n" + pack)
-    assert ABSENT in refused(mine, "import", bundle)
+    assert absent() in refused(mine, "import", bundle)
 
 
 @pytest.mark.parametrize("of", ["commit", "tree"])
@@ -166,7 +175,7 @@ def test_prerequisites_that_are_left_out_are_refused(tmp_path, mine, of):
 def test_a_tip_that_is_not_in_the_pack_is_refused(bundle, mine):
     lines, _, pack = bundle.read_bytes().partition(b"\n\n")
     kept = [line for line in lines.split(b"\n") if not line.endswith(REF.encode())]
-    kept.append(f"{ABSENT} {REF}".encode())
+    kept.append(f"{absent()} {REF}".encode())
     bundle.write_bytes(b"\n".join(kept) + b"\n\n" + pack)
     refused(mine, "import", bundle)
 
@@ -203,14 +212,16 @@ def lie(hub: Path, change: Callable[[Offsets, list[str]], Offsets]) -> None:
     (index,) = (hub / "objects" / "pack").glob("*.idx")
     raw = index.read_bytes()
     (count,) = struct.unpack(">I", raw[_OIDS - 4 : _OIDS])
-    oids = [raw[_OIDS + 20 * n :][:20].hex() for n in range(count)]
-    at = _OIDS + count * 24
+    form = new_form()
+    oids = [raw[_OIDS + form.size * n :][: form.size].hex() for n in range(count)]
+    # After the ids, a checksum of four bytes for each.
+    at = _OIDS + count * (form.size + 4)
     offsets = struct.unpack(f">{count}I", raw[at : at + 4 * count])
     changed = change(dict(zip(oids, offsets, strict=True)), line)
     packed = struct.pack(f">{count}I", *(changed[oid] for oid in oids))
-    body = raw[:at] + packed + raw[at + 4 * count : -20]
+    body = raw[:at] + packed + raw[at + 4 * count : -form.size]
     index.chmod(0o644)
-    index.write_bytes(body + hashlib.sha1(body).digest())
+    index.write_bytes(body + hashlib.new(form.name, body).digest())
 
 
 @pytest.fixture
