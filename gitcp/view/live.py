@@ -111,8 +111,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, live: Live, name: str | None) -> None:
         match name:
             case "":
-                _, page = live.current()
-                body, kind = written(page, live=True), "text/html; charset=utf-8"
+                version, page = live.current()
+                body, kind = written(page, live=version), "text/html; charset=utf-8"
             case "state":
                 body, kind = live.version().encode(), "text/plain"
             case "data":

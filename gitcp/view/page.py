@@ -66,8 +66,8 @@ def zipped(data: bytes, piece: int = _PIECE) -> bytes:
     return b"".join([_HEAD, *parts, check])
 
 
-def written(page: Page, *, live: bool = False) -> bytes:
-    """Returns the whole page; one that is `live` asks the server that it came from."""
+def written(page: Page, *, live: str = "") -> bytes:
+    """Returns the whole page; with the name of its state, `live`, it asks its server for more."""
     return b"".join(_parts(page, live=live))
 
 
@@ -84,13 +84,13 @@ def policy(*, live: bool) -> str:
     return "; ".join(f"{name} {value}" for name, value in parts.items())
 
 
-def _parts(page: Page, *, live: bool) -> Iterator[bytes]:
+def _parts(page: Page, *, live: str) -> Iterator[bytes]:
     """Yields the page piece by piece: the template between what it has places for."""
     title = f"{page.session} · {page.project}" if page.project else page.session
     filled = {
-        "policy": html.escape(policy(live=live)),
+        "policy": html.escape(policy(live=bool(live))),
         "title": html.escape(title),
-        "live": "yes" if live else "no",
+        "live": html.escape(live or "no"),
         "style": _asset("page.css"),
         "script": _script(),
         "data": base64.b64encode(packed(page)).decode(),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from gitcp.view.document import File, Lane, Page, Reason, Row, Spoken, Step
-from gitcp.view.live import Live
+from gitcp.view.live import Live, Source
 from gitcp.view.page import written
 from gitcp.view.rows import Wanted
 from gitcp.view.served import serve
@@ -348,11 +349,16 @@ def test_a_line_of_a_megabyte_and_five_thousand_turns(browser, tmp_path):
         assert seen.all_doings() == []
 
 
-def test_a_served_page_follows_the_session(browser, tmp_path, repo, monkeypatch):
+@pytest.fixture
+def agent(tmp_path, repo, monkeypatch):
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "claude"))
     agent = Talker(repo, tmp_path / "claude")
     agent.took("first", "fine")
-    source = serve(str(repo), None, Wanted(), bare=False).source
+    return agent
+
+
+@contextmanager
+def shown_live(browser, source):
     with Live(source) as live:
         thread = threading.Thread(
             target=live.serve_forever, kwargs={"poll_interval": 0.02}
@@ -360,16 +366,37 @@ def test_a_served_page_follows_the_session(browser, tmp_path, repo, monkeypatch)
         thread.start()
         try:
             with browser.opened(live.url.rstrip("/") + "/") as seen:
-                assert seen.page.inner_text(".turn.now .prompt") == "first"
-                seen.wait("document.body.dataset.live === 'on'")
-                agent.took("second", "fine", files={"new": "1\n"})
-                seen.wait(
-                    "document.querySelector('.turn.now .prompt')?.textContent === 'second'"
-                )
-                assert seen.page.evaluate("window.violations") == []
+                yield seen
         finally:
             live.shutdown()
             thread.join()
+
+
+SECOND = "document.querySelector('.turn.now .prompt')?.textContent === 'second'"
+
+
+def test_a_served_page_follows_the_session(browser, repo, agent):
+    source = serve(str(repo), None, Wanted(), bare=False).source
+    with shown_live(browser, source) as seen:
+        assert seen.page.inner_text(".turn.now .prompt") == "first"
+        seen.wait("document.body.dataset.live === 'on'")
+        agent.took("second", "fine", files={"new": "1\n"})
+        seen.wait(SECOND)
+        assert seen.page.evaluate("window.violations") == []
+
+
+def test_a_served_page_shows_what_came_while_it_was_made(browser, repo, agent):
+    source = serve(str(repo), None, Wanted(), bare=False).source
+    later = iter(["second"])
+
+    def page():
+        made = source.page()
+        for prompt in later:
+            agent.took(prompt, "fine")
+        return made
+
+    with shown_live(browser, Source(source.version, page)) as seen:
+        seen.wait(SECOND)
 
 
 def test_the_page_is_in_the_package():

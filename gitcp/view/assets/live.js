@@ -3,9 +3,10 @@
 const PAUSE = 2000;
 
 class Live {
-  constructor(state) {
+  // `known` names the state that the page was made of.
+  constructor(state, known) {
     this.state = state;
-    this.known = null;
+    this.known = known;
   }
 
   start() {
@@ -18,7 +19,7 @@ class Live {
       const told = await fetch('state', { cache: 'no-store' });
       if (told.ok) {
         const now = await told.text();
-        if (this.known !== null && now !== this.known) await this.renew();
+        if (now !== this.known) await this.renew();
         this.known = now;
       }
       document.body.dataset.live = told.ok ? 'on' : 'off';

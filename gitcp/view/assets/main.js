@@ -24,7 +24,8 @@ async function main() {
   paper.addEventListener('change', (event) => { if (event.matches) toPaper(state); else find('paper').replaceChildren(); });
   addEventListener('beforeprint', () => toPaper(state));
   addEventListener('afterprint', () => find('paper').replaceChildren());
-  if (document.documentElement.dataset.live === 'yes') new Live(state).start();
+  const { live } = document.documentElement.dataset;
+  if (live !== 'no') new Live(state, live).start();
   document.body.dataset.ready = 'yes';
   performance.mark('ready');
 }
