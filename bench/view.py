@@ -5,8 +5,10 @@
 A session of Claude Code is made: each turn has a prompt, calls of tools with what came of
 them, an answer, and changes a few files. The words come from the package's own text, so that
 they compress as text does. Each page is written by a process of its own; `cold` is the first
-one, that looks for secrets in all of it, `warm` the next ones. A browser opens it with an
-empty cache, if there is one: until the last of its turns can be used.
+one, that looks for secrets in all of it, `warm` the next ones. Before them the scanner library
+of the extra `secrets` is loaded once: on a machine where it never was, it compiles its rules.
+A browser opens the page with an empty cache, if there is one: until the last of its turns can
+be used.
 """
 
 import argparse
@@ -29,6 +31,7 @@ from gitcp.format import tree
 from gitcp.git.consolidate import consolidate
 from gitcp.git.transaction import transaction
 from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.secrets.library import library
 from gitcp.store.append import append_checkpoint
 from gitcp.store.draft import Draft, FilesState, NewRecords
 
@@ -135,6 +138,16 @@ def made(top: Path, turns: int, size: int, seed: int) -> tuple[Workspace, bytes]
     return workspace, transcript
 
 
+def library_loads() -> float | None:
+    """Seconds until the scanner library has its rules; None without it."""
+    found = library()
+    if found is None:
+        return None
+    start = time.perf_counter()
+    list(found(b"a text"))
+    return time.perf_counter() - start
+
+
 def browser_opens(program: str, page: Path) -> float:
     """Seconds until all of a page can be used, in a browser with nothing cached."""
     from playwright.sync_api import sync_playwright
@@ -166,6 +179,9 @@ def main() -> None:
         top.mkdir()
         size = int(given.megabytes * 1_000_000)
         _, transcript = made(top, given.turns, size, given.seed)
+        loads = library_loads()
+        if loads is not None:
+            print(f"library loads       {loads:6.2f} s")
         took: list[float] = []
         spent: list[float] = []
         for _ in range(given.runs + 1):
