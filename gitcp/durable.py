@@ -45,6 +45,9 @@ LIMITS = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT}
 )
 
+# That nothing may be written, which a command that only looks can do without.
+READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+
 
 @contextmanager
 def storage(doing: str) -> Iterator[None]:

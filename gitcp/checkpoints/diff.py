@@ -10,7 +10,7 @@ from gitcp.format.oid import ObjectFormat
 from gitcp.format.safety import path_problem
 from gitcp.format.tree import GITLINK, LINK, Change, Entry
 from gitcp.git.compare import Comparison, comparison
-from gitcp.git.transaction import transaction
+from gitcp.git.transaction import looking
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import selection
@@ -93,7 +93,7 @@ def with_worktree(
     Nothing is left in the repository.
     """
     on_disk = _on_disk(workspace)
-    with workspace.capturing() as capture, transaction(workspace.repository) as txn:
+    with workspace.capturing() as capture, looking(workspace.repository) as txn:
 
         def compare(snapshot: "Snapshot") -> FilesDiff:
             changes = tree.diff(old.files_tree, snapshot.tree, txn.tree)

@@ -22,7 +22,7 @@ from gitcp.errors import (
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import GITLINK, Change, ReadTree
-from gitcp.git.transaction import Transaction, transaction
+from gitcp.git.transaction import Transaction, looking
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.publish import created_of
@@ -150,7 +150,7 @@ def plan_restore(workspace: Workspace, request: RestoreRequest) -> RestorePlan:
     workspace.refresh()
     request = request._replace(target=own(workspace, request.target))
     since = _saved_since(workspace, request)
-    with workspace.capturing() as capture, transaction(workspace.repository) as txn:
+    with workspace.capturing() as capture, looking(workspace.repository) as txn:
         operation = workspace.repository.operation()
         _, plan = capture.using(
             txn, lambda snapshot: compute(workspace, txn, snapshot, request)

@@ -6,7 +6,7 @@ from gitcp.checkpoints.standing import before_newest
 from gitcp.format import tree
 from gitcp.format.log import Decision
 from gitcp.format.tree import Change
-from gitcp.git.transaction import transaction
+from gitcp.git.transaction import looking
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import journal
@@ -51,7 +51,7 @@ def status(workspace: Workspace, where: str | None = None) -> Status:
         if tip is None:
             tip = workspace.store.tip(current.session, current.branch)
     # Never published, so nothing that is read here gets into the repository.
-    with workspace.capturing() as capture, transaction(workspace.repository) as txn:
+    with workspace.capturing() as capture, looking(workspace.repository) as txn:
 
         def compare(snapshot: "Snapshot") -> tuple[tuple[Change, ...], int]:
             before = tip.files_tree if tip else None

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from gitcp import durable
@@ -318,3 +318,25 @@ def transaction(repository: Repository) -> Iterator[Transaction]:
         if process == os.getpid():
             opened.end()
         durable.unlock(owner, process=process)
+
+
+@contextmanager
+def looking(repository: Repository) -> Iterator[Transaction]:
+    """Opens a transaction that will publish nothing, in a read-only repository, too.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(transaction(repository))
+        except StorageError as exc:
+            cause = exc.__cause__
+            if not (isinstance(cause, OSError) and cause.errno in durable.READ_ONLY):
+                raise
+            import tempfile  # noqa: PLC0415  rarely
+
+            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="gitcp-"))
+            opened = Transaction(repository, Path(scratch))
+            stack.callback(opened.end)
+        yield opened

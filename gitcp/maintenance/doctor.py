@@ -111,6 +111,15 @@ def _lock(workspace: Workspace) -> DoctorCheck:
         held = durable.try_lock(workspace.directory / "worktree.lock", create=False)
     except FileNotFoundError:
         return DoctorCheck("lock", ok=True, detail="never taken here")
+    except OSError as exc:
+        if exc.errno not in durable.READ_ONLY:
+            raise
+        return DoctorCheck(
+            "lock",
+            ok=False,
+            detail="nothing can be written here: only looking works",
+            hint="make `.git` writable",
+        )
     if held is None:
         return DoctorCheck(
             "lock",

@@ -1,8 +1,10 @@
 """The scanner's cache in the repository: its key, and objects without secrets."""
 
+import os
+
 from gitcp import durable
 from gitcp.git.repository import Repository
-from gitcp.git.secret import Secret
+from gitcp.git.secret import SIZE, Secret
 from gitcp.secrets.scanner import Fingerprints
 
 DIRECTORY = "secrets"
@@ -15,14 +17,19 @@ def fingerprints(repository: Repository) -> Fingerprints:
     """Returns the names for values in this repository; its key is made on first use.
 
     The key never leaves: a fingerprint that is seen elsewhere tells nothing about a
-    short password.
+    short password. In a repository that cannot be written it lasts as long as the result.
 
     Raises:
         StorageError: the disk refused.
     """
     secret = Secret(repository, DIRECTORY, _KEY)
     with durable.storage("keeping the scanner's key"):
-        return Fingerprints(secret.read() or secret.make())
+        try:
+            return Fingerprints(secret.read() or secret.make())
+        except OSError as exc:
+            if exc.errno not in durable.READ_ONLY:
+                raise
+            return Fingerprints(os.urandom(SIZE))
 
 
 class Clean:
@@ -71,12 +78,20 @@ class Clean:
         if not self._new:
             return
         with durable.storage("remembering what was scanned"):
-            self._repository.make_directory(self._path.parent)
-            if self._stands:
-                durable.append(self._path, b"".join(self._new))
-            else:
-                durable.replace(
-                    self._path, self._head + b"".join(sorted(self._oids)), sync=False
-                )
+            try:
+                self._write()
+            except OSError as exc:
+                if exc.errno not in durable.READ_ONLY:
+                    raise
+                return
         self._stands = True
         self._new.clear()
+
+    def _write(self) -> None:
+        self._repository.make_directory(self._path.parent)
+        if self._stands:
+            durable.append(self._path, b"".join(self._new))
+        else:
+            durable.replace(
+                self._path, self._head + b"".join(sorted(self._oids)), sync=False
+            )

@@ -74,13 +74,24 @@ class Capture:
             StorageError: the private directory cannot be written.
         """
         with durable.storage("preparing to scan"):
-            self._private.prepare()
-            clock = self._clock = Clock(self._private.directory / "clock")
+            clock = self._clock = self._prepare()
         state = self._state = states.load(self._private.directory)
         if state.clock is not None and clock.went_back(state.clock):
             self._state = ScanState()
         if self._state.index:
             self._comparison = self._private.start_diff_files()
+
+    def _prepare(self) -> Clock:
+        try:
+            self._private.prepare()
+            return Clock(self._private.directory / "clock")
+        except OSError as exc:
+            if exc.errno not in durable.READ_ONLY:
+                raise
+        # Only looking is still possible: with nothing known, every file is read.
+        self._private.move_to_temporary()
+        self._private.prepare()
+        return Clock(self._private.directory / "clock")
 
     def abandon(self) -> None:
         """Ends a comparison whose result is no longer needed."""

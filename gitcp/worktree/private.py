@@ -39,6 +39,7 @@ _OTHER_FORM = b"""[core]
 """
 # Beats every .gitattributes: a comparison of content is one of raw bytes.
 _ATTRIBUTES = b"* -text -filter -ident -eol -working-tree-encoding\n"
+_DIRECTORIES = ("objects", "refs", "info")
 _FIELDS = 4
 # For an index of which only the paths count.
 _ANY_BYTE = b"\1"
@@ -57,12 +58,13 @@ class PrivateGit:
     def __init__(self, repository: Repository, top: Path) -> None:
         self._repository = repository
         self._top = top
+        self._temporary = False
         self.directory = repository.worktree_dir / "scan"
         self.index = self.directory / "index"
 
     def prepare(self) -> None:
         """Makes the directory where it is missing; brings its excludes up to date."""
-        for name in ("objects", "refs", "info"):
+        for name in () if self._temporary else _DIRECTORIES:
             self._repository.make_directory(self.directory / name)
         files = {
             "HEAD": b"ref: refs/heads/none\n",
@@ -73,6 +75,19 @@ class PrivateGit:
         for name, content in files.items():
             if _content(self.directory / name) != content:
                 durable.replace(self.directory / name, content, sync=False)
+
+    def move_to_temporary(self) -> None:
+        """Goes on in a directory that is removed with this object."""
+        import shutil  # noqa: PLC0415  rarely
+        import tempfile  # noqa: PLC0415
+        import weakref  # noqa: PLC0415
+
+        self.directory = Path(tempfile.mkdtemp(prefix="gitcp-scan-"))
+        self.index = self.directory / "index"
+        self._temporary = True
+        for name in _DIRECTORIES:
+            (self.directory / name).mkdir()
+        weakref.finalize(self, shutil.rmtree, self.directory, ignore_errors=True)
 
     def _form(self) -> bytes:
         """Returns the lines that tell git which hash the ids of an index have."""

@@ -252,6 +252,37 @@ def test_small_disk_that_fills_up(tmp_path):
         check(repo, user, acked)
 
 
+@needs_root
+@pytest.mark.parametrize("state", ["kept", "deleted"])
+def test_looking_works_where_nothing_can_be_written(scene, tmp_path, state):
+    if state == "deleted":
+        shutil.rmtree(scene / ".git" / "gitcp")
+    (scene / "unseen").write_text("n")
+    looks = [
+        ("status",),
+        ("log",),
+        ("show", "1"),
+        ("diff", "1"),
+        ("restore", "1", "--dry-run"),
+        ("search", "nowhere"),
+        ("view", "-o", str(tmp_path / "page.html")),
+    ]
+    with mounted(scene, "--bind", scene):
+        subprocess.run(["mount", "-o", "remount,ro,bind", scene], check=True)
+        for look in looks:
+            done = run_gitcp(scene, *look, env={"TMPDIR": str(tmp_path)})
+            assert done.returncode == 0, (look, done.stderr)
+            if look == ("status",):
+                assert b"A unseen" in done.stdout
+        doctor = run_gitcp(scene, "doctor")
+        refused = run_gitcp(scene, "save")
+    assert b"Errno" not in doctor.stdout
+    assert refused.returncode == 20
+    assert b"the file system is read-only" in refused.stderr
+    # What was borrowed is gone.
+    assert [each.name for each in tmp_path.glob("gitcp-*")] == []
+
+
 def test_full_disk_while_a_long_conversation_is_packed(tmp_path):
     """More than the pack writer buffers, so that the disk refuses in the middle."""
     from unittest import mock
