@@ -74,6 +74,12 @@ def checkpoint(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
             "files": checkpoint.origin.files,
             "conversation": checkpoint.origin.logs,
         },
+        "converted": [
+            {"from": way.hash, "base": way.base, "commit": commit}
+            for way, commit in zip(
+                manifest.converted, checkpoint.trailers.converted, strict=False
+            )
+        ],
     }
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.errors import TransferError
+from gitcp.format.oid import ObjectFormat
 from gitcp.git.aside import borrow, make_bare
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
@@ -28,20 +29,26 @@ class QuarantineLimits(NamedTuple):
 class Quarantine:
     """A bare repository in a transaction's directory that borrows our objects.
 
-    Nothing in it is part of the user's repository; it goes with the transaction.
+    Nothing in it is part of the user's repository; it goes with the transaction. One for
+    objects of another form than ours borrows nothing.
     """
 
     def __init__(
-        self, opened: Transaction, name: str, bounds: QuarantineLimits
+        self,
+        opened: Transaction,
+        name: str,
+        bounds: QuarantineLimits,
+        form: ObjectFormat | None = None,
     ) -> None:
         self.directory: Path = opened.scratch / name
         self.objects = self.directory / "objects"
         self._bounds = bounds
-        self._form = opened.repository.form
+        self._form = form or opened.repository.form
         shared = opened.repository.common_dir / "objects"
         with durable.storage("preparing the quarantine"):
             make_bare(self.directory, self._form)
-            borrow(self.directory, shared)
+            if self._form is opened.repository.form:
+                borrow(self.directory, shared)
 
     def growth(self) -> int:
         """Returns the bytes that have come so far.

@@ -87,6 +87,13 @@ class Sealed(msgspec.Struct, frozen=True):
     logs: str | None = None
 
 
+class Converted(msgspec.Struct, frozen=True, rename={"hash": "from"}):
+    """A way from a repository of another hash: git's name of it, and the base there."""
+
+    hash: str
+    base: ObjectId | None
+
+
 NULL = msgspec.Raw(b"null")
 
 
@@ -95,7 +102,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `position` and `metadata` are JSON text, `null` for none. `effects` is the number of
     the last record of the session's ledger then, `ledger` the commit that has it; they
-    are left out where there is none.
+    are left out where there is none. `converted` has an entry for each time that it came
+    from a repository of another hash.
     """
 
     format: int
@@ -123,6 +131,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     origin: Sealed | None = None
     effects: int = 0
     ledger: str = ""
+    converted: tuple[Converted, ...] = ()
 
 
 class _Version(msgspec.Struct):

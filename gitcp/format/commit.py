@@ -1,6 +1,7 @@
 """The commit object of a checkpoint (docs/format.md, 3)."""
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from gitcp.format.layout import BranchKey
@@ -11,6 +12,7 @@ WHO = b"gitcp <gitcp@localhost>"
 _LATEST = 2**32 - 1
 _TRAILER = re.compile(rb"Gitcp-([A-Z][a-z]+): ([!-~]+)")
 _ID = re.compile(r"[0-9a-f]{12}")
+_CONVERTED = b"Gitcp-Converted"
 
 
 class Commit(NamedTuple):
@@ -41,6 +43,8 @@ class Trailers(NamedTuple):
     base: str | None = None
     label: str | None = None
     pruned: str | None = None
+    # The commits that it was in repositories of another hash, oldest first.
+    converted: tuple[str, ...] = ()
 
     @property
     def key(self) -> BranchKey:
@@ -153,24 +157,43 @@ def unpruned(message: bytes) -> bytes:
 
 
 def with_purged(message: bytes, was: str) -> bytes:
-    """Returns a checkpoint's message that says which commit it stands for.
+    """Returns a checkpoint's message that says which commit it stands for."""
+    return _with_line(message, b"Gitcp-Purged", was)
 
-    What a pruning said last stays last.
+
+def with_converted(message: bytes, was: str) -> bytes:
+    """Returns a message that says which commit it was in a repository of another hash.
+
+    The user's commit that it was based on is not there any more, and not named.
     """
+    head, gap, last = message.rstrip(b"\n").rpartition(b"\n\n")
+    kept = [line for line in last.split(b"\n") if not line.startswith(b"Gitcp-Base: ")]
+    return _with_line(head + gap + b"\n".join(kept) + b"\n", _CONVERTED, was)
+
+
+def _with_line(message: bytes, name: bytes, was: str) -> bytes:
+    """Returns a message with one more trailer; what a pruning said last stays last."""
     kept = unpruned(message)
     pruned = message[len(kept) :] if message != kept else b""
-    return kept.rstrip(b"\n") + f"\nGitcp-Purged: {was}\n".encode() + pruned
+    return kept.rstrip(b"\n") + b"\n%b: %b\n" % (name, was.encode()) + pruned
 
 
 def purged(commit: Commit) -> frozenset[str]:
     """Returns the commits that a checkpoint stands for since they were purged."""
+    return frozenset(_ids(commit, b"Gitcp-Purged"))
+
+
+def converted(commit: Commit) -> tuple[str, ...]:
+    """Returns the commits that one was in repositories of another hash, oldest first."""
+    return tuple(_ids(commit, _CONVERTED))
+
+
+def _ids(commit: Commit, name: bytes) -> Iterator[str]:
     last = commit.message.rstrip(b"\n").rpartition(b"\n\n")[2]
-    start = b"Gitcp-Purged: "
-    return frozenset(
-        line.removeprefix(start).decode("ascii", "replace")
-        for line in last.split(b"\n")
-        if line.startswith(start)
-    )
+    start = name + b": "
+    for line in last.split(b"\n"):
+        if line.startswith(start):
+            yield line.removeprefix(start).decode("ascii", "replace")
 
 
 def pairs(commit: Commit) -> dict[str, str]:
@@ -204,6 +227,7 @@ def trailers_of(commit: Commit) -> Trailers | None:
             base=trailers.get("Base"),
             label=trailers.get("Label"),
             pruned=trailers.get("Pruned"),
+            converted=converted(commit) if "Converted" in trailers else (),
         )
     except (KeyError, ValueError):
         return None

@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, UnsetType
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import jsontext
 from gitcp.format.checkpoint import Time
-from gitcp.format.commit import WHO, Commit, clamp, pairs, purged
+from gitcp.format.commit import WHO, Commit, clamp, converted, pairs, purged
 
 LEDGER_FORMAT = 1
 # Larger values lie beside the message, in the commit's tree.
@@ -97,7 +97,8 @@ class LedgerCommit(NamedTuple):
     """A ledger commit: its records, and its parents.
 
     A page of two parents joins the two lines that grew from where they met. `purged` are
-    commits that it stands for since a secret was taken out of them.
+    commits that it stands for since a secret was taken out of them, `converted` those that
+    it was in repositories of another hash.
     """
 
     oid: str
@@ -105,6 +106,7 @@ class LedgerCommit(NamedTuple):
     records: tuple[Record, ...]
     tree: bytes = b""
     purged: tuple[str, ...] = ()
+    converted: tuple[str, ...] = ()
 
 
 class LedgerTrailers(NamedTuple):
@@ -260,6 +262,7 @@ def commit_of(oid: str, commit: Commit, where: str) -> LedgerCommit:
         records_of(commit, where),
         commit.tree,
         tuple(sorted(purged(commit))),
+        converted(commit),
     )
 
 

@@ -21,10 +21,10 @@ def of(ours: ObjectFormat | None, where: str) -> OtherFormError:
     else:
         theirs = SHA1 if ours is SHA256 else SHA256
         what = f"by {theirs.title}, this repository by {ours.title}"
-    made = f" --object-format={ours.name}" if ours is not None else ""
     return OtherFormError(
-        f"{where} names its objects {what}: no checkpoint can go from one to the other",
-        hint=f"use repositories made alike, with `git init{made}`; nothing was changed",
+        f"{where} names its objects {what}: nothing can be pushed or pulled between them",
+        hint="`gitcp export` there and `gitcp import` here carry a session across;"
+        " nothing was changed",
     )
 
 

@@ -102,14 +102,13 @@ def advertised(
     Raises:
         TransferError: it cannot be reached, or says what is not a list of refs.
     """
-    place = repository.top or repository.git_dir
     try:
         ended = transport.run(
             [
                 *("ls-remote", "--refs", "--symref", "--", address or remote),
                 *(f"{prefix}*" for prefix in prefixes),
             ],
-            cwd=place,
+            cwd=repository.top or repository.git_dir,
             env=naming(repository),
             limits=listing(limits),
             doing=f"asking {remote}",
@@ -153,8 +152,6 @@ def bundled(repository: Repository, source: str, limits: Limits) -> bytes:
         # git reads it byte by byte.
         raise _too_many(source)
     listed = b""
-    if other_form.of_bundle(source) not in {None, repository.form}:
-        raise other_form.of(repository.form, source)
     # With -q the first would not say which commits a bundle needs that are not here.
     for verb in ("verify", "list-heads"):
         ended = transport.run(

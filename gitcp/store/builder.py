@@ -261,4 +261,5 @@ class CheckpointBuilder:
             label=None,
             forked_from=source.id,
             origin=seal,
+            converted=(),
         )

@@ -19,9 +19,13 @@ from gitcp.errors import (
 from gitcp.format import layout
 from gitcp.format.layout import BranchKey, RefKey
 from gitcp.format.numbers import ELSEWHERE
+from gitcp.format.oid import ObjectFormat
+from gitcp.git import other_form
 from gitcp.git import remote as remotes
-from gitcp.git.other_form import OtherFormError
-from gitcp.git.transaction import transaction
+from gitcp.git.pack import PackWriter
+from gitcp.git.remote import RefusedError
+from gitcp.git.repository import Repository
+from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits
 from gitcp.project.workspace import Workspace
 from gitcp.secrets.outgoing import ANY
@@ -30,7 +34,10 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.numbering import number_all
 from gitcp.sync import ledgers
 from gitcp.sync.adopt import adopt, copy
+from gitcp.sync.convert import SessionConverter
 from gitcp.sync.import_objects import (
+    MEMORY,
+    Fetch,
     bounds_of,
     limits_of,
     our_tips,
@@ -123,13 +130,20 @@ def _bundle(workspace: Workspace, path: Path, tips: Mapping[RefKey, str]) -> Non
         beside.git("bundle", "create", "-q", str(path), *refs)
 
 
-def take_in(workspace: Workspace, path: Path) -> list[Outcome]:
+class TakenIn(NamedTuple):
+    """What became of branches and ledgers, and the form of ids that they were converted from."""
+
+    outcomes: list[Outcome]
+    converted_from: ObjectFormat | None
+
+
+def take_in(workspace: Workspace, path: Path) -> TakenIn:
     """Adopts the branches in a file that `export` wrote.
 
     Everything in it is checked first, in a repository beside ours; if anything is
     wrong, nothing is adopted. A branch that is here already is fast-forwarded; where
     both grew, theirs becomes a fork. Nothing is overwritten. The ledger of its steps is
-    among them, first, with an empty branch.
+    among them, first, with an empty branch. What has ids of another form is converted.
 
     Raises:
         TransferError: it is no such file, or git refuses what is in it.
@@ -140,21 +154,14 @@ def take_in(workspace: Workspace, path: Path) -> list[Outcome]:
         raise UsageError(
             f"{path} is not a file", hint="name a file that `gitcp export` wrote"
         )
-    source = str(path.absolute())
-    tips = _tips(workspace, path, source)
-
-    def fetch(quarantine: Quarantine, limits: Limits) -> None:
-        remotes.fetch_into(
-            workspace.repository,
-            quarantine.objects,
-            source,
-            sorted(set(tips.values())),
-            near=(),
-            limits=limits,
-            look=quarantine.growth,
-        )
-
+    with durable.storage(f"reading {path}"):
+        form = other_form.of_bundle(str(path))
+    other = form if form is not workspace.repository.form else None
     with transaction(workspace.repository) as txn:
+        if other is None:
+            tips, fetch = _fetched(workspace, path)
+        else:
+            tips, fetch = _converted(workspace, txn, path, other)
         ours = our_tips(workspace, tips)
         validated = validate(workspace, txn, tips, ours, fetch)
         if validated.bad:
@@ -166,17 +173,82 @@ def take_in(workspace: Workspace, path: Path) -> list[Outcome]:
             for key, oid in sorted(branches.items())
         ]
     number_all(workspace.store, place=ELSEWHERE)
-    return done
+    return TakenIn(done, other)
 
 
-def _tips(workspace: Workspace, path: Path, source: str) -> dict[RefKey, str]:
-    """Returns the branches and the ledgers that a bundle says it has."""
+def _fetched(workspace: Workspace, path: Path) -> tuple[dict[RefKey, str], Fetch]:
+    """Returns the tips in a file, and what brings their objects into a quarantine."""
+    repository = workspace.repository
+    tips = _tips(workspace, repository, path)
+
+    def fetch(quarantine: Quarantine, limits: Limits) -> None:
+        _fetch(repository, quarantine, path, tips, limits)
+
+    return tips, fetch
+
+
+def _converted(
+    workspace: Workspace, txn: Transaction, path: Path, form: ObjectFormat
+) -> tuple[dict[RefKey, str], Fetch]:
+    """Does what `_fetched` does, of a file whose ids have another form."""
+    settings = workspace.settings.sharing
+    bounds = bounds_of(settings)
+    apart = Quarantine(txn, "other-form", bounds, form)
+    theirs = apart.repository({})
+    tips = _tips(workspace, theirs, path)
+    limits = limits_of(settings)._replace(file=bounds.size, memory=MEMORY)
     try:
-        listed = remotes.bundled(
-            workspace.repository, source, limits_of(workspace.settings.sharing)
-        )
-    except OtherFormError:
+        _fetch(theirs, apart, path, tips, limits)
+    except RefusedError:
+        apart.refuse_if_full()
         raise
+    apart.growth()
+    directory = txn.scratch / "converted"
+    with durable.storage("converting the session"):
+        directory.mkdir()
+        pack = PackWriter(directory, workspace.repository.form)
+        try:
+            converter = SessionConverter(theirs, workspace.repository, pack, bounds)
+            made = converter.tips(tips)
+            written = pack.close()
+        finally:
+            pack.abandon()
+
+    def fetch(quarantine: Quarantine, limits: Limits) -> None:  # noqa: ARG001
+        if written is not None:
+            *files, name = written
+            with durable.storage("converting the session"):
+                for file, suffix in zip(files, (".pack", ".idx"), strict=True):
+                    file.rename(quarantine.objects / "pack" / f"{name}{suffix}")
+
+    return made, fetch
+
+
+def _fetch(
+    repository: Repository,
+    quarantine: Quarantine,
+    path: Path,
+    tips: Mapping[RefKey, str],
+    limits: Limits,
+) -> None:
+    remotes.fetch_into(
+        repository,
+        quarantine.objects,
+        str(path.absolute()),
+        sorted(set(tips.values())),
+        near=(),
+        limits=limits,
+        look=quarantine.growth,
+    )
+
+
+def _tips(
+    workspace: Workspace, repository: Repository, path: Path
+) -> dict[RefKey, str]:
+    """Returns the branches and the ledgers that a bundle says it has."""
+    limits = limits_of(workspace.settings.sharing)
+    try:
+        listed = remotes.bundled(repository, str(path.absolute()), limits)
     except TransferError as exc:
         raise TransferError(
             f"{path} cannot be imported: {exc.message}",

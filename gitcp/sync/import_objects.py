@@ -30,7 +30,7 @@ from gitcp.sync.validate import (
 )
 
 # git holds objects in memory only one by one: what needs more than this is a bomb.
-_MEMORY = 384 * 1024 * 1024
+MEMORY = 384 * 1024 * 1024
 
 # Each look below a prefix reads all packed refs.
 _MANY = 20
@@ -94,7 +94,7 @@ def validate(
     limits = limits_of(settings)
     quarantine = Quarantine(txn, name, bounds)
     try:
-        fetch(quarantine, limits._replace(file=bounds.size, memory=_MEMORY))
+        fetch(quarantine, limits._replace(file=bounds.size, memory=MEMORY))
     except RefusedError:
         quarantine.refuse_if_full()
         raise
@@ -187,7 +187,7 @@ def _check_ledger(
         ),
     ):
         gone = {old for page in purged for old in page.purged}
-        if gone & {page.oid for page in other}:
+        if gone & {oid for page in other for oid in (page.oid, *page.converted)}:
             return Rejection(f"the ledger of its steps: {problem}")
     return None
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gitcp.encryption.age import Identities
 from gitcp.errors import CorruptError, FormatTooNewError, UsageError
 from gitcp.format import checkpoint as manifests
-from gitcp.format import encrypted, encrypted_ledger, ledger, log, tree
+from gitcp.format import converted, encrypted, encrypted_ledger, ledger, log, tree
 from gitcp.format.commit import (
     Trailers,
     encode_commit,
@@ -817,3 +817,39 @@ def test_the_steps_of_a_journal():
     assert held.plan() == plan
     written = msgspec.json.decode(msgspec.json.encode(held.holding(plan)))
     assert msgspec.json.encode({n: written[n] for n in ("steps", "left")}) == raw
+
+
+# --- converting ---------------------------------------------------------------------
+
+
+def blocks_after(words: str) -> list[str]:
+    """The contents of the blocks that follow on some words of the vectors."""
+    return re.findall(r"```(?:json)?\n(.*?)```", VECTORS.partition(words)[2], re.DOTALL)
+
+
+def test_a_commit_is_converted_as_the_document_says():
+    start = "A commit, and what it becomes"
+    before, after = (block.encode() for block in blocks_after(start)[:2])
+    commit = parse_commit(before)
+    made = converted.commit(
+        before,
+        tree=SHA256.oid(TREE, b""),
+        parents=[b"\x33" * 32],
+        was=SHA1.oid("commit", before),
+        message=commit.message,
+    )
+    assert made == after
+    assert f"Its id there: `{SHA256.oid('commit', made).hex()}`" in VECTORS
+    trailers = trailers_of(parse_commit(made, SHA256.size))
+    assert trailers is not None
+    assert trailers.converted == (SHA1.oid("commit", before).hex(),)
+    assert (trailers.base, trailers.pruned) == (None, "2b2b2b2b2b2b")
+
+
+def test_what_a_checkpoint_says_is_converted_as_the_document_says():
+    start = "`checkpoint.json` of a checkpoint without files, shortened"
+    before, after = (block.encode() for block in blocks_after(start)[:2])
+    made = converted.manifest(
+        before, files=b"\x55" * 32, skipped=1, of=SHA1, named=lambda _: "66" * 32
+    )
+    assert made == after

@@ -293,6 +293,10 @@ def _show_manifest(out: Output, checkpoint: Checkpoint) -> None:
     if base and base.commit:
         operation = f", {base.operation} under way" if base.operation else ""
         fact("git", f"{base.commit[:12]} ({base.branch or 'detached'}{operation})")
+    was = checkpoint.trailers.converted
+    for way, commit in zip(manifest.converted, was, strict=False):
+        there = f" at {way.base[:12]}" if way.base else ""
+        fact("was", f"{commit[:12]}{there}, in a repository with {way.hash}")
     if manifest.task:
         fact("task", manifest.task)
     if bytes(manifest.position) != b"null":

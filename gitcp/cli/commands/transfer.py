@@ -73,7 +73,8 @@ def import_command(out: Output, file: str) -> None:
     """Take in what `export` wrote, or a `.session` directory.
 
     Everything is checked before anything is taken. Files do not change: `gitcp
-    restore` brings them. Where a branch grew on both sides, theirs becomes a fork.
+    restore` brings them. Where a branch grew on both sides, theirs becomes a fork. From
+    a repository whose ids are made by another hash (SHA-1, SHA-256) it is converted.
 
     Of a directory with checkpoints that other tools wrote as markdown, the decision
     log and the files themselves come into the session `old-session`.
@@ -83,7 +84,7 @@ def import_command(out: Output, file: str) -> None:
     if path.is_dir():
         _import_directory(out, workspace, path)
         return
-    adopted = take_in(workspace, path)
+    adopted, form = take_in(workspace, path)
     news = [one for one in adopted if one.branch and one.result != UP_TO_DATE]
     foretold = of_tips(workspace, [one.commit for one in news if one.commit])
     if out.json:
@@ -96,9 +97,12 @@ def import_command(out: Output, file: str) -> None:
                     for one in adopted
                     if not one.branch
                 ],
+                "converted_from": form.name if form else None,
             }
         )
         return
+    if form is not None:
+        out.note(f"converted from {form.title}: new commits, the same checkpoints")
     for one in adopted:
         place = f"{one.session}/{one.name}" if one.branch else one.session
         what = "" if one.branch else " (steps)"

@@ -57,10 +57,6 @@ def test_what_names_objects_otherwise_is_refused_in_one_sentence(team, tmp_path,
         said = fails(here, 21, verb, "there")
         assert f"there names its objects by {theirs}, this repository by {ours}" in said
     assert [git(one, "for-each-ref") for one in (here, there)] == before
-    file = tmp_path / "file"
-    ok(there, "export", "1", "-o", str(file))
-    said = fails(here, 21, "import", str(file))
-    assert f"{file} names its objects by {theirs}" in said
 
 
 @pytest.mark.parametrize("sends", [True, False])

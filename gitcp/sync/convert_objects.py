@@ -1,0 +1,279 @@
+"""Makes blobs, trees and commits again with ids of another form (docs/format.md, 25)."""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from gitcp.encryption.quarantine import QuarantineLimits, too_much
+from gitcp.errors import CorruptError, UnsafePathError
+from gitcp.format import checkpoint as manifests
+from gitcp.format import converted, layout, safety
+from gitcp.format import tree as trees
+from gitcp.format.checkpoint import Skipped
+from gitcp.format.commit import Commit
+from gitcp.format.oid import ObjectFormat
+from gitcp.format.tree import DIRECTORY, FILE, GITLINK, Entry
+from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects
+
+_TREE_LIMIT = 16 * 1024 * 1024
+_COMMIT_LIMIT = 32 * 1024 * 1024
+_HINT = "nothing of it was adopted; do not use it"
+# A few trees may stand for very many: each that is left out is listed by its path.
+_GITLINKS = 10_000
+# The reason why what another repository's commit stands for is not in the tree.
+_LEFT_OUT = "submodule"
+
+
+class ObjectWriter(Protocol):
+    """Takes objects, and returns their ids."""
+
+    def add(self, kind: str, data: bytes) -> bytes:
+        """Adds an object that is in memory."""
+
+    def add_stream(self, size: int, chunks: Iterator[bytes]) -> bytes | None:
+        """Adds a blob of any size; None if the chunks had another size."""
+
+
+class Hasher:
+    """An `ObjectWriter` that keeps nothing: it only says what the ids would be."""
+
+    def __init__(self, form: ObjectFormat) -> None:
+        self._form = form
+
+    def add(self, kind: str, data: bytes) -> bytes:
+        """Returns the id of an object."""
+        return self._form.oid(kind, data)
+
+    def add_stream(self, size: int, chunks: Iterator[bytes]) -> bytes | None:
+        """Returns the id of a blob."""
+        digest = self._form.hasher(BLOB, size)
+        for chunk in chunks:
+            digest.update(chunk)
+        return digest.digest()
+
+
+class _Made(NamedTuple):
+    """A tree that was made again, None for an empty one; how many gitlinks are left out."""
+
+    oid: bytes | None
+    gitlinks: int
+
+
+class ObjectConverter:
+    """Makes objects of one repository again, as those of another form; each once.
+
+    `named` returns what a commit is in the other form, None for one that is not there.
+    """
+
+    def __init__(
+        self,
+        source: Objects,
+        target: ObjectWriter,
+        form: ObjectFormat,
+        named: Callable[[bytes], bytes | None],
+        bounds: QuarantineLimits | None = None,
+    ) -> None:
+        """Takes where to, in which form, and how much may be read: None for one's own."""
+        self._source = source
+        self._target = target
+        self._form = form
+        self._named = named
+        self._bounds = bounds
+        self._blobs: dict[bytes, bytes] = {}
+        self._trees: dict[bytes, _Made] = {}
+        self._objects = 0
+        self._size = 0
+
+    def checkpoint(self, oid: bytes, commit: Commit) -> bytes:
+        """Makes a checkpoint again, and returns the raw commit.
+
+        A commit above it that `named` does not know is the user's own, and left out.
+
+        Raises:
+            CorruptError, UnsafePathError: it is damaged, or no tree may be so.
+            TransferError: it is more than may be read.
+        """
+        try:
+            root = self._root(oid, commit)
+            parents = [
+                image
+                for parent in commit.parents
+                if (image := self._named(parent)) is not None
+            ]
+            return converted.commit(
+                self._read(oid, COMMIT, _COMMIT_LIMIT),
+                tree=root,
+                parents=parents,
+                was=oid,
+                message=commit.message,
+            )
+        except RecursionError:
+            raise UnsafePathError("a directory lies too deep", hint=_HINT) from None
+        except (ValueError, KeyError, TypeError, msgspec.MsgspecError) as exc:
+            raise CorruptError(
+                f"the checkpoint in {oid.hex()} is damaged: {exc}", hint=_HINT
+            ) from exc
+
+    def page(self, oid: bytes, commit: Commit) -> bytes:
+        """Makes a commit of a ledger again, and returns it raw.
+
+        Raises:
+            CorruptError: it is damaged.
+            TransferError: it is more than may be read.
+        """
+        try:
+            return converted.commit(
+                self._read(oid, COMMIT, _COMMIT_LIMIT),
+                tree=self._tree(commit.tree, 0).oid or self._target.add(TREE, b""),
+                parents=[self._known(parent) for parent in commit.parents],
+                was=oid,
+                message=converted.page(commit.message, self._name),
+            )
+        except (ValueError, KeyError, RecursionError, msgspec.MsgspecError) as exc:
+            raise CorruptError(
+                f"the ledger's commit {oid.hex()} is damaged: {exc}", hint=_HINT
+            ) from exc
+
+    def _name(self, commit: str) -> str:
+        image = self._named(bytes.fromhex(commit))
+        return image.hex() if image is not None else commit
+
+    def _known(self, commit: bytes) -> bytes:
+        image = self._named(commit)
+        if image is None:
+            raise ValueError(f"{commit.hex()} is not the ledger's")
+        return image
+
+    # --- checkpoints -----------------------------------------------------------------
+
+    def _root(self, oid: bytes, commit: Commit) -> bytes:
+        """Returns the root tree of a checkpoint, made again."""
+        entries = self._read_tree(commit.tree)
+        own = self._read_tree(entries.pop(layout.RESERVED).oid)
+        files, gitlinks = self._entries(entries, 0)
+        inner, _ = self._entries(own, 0, without=layout.CHECKPOINT)
+        news = self._left_out(oid, entries, own, gitlinks)
+        if news:
+            listed = manifests.encode_skipped([*self._skipped(oid, own), *news])
+            inner[layout.SKIPPED] = Entry(FILE, self._target.add(BLOB, listed))
+        # No commit holds the tree of the files: its id is all that is wanted.
+        tree = self._form.oid(TREE, trees.encode(files)) if files else None
+        manifest = converted.manifest(
+            self._read(own[layout.CHECKPOINT].oid, BLOB, _TREE_LIMIT),
+            files=tree,
+            skipped=len(news),
+            of=self._source.form,
+            named=self._name,
+        )
+        inner[layout.CHECKPOINT] = Entry(FILE, self._target.add(BLOB, manifest))
+        top = self._target.add(TREE, trees.encode(inner))
+        root = {**files, layout.RESERVED: Entry(DIRECTORY, top)}
+        return self._target.add(TREE, trees.encode(root))
+
+    def _left_out(
+        self, oid: bytes, entries: trees.Tree, own: trees.Tree, gitlinks: int
+    ) -> list[Skipped]:
+        """Returns the nested repositories that are not in the list of what is left out.
+
+        What their commits are called in the other form is not known here.
+        """
+        if gitlinks > _GITLINKS:
+            raise ValueError(f"it holds {gitlinks:,} nested repositories")
+        if not gitlinks:
+            return []
+        listed = {path for path, _ in self._skipped(oid, own)}
+        return [
+            Skipped(path, _LEFT_OUT)
+            for path in self._gitlinks(entries, b"")
+            if path not in listed
+        ]
+
+    def _skipped(self, oid: bytes, own: trees.Tree) -> list[Skipped]:
+        entry = own.get(layout.SKIPPED)
+        if entry is None:
+            return []
+        raw = self._again(entry.oid, BLOB, _TREE_LIMIT)
+        return list(manifests.decode_skipped(raw, f"the checkpoint in {oid.hex()}"))
+
+    def _gitlinks(self, entries: trees.Tree, prefix: bytes) -> Iterator[bytes]:
+        for name, entry in entries.items():
+            if entry.mode == GITLINK:
+                yield prefix + name
+            elif entry.mode == DIRECTORY and self._trees[entry.oid].gitlinks:
+                raw = self._again(entry.oid, TREE, _TREE_LIMIT)
+                below = trees.parse(raw, self._source.form.size)
+                yield from self._gitlinks(below, prefix + name + b"/")
+
+    # --- trees and blobs -------------------------------------------------------------
+
+    def _entries(
+        self, entries: trees.Tree, depth: int, without: bytes | None = None
+    ) -> tuple[dict[bytes, Entry], int]:
+        made: dict[bytes, Entry] = {}
+        gitlinks = 0
+        for name, entry in entries.items():
+            if entry.mode == GITLINK:
+                gitlinks += 1
+            elif entry.mode == DIRECTORY:
+                below = self._tree(entry.oid, depth + 1)
+                gitlinks += below.gitlinks
+                if below.oid is not None:
+                    made[name] = Entry(DIRECTORY, below.oid)
+            elif name != without:
+                made[name] = Entry(entry.mode, self._blob(entry.oid))
+        return made, gitlinks
+
+    def _tree(self, oid: bytes, depth: int) -> _Made:
+        if depth > safety.DEPTH_LIMIT:
+            raise UnsafePathError("a directory lies too deep", hint=_HINT)
+        if oid not in self._trees:
+            entries, gitlinks = self._entries(self._read_tree(oid), depth)
+            made = self._target.add(TREE, trees.encode(entries)) if entries else None
+            self._trees[oid] = _Made(made, gitlinks)
+        return self._trees[oid]
+
+    def _blob(self, oid: bytes) -> bytes:
+        if oid not in self._blobs:
+            _, size = self._source.header(oid)
+            self._count(size)
+            if size <= IN_MEMORY:
+                made = self._target.add(BLOB, self._source.blob(oid))
+            else:
+                streamed = self._target.add_stream(size, self._source.stream(oid))
+                if streamed is None:
+                    raise ValueError(f"the file {oid.hex()} is not whole")
+                made = streamed
+            self._blobs[oid] = made
+        return self._blobs[oid]
+
+    def _read_tree(self, oid: bytes) -> dict[bytes, Entry]:
+        return trees.parse(self._read(oid, TREE, _TREE_LIMIT), self._source.form.size)
+
+    def _read(self, oid: bytes, kind: str, limit: int) -> bytes:
+        self._count(self._source.header(oid)[1])
+        return self._again(oid, kind, limit)
+
+    def _again(self, oid: bytes, kind: str, limit: int) -> bytes:
+        """Returns what is counted already."""
+        _, size = self._source.header(oid)
+        if size > limit and self._bounds is not None:
+            raise ValueError(f"the {kind} {oid.hex()} has {size:,} bytes")
+        return self._source.read(oid, kind)
+
+    def _count(self, size: int) -> None:
+        """Counts an object that is about to be read.
+
+        Raises:
+            TransferError: it is more than may come.
+        """
+        self._objects += 1
+        self._size += size
+        if self._bounds is None:
+            return
+        if size > self._bounds.file:
+            raise too_much(f"a file of {size:,} bytes", "pullMaxFile")
+        if self._objects > self._bounds.objects:
+            raise too_much(f"{self._objects:,} objects", "pullMaxObjects")
+        if self._size > self._bounds.size:
+            raise too_much(f"{self._size:,} bytes", "pullMaxSize")
