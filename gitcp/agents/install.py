@@ -23,7 +23,7 @@ from gitcp.agents import skill_files
 from gitcp.clients import registry
 from gitcp.clients.client import SCOPES, Client, ClientPlaces
 from gitcp.errors import UsageError
-from gitcp.git.private_stores import state_directory
+from gitcp.git.area import state_directory
 from gitcp.git.repository import Repository
 from gitcp.project.installers import Done
 

@@ -8,6 +8,7 @@ from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.errors import (
     NotFoundError,
+    UnsupportedRepositoryError,
     UsageError,
     WouldOverwriteError,
 )
@@ -97,10 +98,12 @@ def fork_into_worktree(
     Raises:
         WouldOverwriteError: there is something at the directory.
         UsageError: the name is taken.
+        UnsupportedRepositoryError: it is a folder without git.
         GitFailedError: git could not make the worktree.
         PartialError: done, but some paths could not be written.
     """
     check_free(workspace.store, start.session, name)
+    _refuse_without_git(workspace, start, name)
     directory = directory.absolute()
     if os.path.lexists(directory) and (
         not directory.is_dir() or any(directory.iterdir())
@@ -139,6 +142,14 @@ def fork_into_worktree(
     with other.root() as root:
         export_files.write_whole(root, first, steps)
     return first, steps
+
+
+def _refuse_without_git(workspace: Workspace, start: Checkpoint, name: str) -> None:
+    if workspace.repository.private:
+        raise UnsupportedRepositoryError(
+            f"{workspace.top} has no git repository, so there is no commit for a worktree",
+            hint=f"`gitcp fork {start.number or start.id} {name}` forks in this folder",
+        )
 
 
 def switch(workspace: Workspace, session: str, branch: str) -> Checkpoint:

@@ -63,6 +63,7 @@ SECTIONS = {
         "trust": "trust",
         "export": "transfer",
         "import": "transfer",
+        "adopt": "adopt",
         "scan": "scan",
         "purge": "purge",
     },

@@ -180,6 +180,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp du", "What checkpoints take on disk"),
         ("gitcp du --json", "The same in bytes, for a program"),
     ),
+    "adopt": (
+        ("gitcp adopt", "After `git init`: move this folder's checkpoints into it"),
+        ("gitcp adopt 3f2a --yes", "Move those of another folder, without a question"),
+    ),
     "folders": (
         ("gitcp folders", "Folders without git that have checkpoints"),
         ("gitcp folders --use 3f2a", "Go on with those of a folder that was moved"),

@@ -12,7 +12,7 @@ from gitcp.clients.client import SCOPES, ClientPlaces
 from gitcp.errors import GitcpError, NothingToDoError, PartialError
 from gitcp.maintenance import leave
 from gitcp.maintenance.leave import InRepository, Remains
-from gitcp.project import config, installers
+from gitcp.project import config, folders, installers
 from gitcp.project.installers import Done
 from gitcp.project.workspace import Workspace, open_workspace
 
@@ -28,7 +28,8 @@ _COMMAND = "  gitcp "
 class _Plan(NamedTuple):
     """What is there; `user` are hooks and skills that all projects of the user share.
 
-    `stays` are those of them that are not asked about.
+    `stays` are those of them that are not asked about. `store` is the private store that a
+    folder without git has.
     """
 
     project: tuple[Done, ...]
@@ -36,6 +37,7 @@ class _Plan(NamedTuple):
     stays: tuple[Done, ...]
     own: InRepository
     restored: Restored
+    store: str | None = None
 
     def kept(self, answers: "_Answers") -> tuple[Done, ...]:
         """Returns what stays in the user's own settings."""
@@ -98,6 +100,7 @@ def _look(workspace: Workspace, places: ClientPlaces, *, whole: bool) -> _Plan:
             places,
             shared=workspace.repository.access.shared,
         ),
+        folders.store_of(workspace),
     )
 
 
@@ -180,7 +183,9 @@ def _carry_out(
     # A skill counts as installed only where all of it is there.
     scopes = [(_SKILL, "project"), *([(_SKILL, _USER)] if answers.user else [])]
     pairs = [(done.what, done.scope) for done in chosen] + scopes
-    for what, scope in dict.fromkeys([("git-hooks", None), *pairs]):
+    store = plan.store
+    hooks = [] if store else [("git-hooks", None)]
+    for what, scope in dict.fromkeys([*hooks, *pairs]):
         try:
             installers.installer(what).uninstall(what, places, scope)
         except PartialError as exc:
@@ -192,10 +197,13 @@ def _carry_out(
     if plan.own.stored and answers.checkpoints:
         remains = leave.delete_checkpoints(workspace)
     leave.remove_settings(workspace)
-    if _calls_here(plan.kept(answers)):
+    if _calls_here(plan.kept(answers)) and not (store and answers.checkpoints):
         config.put(workspace.repository, _OFF, "false")
     if answers.checkpoints:
         leave.remove_state(workspace)
+        if store:
+            folders.remove(store)
+            remains = Remains()
     conversations.remove_empty(places)
     return left, remains
 
@@ -259,8 +267,9 @@ def _report(out: Output, plan: _Plan, answers: _Answers, remains: Remains) -> No
     if settings:
         out.print(f"Removed {count(len(settings), 'setting')}")
     if not answers.checkpoints:
+        where = f"the private store {plan.store}" if plan.store else ".git/gitcp"
         out.print(
-            "Kept the checkpoints, and .git/gitcp with the keys they are sealed with"
+            f"Kept the checkpoints, and {where} with the keys they are sealed with"
         )
     elif plan.own.refs:
         out.print(
@@ -271,7 +280,9 @@ def _report(out: Output, plan: _Plan, answers: _Answers, remains: Remains) -> No
     kept = plan.kept(answers)
     for done in kept:
         out.note(f"  kept: {done.what} in {safe_path(done.path)}")
-    if _calls_here(kept):
+    if _calls_here(kept) and plan.store and answers.checkpoints:
+        out.note("  they do nothing here, in a folder without git and without a store")
+    elif _calls_here(kept):
         out.note(
             "  so that they do nothing here, the project's gitcp.autoCheckpoint is false"
         )

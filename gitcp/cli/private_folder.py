@@ -11,6 +11,7 @@ from gitcp.errors import (
     UnsureFolderError,
 )
 from gitcp.project import folders
+from gitcp.project.workspace import Workspace
 
 
 def offer(out: Output, exc: NotARepositoryError, *, init: bool) -> None:
@@ -72,3 +73,20 @@ def _is_same(out: Output, exc: UnsureFolderError) -> bool:
         return False
     folders.use(exc.store, exc.folder)
     return True
+
+
+def tell_left_behind(out: Output, workspace: Workspace) -> None:
+    """Says that a repository's folder has checkpoints from before it was one."""
+    found = folders.left_behind(workspace, out.directory)
+    if found is None:
+        return
+    if found.folder == Path(os.path.realpath(workspace.top)):
+        out.note(
+            "checkpoints of this folder from before it had a git repository are in a"
+            " private store; `gitcp adopt` moves them here"
+        )
+    else:
+        out.note(
+            f"{safe_path(str(found.folder))} had checkpoints of its own before it was part"
+            f" of this repository; `gitcp -C {safe_path(str(found.git_dir))} log` lists them"
+        )

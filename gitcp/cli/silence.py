@@ -8,7 +8,7 @@ CHANGING = frozenset(
     {
         *("save", "restore", "rollback", "undo", "fork", "switch", "decide", "run"),
         *("label", "watch", "prune", "gc", "purge", "push", "pull", "import"),
-        *("export", "install", "uninstall"),
+        *("export", "install", "uninstall", "adopt"),
     }
 )
 # They list, or change something, depending on their arguments.

@@ -1,5 +1,7 @@
 """gitcp's own directories in a git directory: creates them, and checks their owner.
 
+Those that belong to the user, not to a project, are below the state directory.
+
 A project may come with directories that look like these. So none of them may be a
 symbolic link, and none may belong to another user, unless the repository is shared.
 """
@@ -7,6 +9,7 @@ symbolic link, and none may belong to another user, unless the repository is sha
 import os
 import re
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +19,21 @@ from gitcp.git.access import Access
 
 NAME = "gitcp"
 _PRIVATE = 0o700
+
+
+def state_directory(
+    environment: Mapping[str, str] = os.environ, home: Path | None = None
+) -> Path:
+    """Returns the folder of gitcp's own files that belong to the user, not to a project."""
+    own = environment.get("XDG_STATE_HOME")
+    if own and os.path.isabs(own):
+        return Path(own, NAME)
+    return (home or Path(os.path.expanduser("~"))) / ".local" / "state" / NAME
+
+
+def private_stores() -> Path:
+    """Returns the directory of the private stores of folders without git."""
+    return state_directory() / "folders"
 
 
 def check(top: Path, access: Access) -> None:

@@ -7,7 +7,7 @@ Only folders in which git finds no repository have one, and only once the user w
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -62,23 +62,8 @@ class Found(NamedTuple):
     how: str
 
 
-def state_directory(
-    environment: Mapping[str, str] = os.environ, home: Path | None = None
-) -> Path:
-    """Returns the folder of gitcp's own files that belong to the user, not to a project."""
-    own = environment.get("XDG_STATE_HOME")
-    if own and os.path.isabs(own):
-        return Path(own, "gitcp")
-    return (home or Path(os.path.expanduser("~"))) / ".local" / "state" / "gitcp"
-
-
 def _root() -> Path:
-    return state_directory() / "folders"
-
-
-def any_there() -> bool:
-    """Whether there may be private stores at all."""
-    return _root().is_dir()
+    return area.private_stores()
 
 
 def every_store() -> list[PrivateStore]:
@@ -119,7 +104,7 @@ def store_named(ident: str) -> PrivateStore:
 
 def find(directory: str | os.PathLike[str]) -> Found | None:
     """Returns the private store for a directory: that of the nearest folder above it."""
-    stores = every_store() if any_there() else []
+    stores = every_store()
     if not stores:
         return None
     where = Path(os.path.realpath(directory))
@@ -132,7 +117,7 @@ def find(directory: str | os.PathLike[str]) -> Found | None:
 
 def at(top: Path) -> Found | None:
     """Returns the private store of one directory itself."""
-    return _at(Path(os.path.realpath(top)), every_store() if any_there() else [])
+    return _at(Path(os.path.realpath(top)), every_store())
 
 
 def _at(top: Path, stores: list[PrivateStore]) -> Found | None:
@@ -270,7 +255,7 @@ def _init(staged: Path) -> None:
 def _check_apart(top: Path) -> None:
     """Raises where a folder cannot have a private store."""
     check_place(top)
-    state = Path(os.path.realpath(state_directory()))
+    state = Path(os.path.realpath(area.state_directory()))
     if state.is_relative_to(top) or top.is_relative_to(state):
         raise UnsupportedRepositoryError(
             f"the private store of {top} would be in {state}, and one of them is in the"

@@ -50,6 +50,11 @@ def find(repository: Repository, given: str) -> str:
     names = repository.git("remote").decode("utf-8", "surrogateescape").splitlines()
     if given not in names or given.startswith("-"):
         known = f"; there is {', '.join(names)}" if names else ""
+        if repository.private and not names:
+            raise UsageError(
+                f"{repository.top} has no git repository, and so no remote {given!a}",
+                hint="name a URL (https, ssh, git); or `gitcp export SEL -o FILE` writes a file",
+            )
         raise UsageError(
             f"there is no remote {given!a}{known}",
             hint="`git remote add NAME URL` makes one; the first word is the remote,"

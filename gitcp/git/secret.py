@@ -5,6 +5,7 @@ keeps it, every other member has `key-<uid>`. The directory belongs to the group
 believed only where its owner alone can have written it.
 """
 
+import hashlib
 import os
 import stat
 from contextlib import suppress
@@ -14,6 +15,8 @@ from gitcp import durable
 from gitcp.git.repository import Repository
 
 SIZE = 32
+# Follows the name in the names of keys that came with a private store.
+_ADOPTED = ".adopted-"
 
 
 class Secret:
@@ -38,7 +41,41 @@ class Secret:
         Raises:
             OSError: it cannot be read.
         """
+        return self._read(self.path)
+
+    def adopted(self) -> list[bytes]:
+        """Returns the keys of private stores that were moved here: theirs are believed too.
+
+        Raises:
+            OSError: one cannot be read.
+        """
+        found = sorted(self._first.parent.glob(f"{self._first.name}{_ADOPTED}*"))
+        keys = [self._read(path) for path in found]
+        return [key for key in keys if key is not None]
+
+    def adopt(self, key: bytes) -> None:
+        """Takes the key of a private store: as our own if we have none, else beside it.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        known = self.read()
+        if key == known or (known is not None and key in self.adopted()):
+            return
         path = self.path
+        self._repository.make_directory(path.parent)
+        beside = self._first.with_name(
+            f"{self._first.name}{_ADOPTED}{hashlib.sha256(key).hexdigest()[:12]}"
+        )
+        durable.replace(beside, key, mode=0o600)
+        if known is not None:
+            return
+        # Another process may make one at this moment: then both are believed.
+        with suppress(FileExistsError):
+            durable.link(beside, path)
+            durable.remove(beside)
+
+    def _read(self, path: Path) -> bytes | None:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:

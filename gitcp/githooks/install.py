@@ -72,9 +72,10 @@ def _repository(places: ClientPlaces, scope: str | None) -> Repository:
             "git hooks belong to this clone and take no --scope",
             hint="gitcp install git-hooks",
         )
-    if places.top is None:
+    repository = None if places.top is None else discover(places.top)
+    if repository is None or repository.private:
         raise NotARepositoryError(
             "git hooks are installed in a repository, and this is not one",
             hint="run `git init` there first, or go to your project",
         )
-    return discover(places.top)
+    return repository

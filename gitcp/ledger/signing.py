@@ -23,6 +23,7 @@ class RecordSigner:
     def __init__(self, repository: Repository) -> None:
         self._key = Secret(repository, DIRECTORY, _SEAL)
         self._secret: bytes | None = None
+        self._others: list[bytes] | None = None
 
     def seal(self, record: Record) -> str:
         """Returns the seal of a record; the first one makes the key.
@@ -34,7 +35,7 @@ class RecordSigner:
 
     def is_ours(self, record: Record) -> bool:
         """Whether a record was written in this repository, and not changed since."""
-        return _same(record.seal, self._of(sealed_text(record))[:_DIGITS])
+        return self._fits(record.seal, sealed_text(record), _DIGITS)
 
     def seal_undo(self, record: Record) -> str:
         """Returns the seal of a step's undo; the first one makes the key."""
@@ -43,7 +44,18 @@ class RecordSigner:
     def is_our_undo(self, record: Record) -> bool:
         """Whether an undo was recorded in this repository, and not changed since."""
         given = record.undo.seal if record.undo is not None else ""
-        return _same(given, self._of(undo_text(record)))
+        return self._fits(given, undo_text(record))
+
+    def _fits(self, given: str, text: bytes, digits: int | None = None) -> bool:
+        """Whether a seal is ours, or that of a private store that was moved here."""
+        if _same(given, self._of(text)[:digits]):
+            return True
+        if not given:
+            return False
+        if self._others is None:
+            with durable.storage("reading the seal"):
+                self._others = self._key.adopted()
+        return any(_same(given, _seal(key, text)[:digits]) for key in self._others)
 
     def _of(self, text: bytes, *, create: bool = False) -> str:
         """Returns a seal; empty where this repository has none to give."""
@@ -51,11 +63,15 @@ class RecordSigner:
             self._secret = self._read(create=create)
         if self._secret is None:
             return ""
-        return hmac.new(self._secret, text, hashlib.sha256).hexdigest()
+        return _seal(self._secret, text)
 
     def _read(self, *, create: bool) -> bytes | None:
         with durable.storage("reading the seal"):
             return self._key.read() or (self._key.make() if create else None)
+
+
+def _seal(key: bytes, text: bytes) -> str:
+    return hmac.new(key, text, hashlib.sha256).hexdigest()
 
 
 def _same(given: str, expected: str) -> bool:

@@ -17,6 +17,7 @@ from gitcp.maintenance.disk_usage import pack_sizes
 from gitcp.maintenance.doubts import doubts
 from gitcp.maintenance.lost_refs import lost
 from gitcp.maintenance.verify import head_damage
+from gitcp.project import folders
 from gitcp.project.workspace import Workspace, open_workspace
 from gitcp.wal import log_file
 from gitcp.worktree import journal
@@ -51,6 +52,7 @@ def doctor(directory: Path, features: Sequence[Look] = ()) -> Iterator[DoctorChe
     """
     yield _git(directory)
     yield DoctorCheck("libgit2", ok=True, detail=libgit2_version())
+    yield from _folders()
     try:
         workspace = open_workspace(directory)
     except GitcpError as exc:
@@ -98,12 +100,36 @@ def _git(directory: Path) -> DoctorCheck:
 def _repository(workspace: Workspace) -> DoctorCheck:
     name = workspace.repository.worktree_name
     kind = f"linked worktree {name}" if name else "main worktree"
+    store = folders.store_of(workspace)
+    kind = f"folder without git, private store {store}" if store else kind
     form = workspace.repository.form.title
     refs = workspace.repository.ref_storage
     form = form if refs == "files" else f"{form}, {refs}"
     return DoctorCheck(
         "repository", ok=True, detail=f"{workspace.top} ({kind}, {form})"
     )
+
+
+def _folders() -> Iterator[DoctorCheck]:
+    """Names private stores whose folder is not there; nothing is said if there are none."""
+    try:
+        rows = list(folders.listed())
+    except GitcpError as exc:
+        yield DoctorCheck("folders", ok=False, detail=exc.message, hint=exc.hint)
+        return
+    gone = [row for row in rows if not row.there]
+    if gone:
+        names = [f"{row.store} ({row.folder or 'unknown'})" for row in gone]
+        yield DoctorCheck(
+            "folders",
+            ok=True,
+            detail=f"private stores whose folder is not there: {_first(names)}",
+            hint=f"`gitcp folders --use {gone[0].store}` where the folder is now; or"
+            f" `gitcp folders --remove {gone[0].store}`",
+        )
+    elif rows:
+        detail = f"{len(rows):,} without git, each with its private store"
+        yield DoctorCheck("folders", ok=True, detail=detail)
 
 
 def _lock(workspace: Workspace) -> DoctorCheck:

@@ -6,12 +6,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from gitcp.errors import GitcpError, NotARepositoryError, UsageError
+from gitcp.errors import (
+    GitcpError,
+    NotARepositoryError,
+    UnsureFolderError,
+    UsageError,
+)
 from gitcp.format import layout
-from gitcp.git import private_stores
+from gitcp.git import area, private_stores
 from gitcp.git.discover import discover
 from gitcp.git.folder import UNKNOWN
-from gitcp.git.private_stores import HERE, PrivateStore
+from gitcp.git.private_stores import REPLACED, PrivateStore
 from gitcp.project.workspace import Workspace
 
 
@@ -48,6 +53,21 @@ def named(store: str) -> PrivateFolder:
     return _folder(private_stores.store_named(store))
 
 
+def of_folder(top: Path) -> PrivateFolder | None:
+    """Returns the folder at a path, if it has a private store; it may have been moved."""
+    found = private_stores.at(top)
+    return _folder(found.store) if found is not None else None
+
+
+def stored(store: str) -> PrivateStore:
+    """Returns the store itself, by its name.
+
+    Raises:
+        NotFoundError: there is no such store.
+    """
+    return private_stores.store_named(store)
+
+
 def make(directory: str | os.PathLike[str]) -> PrivateFolder:
     """Makes a private store for a folder; one that is there by now is taken.
 
@@ -56,6 +76,22 @@ def make(directory: str | os.PathLike[str]) -> PrivateFolder:
         GitFailedError, StorageError: it cannot be made.
     """
     return _folder(private_stores.make(directory).store)
+
+
+def make_if_needed(directory: str | os.PathLike[str]) -> None:
+    """Makes a private store for a folder that is in no repository and has none.
+
+    Raises:
+        UnsureFolderError: it may be another folder's; the user has to say.
+        UnsupportedRepositoryError: the folder cannot have one.
+        GitFailedError, StorageError: it cannot be made.
+    """
+    try:
+        discover(directory)
+    except UnsureFolderError:
+        raise
+    except NotARepositoryError:
+        make(directory)
 
 
 def use(store: str, directory: str | os.PathLike[str]) -> PrivateFolder:
@@ -90,7 +126,7 @@ def remove(store: str) -> None:
 
 def state_directory() -> Path:
     """Returns the directory in which private stores are kept."""
-    return private_stores.state_directory()
+    return area.state_directory()
 
 
 def store_of(workspace: Workspace) -> str | None:
@@ -99,16 +135,21 @@ def store_of(workspace: Workspace) -> str | None:
     return repository.git_dir.parent.name if repository.private else None
 
 
-def left_behind(workspace: Workspace) -> str | None:
-    """Returns the private store that a repository's folder had before `git init`.
+def left_behind(
+    workspace: Workspace, directory: str | os.PathLike[str]
+) -> PrivateFolder | None:
+    """Returns the folder with a private store that has become part of a repository.
 
-    Only one that is surely this folder's is named; None is nearly always the answer.
+    That is the top of the work tree, or a folder between it and a directory.
     """
-    repository = workspace.repository
-    if repository.private or repository.top is None or not private_stores.any_there():
+    top = workspace.repository.top
+    found = private_stores.find(directory)
+    if found is None or top is None or found.how == REPLACED:
         return None
-    found = private_stores.at(repository.top)
-    return found.store.ident if found is not None and found.how == HERE else None
+    if not found.top.is_relative_to(os.path.realpath(top)):
+        return None
+    # It may have been moved since.
+    return _folder(found.store)._replace(folder=found.top)
 
 
 def _folder(store: PrivateStore) -> PrivateFolder:

@@ -11,6 +11,7 @@ import msgspec
 from gitcp import durable
 from gitcp.errors import BusyError, StorageError, UnsupportedRepositoryError
 from gitcp.format.log import AgentSession, Decision, Waiting
+from gitcp.git import area
 from gitcp.git.discover import discover
 from gitcp.git.repository import Repository
 from gitcp.ledger.ledgers import Ledgers
@@ -123,6 +124,11 @@ class Workspace:
     def directory(self) -> Path:
         """The directory of this work tree's own state."""
         return self.repository.worktree_dir
+
+    @property
+    def may_have_been_private(self) -> bool:
+        """Whether its folder may have had a private store before `git init`; one look."""
+        return not self.repository.private and area.private_stores().is_dir()
 
     # --- current session ----------------------------------------------------------
 

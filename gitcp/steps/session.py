@@ -25,13 +25,22 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-def open(directory: str | os.PathLike[str] = ".") -> "Store":  # noqa: A001  gitcp.open
+def open(  # noqa: A001  gitcp.open
+    directory: str | os.PathLike[str] = ".", *, init: bool = False
+) -> "Store":
     """Returns the store of the repository around a directory; writes nothing.
 
+    In a folder without git that is its private store, outside of the folder. With `init`
+    one is made where there is none, as `gitcp save --init` does it.
+
     Raises:
-        NotARepositoryError: the directory is in no repository.
+        NotARepositoryError: the directory is in no repository, and has no private store.
         UnsupportedRepositoryError: a kind that gitcp cannot serve.
     """
+    if init:
+        from gitcp.project import folders  # noqa: PLC0415  rarely needed
+
+        folders.make_if_needed(directory)
     return Store(open_workspace(directory, lasting=True))
 
 

@@ -36,7 +36,7 @@ from gitcp.names import encode
 from gitcp.store.checkpoint import Checkpoint
 
 NAME = "gitcp-numbers"
-_LOCK = "numbers.lock"
+LOCK = "numbers.lock"
 _HEADS = rb"\n([+=-]) (\d+) ([0-9a-f]{12}(?= ))?"
 # An index takes about as long as so many searches through the whole list.
 _SEARCHES = 10
@@ -236,7 +236,7 @@ class Numbers:
         with durable.storage("preparing to number a checkpoint"):
             self._repository.make_directory(self._repository.store_dir)
         with durable.locked(
-            self._repository.store_dir / _LOCK,
+            self._repository.store_dir / LOCK,
             what=f"the list of numbers in {self._repository.common_dir}",
             timeout=self._repository.refs.lock_timeout,
         ):

@@ -92,6 +92,11 @@ def install_command(out: Output, what: tuple[str, ...], scope: str | None) -> No
         "gitcp.install/1",
         lambda name: [installers.installer(name).install(name, place, scope)],
     )
+    if place.top is None:
+        out.note(
+            "this folder is in no git repository: hooks do nothing in it until you run"
+            " `gitcp save --init` there"
+        )
     if place.top is not None and (off := open_workspace(place.top).settings.hooks_off):
         out.warn(f"agents' hooks make no checkpoints in this project: {off}")
 

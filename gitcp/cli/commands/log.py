@@ -109,6 +109,15 @@ def _scope(workspace: Workspace, where: str | None, *, everything: bool) -> Scop
     return Scope(session=session, branch=branch)
 
 
+def _opened(out: Output) -> Workspace:
+    workspace = reader(out, paged=True)
+    if workspace.may_have_been_private:
+        from gitcp.cli.private_folder import tell_left_behind
+
+        tell_left_behind(out, workspace)
+    return workspace
+
+
 @command("log")
 @click.option(
     "-n", "--count", "count", type=click.IntRange(min=1), help="Show at most N rows"
@@ -148,7 +157,7 @@ def log_command(
     in a turn before one of its commands. `beside #47` is a turn of another agent at the same
     time, and `~1?` a file that either of them may have changed.
     """
-    workspace = reader(out, paged=True)
+    workspace = _opened(out)
     unreadable: list[str] = []
     # A graph has all branches and every checkpoint: a line leads from one to the next.
     everything, full = everything or (graph and where is None), full or graph

@@ -230,6 +230,10 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
         source = SourceKey(session, branch, "main")
         message_input.remember(workspace, source, incoming.raw, saved.checkpoint)
     _report(out, saved, given["note"])
+    if workspace.may_have_been_private:
+        from gitcp.cli.private_folder import tell_left_behind
+
+        tell_left_behind(out, workspace)
 
 
 def _opened(out: Output, *, init: bool) -> Workspace:

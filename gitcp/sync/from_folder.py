@@ -1,0 +1,233 @@
+"""Moves the sessions of a private store into the repository that its folder has become."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp import durable
+from gitcp.errors import (
+    BusyError,
+    RestoreInterruptedError,
+    TransferError,
+    UsageError,
+)
+from gitcp.format import layout
+from gitcp.format.layout import BranchKey
+from gitcp.format.numbers import Assigned
+from gitcp.git import private_stores
+from gitcp.git.private_stores import PrivateStore
+from gitcp.git.repository import Repository
+from gitcp.git.secret import Secret
+from gitcp.git.transaction import transaction
+from gitcp.project.recovery import drain_logs
+from gitcp.project.settings import Settings
+from gitcp.project.workspace import Workspace
+from gitcp.store.moved_numbers import take_over
+from gitcp.store.numbering import number_all
+from gitcp.store.store import Store
+from gitcp.sync import ledgers
+from gitcp.sync.adopt import adopt, copy
+from gitcp.sync.outcome import Outcome
+from gitcp.wal import log_file
+from gitcp.worktree import journal
+
+_OWN = "refs/gitcp/"
+_SUFFIX = "folder"
+_SECTION = "gitcp."
+# Keys, as `Secret` names them.
+_KEYS = (("key",), ("fx", "seal"), ("secrets", "key"))
+# Files to which lines are added; of the others, what is here already stays.
+_LINES = ("labels.jsonl", "pulled.jsonl", "pending.jsonl")
+_FILES = ("current.json", "brought.json", "hooks.log")
+_DIRECTORIES = ("agents", "damaged")
+_JOURNAL = "restore.json"
+
+
+class MovedIn(NamedTuple):
+    """What became of the branches, and the numbers that are others now: was and is."""
+
+    branches: list[Outcome]
+    numbers: list[tuple[int, int]]
+
+
+def move_in(workspace: Workspace, store: PrivateStore) -> MovedIn:
+    """Moves all that a private store has into a repository, and removes the store.
+
+    Killed at any moment, it is finished by the next call: each step can be done again, and
+    the store goes last. A branch of the repository's own that has the same name stays; that
+    of the store becomes a fork beside it.
+
+    Raises:
+        UsageError: it is a linked work tree, or the folder is below the top of this one.
+        TransferError: the two name their objects by different hashes.
+        RestoreInterruptedError: a restore has to be ended first.
+        BusyError: another process is at work.
+        StorageError, GitFailedError: something is left in the store.
+    """
+    _refuse(workspace, store)
+    workspace.refuse_if_interrupted()
+    first = _take(workspace, store)
+    # From here on no process that has the store open writes to it.
+    store = private_stores.renamed(store)
+    second = _take(workspace, store)
+    private_stores.remove(store)
+    branches = {(one.session, one.branch): one for one in first[0]}
+    branches |= {
+        place: one
+        for one in second[0]
+        if (place := (one.session, one.branch)) not in branches
+    }
+    numbers = [(was.number, now) for was, now in second[1] if was.number != now]
+    return MovedIn(list(branches.values()), numbers)
+
+
+def _refuse(workspace: Workspace, store: PrivateStore) -> None:
+    top = Path(os.path.realpath(workspace.top))
+    if workspace.repository.private:
+        raise UsageError(
+            f"{top} has no git repository to move checkpoints into",
+            hint="run `git init` first; `gitcp folders --use` gives a folder another store",
+        )
+    if workspace.repository.worktree_name is not None:
+        raise UsageError(
+            f"{top} is a linked work tree", hint="run this in the main work tree"
+        )
+    place = store.folder.place
+    if place != top and place.is_relative_to(top):
+        raise UsageError(
+            f"the checkpoints are of {place}: in {top} their paths would be wrong",
+            hint=f"`gitcp -C {store.git_dir} log` and `cat` read them where they are",
+        )
+
+
+def _take(
+    workspace: Workspace, store: PrivateStore
+) -> tuple[list[Outcome], list[tuple[Assigned, int]]]:
+    """Takes what is not here yet; returns branches, and numbers there and here."""
+    ours = workspace.repository
+    theirs = private_stores.open_store(store, workspace.top)
+    if theirs.form is not ours.form:
+        raise TransferError(
+            f"the private store names its objects by {theirs.form.title}, this repository"
+            f" by {ours.form.title}: no checkpoint can go from one to the other",
+            hint=f"make the repository with `git init --object-format={theirs.form.name}`",
+        )
+    other = Workspace(theirs, Settings.of(theirs))
+    with ExitStack() as stack:
+        stack.enter_context(workspace.locked())
+        stack.enter_context(other.locked())
+        drain_logs(theirs, timeout=other.settings.lock_timeout)
+        if log_file.names(theirs):
+            raise BusyError(
+                f"another process writes steps into the private store {store.ident}",
+                hint="end it, then run the command again",
+            )
+        open_restore = journal.is_open(theirs.worktree_dir)
+        if open_restore and ours.refs.any(_OWN) and not _is_begun(ours, theirs):
+            raise RestoreInterruptedError(
+                "a restore was interrupted in this folder before it had a repository",
+                hint="move .git away, end it with `gitcp restore --continue` or `--abort`,"
+                " and move .git back",
+            )
+        number_all(Store(theirs))
+        _state(ours, theirs)
+        timeout = workspace.settings.lock_timeout
+        numbers = take_over(ours, theirs, timeout=timeout)
+        branches = _branches(workspace, theirs)
+        _settings(ours, theirs)
+        if open_restore:
+            _copy(theirs.worktree_dir / _JOURNAL, ours.worktree_dir / _JOURNAL, ours)
+    return branches, numbers
+
+
+def _is_begun(ours: Repository, theirs: Repository) -> bool:
+    """Whether all that is here came from the store, by a call that was killed."""
+    have, has = ours.refs.list(_OWN), theirs.refs.list(_OWN)
+    return have.items() <= has.items()
+
+
+def _branches(workspace: Workspace, theirs: Repository) -> list[Outcome]:
+    """Moves objects, then refs."""
+    ours = workspace.repository
+    refs = theirs.refs.list(_OWN)
+    here = ours.refs.list(_OWN)
+    tips = {
+        key: oid
+        for ref, oid in refs.items()
+        if (key := layout.ref_key(ref)) is not None
+    }
+    with transaction(ours) as txn:
+        if not refs.items() <= here.items():
+            copy(txn, theirs, refs.values(), set(here.values()) & set(refs.values()))
+        branches = {key: oid for key, oid in tips.items() if isinstance(key, BranchKey)}
+        ledgers.take_over(workspace, ledgers.among(tips), branches)
+        done = [
+            adopt(workspace.store, txn, key, oid, suffix=_SUFFIX)
+            for key, oid in sorted(branches.items())
+        ]
+        for ref, oid in refs.items():
+            if layout.ref_key(ref) is None and ref not in here:
+                txn.move_ref(ref, expect=None, new=oid)
+    return done
+
+
+def _state(ours: Repository, theirs: Repository) -> None:
+    """Takes over keys, and what lies beside the objects."""
+    with durable.storage("taking over the state of the private store"):
+        ours.make_directory(ours.store_dir)
+        for where in _KEYS:
+            key = Secret(theirs, *where).read()
+            if key is not None:
+                Secret(ours, *where).adopt(key)
+        for name in _LINES:
+            _add_lines(theirs.store_dir / name, ours.store_dir / name)
+        for name in _FILES:
+            _copy(theirs.store_dir / name, ours.store_dir / name, ours)
+        for directory in _DIRECTORIES:
+            for path in _files(theirs.store_dir / directory):
+                inside = path.relative_to(theirs.store_dir)
+                _copy(path, ours.store_dir / inside, ours)
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    return (path for path in directory.rglob("*") if path.is_file())
+
+
+def _copy(source: Path, target: Path, repository: Repository) -> None:
+    """Copies a file to where there is none."""
+    if source.is_file() and not os.path.lexists(target):
+        repository.make_directory(target.parent)
+        durable.replace(target, source.read_bytes())
+
+
+def _add_lines(source: Path, target: Path) -> None:
+    """Puts those lines of a file that are missing in front of another's."""
+    if not source.is_file():
+        return
+    raw = target.read_bytes() if target.is_file() else b""
+    present = set(raw.split(b"\n"))
+    missing = [line for line in source.read_bytes().split(b"\n") if line not in present]
+    if missing:
+        # The last line about a thing counts, and what is here is younger.
+        durable.replace(target, b"".join(line + b"\n" for line in missing) + raw)
+
+
+def _settings(ours: Repository, theirs: Repository) -> None:
+    """Takes over settings that the repository does not have itself."""
+    have = _local(ours)
+    for name, values in _local(theirs).items():
+        if name.startswith(_SECTION) and not have.get(name):
+            for value in values:
+                ours.git("config", "--local", "--add", name, value)
+
+
+def _local(repository: Repository) -> dict[str, list[str]]:
+    raw = repository.git("config", "--local", "--list", "-z")
+    found: dict[str, list[str]] = {}
+    for item in raw.decode("utf-8", "surrogateescape").split("\0"):
+        name, _, value = item.partition("\n")
+        if name:
+            found.setdefault(name, []).append(value)
+    return found
