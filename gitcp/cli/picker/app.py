@@ -157,9 +157,7 @@ class Picker(Window):
         room = self.size.width
         self.title_bar.put(*bars.title(self.project, *self.listing.about()))
         look = self.look
-        self.tab_bar.put(
-            *bars.tabs(look.tab, self.browsing.tab_about, bars.right_width(room))
-        )
+        self.tab_bar.put(*bars.tabs(look.tab, bars.right_width(room), now=look.now))
         if self.asking is not None:
             self.hint_bar.put(*self.asking.parts())
         elif self.message is not None:

@@ -6,7 +6,7 @@ from gitcp.cli.emit import one_line, safe_path
 from gitcp.cli.layout import cells
 from gitcp.cli.picker import keys
 from gitcp.cli.picker.lines import BLANK, Line, Page, Part, line
-from gitcp.cli.picker.views import TABS
+from gitcp.cli.picker.views import CHANGES, TABS
 from gitcp.cli.render import count
 
 # Below so many columns there is room for one side only.
@@ -40,17 +40,21 @@ def right_width(room: int) -> int:
     return max(8, room if room < NARROW else room - left_width(room) - 2)
 
 
-def tabs(tab: str, about: str, room: int) -> tuple[Part, ...]:
-    """Returns the names of the tabs, with their keys where there is room."""
-    parts: list[Part] = []
-    names = [f" {at} {name} " for at, name in enumerate(TABS, 1)]
+def tabs(tab: str, room: int, *, now: bool) -> tuple[Part, ...]:
+    """Returns the names of the tabs, with their keys where there is room.
+
+    With `now` the changes are those against what is there now.
+    """
+    own = {name: "against now" if now and name == CHANGES else name for name in TABS}
+    names = [f" {at} {own[name]} " for at, name in enumerate(TABS, 1)]
     if sum(map(cells, names)) > room:
-        names = [f" {name} " for name in TABS]
+        names = [f" {own[name]} " for name in TABS]
     if sum(map(cells, names)) > room:
-        names = [f" {name} " if name == tab else f" {name[:1]} " for name in TABS]
-    for name, text in zip(TABS, names, strict=True):
-        parts.append(Part(text, "tab" if name == tab else ""))
-    return (*parts, Part(f"  {about}", "dim"))
+        names = [f" {own[name] if name == tab else own[name][:1]} " for name in TABS]
+    return tuple(
+        Part(text, "tab" if name == tab else "")
+        for name, text in zip(TABS, names, strict=True)
+    )
 
 
 def hints(

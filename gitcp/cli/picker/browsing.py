@@ -9,7 +9,7 @@ from gitcp.cli.picker.asking import Asking
 from gitcp.cli.picker.lines import Page, line, styled_lines
 from gitcp.cli.picker.listing import Listing
 from gitcp.cli.picker.timeline import NOW, Item
-from gitcp.cli.picker.views import CHANGES, TABS, View
+from gitcp.cli.picker.views import CHANGES, TABS, TALK, View
 from gitcp.cli.picker.window import Window
 from gitcp.errors import GitcpError
 from gitcp.project.workspace import Workspace
@@ -31,7 +31,6 @@ class Browsing:
         listing.beside = self
         self.path: bytes | None = None
         self.compared: tuple[str, str] | None = None
-        self.tab_about = ""
         self._due: Timer | None = None
         self.shown: View | None = None
 
@@ -212,7 +211,11 @@ class Browsing:
         self.show_tab(CHANGES)
 
     def _toggle_tools(self) -> None:
-        self.app.look.tools = not self.app.look.tools
+        look = self.app.look
+        look.tools = not look.tools
+        if look.tab != TALK:
+            # Nothing else of it is to be seen here.
+            self.app.say(f"the talk {'shows' if look.tools else 'folds'} tool calls")
         self.show()
 
     def _toggle_tree(self) -> None:

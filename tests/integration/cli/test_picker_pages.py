@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
+from gitcp.cli.picker import bars
+from gitcp.cli.picker.views import CHANGES, TABS
 from tests.support.gitrepo import make_repo, write_files
 from tests.support.inprocess import ok
 from tests.support.picked import Project
@@ -42,6 +46,38 @@ def test_w_compares_with_what_is_there_now(project):
     drive(project.top, steps, size=(120, 90))
 
 
+def test_w_says_what_is_compared_before_it_is(project):
+    done = threading.Event()
+
+    def busy(_):
+        done.wait()
+        yield None
+
+    async def steps(picker):
+        await picker.settled()
+        await picker.press("j")
+        await picker.settled()
+        jobs = picker.app.heavy
+        jobs.ask("busy", busy, lambda _: None, failed=lambda _: None, rank=0)
+        try:
+            await picker.press("w")
+            assert " 1 against now " in picker.screen
+            await picker.press("w")
+            assert " 1 changes " in picker.screen
+        finally:
+            done.set()
+
+    drive(project.top, steps)
+
+
+@pytest.mark.parametrize("room", [78, 42, 34])
+def test_the_tabs_fit_into_their_line(room):
+    for tab in TABS:
+        shown = "".join(part.text for part in bars.tabs(tab, room, now=True))
+        assert len(shown) <= room
+        assert ("against now" if tab == CHANGES else tab) in shown
+
+
 def test_talk_shows_prompts_and_answers_and_folds_tools(project):
     call = {
         "type": "tool_use",
@@ -67,6 +103,10 @@ def test_talk_shows_prompts_and_answers_and_folds_tools(project):
         await picker.hides("* Edit a.py")
         await picker.press("tab", "g")
         await picker.shows("> Write the module")
+        await picker.press("1", "f")
+        assert "the talk shows tool calls" in picker.screen
+        await picker.press("2")
+        await picker.shows("* Edit a.py")
 
     drive(project.top, steps)
 
