@@ -57,6 +57,10 @@ class NotARepositoryError(GitcpError):
     exit_status = 10
 
 
+class NoGitHereError(NotARepositoryError):
+    """Neither a directory nor one above it has anything of git's: it may get a private store."""
+
+
 class UnsureFolderError(NotARepositoryError):
     """A folder may or may not be the one that a private store was made for.
 

@@ -100,7 +100,7 @@ def _look(workspace: Workspace, places: ClientPlaces, *, whole: bool) -> _Plan:
             places,
             shared=workspace.repository.access.shared,
         ),
-        folders.store_of(workspace),
+        workspace.private_store,
     )
 
 

@@ -1,11 +1,14 @@
 """Asks whether a folder without git is to have a private store, and which one."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from gitcp.cli.emit import Output, safe_path
 from gitcp.errors import (
     ConfirmationError,
+    GitcpError,
+    NoGitHereError,
     NotARepositoryError,
     NothingToDoError,
     UnsureFolderError,
@@ -18,7 +21,8 @@ def offer(out: Output, exc: NotARepositoryError, *, init: bool) -> None:
     """Makes a private store for the present folder, or takes the one that it had.
 
     Raises:
-        NotARepositoryError: there is no terminal to ask at, and `init` was not given.
+        NotARepositoryError: there is no terminal to ask at, and `init` was not given; or
+            git has found something that it cannot open.
         NothingToDoError: the answer was no.
         UnsupportedRepositoryError: the folder cannot have one.
     """
@@ -32,6 +36,8 @@ def offer(out: Output, exc: NotARepositoryError, *, init: bool) -> None:
                 raise exc from None
         # The user means this directory, whichever one above it had a store.
         where = Path(exc.folder)
+    elif not isinstance(exc, NoGitHereError):
+        raise exc
     if not init:
         _ask(out, exc, where)
     made = folders.make(where)
@@ -75,9 +81,25 @@ def _is_same(out: Output, exc: UnsureFolderError) -> bool:
     return True
 
 
+def confirm(out: Output, question: str, *, yes: bool) -> None:
+    """Asks, unless `yes` was given, in a command that has no `--dry-run`.
+
+    Raises:
+        ConfirmationError: there is no terminal to ask at.
+        NothingToDoError: the answer was no.
+    """
+    try:
+        out.confirm(question, yes=yes)
+    except ConfirmationError as exc:
+        raise ConfirmationError(exc.message, hint="add --yes") from exc
+
+
 def tell_left_behind(out: Output, workspace: Workspace) -> None:
     """Says that a repository's folder has checkpoints from before it was one."""
-    found = folders.left_behind(workspace, out.directory)
+    found = None
+    # The command itself does without: another user's state directory may be in the way.
+    with suppress(GitcpError):
+        found = folders.left_behind(workspace, out.directory)
     if found is None:
         return
     if found.folder == Path(os.path.realpath(workspace.top)):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gitcp.errors import (
     GitFailedError,
+    NoGitHereError,
     NotARepositoryError,
     UnsupportedRepositoryError,
 )
@@ -176,11 +177,16 @@ def _private(where: Path, said: str) -> Repository | None:
 
 
 def _refusal(where: Path, said: str) -> Exception:
-    if "not a git repository" in said:
-        return NotARepositoryError(
+    if _NOWHERE in said:
+        return NoGitHereError(
             f"{where} is not in a git repository",
             hint="run `git init` there first, or go to your project; for a folder without"
             " git, `gitcp save --init` keeps checkpoints outside of it",
+        )
+    if "not a git repository" in said:
+        return NotARepositoryError(
+            f"{where} has a .git that leads to no repository",
+            hint="`git status` there may tell more",
         )
     if "safe.bareRepository" in said:
         if ".git" in Path(os.path.realpath(where)).parts:

@@ -100,7 +100,7 @@ def _git(directory: Path) -> DoctorCheck:
 def _repository(workspace: Workspace) -> DoctorCheck:
     name = workspace.repository.worktree_name
     kind = f"linked worktree {name}" if name else "main worktree"
-    store = folders.store_of(workspace)
+    store = workspace.private_store
     kind = f"folder without git, private store {store}" if store else kind
     form = workspace.repository.form.title
     refs = workspace.repository.ref_storage

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from gitcp.errors import (
     GitcpError,
+    NoGitHereError,
     NotARepositoryError,
-    UnsureFolderError,
     UsageError,
 )
 from gitcp.format import layout
@@ -82,15 +82,14 @@ def make_if_needed(directory: str | os.PathLike[str]) -> None:
     """Makes a private store for a folder that is in no repository and has none.
 
     Raises:
-        UnsureFolderError: it may be another folder's; the user has to say.
+        NotARepositoryError: git has found something that it cannot open, or the store may
+            be another folder's: the user has to say.
         UnsupportedRepositoryError: the folder cannot have one.
         GitFailedError, StorageError: it cannot be made.
     """
     try:
         discover(directory)
-    except UnsureFolderError:
-        raise
-    except NotARepositoryError:
+    except NoGitHereError:
         make(directory)
 
 
@@ -127,12 +126,6 @@ def remove(store: str) -> None:
 def state_directory() -> Path:
     """Returns the directory in which private stores are kept."""
     return area.state_directory()
-
-
-def store_of(workspace: Workspace) -> str | None:
-    """Returns the name of the private store that a workspace is in; None in a repository."""
-    repository = workspace.repository
-    return repository.git_dir.parent.name if repository.private else None
 
 
 def left_behind(

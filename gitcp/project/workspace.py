@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gitcp import durable
-from gitcp.errors import BusyError, StorageError, UnsupportedRepositoryError
+from gitcp.errors import (
+    BusyError,
+    NotARepositoryError,
+    StorageError,
+    UnsupportedRepositoryError,
+)
 from gitcp.format.log import AgentSession, Decision, Waiting
 from gitcp.git import area
 from gitcp.git.discover import discover
@@ -126,9 +131,10 @@ class Workspace:
         return self.repository.worktree_dir
 
     @property
-    def may_have_been_private(self) -> bool:
-        """Whether its folder may have had a private store before `git init`; one look."""
-        return not self.repository.private and area.private_stores().is_dir()
+    def private_store(self) -> str | None:
+        """The name of the private store of a folder without git; None in a repository."""
+        repository = self.repository
+        return repository.git_dir.parent.name if repository.private else None
 
     # --- current session ----------------------------------------------------------
 
@@ -263,6 +269,11 @@ class Workspace:
                 capture.abandon()
 
 
+def may_have_been_private(workspace: Workspace) -> bool:
+    """Whether its folder may have had a private store before `git init`; one look."""
+    return not workspace.repository.private and area.private_stores().is_dir()
+
+
 def check_decisions(entries: Iterable[Decision]) -> None:
     """Raises if an entry cannot be stored.
 
@@ -309,7 +320,11 @@ def open_workspace(
 def _bare(directory: Path) -> Repository | None:
     if not (directory / "HEAD").is_file():
         return None
-    repository = discover(directory, worktree=False)
+    try:
+        repository = discover(directory, worktree=False)
+    except NotARepositoryError:
+        # A file of that name in a folder without git.
+        return None
     named = repository.flag("core.bare") and os.path.samefile(
         repository.git_dir, directory
     )

@@ -112,7 +112,8 @@ def _take(
         raise TransferError(
             f"the private store names its objects by {theirs.form.title}, this repository"
             f" by {ours.form.title}: no checkpoint can go from one to the other",
-            hint=f"make the repository with `git init --object-format={theirs.form.name}`",
+            hint=f"make the repository with `git init --object-format={theirs.form.name}`; or"
+            f" `gitcp -C {store.git_dir} export SEL -o FILE`, and `gitcp import FILE`",
         )
     other = Workspace(theirs, Settings.of(theirs))
     with ExitStack() as stack:

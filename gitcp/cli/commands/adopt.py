@@ -7,6 +7,7 @@ import click
 
 from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.cli.options import command, writer, yes_option
+from gitcp.cli.private_folder import confirm
 from gitcp.cli.render import count
 from gitcp.errors import NothingToDoError
 from gitcp.project import folders
@@ -66,7 +67,8 @@ def _chosen(out: Output, workspace: Workspace, store: str | None, *, yes: bool) 
         )
     place = safe_path(str(found.folder)) if found.folder else "an unknown folder"
     if found.folder != top or not found.there:
-        out.confirm(
+        confirm(
+            out,
             f"The private store {found.store} is of {place}. Move its checkpoints into"
             f" {safe_path(str(top))}?",
             yes=yes,

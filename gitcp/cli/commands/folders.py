@@ -6,6 +6,7 @@ import click
 
 from gitcp.cli.emit import Output, safe_path
 from gitcp.cli.options import command, yes_option
+from gitcp.cli.private_folder import confirm
 from gitcp.cli.render import count
 from gitcp.errors import UsageError
 from gitcp.project import folders
@@ -42,7 +43,8 @@ def folders_command(
 def _use(out: Output, store: PrivateFolder, *, yes: bool) -> None:
     here = os.path.realpath(out.directory)
     if store.there and str(store.folder) != here:
-        out.confirm(
+        confirm(
+            out,
             f"{_place(store)} is still there, and would have no checkpoints any more. Take"
             " its store for this folder?",
             yes=yes,
@@ -55,7 +57,8 @@ def _use(out: Output, store: PrivateFolder, *, yes: bool) -> None:
 
 
 def _remove(out: Output, store: PrivateFolder, *, yes: bool) -> None:
-    out.confirm(
+    confirm(
+        out,
         f"Remove the private store of {_place(store)} with {_branches(store)}, for good?",
         yes=yes,
     )

@@ -1,6 +1,6 @@
 """`gitcp install` and `uninstall`: hooks and skills of agents and of git."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -8,14 +8,11 @@ from gitcp.agents import resume
 from gitcp.cli.emit import Output, safe_path
 from gitcp.cli.options import command, yes_option
 from gitcp.clients.client import SCOPES, ClientPlaces
-from gitcp.errors import GitcpError, NotARepositoryError, UsageError
+from gitcp.errors import GitcpError, NotARepositoryError, UnsureFolderError, UsageError
 from gitcp.git.discover import discover
 from gitcp.project import installers
 from gitcp.project.installers import THINGS, Done
 from gitcp.project.workspace import open_workspace
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _scope = click.option(
     "--scope",
@@ -31,14 +28,19 @@ _what = click.argument(
 )
 
 
-def _place(out: Output) -> ClientPlaces:
-    top: Path | None = None
+def _place(out: Output) -> tuple[ClientPlaces, str | None]:
+    """Returns where clients are looked for, and what to say where hooks do nothing."""
     try:
-        top = discover(out.directory).top
+        return resume.place(discover(out.directory).top), None
+    except UnsureFolderError as exc:
+        note = f"hooks do nothing here until you say which folder it is: {exc.hint}"
     except NotARepositoryError:
-        # What belongs to the user can be installed from anywhere.
-        top = None
-    return resume.place(top)
+        note = (
+            "this folder is in no git repository: hooks do nothing in it until you run"
+            " `gitcp save --init` there"
+        )
+    # What belongs to the user can be installed from anywhere.
+    return resume.place(None), note
 
 
 def _all(
@@ -85,18 +87,15 @@ def install_command(out: Output, what: tuple[str, ...], scope: str | None) -> No
     never fail, block or delay what calls them: GITCP_DISABLE=1 turns them off at once,
     `gitcp config autoCheckpoint false` for one project.
     """
-    place = _place(out)
+    place, note = _place(out)
     _all(
         out,
         what,
         "gitcp.install/1",
         lambda name: [installers.installer(name).install(name, place, scope)],
     )
-    if place.top is None:
-        out.note(
-            "this folder is in no git repository: hooks do nothing in it until you run"
-            " `gitcp save --init` there"
-        )
+    if note is not None:
+        out.note(note)
     if place.top is not None and (off := open_workspace(place.top).settings.hooks_off):
         out.warn(f"agents' hooks make no checkpoints in this project: {off}")
 
@@ -147,7 +146,7 @@ def uninstall_command(
             "name what to remove" if not what else "--dry-run needs --everything",
             hint=f"one of {', '.join(sorted(THINGS))}, or --everything",
         )
-    place = _place(out)
+    place, _ = _place(out)
     _all(
         out,
         what,

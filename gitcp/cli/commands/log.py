@@ -19,7 +19,7 @@ from gitcp.cli.render import count
 from gitcp.cli.row_marks import STATUSES, by_status
 from gitcp.cli.unshared import tell_failed_push_once
 from gitcp.errors import UsageError
-from gitcp.project.workspace import Workspace
+from gitcp.project.workspace import Workspace, may_have_been_private
 
 # How many rows are listed where no number is given: a screen or two.
 _ROWS = 30
@@ -111,7 +111,7 @@ def _scope(workspace: Workspace, where: str | None, *, everything: bool) -> Scop
 
 def _opened(out: Output) -> Workspace:
     workspace = reader(out, paged=True)
-    if workspace.may_have_been_private:
+    if may_have_been_private(workspace):
         from gitcp.cli.private_folder import tell_left_behind
 
         tell_left_behind(out, workspace)

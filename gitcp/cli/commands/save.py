@@ -16,7 +16,7 @@ from gitcp.errors import NotARepositoryError, UsageError
 from gitcp.format import jsontext
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import Decision
-from gitcp.project.workspace import Workspace
+from gitcp.project.workspace import Workspace, may_have_been_private
 from gitcp.store.draft import Draft, Saved
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
         source = SourceKey(session, branch, "main")
         message_input.remember(workspace, source, incoming.raw, saved.checkpoint)
     _report(out, saved, given["note"])
-    if workspace.may_have_been_private:
+    if may_have_been_private(workspace):
         from gitcp.cli.private_folder import tell_left_behind
 
         tell_left_behind(out, workspace)

@@ -66,6 +66,7 @@ def status_command(out: Output, where: str | None) -> None:
                     if one.installed
                 ],
                 "hooks_off": workspace.settings.hooks_off,
+                "private_store": workspace.private_store,
             }
         )
         return
@@ -81,6 +82,10 @@ def status_command(out: Output, where: str | None) -> None:
         out.print(f"Agents' hooks make no checkpoints here: {off}")
     for warning in unprotected(workspace):
         out.warn(warning)
+    if workspace.private_store is not None:
+        out.print(
+            f"A folder without git; its private store is {workspace.private_store}"
+        )
     tell_failed_push(out, workspace)
 
 

@@ -7,14 +7,22 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+import gitcp
+from gitcp.git import area, private_stores
 from gitcp.git import folder as folders
-from gitcp.git import private_stores
-from tests.support.gitrepo import make_repo, run_gitcp, tree_bytes, write_files
+from tests.support.gitrepo import (
+    gitcp_environment,
+    make_repo,
+    run_gitcp,
+    tree_bytes,
+    write_files,
+)
 from tests.support.inprocess import fails, invoke, ok
 
 FILES = {"a.txt": b"one\n", "src/b.txt": b"two\n", ".gitignore": b"*.log\n"}
@@ -285,3 +293,87 @@ def test_a_store_is_not_taken_for_a_repository(folder, repo):
     assert "gitcp adopt" in fails(
         repo, 2, "folders", "--use", str(row["store"]), "--yes"
     )
+
+
+def test_the_option_c_makes_a_store_where_a_file_is_called_head(folder, tmp_path):
+    write_files(folder, {"HEAD": b"a headline\n"})
+    assert invoke(tmp_path, "-C", folder, "save", "--init").returncode == 0
+    assert invoke(tmp_path, "-C", folder, "log").returncode == 0
+
+
+def test_a_git_directory_gets_no_store(repo, sealed):
+    fails(repo / ".git", 10, "save", "--init")
+    assert stores(sealed) == []
+
+
+def test_a_broken_git_directory_gets_no_store(folder, sealed):
+    (folder / ".git").write_text(f"gitdir: {folder}/gone\n")
+    fails(folder, 10, "save", "--init")
+    assert stores(sealed) == []
+
+
+def test_status_and_doctor_name_the_store(folder):
+    ok(folder, "save", "--init")
+    (row,) = listed(folder)
+    assert ok(folder, "status")["private_store"] == row["store"]
+    assert str(row["store"]).encode() in invoke(folder, "status").stdout
+    assert str(row["store"]).encode() in invoke(folder, "doctor").stdout
+
+
+def test_doctor_names_stores_whose_folder_is_gone(folder, repo):
+    ok(folder, "save", "--init")
+    (row,) = listed(folder)
+    shutil.rmtree(folder)
+    checks = json.loads(invoke(repo, "doctor", "--json").stdout)["checks"]
+    (found,) = [one for one in checks if one["name"] == "folders"]
+    assert found["ok"]
+    assert str(row["store"]) in found["detail"]
+    assert f"gitcp folders --remove {row['store']}" in found["hint"]
+
+
+def test_everything_is_uninstalled_with_the_store(folder, sealed):
+    ok(folder, "install", "claude-code")
+    ok(folder, "save", "--init")
+    before = tree_bytes(folder)
+    ok(folder, "uninstall", "--everything", "--scope", "project", "--yes")
+    assert stores(sealed) == []
+    assert tree_bytes(folder) == before
+
+
+def test_a_fork_into_a_worktree_is_refused_with_a_reason(folder, tmp_path):
+    ok(folder, "save", "--init")
+    said = fails(folder, 17, "fork", "1", "try", "--worktree", str(tmp_path / "try"))
+    assert "no git repository" in said
+    ok(folder, "fork", "1", "try", "--yes")
+
+
+def test_a_push_without_a_remote_says_what_to_do(folder):
+    ok(folder, "save", "--init")
+    assert "gitcp export" in fails(folder, 2, "push")
+
+
+def test_a_repository_is_served_where_the_state_directory_is_another_users(
+    repo, monkeypatch
+):
+    def refuse(root):
+        raise gitcp.UnsupportedRepositoryError("another user's")
+
+    area.private_stores().mkdir(parents=True)
+    monkeypatch.setattr(private_stores, "_check_owner", refuse)
+    ok(repo, "save")
+    ok(repo, "log")
+
+
+def test_a_repository_loads_nothing_of_this(repo):
+    run_gitcp(repo, "save")
+    for command in ("save", "log", "status"):
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-P", "-m", "gitcp", command],
+            cwd=repo,
+            env=gitcp_environment(),
+            capture_output=True,
+            check=True,
+        )
+        assert b"gitcp.git.repository" in done.stderr
+        for module in (b"private_stores", b"private_folder", b"gitcp.project.folders"):
+            assert module not in done.stderr, command
