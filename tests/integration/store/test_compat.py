@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gitcp.format.ledger import ABOUT_STEPS, BACK, JOINED, KINDS, LINE, document
+from gitcp.git import area
 from gitcp.ledger.state import LedgerState
 from gitcp.maintenance.verify import verify
 from gitcp.project.workspace import open_workspace
@@ -99,6 +100,29 @@ def test_a_repository_of_each_kind_is_restored(tmp_path, name):
     top.mkdir()
     with tarfile.open(COMPAT / f"{name}.tgz") as file:
         file.extractall(top, filter="tar")
+    _check_restores(top)
+    git(top, "fsck", "--strict", "--no-dangling")
+
+
+def test_a_private_store_is_restored_and_moved_into_a_repository(tmp_path):
+    """The same checkpoints, of a folder without git."""
+    top = tmp_path / "r"
+    top.mkdir()
+    root = area.private_stores()
+    root.mkdir(parents=True, mode=0o700)
+    with tarfile.open(COMPAT / "private-store.tgz") as file:
+        file.extractall(root, filter="tar")
+    ok(top, "folders", "--use", "0123456789ab")
+    _check_restores(top)
+    git(top, "init", "-q", "--object-format=sha1")
+    assert ok(top, "adopt")["numbers"] == []
+    ok(top, "restore", "-y", "1")
+    assert (top / "f").read_bytes() == b"one\n"
+    assert ok(top, "verify")["problems"] == []
+
+
+def _check_restores(top: Path) -> None:
+    """Restores the two branches of the four checkpoints that the fixtures have."""
     ok(top, "restore", "-y", "1", "--trust")
     assert tree_bytes(top)[b"f"] == ("file", 0, b"one\n")
     assert tree_bytes(top)[b"d/run"] == ("file", 0o111, b"#!/bin/sh\n")
@@ -113,4 +137,3 @@ def test_a_repository_of_each_kind_is_restored(tmp_path, name):
     assert (top / "f").read_bytes() == b"side\n"
     assert ok(top, "save")["created"] is False
     assert ok(top, "verify")["problems"] == []
-    git(top, "fsck", "--strict", "--no-dangling")
