@@ -204,13 +204,22 @@ def _refusal(where: Path, said: str) -> Exception:
         word in said for word in ("extension", "repository version", "repo version")
     ):
         return UnsupportedRepositoryError(
-            f"this repository has a form git here does not know: {said.splitlines()[-1]}",
+            f"this repository has a form git here does not know: {_last_words(said)}",
             hint="a newer git may know it",
         )
     return GitFailedError(
         f"git cannot read the repository at {where}: {said.splitlines()[-1] if said else '?'}",
         hint="`git status` there may tell more",
     )
+
+
+def _last_words(said: str) -> str:
+    """Returns the last line of git's error, or all lines of a list there, as one."""
+    lines = [line for line in said.splitlines() if line]
+    first = max(
+        (at for at, line in enumerate(lines) if not line.startswith("\t")), default=0
+    )
+    return " ".join(line.strip() for line in lines[first:])
 
 
 def _way_out(said: str) -> str:

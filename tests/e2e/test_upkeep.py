@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from tests.support.forms import lock_of
 from tests.support.gitrepo import (
     git,
     git_line,
@@ -120,7 +121,7 @@ def test_doctor_names_a_mirror_remote(repo):
 
 def test_doctor_tells_of_a_ref_lock_and_leaves_it(repo):
     run_gitcp(repo, "save")
-    lock = repo / ".git" / "refs" / "gitcp" / "s" / "main" / "main.lock"
+    lock = lock_of(repo, "refs/gitcp/s/main/main")
     lock.write_bytes(b"")
     found = check(repo, "ref-locks")
     assert not found["ok"]

@@ -17,6 +17,12 @@ def new_form() -> ObjectFormat:
     return _new_form(os.environ.get("PATH"), os.environ.get("GIT_DEFAULT_HASH"))
 
 
+def lock_of(repo: Path, ref: str) -> Path:
+    """Where the lock of a ref is: one for all of them where they are in tables."""
+    tables = repo / ".git" / "reftable"
+    return tables / "tables.list.lock" if tables.is_dir() else repo / f".git/{ref}.lock"
+
+
 @functools.cache
 def _new_form(*_: str | None) -> ObjectFormat:
     with tempfile.TemporaryDirectory() as place:

@@ -31,8 +31,8 @@ from gitcp.store.store import Store
 from tests.support.gitrepo import (
     commit_all,
     git,
+    git_line,
     gitcp_environment,
-    make_repo,
     tree_bytes,
 )
 from tests.support.inprocess import fails, ok
@@ -321,7 +321,9 @@ def test_a_deleted_subpath_is_gone_and_verify_agrees(store, place, tmp_path):
         assert await store.load(SUB) == [entry(2)]
 
     run(work())
-    clone = make_repo(tmp_path / "clone", {"a": b"a"})
+    clone = tmp_path / "clone"
+    form = git_line(place, "rev-parse", "--show-object-format")
+    git(tmp_path, "init", "--quiet", f"--object-format={form}", clone)
     git(clone, "fetch", "--quiet", str(place), "refs/gitcp/*:refs/gitcp/*")
     assert ok(clone, "verify")["ok"]
 

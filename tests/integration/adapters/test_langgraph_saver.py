@@ -282,9 +282,10 @@ def test_all_is_equal_after_gc_and_in_a_clone_of_a_remote(tmp_path):
         saver.compact()
     git(here, "gc", "--prune=now", "--quiet")
     git(here, "fsck", "--full", "--strict")
-    git(tmp_path, "init", "--quiet", "--bare", remote)
+    form = git_line(here, "rev-parse", "--show-object-format")
+    git(tmp_path, "init", "--quiet", "--bare", f"--object-format={form}", remote)
     git(here, "push", "--quiet", remote, "refs/gitcp/s/*:refs/gitcp/s/*")
-    git(tmp_path, "init", "--quiet", "--bare", there)
+    git(tmp_path, "init", "--quiet", "--bare", f"--object-format={form}", there)
     git(there, "fetch", "--quiet", remote, "refs/gitcp/s/*:refs/gitcp/s/*")
     for place in (here, there):
         with opened(place) as other:

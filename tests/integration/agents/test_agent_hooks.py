@@ -20,7 +20,8 @@ from gitcp.project.workspace import open_workspace
 from gitcp.store.checkpoint import Checkpoint
 from tests.support import restores
 from tests.support.agent import Agent
-from tests.support.gitrepo import git, make_repo, run_gitcp
+from tests.support.forms import lock_of
+from tests.support.gitrepo import git, git_line, make_repo, run_gitcp
 from tests.support.inprocess import fails, invoke, ok
 
 
@@ -772,14 +773,16 @@ def test_a_hook_waits_for_no_lock_as_long_as_a_person(agent, repo, held, monkeyp
         return real(take, timeout=timeout)
 
     monkeypatch.setattr(durable, "until", until)
-    (ref,) = (repo / ".git/refs/gitcp/s").rglob("main")
+    (ref,) = git_line(
+        repo, "for-each-ref", "--format=%(refname)", "refs/gitcp/s"
+    ).split()
     with contextlib.ExitStack() as stack:
         if held != "ref":
             workspace = open_workspace(repo)
             stack.enter_context(workspace.locked())
             asked.clear()
         if held != "work tree":
-            ref.with_name("main.lock").touch()
+            lock_of(repo, ref).touch()
         (repo / "new").write_text("2")
         with pytest.raises(BusyError):
             agent.ask("two")

@@ -1,4 +1,7 @@
-"""The last way out: `restore COMMIT --to DIR` needs nothing but the objects."""
+"""The last way out: `restore COMMIT --to DIR` needs nothing but the objects.
+
+Where git opens no such repository, those that libgit2 reads are left: SHA-1.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +44,8 @@ def a_damaged_journal(repo: Path) -> None:
     (repo / ".git/gitcp/restore.json").write_bytes(b"junk")
 
 
+@pytest.mark.sha1
+@pytest.mark.ref_files
 @pytest.mark.parametrize(
     "damage",
     [
@@ -72,6 +77,8 @@ def test_a_commit_id_is_enough(repo, tmp_path, damage):
     assert [path.name for path in (tmp_path / "one").rglob("*")] == ["d", "a"]
 
 
+@pytest.mark.sha1
+@pytest.mark.ref_files
 def test_without_the_key_only_trust_brings_what_tools_run(repo, tmp_path):
     """Whose checkpoint it is cannot be told then."""
     write_files(repo, {"Makefile": b"all:\n", "a": b"1"})

@@ -77,6 +77,7 @@ def laid_out(repo: Path, old: str, new: str) -> bytes:
             *("--no-renames", "a", "b"),
         ],
         cwd=top,
+        env={**os.environ, "GIT_DIR": str(repo / ".git")},
         capture_output=True,
         check=False,
     )
@@ -86,9 +87,12 @@ def laid_out(repo: Path, old: str, new: str) -> bytes:
 def test_it_is_what_git_writes_of_the_files(changed):
     text = invoke(changed, "diff", "1", "--", "text").stdout
     assert text == (
-        b"diff --git a/text b/text\nindex 814f4a4..%b 100644\n--- a/text\n"
+        b"diff --git a/text b/text\nindex %b..%b 100644\n--- a/text\n"
         b"+++ b/text\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"
-        % object_id("blob", b"one\n2\n").hex()[:7].encode()
+        % tuple(
+            object_id("blob", content).hex()[:7].encode()
+            for content in (b"one\ntwo\n", b"one\n2\n")
+        )
     )
     ok(changed, "save")
     one, two = (ok(changed, "show", n)["checkpoint"]["commit"] for n in ("1", "2"))

@@ -44,6 +44,7 @@ def names(repo):
     }
 
 
+@pytest.mark.ref_files
 def test_refs_are_packed_and_stay_what_they_are(many):
     assert discover(many).refs.crowd("refs/gitcp/s/") <= 5
     packed = (many / ".git" / "packed-refs").read_text()

@@ -520,6 +520,7 @@ def test_the_plan_names_other_sessions_that_saved_since(repo):
     assert b"another session" not in shown
 
 
+@pytest.mark.ref_files
 def test_damage_in_another_session_stops_no_restore(repo):
     run_gitcp(repo, "save", "-s", "mine", "-m", "first")
     ref = repo / ".git" / "refs" / "gitcp" / "s" / "theirs" / "main"

@@ -87,6 +87,7 @@ def test_restores_and_renames_are_followed(repo):
     assert numbers(repo, "old.py") == [first] * 4
 
 
+@pytest.mark.ref_files
 def test_what_was_there_first_and_what_git_brought_is_nobodys(repo):
     (repo / "first").write_text("old\n")
     first = save(repo)

@@ -48,6 +48,7 @@ def install(repo: Path) -> None:
 def beside_objects(top: Path) -> dict[bytes, object]:
     # Git's own: what status and gc learn. And the folder where all programs keep state.
     ours = (b"/.git/objects", b"/.git/index", b"/.git/packed-refs", b"/home/state")
+    ours += (b"/reftable/",)
     return {
         path: node
         for path, node in tree_bytes(top).items()
@@ -365,6 +366,7 @@ def test_an_interrupted_restore_comes_first(repo):
     assert git(repo, "for-each-ref", "refs/gitcp") != b""
 
 
+@pytest.mark.ref_files
 def test_damaged_refs_go_too(repo):
     install(repo)
     damaged = repo / ".git" / "refs" / "gitcp" / "s" / "main" / "broken"

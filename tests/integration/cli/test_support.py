@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import NEW_REPOSITORIES
 from tests.support.gitrepo import (
     Executable,
     GitError,
@@ -37,11 +38,15 @@ def test_git_sees_no_configuration_but_the_repository_s(repo):
     assert {line.split(b"\t")[0] for line in shown.splitlines()} == {b"local"}
 
 
+@pytest.mark.sha1
+@pytest.mark.ref_files
 def test_libgit2_sees_no_configuration_but_the_repository_s(repo):
     levels = {entry.level for entry in pygit2.Repository(repo).config}
     assert levels == {pygit2.enums.ConfigLevel.LOCAL}
 
 
+@pytest.mark.sha1
+@pytest.mark.ref_files
 def test_there_is_no_identity(repo, sealed):
     assert not list(sealed.iterdir())
     done = subprocess.run(
@@ -57,6 +62,7 @@ def test_there_is_no_identity(repo, sealed):
 
 def test_nothing_foreign_is_left_in_the_environment():
     git_names = {name for name in os.environ if name.startswith("GIT")}
+    git_names -= NEW_REPOSITORIES.keys()
     ours = {"GITCP_SECRETS_LIBRARY"}
     assert git_names == {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"} | ours
 

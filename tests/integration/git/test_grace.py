@@ -214,7 +214,7 @@ def test_a_loose_commit_whose_parent_is_missing_stops_no_gc(project):
     """What it reaches, as far as it is there, stays; the rest goes."""
     tree = git_line(project, "rev-parse", f"{REF}^{{tree}}")
     found = git(project, "cat-file", "commit", "HEAD").replace(
-        b"\nauthor", b"\nparent " + b"1" * 40 + b"\nauthor", 1
+        b"\nauthor", b"\nparent " + b"1" * len(tree) + b"\nauthor", 1
     )
     text = re.sub(rb"^tree \w+", b"tree " + tree.encode(), found)
     git(project, "hash-object", "-w", "-t", "commit", "--stdin", input=text)

@@ -62,6 +62,7 @@ def test_an_object_that_git_chokes_on_is_called_damaged(repo):
         assert objects.blob(oids[1]) == b"two"
 
 
+@pytest.mark.sha1
 def test_many_reads_are_left_to_libgit2(repo, monkeypatch):
     head = bytes.fromhex(git_line(repo, "rev-parse", "HEAD"))
     large = stored(repo, b"x" * 20_000)
@@ -79,6 +80,7 @@ def test_many_reads_are_left_to_libgit2(repo, monkeypatch):
         assert "_odb" in vars(objects)
 
 
+@pytest.mark.sha1
 def test_where_many_reads_are_expected_libgit2_has_the_first(repo, monkeypatch):
     head = bytes.fromhex(git_line(repo, "rev-parse", "HEAD"))
     objects = discover(repo).objects
@@ -89,6 +91,7 @@ def test_where_many_reads_are_expected_libgit2_has_the_first(repo, monkeypatch):
     assert "_odb" in vars(objects)
 
 
+@pytest.mark.sha1
 def test_after_an_incomplete_answer_git_is_asked_again(repo, monkeypatch):
     oid = stored(repo, b"x" * 20_000)
     head = bytes.fromhex(git_line(repo, "rev-parse", "HEAD"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -547,6 +548,9 @@ def below_line_break(repo: Path, tmp_path: Path) -> Path:
 Make = Callable[[Path, Path], Path]
 
 
+# What git says of a form that it does not know differs where the repository has another.
+@pytest.mark.sha1
+@pytest.mark.ref_files
 @pytest.mark.parametrize(
     ("make", "status", "says"),
     [
@@ -614,3 +618,9 @@ def test_the_root_directory(tmp_path, monkeypatch):
     link.symlink_to("/")
     with pytest.raises(UnsupportedRepositoryError, match="root"):
         served.check_place(link)
+
+
+def test_a_list_of_what_git_refuses_is_told_with_what_it_is(repo, tmp_path):
+    where = configured(repo, "extensions.objectFormat", "sha1", version="0")
+    said = refused(tmp_path, "-C", str(where), "status", exit=17)
+    assert re.search(r"v1-only extensions? found: objectformat", said)

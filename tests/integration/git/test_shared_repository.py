@@ -119,6 +119,7 @@ _REST = [
 ]
 
 
+@pytest.mark.ref_files
 @pytest.mark.parametrize(("setting", "umask"), [*_SOME, *_REST])
 def test_refs_and_packs_have_the_modes_that_git_gives(tmp_path, setting, umask):
     """Compared with what git itself makes under the same umask."""
@@ -319,8 +320,9 @@ def test_a_bare_repository_that_a_project_brings_along_is_not_believed(
     tools = repo / "pkg" / "tools"
     git(repo, "init", "--quiet", "--bare", tools)
     if work_tree is not None:
-        git(tools, "config", "core.bare", "false")
-        git(tools, "config", "core.worktree", work_tree)
+        settings = ("config", "--file", tools / "config")
+        git(tmp_path, *settings, "core.bare", "false")
+        git(tmp_path, *settings, "core.worktree", work_tree)
     log = tools / "gitcp" / "redo" / "evil.redo"
     log.parent.mkdir(parents=True)
     precious = tmp_path / "precious"

@@ -58,6 +58,7 @@ def contents(repo: Path, ident: str) -> tuple:
     return checkpoint, files, talk, said
 
 
+@pytest.mark.ref_files
 def test_a_directory_of_refs_that_git_takes_away_meanwhile_is_no_failure(
     repo, monkeypatch
 ):

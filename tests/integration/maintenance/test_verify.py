@@ -328,6 +328,7 @@ def damage(repo: Path, name: str, left: bytes) -> None:
     (repo / ".git" / name).write_bytes(left)
 
 
+@pytest.mark.ref_files
 @DAMAGED
 def test_a_damaged_ref_does_not_read_as_a_branch_that_is_not_there(repo, left):
     """No new branch replaces it, and nothing of it is removed."""
@@ -363,6 +364,7 @@ def test_a_damaged_ref_does_not_read_as_a_branch_that_is_not_there(repo, left):
     assert ok(repo, "verify")["ok"]
 
 
+@pytest.mark.ref_files
 @DAMAGED
 def test_a_ledger_whose_ref_is_damaged_is_not_taken_for_none(repo, left):
     """What was done is not done again; and it is found again."""
@@ -386,6 +388,7 @@ def test_a_ledger_whose_ref_is_damaged_is_not_taken_for_none(repo, left):
     assert did == [1, 2]
 
 
+@pytest.mark.ref_files
 def test_the_redo_log_knows_what_a_damaged_ref_held(repo):
     """Both are what a power cut leaves."""
     program = (
@@ -411,6 +414,7 @@ def test_the_redo_log_knows_what_a_damaged_ref_held(repo):
     assert ok(repo, "verify")["ok"]
 
 
+@pytest.mark.ref_files
 def test_a_langgraph_thread_does_not_replace_a_damaged_ref(repo):
     pytest.importorskip("langgraph.checkpoint.base", reason="not installed")
     from tests.support.graphs import at, opened, put

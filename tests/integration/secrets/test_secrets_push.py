@@ -296,7 +296,9 @@ def test_a_scan_looks_through_what_is_left_beside_damage(shared, lost):
     found = json.loads(done.stdout)
     (secret,) = found["secrets"]
     assert secret["places"][0]["path"] == "c.txt"
-    assert any(("damaged" in one) or ("corrupt" in one) for one in found["unreadable"])
+    # The last is what git says of a commit.
+    words = ("damaged", "corrupt", "bad object")
+    assert any(word in one for word in words for one in found["unreadable"])
     assert "not looked through" in done.stderr.decode()
     # Nothing leaves that was not looked through.
     assert invoke(shared, "push", "origin", "one").returncode != 0

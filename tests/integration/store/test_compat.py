@@ -22,6 +22,7 @@ from tests.support.needs import needs_reftable
 COMPAT = Path(__file__).parents[2] / "compat"
 
 
+@pytest.mark.sha1
 def test_a_ledger_of_format_1_is_read_as_it_was_written(repo):
     git(repo, "fetch", "-q", COMPAT / "ledger-1.bundle", "refs/gitcp/*:refs/gitcp/*")
     workspace = open_workspace(repo)
@@ -43,6 +44,7 @@ def test_a_ledger_of_format_1_is_read_as_it_was_written(repo):
     assert verify(workspace.store).problems == ()
 
 
+@pytest.mark.sha1
 def test_a_redo_log_of_a_ledger_is_read_as_it_was_written(repo):
     """Three steps of which git has one; recorded by `killed` of test_ledger_log."""
     git(repo, "fetch", "-q", COMPAT / "ledger-2.bundle", "refs/gitcp/*:refs/gitcp/*")
@@ -63,6 +65,7 @@ def test_a_redo_log_of_a_ledger_is_read_as_it_was_written(repo):
     assert verify(again.store).problems == ()
 
 
+@pytest.mark.sha1
 def test_encrypted_forms_of_format_1_are_opened_as_they_were_made(tmp_path):
     """A remote of two checkpoints and a joined ledger, to the key of docs/format/vectors.md."""
     pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")

@@ -891,7 +891,8 @@ def test_many_changes_go_to_the_index(repo: Path):
     learnt = state.load(scan_directory(repo))
     assert learnt.index
     assert len(learnt.overlay) < 100
-    entries = list(indexes.decode((scan_directory(repo) / "index").read_bytes()))
+    raw = (scan_directory(repo) / "index").read_bytes()
+    entries = list(indexes.decode(raw, discover(repo).form))
     assert {e.path: (e.stat.mode, e.oid.hex()) for e in entries} == captured(
         repo, snapshot
     )
