@@ -9,6 +9,7 @@ from gitcp.checkpoints import grounds, numbered, standing
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.errors import CorruptError
 from gitcp.format.log import Decision
+from gitcp.project import pending_decisions
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 
@@ -37,7 +38,7 @@ def of_work_tree(workspace: Workspace, *, pending: bool = False) -> Reasons:
     """Returns the open reasons of a work tree; with `pending` what waits for a save, too."""
     entries: dict[Decision, None] = {}
     if pending:
-        entries |= dict.fromkeys(reversed(workspace.pending()))
+        entries |= dict.fromkeys(reversed(pending_decisions.pending(workspace)))
     elsewhere: list[Checkpoint] = []
     task: str | None = None
     newest: Checkpoint | None = None

@@ -10,8 +10,8 @@ from gitcp.format.checkpoint import timestamp
 from gitcp.format.log import AgentSession, Decision, Waiting
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.names import check_text
-from gitcp.project import pending_decisions, pending_rewrites
-from gitcp.project.workspace import Current, Workspace, check_decisions, files_of
+from gitcp.project import extensions, pending_decisions, pending_rewrites
+from gitcp.project.workspace import AfterSave, Current, Workspace, files_of
 from gitcp.store.append import append_checkpoint
 from gitcp.store.draft import Draft, Saved
 from gitcp.worktree import journal
@@ -70,7 +70,8 @@ def save(
                 ),
             )
     if saved.created:
-        for task in workspace.after_save():
+        for name in extensions.AFTER_SAVE:
+            task: AfterSave = extensions.load(name).after_save
             task(workspace, saved.checkpoint)
     return saved
 
@@ -178,7 +179,7 @@ def _check_texts(draft: Draft) -> None:
     ):
         if text is not None:
             check_text(text, what)
-    check_decisions(draft.decisions)
+    pending_decisions.check_decisions(draft.decisions)
 
 
 def captured(

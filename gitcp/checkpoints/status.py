@@ -7,6 +7,7 @@ from gitcp.format import tree
 from gitcp.format.log import Decision
 from gitcp.format.tree import Change
 from gitcp.git.transaction import looking
+from gitcp.project import pending_decisions
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import journal
@@ -64,6 +65,6 @@ def status(workspace: Workspace, where: str | None = None) -> Status:
         tip,
         changes,
         skipped,
-        tuple(workspace.pending()),
+        tuple(pending_decisions.pending(workspace)),
         journal.read(workspace.directory),
     )

@@ -3,10 +3,62 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from gitcp import durable
-from gitcp.format.log import Waiting, decode_waiting, encode_waiting
+from gitcp.format.log import (
+    AgentSession,
+    Decision,
+    Waiting,
+    decode_waiting,
+    encode_waiting,
+)
+from gitcp.names import check_text
+from gitcp.project.workspace import Workspace
 
 _NAME = "pending.jsonl"
+
+
+def pending(workspace: Workspace) -> list[Decision]:
+    """Returns the decisions that wait for a save, whichever agent recorded them.
+
+    Raises:
+        CorruptError: the file they wait in is damaged.
+        StorageError: it cannot be read.
+    """
+    return [one.entry for one in waiting(workspace.directory)]
+
+
+def record(
+    workspace: Workspace, entries: list[Decision], by: AgentSession | None = None
+) -> None:
+    """Keeps decisions for the next save, or for the next one of an agent's session.
+
+    Raises:
+        UsageError: a text is not valid Unicode.
+        BusyError: a save or restore is under way.
+        StorageError: the disk refused.
+    """
+    check_decisions(entries)
+    # The time also tells an entry from one with the same words.
+    at = workspace.store.now()
+    dated = [msgspec.structs.replace(entry, at=entry.at or at) for entry in entries]
+    # A save that is under way would clear away what it has not seen.
+    with workspace.locked():
+        _add(workspace.directory, [Waiting(entry, by) for entry in dated])
+
+
+def check_decisions(entries: Iterable[Decision]) -> None:
+    """Raises if an entry cannot be stored.
+
+    Raises:
+        UsageError: a text is not valid Unicode.
+    """
+    for entry in entries:
+        check_text(entry.text, f"the {entry.kind}")
+        check_text(entry.why or "", "the reason")
+        for path in entry.paths:
+            check_text(path, "the path")
 
 
 def waiting(directory: Path) -> list[Waiting]:
@@ -24,12 +76,7 @@ def waiting(directory: Path) -> list[Waiting]:
     return list(decode_waiting(raw))
 
 
-def add(directory: Path, entries: Iterable[Waiting]) -> None:
-    """Keeps entries; the caller holds the work tree's lock.
-
-    Raises:
-        StorageError: the disk refused.
-    """
+def _add(directory: Path, entries: Iterable[Waiting]) -> None:
     with durable.storage("keeping the decision"):
         path = directory / _NAME
         before = path.read_bytes() if path.exists() else b""

@@ -1,7 +1,7 @@
 """A work tree with its store: the context of every operation."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,13 +15,11 @@ from gitcp.errors import (
     StorageError,
     UnsupportedRepositoryError,
 )
-from gitcp.format.log import AgentSession, Decision, Waiting
 from gitcp.git import area
 from gitcp.git.discover import discover
 from gitcp.git.repository import Repository
 from gitcp.ledger.ledgers import Ledgers
-from gitcp.names import check_text, check_typed
-from gitcp.project import extensions, pending_decisions
+from gitcp.names import check_typed
 from gitcp.project.settings import Following, Settings
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import FilesState
@@ -167,40 +165,6 @@ class Workspace:
     def _has(self, name: str) -> bool:
         return (self.directory / name).exists()
 
-    # --- decisions that wait for the next save -------------------------------------
-
-    def pending(self) -> list[Decision]:
-        """Returns the decisions that wait for a save, whichever agent recorded them.
-
-        Raises:
-            CorruptError: the file they wait in is damaged.
-            StorageError: it cannot be read.
-        """
-        return [one.entry for one in pending_decisions.waiting(self.directory)]
-
-    def add_pending(
-        self, entries: list[Decision], by: AgentSession | None = None
-    ) -> None:
-        """Keeps decisions for the next save, or for the next one of an agent's session.
-
-        Raises:
-            UsageError: a text is not valid Unicode.
-            BusyError: a save or restore is under way.
-        """
-        check_decisions(entries)
-        # The time also tells an entry from one with the same words.
-        at = self.store.now()
-        dated = [msgspec.structs.replace(entry, at=entry.at or at) for entry in entries]
-        # A save that is under way would clear away what it has not seen.
-        with self.locked():
-            pending_decisions.add(
-                self.directory, [Waiting(entry, by) for entry in dated]
-            )
-
-    def after_save(self) -> list[AfterSave]:
-        """Returns what is to be done after each save, without the work tree's lock."""
-        return [extensions.load(name).after_save for name in extensions.AFTER_SAVE]
-
     # --- files --------------------------------------------------------------------
 
     @contextmanager
@@ -272,19 +236,6 @@ class Workspace:
 def may_have_been_private(workspace: Workspace) -> bool:
     """Whether its folder may have had a private store before `git init`; one look."""
     return not workspace.repository.private and area.private_stores().is_dir()
-
-
-def check_decisions(entries: Iterable[Decision]) -> None:
-    """Raises if an entry cannot be stored.
-
-    Raises:
-        UsageError: a text is not valid Unicode.
-    """
-    for entry in entries:
-        check_text(entry.text, f"the {entry.kind}")
-        check_text(entry.why or "", "the reason")
-        for path in entry.paths:
-            check_text(path, "the path")
 
 
 def open_workspace(

@@ -28,6 +28,7 @@ from gitcp.cli.render import decision_line
 from gitcp.errors import UsageError
 from gitcp.format.checkpoint import show_path
 from gitcp.format.log import KINDS, Decision
+from gitcp.project import pending_decisions
 from gitcp.project.workspace import Workspace
 
 
@@ -49,14 +50,14 @@ def decide_command(
         text, why, kind, paths=tuple(show_path(os.fsencode(path)) for path in paths)
     )
     agent = in_shell_of(workspace, os.environ)
-    workspace.add_pending([entry], agent)
+    pending_decisions.record(workspace, [entry], agent)
     if out.json:
         out.document(
             {
                 "schema": "gitcp.decide/1",
                 "agent": agent.agent if agent else None,
                 "agent_session": agent.ident if agent else None,
-                "pending": documents.decisions(workspace.pending()),
+                "pending": documents.decisions(pending_decisions.pending(workspace)),
             }
         )
     else:
@@ -152,7 +153,7 @@ def decisions_command(
     workspace = reader(out, paged=True)
     log = _log_of(workspace, selector, where)
     # What waits belongs to no session yet.
-    pending = workspace.pending() if where is None else []
+    pending = pending_decisions.pending(workspace) if where is None else []
 
     about = _about(out, workspace, log, path)
     entries = [
