@@ -95,7 +95,7 @@ def _refuse(workspace: Workspace, store: PrivateStore) -> None:
             f"{top} is a linked work tree", hint="run this in the main work tree"
         )
     place = store.folder.place
-    if place != top and place.is_relative_to(top):
+    if place != top and (place.is_relative_to(top) or top.is_relative_to(place)):
         raise UsageError(
             f"the checkpoints are of {place}: in {top} their paths would be wrong",
             hint=f"`gitcp -C {store.git_dir} log` and `cat` read them where they are",

@@ -147,6 +147,31 @@ def test_a_subfolder_does_not_move_into_the_repository_above(folder):
     assert "paths would be wrong" in fails(folder, 2, "adopt", store.store, "--yes")
 
 
+def test_a_subfolder_that_became_a_repository_does_not_take_all(folder):
+    write_files(folder, {"src/b.txt": b"b\n"})
+    git(folder / "src", "init", "--quiet")
+    (store,) = folders.listed()
+    said = fails(folder / "src", 2, "adopt", store.store, "--yes")
+    assert "paths would be wrong" in said
+    assert invoke(folder / "src", "log").stderr.count(b"adopt") == 0
+
+
+def test_nothing_moves_while_a_process_writes_steps(folder, monkeypatch):
+    known = rows(folder)
+    git(folder, "init", "--quiet")
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "gitcp.sync.from_folder.log_file.names", lambda repository: ["fx.work"]
+        )
+        fails(folder, 11, "adopt")
+    ok(folder, "adopt")
+    assert rows(folder) == known
+
+
+def test_a_folder_without_git_takes_nothing_in(folder):
+    assert "git init" in fails(folder, 2, "adopt")
+
+
 def test_a_store_of_another_hash_is_refused(folder):
     form = json.loads(invoke(folder, "doctor", "--json").stdout)
     detail = next(
