@@ -363,6 +363,7 @@ def test_prompts_are_found_in_a_transcript_that_the_client_rewrote(run, tmp_path
         assert tree_bytes(run.project) == before[at], at
 
 
+@pytest.mark.ref_files
 def test_hooks_that_cannot_save_leave_the_client_alone(run, monkeypatch):
     refs = run.project / ".git" / "refs" / "gitcp"
     refs.write_text("in the way")

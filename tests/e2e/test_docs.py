@@ -120,8 +120,18 @@ def fits(shown: str, said: str) -> bool:
     return re.fullmatch(pattern, said) is not None
 
 
+# A page that shows what becomes of a session of a SHA-1 repository in another.
+_FROM_SHA1 = {"move-a-session.md"}
+
+
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if blocks(page, "console")], ids=name
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.sha1 if page.name in _FROM_SHA1 else ())
+        for page in PAGES
+        if blocks(page, "console")
+    ],
+    ids=name,
 )
 def test_commands_print_what_the_page_shows(page, tmp_path):
     if page.name in NEEDS:

@@ -47,8 +47,8 @@ def install(repo: Path) -> None:
 
 def beside_objects(top: Path) -> dict[bytes, object]:
     # Git's own: what status and gc learn. And the folder where all programs keep state.
-    ours = (b"/.git/objects", b"/.git/index", b"/.git/packed-refs", b"/home/state")
-    ours += (b"/reftable/",)
+    learnt = (b"/.git/objects", b"/.git/index", b"/.git/packed-refs", b"/reftable/")
+    ours = (*learnt, b"/home/state")
     return {
         path: node
         for path, node in tree_bytes(top).items()

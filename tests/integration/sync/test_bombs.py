@@ -184,6 +184,7 @@ def test_a_list_of_refs_without_end_from_the_web_is_an_error(bob):
     assert ran.peak < LIMIT
 
 
+@pytest.mark.ref_files
 def test_a_remote_of_very_many_sessions_is_an_error(hub, bob):
     """In a directory here, as on a disk that is shared."""
     head = git_line(hub, "rev-parse", "HEAD")

@@ -550,7 +550,8 @@ def test_a_directory_that_lies_deep_is_stopped(forge, bob, tmp_path):
         tree = forge.tree([(TREE, b"d", tree)])
     tip = forge.checkpoint([(TREE, b"d", tree)])
     said = import_refused(bob, forge.bundle(tmp_path / "b", {REF: tip}))
-    assert "deep" in said
+    # gitcp's limit, or that of git since 2.43.
+    assert "deep" in said or "tree depth" in said
 
 
 def commits(forge: Forge, count: int) -> bytes:

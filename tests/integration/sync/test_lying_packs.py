@@ -208,7 +208,8 @@ def lie(hub: Path, change: Callable[[Offsets, list[str]], Offsets]) -> None:
         git_line(hub, "rev-parse", f"{REF}{part}")
         for part in ("", "^{tree}", ":.gitcp")
     ]
-    git(hub, "repack", "-adq")
+    # Its reverse index would not lie.
+    git(hub, "-c", "pack.writeReverseIndex=false", "repack", "-adq")
     (index,) = (hub / "objects" / "pack").glob("*.idx")
     raw = index.read_bytes()
     (count,) = struct.unpack(">I", raw[_OIDS - 4 : _OIDS])
