@@ -12,6 +12,7 @@ from gitcp.errors import (
 )
 from gitcp.format.oid import FORMS, SHA1, ObjectFormat
 from gitcp.git import area, configuration, process
+from gitcp.git.ref_storage import RefsMovedError, broken_off, wait_around
 from gitcp.git.refs import FileRefs
 from gitcp.git.repository import Repository
 from gitcp.git.served import check_place, check_supported
@@ -22,6 +23,8 @@ _NAMED = ("-c", "safe.bareRepository=all")
 _IN_TABLES = "refs/heads/.invalid"
 # What git says where no directory above has a `.git`, be it a broken one.
 _NOWHERE = "not a git repository (or any"
+# Seconds to wait for a `git refs migrate`.
+_PATIENCE = 10.0
 # What git is asked for of every repository, a line each.
 _FIELDS = 5
 
@@ -63,11 +66,7 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
     listed = configuration.parse(process.finish(config_process, accept=(0, 128)))
     out, err = probe_process.communicate()
     if probe_process.returncode:
-        said = err.decode("utf-8", "replace").strip()
-        found = _private(where, said) if worktree else None
-        if found is None:
-            raise _refusal(where, said)
-        return found
+        return _unseen(where, err.decode("utf-8", "replace").strip(), worktree=worktree)
     fields = os.fsdecode(out).split("\n")[:-1]
     # The way up to the top is told only inside a work tree: empty, "../" or a path.
     up = "" if fields[-1].isalnum() else fields.pop()
@@ -131,7 +130,7 @@ def nested_head(top: Path, form: ObjectFormat) -> bytes | None:
         in_tables = target == _IN_TABLES
         head = _said_by_git(git_dir) if in_tables else refs.read(target or "HEAD")
         return bytes.fromhex(head) if head and len(head) == form.digits else None
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError, RecursionError, RefsMovedError):
         return None
 
 
@@ -174,6 +173,23 @@ def _private(where: Path, said: str) -> Repository | None:
     from gitcp.git import private_stores  # noqa: PLC0415  rarely needed
 
     return private_stores.repository_around(where)
+
+
+def _unseen(where: Path, said: str, *, worktree: bool) -> Repository:
+    """Returns the repository around a directory where git sees none."""
+    if wait_around(where, _PATIENCE):
+        return discover(where, worktree=worktree)
+    broken = broken_off(where)
+    if broken is not None:
+        raise UnsupportedRepositoryError(
+            f"`git refs migrate` was broken off in {broken.parent}",
+            hint=f"move what is in {broken} to {broken.parent}, and set"
+            " extensions.refStorage to the storage that it was for",
+        )
+    found = _private(where, said) if worktree else None
+    if found is None:
+        raise _refusal(where, said)
+    return found
 
 
 def _refusal(where: Path, said: str) -> Exception:

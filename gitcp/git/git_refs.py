@@ -14,17 +14,17 @@ from gitcp.errors import BranchMovedError, BusyError, GitFailedError, StorageErr
 from gitcp.format.oid import SHA1, ObjectFormat
 from gitcp.git import process
 from gitcp.git.access import PRIVATE, Access
-from gitcp.git.refs import deletions, refuse_foreign
+from gitcp.git.ref_names import OURS, deletions, refuse_foreign
+from gitcp.git.ref_storage import TABLES, RefStorage, migration
 
-TABLES = "reftable"
 _LIST = "tables.list"
-_OURS = "refs/gitcp/"
 _HEAD = "HEAD"
 # What nearly every command wants to know, asked for at once.
-_USUAL = (_HEAD, "CHERRY_PICK_HEAD", "REVERT_HEAD", _OURS)
+_USUAL = (_HEAD, "CHERRY_PICK_HEAD", "REVERT_HEAD", OURS)
 # How often several refs are tried to be moved while others move them, too.
 _TRIES = 100
 # What git says where another process changes refs; the second up to 2.46.
+_PREPARED = (b"prepare: ok\n", b"")
 _BUSY = ("cannot lock references", "data is locked", "outdated")
 # The user may have all changes of refs written down: what gitcp removed would be reached
 # from there. And no sync may be left out.
@@ -69,6 +69,7 @@ class GitRefs:
         self._absent = "0" * form.digits
         self._lock_timeout = lock_timeout
         self._known = _Known(b"")
+        self._storage = RefStorage(common_dir, TABLES, lock_timeout)
 
     @property
     def lock_timeout(self) -> float:
@@ -84,6 +85,8 @@ class GitRefs:
         """Returns the refs that git lists for a pattern: one, or all below it."""
         # Before git is asked: what it says may be younger, and then it is asked again.
         tables = self._tables()
+        if not tables:
+            self._storage.check()
         known = self._known
         if known.tables != tables:
             # Threads that look at once may each make one.
@@ -93,12 +96,15 @@ class GitRefs:
         return known.listed[pattern]
 
     def _ask(self, pattern: str, known: _Known) -> None:
-        out = self._git(
-            "for-each-ref",
-            "--include-root-refs",
-            "--format=%(objectname) %(refname)%00%(symref)",
-            *(_USUAL if pattern in _USUAL else (pattern,)),
-        )
+        try:
+            out = self._git(
+                "for-each-ref",
+                "--include-root-refs",
+                "--format=%(objectname) %(refname)%00%(symref)",
+                *(_USUAL if pattern in _USUAL else (pattern,)),
+            )
+        finally:
+            self._storage.check()
         found = {}
         for line in os.fsdecode(out).splitlines():
             oid, _, names = line.partition(" ")
@@ -127,7 +133,7 @@ class GitRefs:
 
     def read(self, name: str) -> str | None:
         """Returns the commit a ref points to, or None."""
-        found = self._listed(_OURS if name.startswith(_OURS) else name).get(name)
+        found = self._listed(OURS if name.startswith(OURS) else name).get(name)
         return found[0] if found else None
 
     def written(self, name: str) -> float | None:  # noqa: ARG002
@@ -136,7 +142,7 @@ class GitRefs:
 
     def list(self, prefix: str) -> dict[str, str]:
         """Returns the refs below a prefix that ends in a slash, sorted by name."""
-        found = self._listed(_OURS if prefix.startswith(_OURS) else prefix)
+        found = self._listed(OURS if prefix.startswith(OURS) else prefix)
         return {
             name: oid
             for name, (oid, target) in sorted(found.items())
@@ -151,7 +157,7 @@ class GitRefs:
         """Returns a value that changes when a ref does, of any prefix."""
         return self._tables()
 
-    def damaged(self, prefix: str = _OURS) -> Iterator[str]:  # noqa: ARG002
+    def damaged(self, prefix: str = OURS) -> Iterator[str]:  # noqa: ARG002
         """Yields nothing: a damaged table is an error of git's whenever it is read."""
         return iter(())
 
@@ -253,21 +259,47 @@ class GitRefs:
             GitFailedError: git would not, or could not.
             StorageError: the last sync failed.
         """
-        data = "".join(f"{line}\n" for line in lines).encode()
+        changes = [line.encode() for line in lines]
 
         def attempt() -> bool | None:
+            self._storage.check()
             try:
-                self._git("update-ref", "--no-deref", "--stdin", data=data)
+                return self._change(changes)
             except GitFailedError as exc:
+                self._storage.check()
                 if any(words in exc.message for words in _BUSY):
                     return None
                 raise
-            return True
 
         if not durable.until(attempt, timeout=self._lock_timeout):
             raise self._busy()
-        with durable.storage(doing):
-            durable.sync_directory(self._common / TABLES)
+        try:
+            with durable.storage(doing):
+                durable.sync_directory(self._common / TABLES)
+        finally:
+            self._storage.check()
+
+    def _change(self, changes: Iterable[bytes]) -> bool | None:
+        """Has git change refs, unless others are moving them once it has its lock."""
+        running = process.start(
+            [*_SAFE, "update-ref", "--no-deref", "--stdin"],
+            cwd=self._git_dir,
+            env={"GIT_DIR": str(self._git_dir)},
+            stdin=process.PIPE,
+        )
+        assert running.stdin is not None
+        assert running.stdout is not None
+        # Where git has given up, it says why at the end.
+        with suppress(BrokenPipeError):
+            running.stdin.write(b"\n".join([b"start", *changes, b"prepare", b""]))
+            running.stdin.flush()
+            while running.stdout.readline() not in _PREPARED:
+                pass
+            if migration(self._common) is not None:
+                process.finish(running, b"abort\n")
+                return None
+        process.finish(running, b"commit\n")
+        return True
 
     def _busy(self) -> BusyError:
         lock = self._common / TABLES / f"{_LIST}.lock"

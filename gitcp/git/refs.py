@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Protocol
 
 from gitcp import durable
-from gitcp.errors import BranchMovedError, BusyError, CorruptError, UnsafePathError
+from gitcp.errors import BranchMovedError, BusyError, CorruptError
 from gitcp.format.oid import SHA1, ObjectFormat
 from gitcp.git import process
 from gitcp.git.access import PRIVATE, Access
+from gitcp.git.ref_names import OURS, deletions, refuse_foreign
+from gitcp.git.ref_storage import FILES, RefStorage
 
 _SYMBOLIC = "ref: "
+# What HEAD holds where the refs are not in files.
+_NOT_HERE = "refs/heads/.invalid\n"
 _HEX = frozenset("0123456789abcdefABCDEF")
-# Others are the user's: git says what it thinks of those, and saves go on.
-_OURS = "refs/gitcp/"
-
-
 LOCK = ".lock"
 # Stands in a transaction that moves several refs, from its commit point on.
 DECIDED = "decided"
@@ -49,8 +49,7 @@ def _same_file(staged: Path, lock: Path) -> bool:
 class Refs(Protocol):
     """What gitcp needs of refs, wherever they are kept; `FileRefs` says more of each.
 
-    Commits are hex digits. Several refs at one moment is what a transaction does with the
-    locks of `FileRefs`: that has no place here until refs are kept elsewhere, too.
+    Commits are hex digits.
     """
 
     @property
@@ -99,6 +98,7 @@ class FileRefs:
         self._common = common_dir
         self.access = access
         self._lock_timeout = lock_timeout
+        self.storage = RefStorage(common_dir, FILES, lock_timeout)
 
     @property
     def lock_timeout(self) -> float:
@@ -108,6 +108,8 @@ class FileRefs:
     def symbolic(self, name: str) -> str | None:
         """Returns what a symbolic ref of this worktree points to, or None."""
         text = self._loose(self._git_dir / name)
+        if text is None or text.endswith(_NOT_HERE):
+            self.storage.check()
         if text is not None and text.startswith(_SYMBOLIC):
             return text.removeprefix(_SYMBOLIC).strip()
         return None
@@ -121,14 +123,13 @@ class FileRefs:
                 lose all that it held.
         """
         base = self._git_dir if name == "HEAD" else self._common
-        # Loose before packed: pack-refs writes the packed file before it removes the
-        # loose one.
+        # Loose before packed: pack-refs writes that before it removes the loose one.
         text = self._loose(base / name)
         if text is not None:
             if text.startswith(_SYMBOLIC):
                 return self.read(text.removeprefix(_SYMBOLIC).strip())
             oid = self._oid(text)
-            if oid is None and name.startswith(_OURS):
+            if oid is None and name.startswith(OURS):
                 raise CorruptError(
                     f"{name} does not name a commit: its file is damaged",
                     hint="`gitcp verify --lost` looks for what it held",
@@ -137,6 +138,8 @@ class FileRefs:
         needle = b" " + os.fsencode(name) + b"\n"
         packed = self._packed()
         at = packed.find(needle)
+        if at < 0:
+            self.storage.check()
         return packed[at - self._digits : at].decode() if at >= self._digits else None
 
     def written(self, name: str) -> float | None:
@@ -162,9 +165,10 @@ class FileRefs:
             if line.startswith(prefix, start) and line[0] not in "#^"
         }
         found.update(loose)
+        self.storage.check()
         return {name: oid for name, oid in sorted(found.items()) if oid}
 
-    def damaged(self, prefix: str = _OURS) -> Iterator[str]:
+    def damaged(self, prefix: str = OURS) -> Iterator[str]:
         """Yields the refs of gitcp's whose files hold no commit, as after a power cut."""
         yield from (name for name, oid in self._walk(prefix) if not oid)
 
@@ -228,11 +232,12 @@ class FileRefs:
     ) -> None:
         """Points a ref at `new` only if it is at `expect`; durable on return.
 
-        None stands for absence. `staged` is a path in the caller's
-        transaction where the new value is written first; its lock file is a link to it.
+        None stands for absence. `staged` is a path in the caller's transaction where the
+        new value is written first; its lock is a link to it.
 
         Raises:
             BranchMovedError: the ref is elsewhere.
+            RefsMovedError: all refs are in another storage; this one may have moved.
             BusyError: another process held the ref's lock for `lock_timeout` seconds.
             StorageError: the disk refused. The ref may have moved if that happened in the
                 last sync; reading it again tells.
@@ -252,6 +257,7 @@ class FileRefs:
                         f"{name} moved from {expect or 'nothing'} to {found or 'nothing'}",
                         hint="run the command again",
                     )
+                self.storage.check()
                 lock.rename(path)
             except BaseException:
                 lock.unlink(missing_ok=True)
@@ -259,6 +265,7 @@ class FileRefs:
             finally:
                 staged.unlink()
             self._sync(path)
+        self.storage.check()
 
     def delete(self, refs: Mapping[str, str | None]) -> None:
         """Deletes refs, packed ones too: all of them, or none.
@@ -270,6 +277,7 @@ class FileRefs:
             UnsafePathError: a name is not one of gitcp's refs.
         """
         if lines := deletions(refs):
+            self.storage.check()
             # git rewrites packed-refs, under its own locks.
             process.run(
                 ["update-ref", "--stdin"],
@@ -302,6 +310,7 @@ class FileRefs:
         lock = path.with_name(path.name + LOCK)
 
         def take() -> bool | None:
+            self.storage.check()
             try:
                 # pack-refs removes directories that have become empty.
                 self.access.make_directories(path.parent)
@@ -318,6 +327,13 @@ class FileRefs:
                 f"{name} is locked by another process",
                 hint=f"if no git command is running, remove {lock}",
             )
+        try:
+            self.storage.check()
+        except BusyError:
+            # A directory that is left here would stop the next migration halfway.
+            lock.unlink(missing_ok=True)
+            self.storage.leave(path.parent)
+            raise
         return lock
 
     def locks(self) -> Iterator[Path]:
@@ -382,19 +398,3 @@ class FileRefs:
             return (self._common / "packed-refs").read_bytes()
         except FileNotFoundError:
             return b""
-
-
-def deletions(refs: Mapping[str, str | None]) -> list[str]:
-    """Returns the lines by which git deletes refs; refuses those that are not gitcp's."""
-    for name in refs:
-        refuse_foreign(name)
-    return [f"delete {name} {oid or ''}".rstrip() for name, oid in refs.items()]
-
-
-def refuse_foreign(name: str) -> None:
-    """Raises for a ref that is not gitcp's: callers take names from logs, too."""
-    if not name.startswith(_OURS) or not {"", ".", ".."}.isdisjoint(name.split("/")):
-        raise UnsafePathError(
-            f"{name!a} is no ref of gitcp's, and gitcp moves no other",
-            hint="run `gitcp doctor`, and report this",
-        )

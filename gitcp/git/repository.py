@@ -216,6 +216,10 @@ class Repository:
         if listed.values != self.config:
             self.config = listed.values
             self.access = access.parse(self.setting("core.sharedrepository"))
+            storage = self.setting("extensions.refstorage") or "files"
+            if storage != self.ref_storage:
+                self.ref_storage = storage
+                self.wait_for_locks(self.refs.lock_timeout)
             self.refs.access = self.access
         self._sources = self._sources_of(listed, since)
 

@@ -7,15 +7,20 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.errors import CorruptError, StorageError, UsageError
+from gitcp.errors import BranchMovedError, CorruptError, StorageError, UsageError
 from gitcp.format import tree as trees
 from gitcp.git import grace
 from gitcp.git.ended import OWNER, STAGED_REF, TRANSACTIONS, let_go, settle_refs, sweep
+from gitcp.git.moved_refs import grew_from, moved_since
 from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects
 from gitcp.git.pack import PackWriter
+from gitcp.git.ref_storage import RefsMovedError, settled
 from gitcp.git.refs import DECIDED, FileRefs
 from gitcp.git.registry import PACKS, Registry
 from gitcp.git.repository import Repository
+
+# How often refs may be moved to another storage under one change of ours.
+_MIGRATIONS = 20
 
 
 class Transaction:
@@ -148,9 +153,27 @@ class Transaction:
             BusyError: another process holds the ref's lock.
             StorageError: the disk refused.
         """
-        self.repository.refs.compare_and_swap(
-            ref, expect=expect, new=new, staged=self._directory / STAGED_REF
-        )
+        for _ in range(_MIGRATIONS):
+            try:
+                self.repository.refs.compare_and_swap(
+                    ref, expect=expect, new=new, staged=self._directory / STAGED_REF
+                )
+            except RefsMovedError:
+                self._follow()
+                # git may have taken it along, or not.
+                found = self.repository.refs.read(ref)
+                if found is not None and grew_from(self.objects, found, new, expect):
+                    return
+            else:
+                return
+        raise BranchMovedError(f"{ref} kept moving", hint="run the command again")
+
+    def _follow(self) -> None:
+        """Continues with the refs where `git refs migrate` has put them."""
+        repository = self.repository
+        timeout = repository.refs.lock_timeout
+        repository.ref_storage = settled(repository.common_dir, timeout)
+        repository.wait_for_locks(timeout)
 
     def publish_together(
         self, refs: Iterable[str], decide: Callable[[], Mapping[str, str]]
@@ -166,15 +189,37 @@ class Transaction:
             StorageError: the disk refused. Nothing moved, or the next transaction goes on
                 with what was decided.
         """
-        kept = self.repository.refs
-        if not isinstance(kept, FileRefs):
-            with durable.storage("moving branches"):
-                return kept.move_together(refs, decide, self._move_in)
+        names = sorted(set(refs))
+        before: dict[str, str | None] = {}
+        for _ in range(_MIGRATIONS):
+            kept = self.repository.refs
+            try:
+                before = before or {name: kept.read(name) for name in names}
+                if isinstance(kept, FileRefs):
+                    moved = self._move_files(kept, names, decide)
+                    kept.storage.check()
+                else:
+                    with durable.storage("moving branches"):
+                        moved = kept.move_together(names, decide, self._move_in)
+            except RefsMovedError:
+                # git may have taken what moved along, or not: what was not is done again.
+                self._follow()
+            else:
+                return moved or moved_since(before, self.repository.refs.read)
+        raise BranchMovedError("branches kept moving", hint="run the command again")
+
+    def _move_files(
+        self,
+        kept: FileRefs,
+        names: Iterable[str],
+        decide: Callable[[], Mapping[str, str]],
+    ) -> dict[str, tuple[str, str]]:
         held: dict[str, tuple[Path, Path]] = {}
         decided = self._directory / DECIDED
         try:
             with durable.storage("moving branches"):
-                for number, name in enumerate(sorted(set(refs))):
+                kept.storage.check()
+                for number, name in enumerate(names):
                     staged = self._directory / f"{STAGED_REF}-{number}"
                     staged.touch(mode=0o666, exist_ok=False)
                     self.repository.access.adjust(staged)
@@ -197,6 +242,7 @@ class Transaction:
                 for directory in {lock.parent for _, lock in held.values()}:
                     durable.sync_directory(directory)
                 if held:
+                    kept.storage.check()
                     # The commit point: from here on the next process finishes it.
                     durable.replace(decided, b"")
                     settle_refs(self.repository, self._directory)

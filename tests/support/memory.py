@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gitcp.errors import BranchMovedError, GitFailedError
 from gitcp.format.oid import SHA1, ObjectFormat
 from gitcp.git.objects import BLOB, Objects, damaged, wrong_kind
-from gitcp.git.refs import refuse_foreign
+from gitcp.git.ref_names import refuse_foreign
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,0 +1,24 @@
+"""Which refs are gitcp's, and the lines by which git deletes some."""
+
+from collections.abc import Mapping
+
+from gitcp.errors import UnsafePathError
+
+# Others are the user's: git says what it thinks of those, and saves go on.
+OURS = "refs/gitcp/"
+
+
+def deletions(refs: Mapping[str, str | None]) -> list[str]:
+    """Returns the lines by which git deletes refs; refuses those that are not gitcp's."""
+    for name in refs:
+        refuse_foreign(name)
+    return [f"delete {name} {oid or ''}".rstrip() for name, oid in refs.items()]
+
+
+def refuse_foreign(name: str) -> None:
+    """Raises for a ref that is not gitcp's: callers take names from logs, too."""
+    if not name.startswith(OURS) or not {"", ".", ".."}.isdisjoint(name.split("/")):
+        raise UnsafePathError(
+            f"{name!a} is no ref of gitcp's, and gitcp moves no other",
+            hint="run `gitcp doctor`, and report this",
+        )

@@ -1,0 +1,159 @@
+"""Notices that `git refs migrate` moves the refs of a repository to another storage.
+
+git has no lock against it: what is written while it runs may be lost, and a file that is
+made in a directory that it removes breaks it off halfway. So gitcp waits before it writes,
+and looks afterwards whether what it wrote can have been left behind.
+"""
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from gitcp import durable
+from gitcp.errors import BusyError, GitFailedError
+from gitcp.git import process
+
+FILES, TABLES = "files", "reftable"
+# Where git builds the new storage; it is there from before the first ref is read until
+# after the last file has been moved.
+_PREFIX = "ref_migration."
+# A dry run leaves it, and so does a git that was killed. One that works writes into it.
+_QUIET = 5.0
+
+
+class RefsMovedError(BusyError):
+    """The refs are in another storage than they were when the repository was opened."""
+
+
+def migration(common_dir: Path) -> Path | None:
+    """Returns the directory of a `git refs migrate` that seems to be at work."""
+    try:
+        names = os.listdir(common_dir)
+    except OSError:
+        return None
+    for name in names:
+        if name.startswith(_PREFIX) and _is_busy(common_dir / name):
+            return common_dir / name
+    return None
+
+
+def _is_busy(directory: Path) -> bool:
+    newest = 0.0
+    with suppress(OSError):
+        newest = directory.stat().st_mtime
+        for path, _, _ in os.walk(directory):
+            newest = max(newest, os.stat(path).st_mtime)
+    return abs(time.time() - newest) < _QUIET
+
+
+class RefStorage:
+    """Where the refs of an open repository are: in files or tables, in these directories."""
+
+    def __init__(self, common_dir: Path, kind: str, timeout: float) -> None:
+        """Takes the storage that the configuration names, and how many seconds to wait."""
+        self._common = common_dir
+        self._kind = kind
+        self._timeout = timeout
+        self._refs = common_dir / "refs"
+        # A migration makes another directory.
+        self._place = _inode(self._refs)
+
+    def _moved(self) -> bool:
+        if (TABLES if _inode(self._common / TABLES) else FILES) != self._kind:
+            return True
+        now = _inode(self._refs)
+        # There are disks on which each look finds another.
+        return now != self._place and now == _inode(self._refs)
+
+    def leave(self, directory: Path) -> None:
+        """Removes a directory below `refs`, and those above it, as far as they are empty."""
+        with suppress(OSError):
+            while directory.is_relative_to(self._refs) and directory != self._refs:
+                directory.rmdir()
+                directory = directory.parent
+
+    def check(self) -> None:
+        """Waits for a migration, and raises unless the refs are where they were.
+
+        What was read or written before is what it seems if this returns. Before a change
+        it keeps git from stumbling over it.
+
+        Raises:
+            RefsMovedError: they are elsewhere now.
+            BusyError: a migration did not end in time.
+        """
+        if migration(self._common) is not None and not durable.until(
+            lambda: migration(self._common) is None or None, timeout=self._timeout
+        ):
+            raise _busy(self._common)
+        if self._moved():
+            raise RefsMovedError(
+                f"`git refs migrate` has moved the refs of {self._common}",
+                hint="run the command again",
+            )
+
+
+def broken_off(where: Path) -> Path | None:
+    """Returns what a migration has left in the git directory above, if it is no repository."""
+    for directory in (where, *where.absolute().parents):
+        for left in (directory / ".git").glob(f"{_PREFIX}*"):
+            if not (directory / ".git" / "HEAD").exists():
+                return left
+    return None
+
+
+def wait_around(where: Path, timeout: float) -> bool:
+    """Waits where `git refs migrate` is at work; returns whether it was.
+
+    For who found no repository: for a moment there is none that git would know.
+    """
+    for directory in (where, *where.absolute().parents):
+        git_dir = directory / ".git"
+        if migration(git_dir) is not None:
+            durable.until(lambda: migration(git_dir) is None or None, timeout=timeout)  # noqa: B023
+            return True
+    return False
+
+
+def settled(common_dir: Path, timeout: float) -> str:
+    """Waits until the configuration names the storage that is there, and returns it.
+
+    Raises:
+        BusyError: it did not come to that in time.
+    """
+
+    def look() -> str | None:
+        if migration(common_dir) is not None:
+            return None
+        there = TABLES if (common_dir / TABLES).is_dir() else FILES
+        named = ""
+        with suppress(GitFailedError):
+            out = process.run(
+                ["config", "--get", "extensions.refStorage"],
+                cwd=common_dir,
+                env={"GIT_DIR": str(common_dir)},
+                accept=(0, 1),
+            )
+            named = out.decode().strip() or FILES
+        return there if named == there else None
+
+    found = durable.until(look, timeout=timeout)
+    if found is None:
+        raise _busy(common_dir)
+    return found
+
+
+def _inode(path: Path) -> int:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return 0
+
+
+def _busy(common_dir: Path) -> BusyError:
+    return BusyError(
+        f"`git refs migrate` is moving the refs of {common_dir}, or was broken off",
+        hint="run the command again once it has ended; if it was broken off, move what is"
+        f" in {common_dir / _PREFIX}* to {common_dir}, and set extensions.refStorage",
+    )
