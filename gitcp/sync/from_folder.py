@@ -111,7 +111,7 @@ def _take(
     if theirs.form is not ours.form:
         raise TransferError(
             f"the private store names its objects by {theirs.form.title}, this repository"
-            f" by {ours.form.title}: no checkpoint can go from one to the other",
+            f" by {ours.form.title}: nothing can be moved as it is",
             hint=f"make the repository with `git init --object-format={theirs.form.name}`; or"
             f" `gitcp -C {store.git_dir} export SEL -o FILE`, and `gitcp import FILE`",
         )

@@ -200,6 +200,36 @@ def test_a_turn_is_undone_and_the_conversation_goes_on_from_there(claude, projec
     claude.gitcp(project, "verify")
 
 
+def test_a_folder_without_git_is_served_and_becomes_a_repository(tmp_path):
+    folder = tmp_path / "notes"
+    write_files(folder, FILES)
+    with running(tmp_path / "home", script(folder)) as claude:
+        claude.gitcp(folder, "install", "claude-code")
+        claude.ask("one", cwd=folder)
+        # No hook makes a store, and none complains.
+        assert claude.gitcp(folder, "folders")["folders"] == []
+        claude.gitcp(folder, "save", "--init")
+        claude.gitcp(folder, "config", "hookTimeout", "60s")
+        session = claude.ask("two", cwd=folder)
+        after_two = tree_bytes(folder)
+        (second,) = turns(claude, folder)
+        assert second["conversation"]["agent_session"] == session
+
+        git(folder, "init", "-q")
+        assert claude.gitcp(folder, "adopt")["numbers"] == []
+        # The conversation grows the same branch in the repository.
+        claude.ask("three", cwd=folder, resume=session)
+        assert tree_bytes(folder) != after_two
+        second_again, third = turns(claude, folder)
+        assert second_again["id"] == second["id"]
+        assert (third["session"], third["branch"]) == (second["session"], "main")
+        done = claude.gitcp(folder, "restore", str(second["number"]), "--yes")
+        assert tree_bytes(folder) == after_two
+        claude.ask("more", cwd=folder, resume=resumed(done))
+        same_beginning(claude, "two", "more", "Done two.")
+        assert not (folder / ".git" / "gitcp" / "hooks.log").exists()
+
+
 @pytest.mark.slow
 def test_a_fork_grows_on_its_own(claude, project):
     session = claude.ask("one", cwd=project)
