@@ -11,6 +11,7 @@ from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import GITLINK, Change
 from gitcp.search import passages
+from gitcp.search.beginnings import Beginnings
 from gitcp.search.database import StaleIndexError
 from gitcp.search.passages import COLUMNS, PATHS, Asked, Passage, Span
 from gitcp.search.sources import (
@@ -43,6 +44,7 @@ class Builder:
         self._store = store
         self._index = index
         self._objects = store.repository.objects
+        self._beginnings = Beginnings(store, index)
         self._text = 0
         self._began = 0.0
         # Says what had to be left out.
@@ -163,7 +165,13 @@ class Builder:
             )
             self._add_logs(checkpoint, n, self._log_tree(new.below))
             self._add_note(checkpoint, n)
-            self._add_files(checkpoint.changes, n)
+            first = new.below is None
+            self._add_files(
+                self._beginnings.changes(checkpoint, n)
+                if first
+                else checkpoint.changes,
+                n,
+            )
         except _DAMAGE as exc:
             self.unreadable.append(f"{checkpoint.id} is left out: {exc}")
         sound = new.whole and len(self.unreadable) == before
@@ -333,6 +341,14 @@ class Builder:
         index.executemany("DELETE FROM checkpoints WHERE n = ?", dead)
         index.executemany("DELETE FROM adds WHERE checkpoint = ?", dead)
         index.executemany("DELETE FROM contents WHERE checkpoint = ?", dead)
+        for n, oid in self._beginnings.orphans():
+            try:
+                checkpoint = self._store.checkpoint(oid)
+                if checkpoint is not None:
+                    self._add_files(self._beginnings.changes(checkpoint, n), n)
+            except _DAMAGE as exc:
+                self.unreadable.append(f"files of a checkpoint are left out: {exc}")
+                index.execute("UPDATE checkpoints SET whole = 0 WHERE n = ?", (n,))
         # The words of what no checkpoint has stay, and lead nowhere.
         index.execute("DELETE FROM sources WHERE n NOT IN (SELECT source FROM adds)")
         index.execute(

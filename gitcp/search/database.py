@@ -9,7 +9,7 @@ from gitcp.git.repository import Repository
 from gitcp.search.passages import COLUMNS
 
 # Another number makes an index of another version be built from the start.
-_VERSION = 1
+_VERSION = 2
 # Bytes of memory for words before they are written: fewer merges, and a smaller index.
 _MEMORY = 32 << 20
 _MAPPED = 2 << 30
@@ -17,12 +17,13 @@ _TABLES = (
     # How far each branch is indexed.
     "CREATE TABLE tips(branch TEXT PRIMARY KEY, oid BLOB NOT NULL) WITHOUT ROWID",
     # `parent` is the one below it on its branch; it is `whole` if it and all below could be
-    # read.
+    # read. Of a first one only the files are there that differ from those of its `base`.
     (
         "CREATE TABLE checkpoints(n INTEGER PRIMARY KEY, oid BLOB NOT NULL UNIQUE,"
         " parent INTEGER, ident TEXT NOT NULL, session TEXT NOT NULL, branch TEXT NOT NULL,"
-        " created REAL NOT NULL, agent TEXT, whole INTEGER NOT NULL)"
+        " created REAL NOT NULL, agent TEXT, whole INTEGER NOT NULL, base INTEGER)"
     ),
+    "CREATE INDEX made_at ON checkpoints(created, n)",
     # What is indexed once, however many checkpoints have it: a segment of a log, a note,
     # a path. `asked_source` and `asked_start` are the last prompt up to its end.
     (

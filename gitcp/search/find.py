@@ -21,7 +21,7 @@ from gitcp.search.words import Item, Query
 # Of so many hits one may be in a file, where there are more hits elsewhere.
 _FILES = 3
 # Passages that are ranked at once.
-_RANKED = 10_000
+_RANKED = 8_000
 _LAST = 2**62
 # How much a word counts in each column.
 _WEIGHTS = "bm25(4.0, 2.0, 1.0, 6.0, 6.0, 3.0)"
@@ -95,8 +95,10 @@ def _in_index(
     queries = [Query((query.phrase,)), query] if query.phrase else [query]
     seen: set[tuple[str, str]] = set()
     asked: set[int] = set()
+    # A query and its phrase have the same words.
+    bounds: dict[tuple[str, int], int] = {}
     for each in queries:
-        for n in _ranked(index, each, columns):
+        for n in _ranked(index, each, columns, bounds):
             if n in asked:
                 continue
             hit = reader.hit(n, each)
@@ -110,24 +112,30 @@ def _in_index(
 
 
 def _ranked(
-    index: sqlite3.Connection, query: Query, columns: list[str]
+    index: sqlite3.Connection,
+    query: Query,
+    columns: list[str],
+    bounds: dict[tuple[str, int], int],
 ) -> Iterator[int]:
     """Yields the passages that match, the best first.
 
     Ranking takes some microseconds for each. Where very many have the words, these tell
     little: the newest so many are ranked and come first, then those before them, and so on.
+    `bounds` keeps where these parts end, by the words and where they begin.
     """
     # To count those with the words of a phrase in any order takes far less time.
     words = Query(tuple(Item((word,)) for item in query.items for word in item.words))
     expression, with_words = (_expression(each, columns) for each in (query, words))
     below = _LAST
     while below:
-        row = index.execute(
-            "SELECT rowid FROM words WHERE words MATCH ? AND rowid < ?"
-            " ORDER BY rowid DESC LIMIT 1 OFFSET ?",
-            (with_words, below, _RANKED - 1),
-        ).fetchone()
-        least = row[0] if row is not None else 0
+        least = bounds.get((with_words, below))
+        if least is None:
+            row = index.execute(
+                "SELECT rowid FROM words WHERE words MATCH ? AND rowid < ?"
+                " ORDER BY rowid DESC LIMIT 1 OFFSET ?",
+                (with_words, below, _RANKED - 1),
+            ).fetchone()
+            least = bounds[with_words, below] = row[0] if row is not None else 0
         found = index.execute(
             "SELECT rowid FROM words WHERE words MATCH ? AND rank MATCH ?"
             " AND rowid >= ? AND rowid < ? ORDER BY rank",
