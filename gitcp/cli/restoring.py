@@ -101,18 +101,15 @@ def carry_out(
         _show(out, workspace, plan)
         return None
     diff = None
-    at_it = plan is not None and is_at(workspace, plan)
     if plan is not None and not yes:
         for line in describe(out, workspace, plan, _STEPS):
             out.tell(line)
-        if plan.changes and not at_it:
-            diff = partial(_tell_diff, out, workspace, plan)
-    if at_it:
-        if out.json:
-            out.document(document(request.target, None, FilePlan((), ()), []))
-        else:
+        # A script gets its checkpoint all the same: what it undoes next is this restore.
+        if not out.json and is_at(workspace, plan):
             out.print(AT_IT)
-        return None
+            return None
+        if plan.changes:
+            diff = partial(_tell_diff, out, workspace, plan)
     out.confirm(question_of(request, plan), yes=yes, diff=diff)
     return carry_out_agreed(out, workspace, request, plan, yes=yes).done
 
@@ -222,13 +219,8 @@ def is_at(workspace: Workspace, plan: RestorePlan) -> bool:
         return False
     if plan.conversation and resume.can_resume(plan.target):
         return False
-    return is_newest(workspace, plan.target)
-
-
-def is_newest(workspace: Workspace, checkpoint: Checkpoint) -> bool:
-    """Whether a checkpoint is the newest of the work tree's timeline."""
     newest = before_newest(workspace, 0)
-    return newest is not None and newest.id == checkpoint.id
+    return newest is not None and newest.id == plan.target.id
 
 
 def with_trust(workspace: Workspace, target: Checkpoint, trust: bool) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,27 +84,38 @@ class Ran(NamedTuple):
     size: int
 
 
+# A process begins with the peak of the one that it was forked from, and tests need much.
+_LAUNCHER = """
+import os, sys
+process = os.posix_spawnp(sys.argv[2], sys.argv[2:], os.environ)
+_, status, used = os.wait4(process, 0)
+with open(sys.argv[1], "w") as file:
+    file.write(str(used.ru_maxrss))
+sys.exit(os.waitstatus_to_exitcode(status) % 256)
+"""
+
+
 def measured(
     repo: Path, *args: str | Path, timeout: float = 60, limit: int | None = 2 * LIMIT
 ) -> Ran:
     """Runs gitcp in a process of its own and measures it; `limit` is of its memory."""
     script = f'ulimit -v {limit // 1024} && exec "$@"' if limit else 'exec "$@"'
     out, err = repo.with_name("measured.out"), repo.with_name("measured.err")
+    used = repo.with_name("measured.peak")
+    command = ["timeout", str(timeout), "sh", "-c", script, "sh", *gitcp_argv(*args)]
     with out.open("wb") as one, err.open("wb") as two:
-        process = subprocess.Popen(
-            ["timeout", str(timeout), "sh", "-c", script, "sh", *gitcp_argv(*args)],
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _LAUNCHER, used, *command],
             cwd=repo,
             env=gitcp_environment(),
             stdin=subprocess.DEVNULL,
             stdout=one,
             stderr=two,
+            check=False,
         )
-        _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    peak = used.ru_maxrss * 1024
+    peak = int(used.read_text()) * 1024
     size = out.stat().st_size
-    # A process that is started here begins with the memory that this one has.
     with out.open("rb") as file:
         file.seek(max(0, size - _SHOWN))
         shown = file.read()
-    return Ran(process.returncode, shown, err.read_bytes(), peak, size)
+    return Ran(done.returncode, shown, err.read_bytes(), peak, size)

@@ -29,7 +29,6 @@ from gitcp.cli.render import (
 from gitcp.cli.restoring import (
     carry_out,
     document,
-    is_newest,
     refuse_withheld,
     report,
     say_left,
@@ -131,10 +130,9 @@ def _restore_here(
     yes: bool,
     dry_run: bool,
 ) -> None:
-    # A plan that is not shown is made once only, under the lock; except where there may be
-    # nothing to do.
-    wanted = dry_run or not yes or is_newest(workspace, request.target)
-    plan = restore_plan.plan_restore(workspace, request) if wanted else None
+    # A plan that is not shown is made once only, under the lock.
+    shown = dry_run or not yes
+    plan = restore_plan.plan_restore(workspace, request) if shown else None
     carry_out(out, workspace, request, plan, yes=yes, dry_run=dry_run)
 
 

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+import gitcp
 from gitcp.cli.emit import Output
 from gitcp.errors import CorruptError
 from gitcp.format.tree import Entry
@@ -269,21 +270,28 @@ def test_a_restore_of_a_part_says_of_which(repo):
     assert "missing.py is neither here nor in #2" in error
 
 
-@pytest.mark.parametrize("selector", ["last", "#1"])
-def test_with_yes_nothing_is_saved_where_there_is_nothing_to_do(repo, selector):
+def test_with_yes_a_restore_is_one_that_undo_takes_back(repo):
+    """Else a script's undo would take back an earlier one."""
     ok(repo, "save", "-m", "one")
-    done = invoke(repo, "restore", selector, "--yes")
+    assert ok(repo, "restore", "1", "--yes")["checkpoint"]["number"] == 2
+    assert ok(repo, "undo", "--yes")["checkpoint"]["number"] == 3
+
+
+def test_a_terminal_is_told_that_there_is_nothing_to_do(repo, asked):
+    ok(repo, "save", "-m", "one")
+    done = invoke(repo, "restore", "last")
     assert done.stdout == b"Nothing to do: this is the state that is there.\n"
-    document = ok(repo, "restore", selector)
-    assert (document["checkpoint"]["number"], document["plan"]) == (1, [])
-    assert len(ok(repo, "log")["checkpoints"]) == 1
+    assert asked[1] == []
 
 
-def test_an_older_checkpoint_with_the_same_files_is_restored(repo):
-    """What is said next belongs after it: that is something to do."""
-    ok(repo, "save", "-m", "one")
-    ok(repo, "save", "-m", "two", "--decision", "two")
-    assert ok(repo, "restore", "1", "--yes")["checkpoint"]["number"] == 3
+def test_steps_that_a_restore_rewinds_are_something_to_do(repo, asked):
+    run = gitcp.open(repo).session("job")
+    run.save(note="start")
+    run.step("count", lambda: 1, effect="none")
+    done = invoke(repo, "restore", "last")
+    assert done.returncode == 0, done.stderr
+    assert b"Nothing to do" not in done.stdout
+    assert len(asked[1]) == 1
 
 
 def test_a_fork_where_nothing_changed_is_a_fork(repo):
