@@ -34,8 +34,6 @@ def offer(out: Output, exc: NotARepositoryError, *, init: bool) -> None:
         except ConfirmationError:
             if not init:
                 raise exc from None
-        # The user means this directory, whichever one above it had a store.
-        where = Path(exc.folder)
     elif not isinstance(exc, NoGitHereError):
         raise exc
     if not init:

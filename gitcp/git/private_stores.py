@@ -6,6 +6,7 @@ Only folders in which git finds no repository have one, and only once the user w
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -157,13 +158,17 @@ def repository_around(directory: str | os.PathLike[str]) -> Repository | None:
     if found is None:
         return None
     if found.how != HERE:
-        raise unsure(found)
+        raise _unsure(found, here=found.top == Path(os.path.realpath(directory)))
     return open_store(found.store, found.top)
 
 
-def unsure(found: Found) -> UnsureFolderError:
-    """Returns the question that is to be answered before a store is used."""
+def _unsure(found: Found, *, here: bool) -> UnsureFolderError:
+    """Returns the question that is to be answered before a store is used.
+
+    `here` says that the command runs in the folder itself, not below it.
+    """
     top, ident = found.top, found.store.ident
+    where = "" if here else f" -C {shlex.quote(os.fspath(top))}"
     if found.how == MOVED:
         message = (
             f"{top} was {found.store.folder.place} when its checkpoints were saved"
@@ -177,8 +182,8 @@ def unsure(found: Found) -> UnsureFolderError:
         message,
         store=ident,
         folder=os.fspath(top),
-        hint=f"if it is the same project: `gitcp folders --use {ident}`; for a new history:"
-        " `gitcp save --init`",
+        hint=f"if it is the same project: `gitcp{where} folders --use {ident}`; for a new"
+        f" history: `gitcp{where} save --init`",
     )
 
 

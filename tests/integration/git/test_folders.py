@@ -152,6 +152,18 @@ def test_a_folder_made_again_is_not_mixed_with_the_old_one(folder, tmp_path):
     assert notes(folder) == ["new"]
 
 
+def test_below_a_folder_in_doubt_the_way_out_names_it(folder, tmp_path):
+    ok(folder, "save", "--init", "-m", "old")
+    moved = folder.rename(tmp_path / "moved")
+    (row,) = listed(moved)
+    below = moved / "src"
+    assert f"-C {moved} folders --use {row['store']}" in fails(below, 10, "log")
+    ok(below, "save", "--init", "-m", "of src")
+    assert notes(below) == ["of src"]
+    ok(moved, "folders", "--use", str(row["store"]))
+    assert notes(moved) == ["old"]
+
+
 def test_an_inode_that_was_used_again_is_not_the_folder(folder, tmp_path, monkeypatch):
     ok(folder, "save", "--init", "-m", "old")
     inode = os.stat(folder).st_ino
