@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.errors import GitFailedError, NotARepositoryError
+from gitcp.errors import GitFailedError, NoGitHereError, NotARepositoryError
 from gitcp.git import process
 from gitcp.git.consolidate import consolidate
 from gitcp.git.discover import discover
@@ -26,8 +26,9 @@ _BEGUN = frozenset(
 def store_at(path: str | os.PathLike[str]) -> Store:
     """Returns the store in a repository; where there is nothing, a bare one is made.
 
-    `path` is any directory of a git repository, or an empty one, or one to be made in a
-    directory that exists. No work tree is needed.
+    `path` is any directory of a git repository, or of a folder without git that has a
+    private store, or an empty one, or one to be made in a directory that exists. No work
+    tree is needed.
 
     Raises:
         NotARepositoryError: the directory holds something else.
@@ -64,6 +65,11 @@ def _open(where: Path) -> Repository:
     try:
         return discover(where, worktree=False)
     except NotARepositoryError as exc:
+        from gitcp.git.private_stores import repository_around  # noqa: PLC0415  rarely
+
+        found = repository_around(where) if isinstance(exc, NoGitHereError) else None
+        if found is not None:
+            return found
         raise NotARepositoryError(
             f"{where} is neither a git repository nor empty",
             hint="name a repository, or a new directory: a bare one is made there",

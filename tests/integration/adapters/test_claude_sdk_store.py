@@ -100,6 +100,15 @@ def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path):
     assert tree_bytes(tmp_path) == before
 
 
+def test_a_folder_without_git_serves_by_its_private_store(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    ok(tmp_path, "save", "--init")
+    before = tree_bytes(tmp_path)
+    run(GitcpSessionStore(tmp_path).append(KEY, [entry(1)]))
+    assert run(GitcpSessionStore(tmp_path).load(KEY)) == [entry(1)]
+    assert tree_bytes(tmp_path) == before
+
+
 def test_a_projects_own_repository_serves_and_its_files_stay(repo):
     (repo / "src/pkg/main.py").write_text("mine, not committed\n")
     before = tree_bytes(repo)
