@@ -1,7 +1,8 @@
 """Refs that git keeps in a form of its own (reftable), read and moved by the git executable.
 
-A change is one transaction of git's: all of it or nothing, with git's lock, and synced to
-disk by git (`core.fsync=reference`) and by gitcp (the directory, which git does not sync).
+A change is one transaction of git's: all of it or nothing, with git's lock. git syncs the
+list of tables (`core.fsync=reference`); gitcp syncs the tables, whose ends git writes after
+it has synced them, and the directory.
 """
 
 import os
@@ -275,7 +276,7 @@ class GitRefs:
             raise self._busy()
         try:
             with durable.storage(doing):
-                durable.sync_directory(self._common / TABLES)
+                _sync(self._common / TABLES)
         finally:
             self._storage.check()
 
@@ -319,6 +320,23 @@ class GitRefs:
         """
         if lines := deletions(refs):
             self._update(lines, "deleting refs")
+
+
+def _sync(directory: Path) -> None:
+    """Makes the tables durable, and that they are there.
+
+    Up to 2.55 git syncs a table before it writes the last 68 or 72 bytes, without which
+    it reads no ref at all (0093). The tables first: the sync of a directory may make
+    their names durable before what is in them.
+    """
+    synced: set[str] = set()
+    while missing := set(_content(directory / _LIST).decode().split()) - synced:
+        for name in missing:
+            # Where git merged tables meanwhile, the list names another.
+            with suppress(FileNotFoundError):
+                durable.sync_file(directory / name)
+        synced |= missing
+    durable.sync_directory(directory)
 
 
 def _content(path: Path) -> bytes:

@@ -137,7 +137,8 @@ def test_save_makes_nothing_visible_before_it_is_durable(tmp_path, first):
         rework(repo)
     order = ordered(repo, "save")
     assert order.wrong == []
-    assert order.moves >= 4
+    # git itself moves a table.
+    assert order.moves >= (2 if (repo / ".git/reftable").is_dir() else 4)
 
 
 @needs_strace
@@ -158,6 +159,7 @@ gitcp.open(".").session("main").save(messages=[{"n": 1}])
 """
 
 
+@pytest.mark.ref_files
 @needs_strace
 def test_the_order_checker_sees_a_missing_sync(tmp_path):
     repo = make_scene(tmp_path / "scene")

@@ -17,6 +17,7 @@ from gitcp.format.commit import parse_commit
 from gitcp.format.encrypted_ledger import EncryptedPage, HeldPage
 from tests.support.clones import clone, make_hub, refs
 from tests.support.crypt import Key, blob, encrypt_to, forge, reads_with, tree_with
+from tests.support.forms import new_form
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import invoke, ok
 
@@ -96,7 +97,7 @@ class Remote(NamedTuple):
     def on_top(self, change: Callable[[bytes], bytes]) -> None:
         """A page more, well encrypted, made from the last one."""
         before, page = self.held()
-        commit = parse_commit(page.raw)
+        commit = parse_commit(page.raw, new_form().size)
         raw = page.raw.replace(commit.parents[0].hex().encode(), before.encode())
         raw = change(raw)
         args = ("hash-object", "--literally", "-t", "commit", "--stdin")

@@ -270,6 +270,7 @@ def test_a_fork_waits_for_a_process_that_is_being_started(repo, monkeypatch):
     assert order == ["started", "forked"]
 
 
+@pytest.mark.sha1
 def test_what_another_thread_computes_can_be_computed_in_the_child(repo, monkeypatch):
     opened = discover(repo)
     inside, go_on = threading.Event(), threading.Event()

@@ -139,6 +139,7 @@ def test_kill_at_every_syscall_of_a_merge_of_packs(tmp_path):
     killed_merge(merging(tmp_path), None)
 
 
+@pytest.mark.ref_files
 def test_lock_of_a_killed_gitcp_is_recovered(saving):
     points = calls(fresh(saving.repo), "save")
     # The rename of the lock is the commit point; killed on entry, the lock stands.
@@ -149,6 +150,7 @@ def test_lock_of_a_killed_gitcp_is_recovered(saving):
     check(saving.repo, saving.user, saving.acked)
 
 
+@pytest.mark.ref_files
 def test_lock_of_a_killed_gitcp_is_recovered_in_its_way(saving, tmp_path):
     """Not by the sweep at the start, but where the lock is met."""
     from gitcp.git.discover import discover
@@ -170,6 +172,7 @@ def test_lock_of_a_killed_gitcp_is_recovered_in_its_way(saving, tmp_path):
     assert not lock.exists()
 
 
+@pytest.mark.ref_files
 @pytest.mark.parametrize("whose", ["foreign", "live"])
 def test_a_lock_of_another_program_is_never_broken(saving, whose):
     from gitcp import durable

@@ -27,6 +27,7 @@ from tests.fault.harness import (
     users_state,
 )
 from tests.support.gitrepo import git, gitcp_environment, make_repo
+from tests.support.needs import needs_reftable
 
 pytestmark = needs_root
 
@@ -136,6 +137,15 @@ def test_power_loss_right_after_the_acknowledgement(tmp_path, kind, options):
         lose_power(tmp_path / f"{cut.saves}", kind, options, cut, mode="synced")
 
 
+@on_each
+def test_power_loss_where_refs_are_in_tables(tmp_path, monkeypatch, kind, options):
+    """git writes the end of a table after it has synced it."""
+    needs_reftable()
+    monkeypatch.setenv("GIT_DEFAULT_HASH", "sha256")
+    monkeypatch.setenv("GIT_DEFAULT_REF_FORMAT", "reftable")
+    lose_power(tmp_path / "x", kind, options, Cut(2, 5, 3), mode="synced")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(14_400)
 @on_each
@@ -185,6 +195,7 @@ print(gitcp.open(".").session("s0").save().commit, flush=True)
 """
 
 
+@pytest.mark.ref_files
 @on_each
 @pytest.mark.parametrize("program", [_CROWD, _OVERTAKEN], ids=["crowd", "overtaken"])
 def test_packed_refs_survive_a_power_cut(tmp_path, kind, options, program):

@@ -77,10 +77,9 @@ def git(
     ``env`` is laid over the environment; None takes a variable away.
     """
     environment = _environment(env)
-    # Git 3.0 uses a bare repository only where it is named.
-    named = _is_bare(cwd) and "GIT_DIR" not in environment
+    where = [] if "GIT_DIR" in environment else named(cwd)
     done = subprocess.run(
-        ["git", *(["--git-dir=."] if named else []), *IDENTITY, *args],
+        ["git", *where, *IDENTITY, *args],
         cwd=cwd,
         input=b"" if input is None else input,
         env=environment,
@@ -94,10 +93,10 @@ def git(
     return done.stdout
 
 
-def _is_bare(where: Path) -> bool:
-    """Whether a directory is a git directory that is not beside a work tree's files."""
+def named(where: Path) -> list[str]:
+    """git's option for a bare repository, which Git 3.0 uses only where it is named."""
     found = (where / "HEAD").is_file() and (where / "objects").is_dir()
-    return found and where.name != ".git"
+    return ["--git-dir=."] if found and where.name != ".git" else []
 
 
 def git_line(cwd: Path, *args: str | bytes | Path, env: Env | None = None) -> str:
