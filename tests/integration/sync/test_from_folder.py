@@ -256,7 +256,9 @@ def _adopt(top: Path) -> None:
     from_folder.move_in(workspace, store)
 
 
-def _killed_adoptions(folder: Path, points: list[int], tmp_path: Path) -> None:
+def _killed_adoptions(
+    folder: Path, points: list[int], tmp_path: Path, *, taken: bool
+) -> None:
     known = rows(folder)
     home = area.state_directory()
     for number in points:
@@ -264,10 +266,18 @@ def _killed_adoptions(folder: Path, points: list[int], tmp_path: Path) -> None:
         saved = tmp_path / f"saved-{number}"
         shutil.copytree(home, saved)
         git(folder, "init", "--quiet")
+        if taken:
+            ok(folder, "save", "-m", "own")
         came = killed_at(number, lambda: _adopt(folder))
         if private_stores.every_store():
             ok(folder, "adopt")
-        assert rows(folder) == known, number
+        after = rows(folder)
+        if taken:
+            assert after.pop(1)[1] == "own"
+            # The branch whose name was taken is forked, once.
+            assert len(after) == len(known) + 1
+            after = {was: after[was + 1] for was in known}
+        assert after == known, number
         assert origins(folder) == {None}
         assert invoke(folder, "verify").returncode == 0
         assert private_stores.every_store() == []
@@ -278,13 +288,15 @@ def _killed_adoptions(folder: Path, points: list[int], tmp_path: Path) -> None:
             break
 
 
-def test_a_killed_adopt_is_finished_by_the_next(folder, tmp_path):
-    _killed_adoptions(folder, [3, 17, 40, 64, 90], tmp_path)
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_killed_adopt_is_finished_by_the_next(folder, tmp_path, taken):
+    _killed_adoptions(folder, [3, 17, 40, 64, 90], tmp_path, taken=taken)
 
 
 @pytest.mark.slow
-def test_an_adopt_killed_at_any_change_is_finished_by_the_next(folder, tmp_path):
-    _killed_adoptions(folder, list(range(1, 1000)), tmp_path)
+@pytest.mark.parametrize("taken", [False, True])
+def test_an_adopt_killed_at_any_change_is_finished(folder, tmp_path, taken):
+    _killed_adoptions(folder, list(range(1, 1000)), tmp_path, taken=taken)
 
 
 def test_an_init_killed_at_any_change_leaves_no_half_store(tmp_path):
