@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from textual.events import Key
 from textual.pilot import Pilot
 
 from gitcp.cli.picker.app import Picker
@@ -53,6 +54,13 @@ class Driven:
     async def press(self, *keys: str) -> None:
         """Presses keys, one after the other."""
         await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def press_at_once(self, *keys: str) -> None:
+        """Presses keys faster than the picker takes them, as a terminal hands them over."""
+        named = {"enter": "\r", "backspace": "\x7f", "space": " "}
+        for key in keys:
+            self.app.post_message(Key(key, named.get(key, key)))
         await self.pilot.pause()
 
     async def type(self, text: str) -> None:

@@ -4,12 +4,11 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
-from textual.events import Key, Paste, Resize
+from textual.events import Event, Key, Paste, Resize
 
 from gitcp.cli.emit import safe
 from gitcp.cli.picker import bars
@@ -31,11 +30,6 @@ if TYPE_CHECKING:
 _SWITCH = 0.001
 _POLL = 1.0
 _AGES = 30.0
-# Keys that Textual would use itself.
-_TAKEN = (
-    *("up", "down", "left", "right", "home", "end", "pageup", "pagedown"),
-    *("enter", "escape", "tab", "shift+tab", "space", "backspace", "ctrl+u"),
-)
 
 
 class Picker(Window):
@@ -49,11 +43,6 @@ class Picker(Window):
     """
     TITLE: str | None = "gitcp"
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar = [
-        *(Binding(key, f"press('{key}')", show=False, priority=True) for key in _TAKEN),
-        Binding("ctrl+c", "interrupt", show=False, priority=True),
-        Binding("ctrl+q", "press('q')", show=False, priority=True),
-    ]
 
     def __init__(
         self,
@@ -90,7 +79,7 @@ class Picker(Window):
         loop = asyncio.get_running_loop()
         for ending in (signal.SIGTERM, signal.SIGHUP):
             # Otherwise the terminal would stay as the picker needs it.
-            loop.add_signal_handler(ending, self.action_interrupt)
+            loop.add_signal_handler(ending, self.interrupt)
         for jobs in (self.reads, self.heavy):
             jobs.deliver_to(self._post, self._crashed)
         self.listing.begin()
@@ -171,26 +160,33 @@ class Picker(Window):
 
     # --- keys -------------------------------------------------------------------------
 
-    def action_press(self, key: str) -> None:
-        """Takes a key that Textual would use itself."""
-        self._pressed(key, None)
+    async def on_event(self, event: Event) -> None:
+        """Takes what is typed and pasted; Textual does with all else what it does.
 
-    def action_interrupt(self) -> None:
+        Textual would use some keys at once and pass the others on to a widget first: of
+        `a b`, typed while it draws, the space came first.
+        """
+        if isinstance(event, Key):
+            self._took(event)
+        elif isinstance(event, Paste):
+            if self.asking is not None:
+                self.asking.add(event.text)
+                self.tell()
+        else:
+            await super().on_event(event)
+
+    def interrupt(self) -> None:
         """Leaves, as Ctrl-C leaves every command."""
         self.interrupted = True
         self.exit(None)
 
-    def on_key(self, event: Key) -> None:
-        """Takes any other key."""
-        event.stop()
-        self._pressed(event.key, event.character)
-
-    def on_paste(self, event: Paste) -> None:
-        """Takes what is pasted, where something is typed."""
-        event.stop()
-        if self.asking is not None:
-            self.asking.add(event.text)
-            self.tell()
+    def _took(self, event: Key) -> None:
+        if event.key == "ctrl+c":
+            self.interrupt()
+        elif event.key == "ctrl+q":
+            self._pressed("q", None)
+        else:
+            self._pressed(event.key, event.character)
 
     def _pressed(self, key: str, character: str | None) -> None:
         if self.asking is not None:

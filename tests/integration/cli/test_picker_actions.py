@@ -558,3 +558,15 @@ def test_a_work_tree_that_is_locked_is_told(project, monkeypatch):
     with open_workspace(project.top).locked(), pytest.raises(BusyError):
         perform(at(project), choice)
     assert tree_bytes(project.top) == before
+
+
+def test_what_is_typed_fast_is_taken_in_its_order(project):
+    async def steps(picker):
+        await picker.settled()
+        await picker.press("j")
+        await picker.press_at_once(
+            *("l", "g", "o", "space", "o", "x", "backspace", "n", "e", "enter")
+        )
+        await picker.shows("labelled go one")
+
+    drive(project.top, steps)
