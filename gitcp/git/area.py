@@ -111,7 +111,7 @@ def _is_a_link(path: str | Path) -> UnsupportedRepositoryError:
     )
 
 
-def is_closed(top: Path, access: Access) -> bool:
+def _is_closed(top: Path, access: Access) -> bool:
     """Whether a directory of ours was made before the repository was shared."""
     try:
         return _to_be_opened(top, access)
@@ -119,16 +119,30 @@ def is_closed(top: Path, access: Access) -> bool:
         return False
 
 
-def open_up(top: Path, access: Access) -> None:
-    """Opens to the group what was written below `top` before the repository was shared.
+def open_up(common_dir: Path, git_dir: Path, access: Access) -> None:
+    """Opens to the group what was written before the repository was shared.
 
     What belongs to others stays as it is: they open it themselves. Keys stay closed.
     """
+    if not access.shared:
+        return
+    store, worktree = common_dir / NAME, git_dir / NAME
+    # In this order: the store's own directory tells, so it is opened last.
+    if _is_closed(store, access):
+        _open_below(common_dir / "refs" / "gitcp", access)
+        for path in (common_dir / "objects" / "pack").iterdir():
+            _open_one(path, access)
+        _open_below(store, access)
+    if _is_closed(worktree, access):
+        _open_below(worktree, access)
+
+
+def _open_below(top: Path, access: Access) -> None:
     for where, _, files in os.walk(top, topdown=False):
         for name in files:
             if not is_secret(name):
-                open_one(Path(where, name), access)
-        open_one(Path(where), access)
+                _open_one(Path(where, name), access)
+        _open_one(Path(where), access)
 
 
 def _to_be_opened(top: Path, access: Access) -> bool:
@@ -137,7 +151,7 @@ def _to_be_opened(top: Path, access: Access) -> bool:
     return mine and access.mode(status.st_mode) != stat.S_IMODE(status.st_mode)
 
 
-def open_one(path: Path, access: Access) -> None:
+def _open_one(path: Path, access: Access) -> None:
     """Opens a file or directory to the group, if it is ours."""
     # It may have gone: others are at work meanwhile.
     with suppress(FileNotFoundError):

@@ -45,28 +45,11 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
         raise NotARepositoryError(
             f"{where} is not a directory", hint="name one inside a git repository"
         )
-    # Both at once: each costs a process start and no more.
     named = () if worktree or not _is_git_dir(where) else _NAMED
     since = configuration.now()
-    config_process = process.start([*named, *configuration.LIST], cwd=where)
-    probe_process = process.start(
-        [
-            *named,
-            "rev-parse",
-            "--path-format=absolute",
-            "--git-dir",
-            "--git-common-dir",
-            "--is-bare-repository",
-            "--is-inside-work-tree",
-            "--show-object-format",
-            "--show-cdup",
-        ],
-        cwd=where,
-    )
-    listed = configuration.parse(process.finish(config_process, accept=(0, 128)))
-    out, err = probe_process.communicate()
-    if probe_process.returncode:
-        return _unseen(where, err.decode("utf-8", "replace").strip(), worktree=worktree)
+    listed, out, refused = _ask(where, named)
+    if refused is not None:
+        return _unseen(where, refused, worktree=worktree)
     fields = os.fsdecode(out).split("\n")[:-1]
     # The way up to the top is told only inside a work tree: empty, "../" or a path.
     up = "" if fields[-1].isalnum() else fields.pop()
@@ -91,6 +74,32 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
     repository.top = Path(os.path.realpath(where / up))
     check_place(repository.top)
     return repository
+
+
+def _ask(
+    where: Path, named: tuple[str, ...]
+) -> tuple[configuration.Listed, bytes, str | None]:
+    """Returns the configuration, and where everything is, or why git does not say so."""
+    # Both at once: each costs a process start and no more.
+    config_process = process.start([*named, *configuration.LIST], cwd=where)
+    probe_process = process.start(
+        [
+            *named,
+            "rev-parse",
+            "--path-format=absolute",
+            "--git-dir",
+            "--git-common-dir",
+            "--is-bare-repository",
+            "--is-inside-work-tree",
+            "--show-object-format",
+            "--show-cdup",
+        ],
+        cwd=where,
+    )
+    listed = configuration.parse(process.finish(config_process, accept=(0, 128)))
+    out, err = probe_process.communicate()
+    refused = err.decode("utf-8", "replace").strip()
+    return listed, out, refused if probe_process.returncode else None
 
 
 def _refuse_without_files(

@@ -72,6 +72,12 @@ class Repository:
         """
         self.git_dir = git_dir
         self.common_dir = common_dir
+        # What all worktrees share: locks, pack list, transactions.
+        self.store_dir = common_dir / area.NAME
+        # What is this worktree's: scan state, journal, current session.
+        self.worktree_dir = git_dir / area.NAME
+        # The name of a linked worktree; None in the main one.
+        self.worktree_name = None if git_dir == common_dir else git_dir.name
         self.config = listed.values
         self.top: Path | None = None
         # Whether git does not find it from its work tree, a folder without git.
@@ -93,16 +99,6 @@ class Repository:
 
             found.fetch = partial(promised.fetch, self.git_dir, self.config)
         return found
-
-    @property
-    def store_dir(self) -> Path:
-        """The directory that all worktrees share: locks, pack list, transactions."""
-        return self.common_dir / area.NAME
-
-    @property
-    def worktree_dir(self) -> Path:
-        """The directory of this worktree: scan state, journal, current session."""
-        return self.git_dir / area.NAME
 
     def with_lock_timeout(self, seconds: float) -> Self:
         """Returns this repository, waiting so many seconds for the lock of a ref."""
@@ -144,29 +140,6 @@ class Repository:
         top = self.store_dir if inside else self.worktree_dir
         area.make(top, directory, self.access)
 
-    def open_up(self) -> None:
-        """Opens to the group what was written before the repository was shared."""
-        if not self.access.shared:
-            return
-        # In this order: the store's own directory tells, so it is opened last.
-        if area.is_closed(self.store_dir, self.access):
-            area.open_up(self.common_dir / "refs" / "gitcp", self.access)
-            packs = self.common_dir / "objects" / "pack"
-            for path in packs.iterdir():
-                area.open_one(path, self.access)
-            area.open_up(self.store_dir, self.access)
-        if area.is_closed(self.worktree_dir, self.access):
-            area.open_up(self.worktree_dir, self.access)
-
-    @property
-    def own_directories(self) -> frozenset[tuple[int, int]]:
-        """Device and inode of the git directories: no files of the project are below.
-
-        They may lie in the work tree under any name.
-        """
-        found = map(os.stat, {self.git_dir, self.common_dir})
-        return frozenset((one.st_dev, one.st_ino) for one in found)
-
     @computed
     def own_paths(self) -> frozenset[bytes]:
         """The paths of git directories in the work tree, other than `.git`."""
@@ -183,11 +156,6 @@ class Repository:
         return frozenset(
             path.removeprefix(top) for path in found if path.startswith(top)
         ) - {b".git"}
-
-    @property
-    def worktree_name(self) -> str | None:
-        """The name of a linked worktree; None in the main one."""
-        return None if self.git_dir == self.common_dir else self.git_dir.name
 
     def setting(self, name: str) -> str | None:
         """Returns the last value of a configuration variable, by lower-case name."""

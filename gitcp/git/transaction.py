@@ -9,7 +9,7 @@ from pathlib import Path
 from gitcp import durable
 from gitcp.errors import BranchMovedError, CorruptError, StorageError, UsageError
 from gitcp.format import tree as trees
-from gitcp.git import grace
+from gitcp.git import area, grace
 from gitcp.git.ended import OWNER, STAGED_REF, TRANSACTIONS, let_go, settle_refs, sweep
 from gitcp.git.moved_refs import grew_from, moved_since
 from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects
@@ -338,7 +338,7 @@ def transaction(repository: Repository) -> Iterator[Transaction]:
     root = repository.store_dir / TRANSACTIONS
     with durable.storage("preparing to save"):
         repository.make_directory(root)
-        repository.open_up()
+        area.open_up(repository.common_dir, repository.git_dir, repository.access)
         sweep(repository)
         # A sweep of another process may take a directory before its owner is locked.
         owner = None

@@ -210,7 +210,9 @@ class Workspace:
         """Returns the work tree to read and write, without the git directories in it."""
         from gitcp.worktree.files import Root  # noqa: PLC0415
 
-        return Root(self.top, self.repository.own_directories)
+        # They may lie in the work tree under any name.
+        own = map(os.stat, {self.repository.git_dir, self.repository.common_dir})
+        return Root(self.top, frozenset((one.st_dev, one.st_ino) for one in own))
 
     @contextmanager
     def capturing(self, include: tuple[str, ...] = ()) -> "Iterator[Capture]":
