@@ -64,5 +64,5 @@ def check_place(top: Path) -> None:
         return
     raise UnsupportedRepositoryError(
         f"{top} {what}, and is not a project",
-        hint="run gitcp in the repository of a project",
+        hint="run gitcp in the folder of a project",
     )
