@@ -149,7 +149,6 @@ def draw(top: Path, drawn: Path) -> None:
     drawings: list[str] = []
 
     async def steps(driven: Driven) -> None:
-        await driven.settled()
         while "off by a cent" not in driven.selected:
             await driven.press("j")
         await driven.settled()

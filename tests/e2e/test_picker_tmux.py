@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -107,16 +108,17 @@ def project(tmp_path, monkeypatch):
     return made
 
 
+@contextmanager
 def opened(project, tmp_path, size, **more):
     home = {name: os.environ[name] for name in ("HOME", "CLAUDE_CONFIG_DIR")}
-    return Tmux(tmp_path, project.top, size, **home, **more)
+    with closing(Tmux(tmp_path, project.top, size, **home, **more)) as terminal:
+        yield terminal
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 def test_back_by_turns_and_into_the_client(project, tmp_path, size):
     before = tree_bytes(project.top)
-    terminal = opened(project, tmp_path, size)
-    try:
+    with opened(project, tmp_path, size) as terminal:
         terminal.line("gitcp", "restore")
         terminal.shows("(now)", "Make it fast", "now, against #")
         terminal.keys("j", "j", "j")
@@ -132,13 +134,10 @@ def test_back_by_turns_and_into_the_client(project, tmp_path, size):
         assert not (project.top / "DOCS.md").exists()
         terminal.line("stty", "-a")
         terminal.shows(" echo ", "icanon")
-    finally:
-        terminal.close()
 
 
 def test_a_restore_that_stops_half_way_says_how_to_go_on(project, tmp_path):
-    terminal = opened(project, tmp_path, (100, 30))
-    try:
+    with opened(project, tmp_path, (100, 30)) as terminal:
         terminal.line("gitcp", "ui")
         terminal.shows("(now)", "Make it fast", "now, against #")
         terminal.keys("G", "r")
@@ -151,13 +150,10 @@ def test_a_restore_that_stops_half_way_says_how_to_go_on(project, tmp_path):
         terminal.shows("gitcp: ", "\nready>")
         terminal.line("stty", "-a")
         terminal.shows(" echo ", "icanon")
-    finally:
-        terminal.close()
 
 
 def test_ctrl_c_and_a_resize_leave_the_terminal_clean(project, tmp_path):
-    terminal = opened(project, tmp_path, (80, 24), NO_COLOR="1")
-    try:
+    with opened(project, tmp_path, (80, 24), NO_COLOR="1") as terminal:
         terminal.line("gitcp", "ui")
         terminal.resize(40, 10)
         terminal.shows("(now)", "Make it fast")
@@ -168,13 +164,10 @@ def test_ctrl_c_and_a_resize_leave_the_terminal_clean(project, tmp_path):
         terminal.shows("gitcp: interrupted", "\nready>")
         terminal.line("stty", "-a")
         terminal.shows(" echo ", "icanon")
-    finally:
-        terminal.close()
 
 
 def test_a_picker_that_is_ended_leaves_the_terminal_clean(project, tmp_path):
-    terminal = opened(project, tmp_path, (80, 24))
-    try:
+    with opened(project, tmp_path, (80, 24)) as terminal:
         terminal.line("sh", "-c", "echo $$ > ../pid; exec gitcp ui")
         terminal.shows("(now)", "now, against #")
         os.kill(int((tmp_path / "pid").read_text()), 15)
@@ -182,31 +175,23 @@ def test_a_picker_that_is_ended_leaves_the_terminal_clean(project, tmp_path):
         assert "(now)" not in screen
         terminal.line("stty", "-a")
         terminal.shows(" echo ", "icanon")
-    finally:
-        terminal.close()
 
 
 def test_a_picker_that_is_killed_leaves_the_store_as_it_was(project, tmp_path):
-    terminal = opened(project, tmp_path, (80, 24))
-    try:
+    with opened(project, tmp_path, (80, 24)) as terminal:
         terminal.line("sh", "-c", "echo $$ > ../pid; exec gitcp ui")
         terminal.shows("(now)", "Make it fast")
         terminal.keys("j", "j", "r")
         os.kill(int((tmp_path / "pid").read_text()), 9)
         terminal.shows("Killed")
-    finally:
-        terminal.close()
     assert invoke(project.top, "verify").returncode == 0
     assert ok(project.top, "save")["created"] is False
 
 
 def test_before_the_first_checkpoint(tmp_path):
     top = make_repo(tmp_path / "project")
-    terminal = Tmux(tmp_path, top, (80, 24))
-    try:
+    with closing(Tmux(tmp_path, top, (80, 24))) as terminal:
         terminal.line(sys.executable, "-m", "gitcp", "ui")
         terminal.shows("No checkpoints yet", "gitcp save")
         terminal.keys("q")
         terminal.shows("gitcp ui\nready>")
-    finally:
-        terminal.close()

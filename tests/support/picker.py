@@ -68,6 +68,12 @@ class Driven:
         names = {" ": "space", "/": "slash", "-": "minus", ".": "full_stop"}
         await self.press(*(names.get(char, char) for char in text))
 
+    async def answer(self, key: str, text: str) -> None:
+        """Presses a key that asks for a line, and types the line."""
+        await self.type(key)
+        await self.type(text)
+        await self.press("enter")
+
     @property
     def screen(self) -> str:
         """What is to be read on the screen."""
@@ -90,7 +96,10 @@ def drive(
     size: tuple[int, int] = (120, 30),
     look: Look | None = None,
 ) -> Choice | None:
-    """Runs a picker in a repository until the steps are done; returns what was chosen."""
+    """Runs a picker in a repository until the steps are done; returns what was chosen.
+
+    They begin once all that is shown first has been read.
+    """
     reads, heavy = Jobs(str(top)), Jobs(str(top))
     app = Picker(reads, heavy, look or Look(), str(top))
 
@@ -98,6 +107,7 @@ def drive(
         async with app.run_test(size=size) as pilot:
             driven = Driven(app, pilot)
             await driven.until(lambda: app.listing.found is not None, "rows")
+            await driven.settled()
             await steps(driven)
 
     try:

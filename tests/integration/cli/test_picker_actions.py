@@ -64,7 +64,6 @@ def test_r_shows_what_a_dry_run_prints_and_only_y_does_it(project, capsys):
     before = tree_bytes(project.top)
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j", "j", "r")
         await picker.shows("Restore? What is there now is saved first.")
         told = " ".join(picker.screen.split())
@@ -100,7 +99,6 @@ def test_files_or_conversation_alone(project, key, parts, capsys):
     before = tree_bytes(project.top)
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("G", "r")
         await picker.shows("Restore?")
         await picker.press(key)
@@ -121,7 +119,6 @@ def test_going_back_three_turns_and_resuming_takes_eight_keys(project, capsys):
     pressed = []
 
     async def steps(picker):
-        await picker.settled()
         for key in ("j", "j", "j", "r", "y"):
             if key == "y":
                 await picker.shows("Restore?")
@@ -137,7 +134,6 @@ def test_going_back_three_turns_and_resuming_takes_eight_keys(project, capsys):
 
 def test_where_nothing_is_to_be_done_y_does_nothing(project):
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "r")
         await picker.shows("Nothing to do: this is the state that is there.")
         await picker.press("y")
@@ -153,7 +149,6 @@ def test_one_file_comes_back_alone(project, capsys):
     write_files(project.top, {"a.py": b"broken\n", "test_a.py": b"broken\n"})
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j", "w")
         await picker.shows("+broken")
         await picker.press("tab", "g")
@@ -179,7 +174,6 @@ def test_one_hunk_comes_back_and_the_rest_of_the_file_stays(project, capsys):
     write_files(project.top, {"a.py": now})
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j")
         await picker.shows("+ONE 2")
         await picker.press("tab", "g")
@@ -212,7 +206,6 @@ def test_a_hunk_comes_back_where_nothing_has_changed_since_the_last_save(
     project, capsys
 ):
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j", "j", "w")
         await picker.shows("+ONE 2")
         await picker.press("tab", "g")
@@ -233,7 +226,6 @@ def test_a_hunk_of_a_file_that_has_changed_is_refused(project):
     write_files(project.top, {"a.py": b"broken\n"})
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j", "w")
         await picker.shows("+broken")
         await picker.press("tab", "g")
@@ -259,7 +251,6 @@ def test_u_undoes_the_last_restore_and_again(project, capsys):
     restored = tree_bytes(project.top)
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("u")
         await picker.shows("Restore?")
         await picker.press("y")
@@ -272,7 +263,6 @@ def test_u_undoes_the_last_restore_and_again(project, capsys):
 
 def test_fork_takes_a_name_and_shows_its_plan(project, capsys):
     async def steps(picker):
-        await picker.settled()
         await picker.press("G")
         await picker.type("F")
         await picker.shows("fork as:")
@@ -280,9 +270,7 @@ def test_fork_takes_a_name_and_shows_its_plan(project, capsys):
         await picker.press("enter")
         await picker.hides("fork as:")
         assert not picker.app.doing.shown
-        await picker.type("F")
-        await picker.type("other-way")
-        await picker.press("enter")
+        await picker.answer("F", "other-way")
         await picker.shows("Fork other-way from #5? What is there now is saved first.")
         await picker.press("y")
 
@@ -298,10 +286,7 @@ def test_fork_at_what_is_there_leaves_the_files(project, capsys):
     before = tree_bytes(project.top)
 
     async def steps(picker):
-        await picker.settled()
-        await picker.type("F")
-        await picker.type("here")
-        await picker.press("enter")
+        await picker.answer("F", "here")
         await picker.shows("Fork here from #8?")
         await picker.press("y")
 
@@ -314,11 +299,8 @@ def test_fork_into_a_work_tree_leaves_this_one_alone(project, capsys, tmp_path):
     before = tree_bytes(project.top)
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j")
-        await picker.type("W")
-        await picker.type("apart")
-        await picker.press("enter")
+        await picker.answer("W", "apart")
         await picker.shows("work tree in: ../apart")
         await picker.press("enter")
 
@@ -330,11 +312,8 @@ def test_fork_into_a_work_tree_leaves_this_one_alone(project, capsys, tmp_path):
 
 def test_a_label_is_given_and_taken(project):
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j")
-        await picker.type("l")
-        await picker.type("green")
-        await picker.press("enter")
+        await picker.answer("l", "green")
         await picker.shows("(green)")
         await picker.settled()
         await picker.type("l")
@@ -342,9 +321,7 @@ def test_a_label_is_given_and_taken(project):
         await picker.press("ctrl+u", "enter")
         await picker.shows("the label is gone")
         await picker.hides("(green)")
-        await picker.type("l")
-        await picker.type("12")
-        await picker.press("enter")
+        await picker.answer("l", "12")
         await picker.shows("could not be selected")
 
     drive(project.top, steps)
@@ -355,7 +332,6 @@ def test_c_copies_the_command_of_the_client_where_it_has_the_talk(project):
 
     async def steps(picker):
         picker.app.copy_to_clipboard = copied.append
-        await picker.settled()
         await picker.press("j", "j", "c")
         await picker.shows("copied: ")
         await picker.press("j", "c")
@@ -371,7 +347,6 @@ def test_c_copies_the_command_of_the_client_where_it_has_the_talk(project):
 
 def test_what_changed_since_the_plan_was_shown_is_asked_again(project, monkeypatch):
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j", "j", "r")
         await picker.shows("Restore?")
         await picker.press("y")
@@ -396,7 +371,6 @@ def test_a_restore_that_fails_half_way_names_both_ways_out(project, monkeypatch)
     from gitcp.checkpoints import finish_restore
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j", "j", "r")
         await picker.shows("Restore?")
         await picker.press("y")
@@ -429,7 +403,6 @@ def test_an_interrupted_restore_is_told_and_nothing_else_begins(project, monkeyp
     assert done.returncode == 130
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j", "r")
         await picker.shows("gitcp restore --continue")
         await picker.press("u")
@@ -440,7 +413,6 @@ def test_an_interrupted_restore_is_told_and_nothing_else_begins(project, monkeyp
 
 def test_a_state_that_is_pruned_while_it_is_selected(project):
     async def steps(picker):
-        await picker.settled()
         while "Write the module" not in picker.selected:
             await picker.press("j")
         ok(project.top, "prune", "--keep-last", "1", "--yes")
@@ -470,7 +442,6 @@ def test_e_writes_the_page_of_the_session(project, capsys, monkeypatch, tmp_path
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j", "e")
 
     choice = chosen(project, steps)
@@ -515,7 +486,6 @@ def test_what_is_foreign_is_marked_and_held_back_without_trust(
 
     async def steps(picker):
         picker.app.copy_to_clipboard = copied.append
-        await picker.settled()
         assert "<origin>" in picker.screen
         await picker.press("j", "c")
         await picker.until(lambda: copied)
@@ -548,7 +518,6 @@ def test_a_work_tree_that_is_locked_is_told(project, monkeypatch):
     choice = None
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j", "j", "r")
         await picker.shows("Restore?")
         await picker.press("y")
@@ -562,7 +531,6 @@ def test_a_work_tree_that_is_locked_is_told(project, monkeypatch):
 
 def test_what_is_typed_fast_is_taken_in_its_order(project):
     async def steps(picker):
-        await picker.settled()
         await picker.press("j")
         await picker.press_at_once(
             *("l", "g", "o", "space", "o", "x", "backspace", "n", "e", "enter")

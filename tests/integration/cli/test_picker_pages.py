@@ -21,7 +21,6 @@ def project(tmp_path, monkeypatch):
 
 def test_changes_are_those_of_the_turn(project):
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j")
         await picker.shows("1 file changed since the turn before")
         assert "> Make it fast" in picker.screen
@@ -35,7 +34,6 @@ def test_w_compares_with_what_is_there_now(project):
     write_files(project.top, {"a.py": b"broken\n"})
 
     async def steps(picker):
-        await picker.settled()
         assert "now, against #" in picker.screen
         await picker.press("j", "j", "w")
         await picker.shows("+broken")
@@ -54,7 +52,6 @@ def test_w_says_what_is_compared_before_it_is(project):
         yield None
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("j")
         await picker.settled()
         jobs = picker.app.heavy
@@ -92,7 +89,6 @@ def test_talk_shows_prompts_and_answers_and_folds_tools(project):
     project.agent.answer("It is done")
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "2")
         await picker.shows("> Use a tool")
         assert "It is done" in picker.screen
@@ -115,7 +111,6 @@ def test_reasons_are_the_newest_first(project):
     ok(project.top, "save", "-m", "more", "--tried", "floats", "--fact", "later")
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("3")
         await picker.shows("because cents are lost")
         text = picker.screen
@@ -134,7 +129,6 @@ def test_what_was_not_captured_has_its_reason(tmp_path):
     ok(top, "save")
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("4")
         await picker.shows("large.bin")
 
@@ -143,7 +137,6 @@ def test_what_was_not_captured_has_its_reason(tmp_path):
 
 def test_arrows_and_digits_show_the_tabs(project):
     async def steps(picker):
-        await picker.settled()
         await picker.press("right")
         assert picker.app.look.tab == "talk"
         await picker.press("left", "left")
@@ -156,7 +149,6 @@ def test_arrows_and_digits_show_the_tabs(project):
 
 def test_two_marked_rows_are_compared_the_older_one_first(project):
     async def steps(picker):
-        await picker.settled()
         await picker.press("d")
         await picker.shows("mark two rows")
         await picker.press("j", "j", "space", "j", "space", "d")
@@ -174,7 +166,6 @@ def test_two_marked_rows_are_compared_the_older_one_first(project):
 
 def test_enter_goes_into_the_page_and_to_the_lines_of_a_file(project):
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j")
         await picker.shows("@@ ")
         await picker.press("enter", "g")
@@ -197,7 +188,6 @@ def test_of_many_files_one_is_compared_at_a_time(tmp_path):
     ok(top, "save", "-m", "new")
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("j")
         await picker.shows("Enter shows the lines of a file")
         assert "+new" not in picker.screen
@@ -233,7 +223,6 @@ def test_what_strangers_write_is_inert_and_aligned(tmp_path, monkeypatch):
     )
 
     async def steps(picker):
-        await picker.settled()
         for key in ("j", "1", "j", "1", "2", "3", "4", "w", "slash", "escape", "t"):
             await picker.press(key)
             await picker.settled()
@@ -253,7 +242,6 @@ def test_what_strangers_write_is_inert_and_aligned(tmp_path, monkeypatch):
 @pytest.mark.parametrize("size", [(40, 10), (80, 24), (200, 50), (20, 5)])
 def test_every_size_has_room(project, size):
     async def steps(picker):
-        await picker.settled()
         for key in ("j", "j", "tab", "j", "tab", "2", "question_mark", "escape"):
             await picker.press(key)
         await picker.settled()

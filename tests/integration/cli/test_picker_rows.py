@@ -21,7 +21,6 @@ def rows_of(picker):
 
 def test_rows_stand_under_their_conversations(project):
     async def steps(picker):
-        await picker.settled()
         rows = rows_of(picker)
         assert rows[0] == "(now)"
         at = rows.index('Claude Code · "Write the documentation"')
@@ -38,7 +37,6 @@ def test_rows_stand_under_their_conversations(project):
 
 def test_keys_move_over_rows_and_never_stop_at_a_header(project):
     async def steps(picker):
-        await picker.settled()
         assert picker.selected == "(now)"
         seen = []
         for key in ("j", "down", "j", "k", "up", "G", "end", "g", "pagedown", "home"):
@@ -54,7 +52,6 @@ def test_keys_move_over_rows_and_never_stop_at_a_header(project):
 
 def test_brackets_go_from_conversation_to_conversation(project):
     async def steps(picker):
-        await picker.settled()
         seen = []
         for key in ("]", "]", "j", "]", "]", "[", "[", "["):
             await picker.press(key)
@@ -68,7 +65,6 @@ def test_brackets_go_from_conversation_to_conversation(project):
 
 def test_rows_by_time_name_their_clients(project):
     async def steps(picker):
-        await picker.settled()
         await picker.press("t")
         await picker.shows("Claude Code Make it fast")
         texts = [
@@ -88,7 +84,6 @@ def test_forks_stand_below_their_conversation(project):
     ok(project.top, "fork", str(number), "other-way", "--yes")
 
     async def steps(picker):
-        await picker.settled()
         rows = rows_of(picker)
         at = rows.index("└ fork other-way")
         assert "main" in rows[at + 2]
@@ -110,7 +105,6 @@ def test_forks_stand_below_their_conversation(project):
 )
 def test_words_find_prompts_paths_reasons_and_talk(project, words, left):
     async def steps(picker):
-        await picker.settled()
         await picker.type("/")
         await picker.type(words)
         found = picker.app.listing
@@ -132,7 +126,6 @@ def test_words_find_prompts_paths_reasons_and_talk(project, words, left):
 
 def test_letters_are_taken_back_while_typing(project):
     async def steps(picker):
-        await picker.settled()
         await picker.type("/")
         await picker.type("docuq")
         await picker.shows("0 of 5 rows")
@@ -147,7 +140,6 @@ def test_letters_are_taken_back_while_typing(project):
 
 def test_what_is_saved_meanwhile_appears(project):
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j")
         before = picker.selected
         project.agent.turn("Saved meanwhile", **{"b.py": "b\n"})
@@ -160,7 +152,6 @@ def test_what_is_saved_meanwhile_appears(project):
 
 def test_the_mouse_selects_and_scrolls(project):
     async def steps(picker):
-        await picker.settled()
         at = next(
             at for at, row in enumerate(rows_of(picker)) if "Add the tests" in row
         )
@@ -181,7 +172,6 @@ def test_a_label_and_a_failed_run_are_badges(project):
     assert run_gitcp(project.top, "run", "--", "false").returncode == 1
 
     async def steps(picker):
-        await picker.settled()
         assert "(green)" in picker.screen
         assert "✕ failed" in picker.screen
 
@@ -204,7 +194,6 @@ def test_one_checkpoint(tmp_path):
     ok(top, "save", "-m", "the only one")
 
     async def steps(picker):
-        await picker.settled()
         await picker.press("j", "j", "j")
         assert "the only one" in picker.selected
         await picker.press("k", "k")
@@ -225,7 +214,6 @@ def test_tests_that_were_run_are_a_badge(project, failed, badge):
     agent.answer("I ran them.")
 
     async def steps(picker):
-        await picker.settled()
         (row,) = [row for row in rows_of(picker) if "tests" in row and badge in row]
         assert "Test it" in row
         assert picker.screen.count(badge) == 1
