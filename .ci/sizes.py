@@ -1,18 +1,13 @@
 #!/usr/bin/env python3
-"""Reports modules, functions and classes of the package that are too large.
-
-`sizes.txt` lists the present offenders with their sizes: none may grow, and none may be
-added. An entry that is no longer needed is named, to be removed.
-"""
+"""Reports modules, functions and classes of the package that are too large."""
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-LIST = ROOT / ".ci" / "sizes.txt"
 MODULE, FUNCTION, CLASS = "module", "function", "class"
 # Lines of a module, lines of a function, public methods and properties of a class.
 LIMITS = {MODULE: 400, FUNCTION: 60, CLASS: 15}
@@ -43,36 +38,24 @@ def sizes(path: str, source: str) -> Iterator[Size]:
             yield Size(CLASS, f"{path}:{node.name}", len(public))
 
 
-def known(text: str) -> dict[tuple[str, str], int]:
-    """Reads the list: a kind, a name and a size on each line."""
-    rows = [line.split() for line in text.splitlines() if line and line[0] != "#"]
-    return {(kind, name): int(size) for kind, name, size in rows}
-
-
-def problems(measured: list[Size], listed: dict[tuple[str, str], int]) -> list[str]:
-    """Returns a line for each thing above its limit and above its size in the list."""
+def problems(measured: Iterable[Size]) -> list[str]:
+    """Returns a line for each thing above its limit."""
     return [
-        f"{each.kind} {each.name}: {each.size}, and at most"
-        f" {max(LIMITS[each.kind], listed.get(each[:2], 0))} is allowed"
+        f"{each.kind} {each.name}: {each.size}, and at most {LIMITS[each.kind]} is allowed"
         for each in measured
-        if each.size > max(LIMITS[each.kind], listed.get(each[:2], 0))
+        if each.size > LIMITS[each.kind]
     ]
 
 
 def main() -> int:
     """Prints what is too large; returns the exit status."""
-    measured = [
+    too_large = problems(
         each
         for path in sorted((ROOT / "gitcp").rglob("*.py"))
         for each in sizes(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
-    ]
-    listed = known(LIST.read_text("utf-8"))
-    too_large = problems(measured, listed)
+    )
     for line in too_large:
         print(line)
-    above = {each[:2] for each in measured if each.size > LIMITS[each.kind]}
-    for kind, name in sorted(listed.keys() - above):
-        print(f"remove from {LIST.name}: {kind} {name} is within the limit")
     return 1 if too_large else 0
 
 

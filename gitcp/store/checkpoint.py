@@ -7,15 +7,15 @@ from typing import Any, NamedTuple, Protocol
 from gitcp.at_fork import computed
 from gitcp.errors import AgentRecordError, CorruptError
 from gitcp.format import checkpoint as manifests
-from gitcp.format import jsontext, layout, log, tree
-from gitcp.format.checkpoint import Manifest, Skipped
-from gitcp.format.commit import Commit, Trailers, trailers_of
+from gitcp.format import jsontext, layout, log
+from gitcp.format.checkpoint import Manifest
+from gitcp.format.commit import Commit, Trailers
 from gitcp.format.layout import LogName
 from gitcp.format.log import Decision
-from gitcp.format.tree import DIRECTORY, Change, Entry
 from gitcp.git.objects import Objects
 from gitcp.store import logs
 from gitcp.store.allowance import Allowance
+from gitcp.store.contents import Contents
 from gitcp.store.described import Described
 from gitcp.store.origin import Origin, Seals
 
@@ -55,7 +55,7 @@ class Around(Protocol):
         """Returns its label there as a ref component."""
 
 
-class Checkpoint(Described):
+class Checkpoint(Contents, Described):
     """A saved state: files, conversation, decisions. Immutable.
 
     `commit` is the commit's id in hex. What the commit message says (`id`, `seq`,
@@ -74,29 +74,15 @@ class Checkpoint(Described):
         around: "Around | None" = None,
     ) -> None:
         """Takes the `manifest` where it is known; otherwise it is read on use."""
-        self.objects = objects
+        super().__init__(objects, oid, commit, trailers)
         self._around = around
         self._seals = seals
         self._allowance = allowance
-        self.oid = oid
-        self.raw = commit
-        self.trailers = trailers
         self._known = manifest
 
     def __repr__(self) -> str:
         trailers = self.trailers
         return f"<Checkpoint {trailers.id} {trailers.session}/{trailers.branch}:{trailers.seq}>"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Checkpoint) and other.oid == self.oid
-
-    def __hash__(self) -> int:
-        return hash(self.oid)
-
-    @property
-    def commit(self) -> str:
-        """The commit's id in hex."""
-        return self.oid.hex()
 
     @property
     def number(self) -> int | None:
@@ -152,33 +138,10 @@ class Checkpoint(Described):
         """Where its files and its logs were made: here, or elsewhere."""
         return self._seals.of(self)
 
-    def _own(self, path: bytes) -> Entry | None:
-        return tree.lookup(
-            self.raw.tree, layout.RESERVED + b"/" + path, self.objects.tree
-        )
-
-    @computed
-    def log_tree(self) -> bytes | None:
-        """The oid of the tree that holds the logs."""
-        entry = self._own(layout.LOG)
-        return entry.oid if entry is not None and entry.mode == DIRECTORY else None
-
     @property
     def holds_files(self) -> bool:
         """Whether files were captured; if not, it holds logs only."""
         return self.manifest.files.captured
-
-    @property
-    def files_tree(self) -> bytes | None:
-        """The oid of the root tree without `.gitcp`; None where there is no file.
-
-        For who is going to walk it.
-
-        Raises:
-            TransferError: it came from elsewhere, and holds more than may be walked.
-        """
-        self.refuse_if_vast()
-        return self.files_oid
 
     def refuse_if_vast(self) -> None:
         """Raises if it came from elsewhere, and holds more than may be walked.
@@ -187,65 +150,6 @@ class Checkpoint(Described):
             TransferError: so it is; the hint says how to go on.
         """
         self._allowance.check(self)
-
-    @computed
-    def files_oid(self) -> bytes | None:
-        """What `files_tree` is, for who only compares it or hands it on."""
-        return self._files_of(self.raw.tree)
-
-    def _files_of(self, root: bytes) -> bytes | None:
-        entries = dict(self.objects.tree(root))
-        entries.pop(layout.RESERVED, None)
-        return self.objects.pin(tree.encode(entries)) if entries else None
-
-    @computed
-    def empty_dirs(self) -> frozenset[bytes]:
-        """The directories that were empty."""
-        entry = self._own(layout.EMPTY_DIRS)
-        if entry is None:
-            return frozenset()
-        return frozenset(manifests.decode_empty_dirs(self.objects.blob(entry.oid)))
-
-    def skipped(self) -> list[Skipped]:
-        """Returns what was not captured, with the reason.
-
-        Raises:
-            CorruptError: the list is damaged.
-        """
-        entry = self._own(layout.SKIPPED)
-        if entry is None:
-            return []
-        return list(
-            manifests.decode_skipped(
-                self.objects.blob(entry.oid), f"checkpoint {self.id}"
-            )
-        )
-
-    def files(self) -> Iterator[tuple[bytes, Entry]]:
-        """Yields the path and entry of every file."""
-        return tree.walk(self.files_tree, self.objects.tree)
-
-    def entry(self, path: bytes) -> Entry | None:
-        """Returns the entry at a path of the files, or None."""
-        return tree.lookup(self.files_tree, path, self.objects.tree)
-
-    @computed
-    def changes(self) -> tuple[Change, ...]:
-        """The files that differ from the checkpoint before it on its line, by path.
-
-        Of the first checkpoint these are all its files. Each has `path` (bytes), `status`
-        (`added`, `modified` or `deleted`), and the entries `old` and `new`.
-
-        Raises:
-            CorruptError: a tree, or the checkpoint before it, is missing.
-        """
-        before: bytes | None = None
-        if self.raw.parents:
-            parent = self.objects.commit(self.raw.parents[0])
-            if trailers_of(parent) is not None:
-                before = self._files_of(parent.tree)
-        changes = tree.diff(before, self.files_tree, self.objects.tree)
-        return tuple(sorted(changes, key=lambda change: change.path))
 
     def context(self) -> str:
         """Returns what a new conversation should know, as Markdown.
