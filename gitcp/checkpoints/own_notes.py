@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from gitcp.checkpoints.branch_index import ListedBranch
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.store import Store
+
+if TYPE_CHECKING:
+    from gitcp.checkpoints.branch_index import ListedBranch
+    from gitcp.store.store import Store
 
 _TRIGGERS = frozenset({"restore", "before-restore"})
 _BEGINNINGS = ("restored ", "before restoring ", "undid a restore: ")
@@ -25,7 +28,7 @@ def note_of(checkpoint: Checkpoint) -> str:
     return _with_numbers(note, checkpoint.number_for)
 
 
-def note_of_tip(store: Store, branch: ListedBranch) -> str:
+def note_of_tip(store: "Store", branch: "ListedBranch") -> str:
     """Returns the note of a branch's newest checkpoint, likewise."""
     if re.fullmatch(_FORKED, branch.note) and (tip := store.checkpoint(branch.commit)):
         return note_of(tip)
