@@ -3,7 +3,7 @@
 import os
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from gitcp.errors import (
     UsageError,
     WouldOverwriteError,
 )
-from gitcp.format import layout
+from gitcp.format import layout, safety
 from gitcp.format.layout import BranchKey, RefKey
 from gitcp.format.numbers import ELSEWHERE
 from gitcp.format.oid import ObjectFormat
@@ -120,6 +120,7 @@ def _bundle(workspace: Workspace, path: Path, tips: Mapping[RefKey, str]) -> Non
     """Bundles these very commits: git itself would read the refs again, and move on."""
     refs = {key.ref: oid for key, oid in tips.items()}
     repository = workspace.repository
+    _bring(repository, refs.values())
     with transaction(repository) as txn:
         beside = Quarantine(
             txn, "export", bounds_of(workspace.settings.sharing)
@@ -128,6 +129,21 @@ def _bundle(workspace: Workspace, path: Path, tips: Mapping[RefKey, str]) -> Non
         if shallow.exists():
             shutil.copy(shallow, beside.git_dir / "shallow")
         beside.git("bundle", "create", "-q", str(path), *refs)
+
+
+def _bring(repository: Repository, tips: Iterable[str]) -> None:
+    """Fetches what a partial clone has left at its remote of what the file is to hold.
+
+    Raises:
+        TransferError: no remote sends it.
+    """
+    # A directory that was missing may name others that are.
+    for _ in range(safety.DEPTH_LIMIT if repository.objects.fetch else 0):
+        listed = repository.git("rev-list", "--objects", "--missing=print", *tips)
+        missing = [line[1:] for line in listed.splitlines() if line.startswith(b"?")]
+        if not missing:
+            return
+        repository.objects.bring(bytes.fromhex(oid.decode()) for oid in missing)
 
 
 class TakenIn(NamedTuple):

@@ -97,6 +97,25 @@ def test_what_is_missing_and_promised_by_no_remote_is_damage(top):
     assert problem["path"] == "f"
 
 
+def test_an_export_fetches_what_the_file_needs_or_says_so(top, tmp_path):
+    write_files(top, {"new": b"n"})
+    ok(top, "save", "-s", "work")
+    server, file = tmp_path / "server", tmp_path / "file"
+    shutil.move(server, tmp_path / "away")
+    said = fails(top, 21, "export", "work:last", "-o", str(file))
+    assert "of this partial clone cannot be fetched from origin" in said
+    assert not file.exists()
+    shutil.move(tmp_path / "away", server)
+    ok(top, "export", "work:last", "-o", str(file))
+    other = tmp_path / "other"
+    form = git_line(top, "rev-parse", "--show-object-format")
+    git(tmp_path, "init", "-q", f"--object-format={form}", other)
+    ok(other, "import", str(file))
+    ok(other, "restore", "-y", "work:1", "--trust")
+    assert (other / "d" / "2").read_bytes() == b"22"
+    assert ok(other, "verify")["problems"] == []
+
+
 def test_a_pull_brings_checkpoints_whole(top, tmp_path):
     other = tmp_path / "other"
     git(tmp_path, "clone", "-q", tmp_path / "server", other)
