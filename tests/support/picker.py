@@ -68,6 +68,16 @@ class Driven:
         names = {" ": "space", "/": "slash", "-": "minus", ".": "full_stop"}
         await self.press(*(names.get(char, char) for char in text))
 
+    async def plan(self, *keys: str) -> None:
+        """Presses keys, and then asks for a restore."""
+        await self.press(*keys, "r")
+        await self.shows("Restore?")
+
+    async def go_to(self, text: str) -> None:
+        """Moves down on the right side to a line with a text."""
+        while (line := self.app.pane.line) is None or text not in str(line.text):
+            await self.press("j")
+
     async def answer(self, key: str, text: str) -> None:
         """Presses a key that asks for a line, and types the line."""
         await self.type(key)

@@ -73,12 +73,10 @@ def test_r_shows_what_a_dry_run_prints_and_only_y_does_it(project, capsys):
         await picker.shows("Enter never does")
         await picker.press("escape", "escape")
         await picker.shows("(now)")
-        await picker.press("r")
-        await picker.shows("Restore?")
+        await picker.plan()
         await picker.press("q")
         await picker.shows("(now)")
-        await picker.press("r")
-        await picker.shows("Restore?")
+        await picker.plan()
         assert tree_bytes(project.top) == before
         await picker.press("y")
 
@@ -99,8 +97,7 @@ def test_files_or_conversation_alone(project, key, parts, capsys):
     before = tree_bytes(project.top)
 
     async def steps(picker):
-        await picker.press("G", "r")
-        await picker.shows("Restore?")
+        await picker.plan("G")
         await picker.press(key)
         await picker.until(lambda: picker.app.doing.plan.wanted.parts == parts)
         await picker.press("b")
@@ -154,10 +151,8 @@ def test_one_file_comes_back_alone(project, capsys):
         await picker.press("tab", "g")
         await picker.press("r")
         await picker.shows("put the cursor on a file")
-        while "a.py" not in picker.app.pane.line.text:
-            await picker.press("j")
-        await picker.press("r")
-        await picker.shows("Restore?")
+        await picker.go_to("a.py")
+        await picker.plan()
         await picker.press("f", "y")
 
     choice = chosen(project, steps, size=(120, 90))
@@ -179,14 +174,12 @@ def test_one_hunk_comes_back_and_the_rest_of_the_file_stays(project, capsys):
         await picker.press("tab", "g")
         await picker.press("h")
         await picker.shows("put the cursor on changed lines first")
-        while "+ONE 2" not in picker.app.pane.line.text:
-            await picker.press("j")
+        await picker.go_to("+ONE 2")
         await picker.press("h")
         await picker.shows("press w")
         await picker.press("w")
         await picker.shows("+broken")
-        while "+broken" not in picker.app.pane.line.text:
-            await picker.press("j")
+        await picker.go_to("+broken")
         await picker.press("h")
         await picker.shows("Of this file only these lines:")
         await picker.shows("-broken")
@@ -209,8 +202,7 @@ def test_a_hunk_comes_back_where_nothing_has_changed_since_the_last_save(
         await picker.press("j", "j", "j", "w")
         await picker.shows("+ONE 2")
         await picker.press("tab", "g")
-        while "+ONE 2" not in picker.app.pane.line.text:
-            await picker.press("j")
+        await picker.go_to("+ONE 2")
         await picker.press("h")
         await picker.shows("Of this file only these lines:")
         await picker.press("y")
@@ -229,8 +221,7 @@ def test_a_hunk_of_a_file_that_has_changed_is_refused(project):
         await picker.press("j", "j", "w")
         await picker.shows("+broken")
         await picker.press("tab", "g")
-        while "+broken" not in picker.app.pane.line.text:
-            await picker.press("j")
+        await picker.go_to("+broken")
         write_files(project.top, {"a.py": b"other\n"})
         await picker.press("h")
         await picker.shows("a.py has changed since its lines were shown")
@@ -347,8 +338,7 @@ def test_c_copies_the_command_of_the_client_where_it_has_the_talk(project):
 
 def test_what_changed_since_the_plan_was_shown_is_asked_again(project, monkeypatch):
     async def steps(picker):
-        await picker.press("j", "j", "j", "r")
-        await picker.shows("Restore?")
+        await picker.plan("j", "j", "j")
         await picker.press("y")
 
     choice = chosen(project, steps)
@@ -371,8 +361,7 @@ def test_a_restore_that_fails_half_way_names_both_ways_out(project, monkeypatch)
     from gitcp.checkpoints import finish_restore
 
     async def steps(picker):
-        await picker.press("j", "j", "j", "r")
-        await picker.shows("Restore?")
+        await picker.plan("j", "j", "j")
         await picker.press("y")
 
     choice = chosen(project, steps)
@@ -518,8 +507,7 @@ def test_a_work_tree_that_is_locked_is_told(project, monkeypatch):
     choice = None
 
     async def steps(picker):
-        await picker.press("j", "j", "j", "r")
-        await picker.shows("Restore?")
+        await picker.plan("j", "j", "j")
         await picker.press("y")
 
     choice = chosen(project, steps)
