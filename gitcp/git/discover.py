@@ -25,6 +25,13 @@ _IN_TABLES = "refs/heads/.invalid"
 _NOWHERE = "not a git repository (or any"
 # Seconds to wait for a `git refs migrate`.
 _PATIENCE = 10.0
+# What git says of a form that it does not know, or was built without.
+_UNKNOWN_FORM = (
+    "extension",
+    "repository version",
+    "repo version",
+    "compatibility hash",
+)
 # What git is asked for of every repository, a line each.
 _FIELDS = 5
 
@@ -225,9 +232,7 @@ def _refusal(where: Path, said: str) -> Exception:
             f"git does not trust the repository at {where}: another user owns it",
             hint=f"if you trust it: {_way_out(said)}",
         )
-    if any(
-        word in said for word in ("extension", "repository version", "repo version")
-    ):
+    if any(words in said for words in _UNKNOWN_FORM):
         return UnsupportedRepositoryError(
             f"this repository has a form git here does not know: {_last_words(said)}",
             hint="a newer git may know it",
