@@ -7,6 +7,7 @@ seconds. It does either without Python's lock, so another thread can load them m
 import functools
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,8 @@ from gitcp.secrets.tokens import Token
 
 # Where Linux lists the threads of a process, those of libraries too.
 _THREADS = "/proc/self/task"
+# Seconds in which a thread that has ended is gone there as well.
+_GOING = 0.1
 
 
 class Library:
@@ -40,8 +43,7 @@ class Library:
     @property
     def can_fork(self) -> bool:
         """Whether a process that is forked can scan: none of the library's threads is gone."""
-        if self._loading is not None:
-            self._loading.join()
+        self._join()
         return self._scanner is None or _count_threads() == 1
 
     def begin(self) -> None:
@@ -70,10 +72,18 @@ class Library:
             if at >= 0:
                 yield Token(finding.rule_id, value, at)
 
+    def _join(self) -> None:
+        if self._loading is None:
+            return
+        self._loading.join()
+        self._loading = None
+        # The system has it for a moment longer.
+        until = time.monotonic() + _GOING
+        while _count_threads() > threading.active_count() and time.monotonic() < until:
+            time.sleep(0.0005)
+
     def _loaded(self) -> Any:
-        if self._loading is not None:
-            self._loading.join()
-            self._loading = None
+        self._join()
         if self._scanner is None:
             self._scanner = self._load()
         return self._scanner

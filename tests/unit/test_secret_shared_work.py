@@ -177,6 +177,15 @@ def test_the_rules_are_loaded_before_the_program_is_forked(sdk, monkeypatch):
     assert sdk.loads == [threading.main_thread()]
 
 
+def test_a_thread_that_has_just_ended_is_waited_for(sdk, monkeypatch):
+    counts = iter([1, 2, 2, 1, 1, 1])
+    monkeypatch.setattr(library, "_count_threads", lambda: next(counts))
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    extra = Library()
+    extra.begin()
+    assert extra.can_fork
+
+
 def test_where_threads_cannot_be_counted_nothing_is_loaded_before_a_fork(
     sdk, monkeypatch
 ):
