@@ -6,13 +6,18 @@ that whatever of those is damaged does not matter.
 
 import os
 import re
+import shutil
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
+from weakref import finalize
 
 from gitcp.errors import CorruptError, GitcpError
 from gitcp.format.commit import trailers_of
-from gitcp.format.oid import PATTERN, form_of_hex
-from gitcp.git.repository import Repository
+from gitcp.format.oid import PATTERN, SHA1, form_of_hex
+from gitcp.git.aside import borrow, make_bare
+from gitcp.git.objects import Objects
+from gitcp.git.repository import Repository, open_objects
 from gitcp.store.allowance import Allowance
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.origin import ELSEWHERE, Origin, Seals
@@ -53,6 +58,8 @@ def find(directory: str | os.PathLike[str], commit: str) -> BareCheckpoint | Non
         git_dir=git_dir, common_dir=_common(git_dir), form=form_of_hex(commit)
     )
     oid = bytes.fromhex(commit)
+    if repository.form is not SHA1:
+        vars(repository)["objects"] = _beside(repository)
     try:
         raw = repository.objects.commit(oid)
         trailers = trailers_of(raw)
@@ -72,6 +79,15 @@ def find(directory: str | os.PathLike[str], commit: str) -> BareCheckpoint | Non
         # The regular lookup reports what is wrong.
         return None
     return BareCheckpoint(checkpoint, top)
+
+
+def _beside(repository: Repository) -> Objects:
+    """Returns the objects of a git directory that git itself may not open."""
+    scratch = Path(tempfile.mkdtemp(prefix="gitcp-"))
+    finalize(repository, shutil.rmtree, scratch, ignore_errors=True)
+    make_bare(scratch, repository.form)
+    borrow(scratch, repository.common_dir.resolve() / "objects")
+    return open_objects(scratch, repository.form)
 
 
 def _place(directory: Path) -> tuple[Path, Path] | None:

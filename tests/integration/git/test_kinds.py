@@ -119,6 +119,20 @@ def test_shallow_clones_and_alternates(top, tmp_path, how):
     ok(tmp_path / "clone", "export", "1", "-o", str(tmp_path / "file"))
 
 
+def test_a_commit_is_restored_from_objects_and_nothing_else(top, tmp_path):
+    write_files(top, {"a/f": b"saved", "new": b"n"})
+    commit = ok(top, "save")["checkpoint"]["commit"]
+    git_dir = top / ".git"
+    for name in ("HEAD", "config", "packed-refs"):
+        (git_dir / name).unlink(missing_ok=True)
+    for name in ("refs", "reftable", "gitcp", "logs"):
+        shutil.rmtree(git_dir / name, ignore_errors=True)
+    out = tmp_path / "out"
+    ok(top, "restore", commit, "--to", str(out), "-y", "--trust")
+    assert (out / "a" / "f").read_bytes() == b"saved"
+    assert (out / "new").read_bytes() == b"n"
+
+
 @pytest.fixture
 def explicit(tmp_path, monkeypatch) -> None:
     """Has git believe no bare repository that is not named, and make SHA-256 ones."""
