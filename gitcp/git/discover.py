@@ -12,15 +12,13 @@ from gitcp.errors import (
 )
 from gitcp.format.oid import FORMS, SHA1, ObjectFormat
 from gitcp.git import area, configuration, process
-from gitcp.git.ref_storage import RefsMovedError, broken_off, wait_around
+from gitcp.git.ref_storage import TABLES, RefsMovedError, broken_off, wait_around
 from gitcp.git.refs import FileRefs
 from gitcp.git.repository import Repository
 from gitcp.git.served import check_place, check_supported
 
 # The caller has named a git directory, and means it.
 _NAMED = ("-c", "safe.bareRepository=all")
-# What stands in HEAD's file where git keeps refs in tables.
-_IN_TABLES = "refs/heads/.invalid"
 # What git says where no directory above has a `.git`, be it a broken one.
 _NOWHERE = "not a git repository (or any"
 # Seconds to wait for a `git refs migrate`.
@@ -141,10 +139,11 @@ def nested_head(top: Path, form: ObjectFormat) -> bytes | None:
         common_dir = (
             git_dir / common.read_text().strip() if common.is_file() else git_dir
         )
-        refs = FileRefs(git_dir, common_dir, form=form)
-        target = refs.symbolic("HEAD")
-        in_tables = target == _IN_TABLES
-        head = _said_by_git(git_dir) if in_tables else refs.read(target or "HEAD")
+        if (common_dir / TABLES).is_dir():
+            head = _said_by_git(git_dir)
+        else:
+            refs = FileRefs(git_dir, common_dir, form=form)
+            head = refs.read(refs.symbolic("HEAD") or "HEAD")
         return bytes.fromhex(head) if head and len(head) == form.digits else None
     except (OSError, ValueError, RecursionError, RefsMovedError):
         return None
