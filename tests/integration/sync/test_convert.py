@@ -265,8 +265,9 @@ def test_a_bomb_of_another_form_is_refused(tmp_path, kind):
     file = tmp_path / "file"
     bundle(here, oid, file)
     there = other_form(tmp_path / "there")
-    status = {"gitlinks": 15, "paths": 21, "deep": 19, "unsafe": 19}[kind]
-    fails(there, status, "import", str(file))
+    # Newer gits refuse the name themselves.
+    expected = {"gitlinks": {15}, "paths": {21}, "deep": {19}, "unsafe": {19, 21}}
+    assert invoke(there, "import", str(file)).returncode in expected[kind]
     assert git(there, "for-each-ref") == b""
 
 
