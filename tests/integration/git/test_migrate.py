@@ -145,6 +145,7 @@ def test_a_migration_that_was_broken_off_is_named(top):
     assert ".git/ref_migration.x" in said
 
 
+@pytest.mark.ref_files
 @pytest.mark.parametrize("form", ["sha1", "sha256"])
 def test_everything_works_after_each_migration(tmp_path, form):
     needs_migrate()

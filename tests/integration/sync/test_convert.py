@@ -193,6 +193,7 @@ def test_what_says_that_it_is_ours_is_not_believed(here, there, tmp_path):
     assert not ok(here, "show", "work/main:last")["checkpoint"]["foreign"]
 
 
+@pytest.mark.sha1
 def test_a_nested_repository_is_left_out_and_listed(tmp_path):
     here = make_repo(tmp_path / "here", {"f": b"1"})
     inner = make_repo(here / "sub", {"g": b"1"})
@@ -247,6 +248,7 @@ def bundle(top: Path, root: bytes, file: Path) -> None:
     git(top, "bundle", "create", "-q", file, "refs/gitcp/s/work/main")
 
 
+@pytest.mark.sha1
 @pytest.mark.parametrize("kind", ["gitlinks", "paths", "deep", "unsafe"])
 def test_a_bomb_of_another_form_is_refused(tmp_path, kind):
     here = make_repo(tmp_path / "here", {"f": b"1"})
