@@ -169,7 +169,8 @@ def test_how_much_of_the_talk_is_shown_can_be_chosen(browser, shop):
             assert [is_visible() for is_visible in shown] == wanted
         seen.press("m")
         turn.locator(".tool", has_text="Bash").locator("summary").click()
-        assert "Error: 1 failed" in turn.inner_text()
+        # What a tool printed is laid out once it is opened.
+        turn.get_by_text("Error: 1 failed").wait_for()
 
 
 def test_changes_are_shown_unified_or_side_by_side(browser, shop):

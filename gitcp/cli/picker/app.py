@@ -103,7 +103,8 @@ class Picker(Window):
     def on_resize(self, event: Resize) -> None:
         """Shows both sides, or one; a page is laid out again for its new width."""
         del event
-        self.arrange()
+        # Textual takes down the new size only after this.
+        self.call_later(self.arrange)
         self.call_after_refresh(self.browsing.resized)
 
     def arrange(self) -> None:
