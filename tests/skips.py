@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.support.needs import knows_migrate, knows_reftable
+from tests.support.needs import knows_migrate, knows_owners, knows_reftable
 
 IN_CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 
@@ -87,6 +87,7 @@ ACCEPTED: list[tuple[str, Callable[[str], bool]]] = [
     (r"the mirrors of odd disks need Linux", _no_linux),
     (r"git is older than 2\.45, .*", lambda _: not knows_reftable()),
     (r"git is older than 2\.46, .*", lambda _: not knows_migrate()),
+    (r"git is older than 2\.36, .*", lambda _: not knows_owners()),
     # Not a test of its own, but a tool for who looks into a failure of another.
     (r"set GITCP_MODEL_SCRIPT to a file of steps", _always),
 ]

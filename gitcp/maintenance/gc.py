@@ -40,6 +40,7 @@ def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
 
     Raises:
         BusyError: other processes were at work until the timeout.
+        CorruptError: a ref of gitcp's is damaged; nothing went.
         GitFailedError: a commit or tree is missing; nothing went.
         StorageError: the disk refused.
     """
@@ -49,6 +50,9 @@ def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
     found: list[Lost] = []
 
     def roots() -> Iterator[str]:
+        # git 2.32 walks the others and ends well; newer ones refuse.
+        for name in workspace.repository.refs.damaged():
+            workspace.repository.refs.read(name)
         found[:] = kept(workspace)
         yield from journals(workspace.repository)
         if not drop_lost:

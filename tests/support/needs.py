@@ -11,6 +11,8 @@ from gitcp.git.versions import git_version
 
 FIRST_WITH_REFTABLE = (2, 45)
 FIRST_WITH_MIGRATE = (2, 46)
+# Some releases of 2.35 and older ones do, too.
+FIRST_WITH_OWNERS = (2, 36)
 
 
 @functools.cache
@@ -32,3 +34,13 @@ def needs_migrate() -> None:
     """Skips the test where git cannot move refs to another storage."""
     if not knows_migrate():
         pytest.skip("git is older than 2.46, and does not migrate refs")
+
+
+def knows_owners() -> bool:
+    return git_version(Path("/"))[0] >= FIRST_WITH_OWNERS
+
+
+def needs_owners() -> None:
+    """Skips the test where git does not ask whose a repository is."""
+    if not knows_owners():
+        pytest.skip("git is older than 2.36, and may not ask who owns a repository")

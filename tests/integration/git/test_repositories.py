@@ -27,7 +27,7 @@ from tests.support.gitrepo import (
     write_files,
 )
 from tests.support.inprocess import invoke, ok
-from tests.support.needs import needs_reftable
+from tests.support.needs import needs_owners, needs_reftable
 
 
 def refused(cwd: Path, *args: str, exit: int) -> str:  # noqa: A002
@@ -343,6 +343,7 @@ def test_settings_of_the_environment_are_git_settings(repo):
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
 def test_who_does_not_own_it_is_told_which_directory_to_trust(tmp_path):
+    needs_owners()
     top = make_repo(tmp_path / "theirs", {"f": b"1"})
     for path in (top, *top.rglob("*")):
         os.chown(path, 65534, 65534)
@@ -355,6 +356,7 @@ def test_who_does_not_own_it_is_told_which_directory_to_trust(tmp_path):
 @pytest.mark.parametrize("how", ["a link to it", "a linked work tree", "its own"])
 def test_a_work_tree_of_another_user_is_not_served(repo, tmp_path, how):
     """Else what lies there is captured here, and a restore writes ours there."""
+    needs_owners()
     ok(repo, "save")
     theirs = tmp_path / "theirs"
     if how == "a linked work tree":
