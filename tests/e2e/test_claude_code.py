@@ -200,6 +200,7 @@ def test_a_turn_is_undone_and_the_conversation_goes_on_from_there(claude, projec
     claude.gitcp(project, "verify")
 
 
+@pytest.mark.sha1  # the client passes no default for new repositories on to gitcp
 def test_a_folder_without_git_is_served_and_becomes_a_repository(tmp_path):
     folder = tmp_path / "notes"
     write_files(folder, FILES)
