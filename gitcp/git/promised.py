@@ -46,29 +46,41 @@ def fetch(
     if not missing:
         return
     said = ""
-    wanted = "".join(f"{oid.hex()}\n" for oid in missing).encode()
     for remote in promisors:
-        ended = transport.run(
-            [
-                *("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet"),
-                *("--no-tags", "--no-write-fetch-head", "--recurse-submodules=no"),
-                *("--no-auto-maintenance", "--filter=blob:none", "--stdin"),
-                *("--", remote),
-            ],
-            cwd=git_dir,
-            env={"GIT_DIR": str(git_dir)},
-            limits=_LIMITS,
-            doing=f"fetching what is missing from {remote}",
-            data=wanted,
-        )
-        if not ended.status:
+        while missing:
+            reason = _ask(git_dir, remote, missing)
+            left = [oid for oid in missing if not objects.exists(oid)]
+            if reason and len(left) == len(missing):
+                said = f"{remote}: {reason}"
+                break
+            # A wanted blob that is in a wanted tree as well is left out by git, by the
+            # filter, if the tree comes first. Asked for without the tree it comes.
+            missing = left if reason else []
+        else:
             return
-        said = f"{remote}: {ended.reason()}"
     count = f"{len(missing)} objects" if len(missing) > 1 else missing[0].hex()
     raise TransferError(
         f"{count} of this partial clone cannot be fetched from {said}",
         hint="nothing was changed; `git ls-remote` should reach the remote",
     )
+
+
+def _ask(git_dir: Path, remote: str, missing: Iterable[bytes]) -> str:
+    """Asks one remote for objects; returns why git was not content, or nothing."""
+    ended = transport.run(
+        [
+            *("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet"),
+            *("--no-tags", "--no-write-fetch-head", "--recurse-submodules=no"),
+            *("--no-auto-maintenance", "--filter=blob:none", "--stdin"),
+            *("--", remote),
+        ],
+        cwd=git_dir,
+        env={"GIT_DIR": str(git_dir)},
+        limits=_LIMITS,
+        doing=f"fetching what is missing from {remote}",
+        data="".join(f"{oid.hex()}\n" for oid in missing).encode(),
+    )
+    return ended.reason() if ended.status else ""
 
 
 def promised(git_dir: Path, config: Values) -> frozenset[bytes]:
