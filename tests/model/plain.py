@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 # What is behind a mirror of a file that was removed while it was open.
 HIDDEN = b".fuse_hidden"
 RULES = b".gitignore"
+# What new repositories name their objects by.
+HASH = os.environ.get("GIT_DEFAULT_HASH") or "sha1"
+# Where git keeps refs in tables.
+TABLES = "reftable"
 TRAILERS = ("Checkpoint", "Session", "Branch", "Seq", "Trigger")
 PLAIN = "abcdefghijklmnopqrstuvwxyz0123456789_-"
 _FORMAT = "%H%x00%P%x00%ce%x00" + "%x00".join(
@@ -59,7 +63,7 @@ def fsck(where: Path, *args: str) -> None:
 
 def blob(data: bytes) -> str:
     """The name that git gives to some bytes."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+    return hashlib.new(HASH, b"blob %d\0" % len(data) + data).hexdigest()
 
 
 # --- the work tree -------------------------------------------------------------------
@@ -257,6 +261,9 @@ def users_state(git_dir: Path) -> dict[str, bytes]:
         inside = os.path.relpath(where, git_dir)
         if inside == ".":
             directories[:] = [n for n in directories if n not in {"objects", "gitcp"}]
+        if TABLES in directories:
+            directories.remove(TABLES)
+            found |= _in_tables(Path(where), inside)
         if inside == "refs" or os.path.dirname(inside) == "worktrees":
             directories[:] = [name for name in directories if name != "gitcp"]
         for name in files:
@@ -276,6 +283,23 @@ def users_state(git_dir: Path) -> dict[str, bytes]:
             if data or name != "packed-refs":
                 found[os.path.join(inside, name)] = data
     return found
+
+
+def _in_tables(git_dir: Path, inside: str) -> dict[str, bytes]:
+    """What git says of the user's refs that it keeps in tables, and of their reflogs."""
+    shown = {
+        "HEAD": ("symbolic-ref", "-q", "HEAD"),
+        "refs": ("for-each-ref", "--include-root-refs", "--exclude=refs/gitcp"),
+        "logs": (
+            *("log", "-g", "--format=%H %gD %gs %cn", "--exclude=refs/gitcp/*"),
+            "--all",
+        ),
+    }
+    here = ("--git-dir", git_dir)
+    return {
+        os.path.join(inside, TABLES, name): run(git_dir, *here, *args, status=128)
+        for name, args in shown.items()
+    }
 
 
 # --- checkpoints ---------------------------------------------------------------------
