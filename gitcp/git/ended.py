@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.git.refs import DECIDED, settle
+from gitcp.git.ref_locks import DECIDED, settle
 from gitcp.git.repository import Repository
 
 OWNER = "owner"

@@ -16,7 +16,7 @@ from gitcp.format.oid import SHA1, ObjectFormat
 from gitcp.git import process
 from gitcp.git.access import PRIVATE, Access
 from gitcp.git.ref_names import OURS, deletions, refuse_foreign
-from gitcp.git.ref_storage import TABLES, RefStorage, migration
+from gitcp.git.ref_storage import TABLES, RefStorage, followed, migration
 
 _LIST = "tables.list"
 _HEAD = "HEAD"
@@ -70,7 +70,7 @@ class GitRefs:
         self._absent = "0" * form.digits
         self._lock_timeout = lock_timeout
         self._known = _Known(b"")
-        self._storage = RefStorage(common_dir, TABLES, lock_timeout)
+        self.storage = RefStorage(common_dir, TABLES, lock_timeout)
 
     @property
     def lock_timeout(self) -> float:
@@ -87,7 +87,7 @@ class GitRefs:
         # Before git is asked: what it says may be younger, and then it is asked again.
         tables = self._tables()
         if not tables:
-            self._storage.check()
+            self.storage.check()
         known = self._known
         if known.tables != tables:
             # Threads that look at once may each make one.
@@ -105,7 +105,7 @@ class GitRefs:
                 *(_USUAL if pattern in _USUAL else (pattern,)),
             )
         finally:
-            self._storage.check()
+            self.storage.check()
         found = {}
         for line in os.fsdecode(out).splitlines():
             oid, _, names = line.partition(" ")
@@ -122,6 +122,7 @@ class GitRefs:
         env = {"GIT_DIR": str(self._git_dir)}
         return process.run([*_SAFE, *args], cwd=self._git_dir, env=env, data=data)
 
+    @followed
     def symbolic(self, name: str) -> str | None:
         """Returns what a symbolic ref of this worktree points to, or None."""
         found = self._listed(name).get(name)
@@ -130,8 +131,10 @@ class GitRefs:
         # git does not list one that names a branch without a commit.
         with suppress(GitFailedError):
             return os.fsdecode(self._git("symbolic-ref", "-q", name)).strip()
+        self.storage.check()
         return None
 
+    @followed
     def read(self, name: str) -> str | None:
         """Returns the commit a ref points to, or None."""
         found = self._listed(OURS if name.startswith(OURS) else name).get(name)
@@ -141,6 +144,7 @@ class GitRefs:
         """Returns None: a table does not say when one of its refs was written."""
         return None
 
+    @followed
     def list(self, prefix: str) -> dict[str, str]:
         """Returns the refs below a prefix that ends in a slash, sorted by name."""
         found = self._listed(OURS if prefix.startswith(OURS) else prefix)
@@ -150,6 +154,7 @@ class GitRefs:
             if name.startswith(prefix) and not target
         }
 
+    @followed
     def any(self, prefix: str) -> bool:
         """Whether there is a ref below the prefix."""
         return bool(self.list(prefix))
@@ -263,11 +268,11 @@ class GitRefs:
         changes = [line.encode() for line in lines]
 
         def attempt() -> bool | None:
-            self._storage.check()
+            self.storage.check()
             try:
                 return self._change(changes)
             except GitFailedError as exc:
-                self._storage.check()
+                self.storage.check()
                 if any(words in exc.message for words in _BUSY):
                     return None
                 raise
@@ -278,7 +283,7 @@ class GitRefs:
             with durable.storage(doing):
                 _sync(self._common / TABLES)
         finally:
-            self._storage.check()
+            self.storage.check()
 
     def _change(self, changes: Iterable[bytes]) -> bool | None:
         """Has git change refs, unless others are moving them once it has its lock."""

@@ -24,18 +24,26 @@ class Reachable:
         self.lines: list[bytes] = []
 
     def from_roots(self, roots: Iterable[str]) -> None:
-        """Adds what git reaches, and what `roots` do."""
+        """Adds what git reaches, and what `roots` do.
+
+        Raises:
+            GitFailedError: git cannot walk.
+            BusyError: refs were moved to another storage meanwhile.
+        """
         every = ["--all", "--reflog", "--indexed-objects"]
         if promised.remotes(self._repository.config):
             # What a partial clone leaves at its remote is not missing.
             every.append("--missing=allow-promisor")
         given = list(roots)
+        kept = self._repository.refs
         try:
             self._add(self._walk(every, given))
         except GitFailedError:
             # A missing blob hides nothing; a missing tree or commit fails this walk, too.
             self._walk([*every, "--filter=blob:none", "--quiet"], given)
             self._add(self._walk([*every, "--missing=allow-any"], given))
+        # While `git refs migrate` is at work, git may see few refs, or none.
+        kept.storage.check()
         loose = _loose(self._repository)
         if loose:
             # Nothing says that what lies about is complete.

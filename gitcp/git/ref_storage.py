@@ -5,10 +5,13 @@ made in a directory that it removes breaks it off halfway. So gitcp waits before
 and looks afterwards whether what it wrote can have been left behind.
 """
 
+import functools
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from gitcp import durable
 from gitcp.errors import BusyError, GitFailedError
@@ -20,6 +23,11 @@ FILES, TABLES = "files", "reftable"
 _PREFIX = "ref_migration."
 # A dry run leaves it, and so does a git that was killed. One that works writes into it.
 _QUIET = 5.0
+# How often one question follows refs that move.
+_MIGRATIONS = 20
+
+_Asked = ParamSpec("_Asked")
+_Answer = TypeVar("_Answer")
 
 
 class RefsMovedError(BusyError):
@@ -55,6 +63,8 @@ class RefStorage:
         self._common = common_dir
         self._kind = kind
         self._timeout = timeout
+        # Opens the storage in which the refs are now; for who reads.
+        self.follow: Callable[[object], Stored | None] | None = None
         self._refs = common_dir / "refs"
         # A migration makes another directory.
         self._place = _inode(self._refs)
@@ -92,6 +102,45 @@ class RefStorage:
                 f"`git refs migrate` has moved the refs of {self._common}",
                 hint="run the command again",
             )
+
+
+class Stored(Protocol):
+    """Refs that know which storage they are in."""
+
+    storage: RefStorage
+
+
+_Refs = TypeVar("_Refs", bound=Stored)
+
+
+def followed(
+    ask: Callable[Concatenate[_Refs, _Asked], _Answer],
+) -> Callable[Concatenate[_Refs, _Asked], _Answer]:
+    """Makes a question about refs one that is asked again where they have moved to.
+
+    A change asks as well, and looks at the storage that it is about to change afterwards.
+    """
+    name = ask.__name__
+
+    @functools.wraps(ask)
+    def question(
+        refs: _Refs, /, *args: _Asked.args, **kwargs: _Asked.kwargs
+    ) -> _Answer:
+        asked: Stored = refs
+        for _ in range(_MIGRATIONS):
+            again: Callable[..., _Answer] = getattr(type(asked), name).__wrapped__
+            try:
+                return again(asked, *args, **kwargs)
+            except RefsMovedError:
+                now = asked.storage.follow and asked.storage.follow(asked)
+                if not now:
+                    raise
+                asked = now
+        raise BusyError(
+            "`git refs migrate` keeps moving the refs", hint="run the command again"
+        )
+
+    return question
 
 
 def broken_off(where: Path) -> Path | None:

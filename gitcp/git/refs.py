@@ -14,36 +14,15 @@ from typing import Protocol
 from gitcp import durable
 from gitcp.errors import BranchMovedError, BusyError, CorruptError
 from gitcp.format.oid import SHA1, ObjectFormat
-from gitcp.git import process
+from gitcp.git import process, ref_locks
 from gitcp.git.access import PRIVATE, Access
 from gitcp.git.ref_names import OURS, deletions, refuse_foreign
-from gitcp.git.ref_storage import FILES, RefStorage
+from gitcp.git.ref_storage import FILES, RefStorage, followed
 
 _SYMBOLIC = "ref: "
 # What HEAD holds where the refs are not in files.
 _NOT_HERE = "refs/heads/.invalid\n"
 _HEX = frozenset("0123456789abcdefABCDEF")
-LOCK = ".lock"
-# Stands in a transaction that moves several refs, from its commit point on.
-DECIDED = "decided"
-
-
-def settle(lock: Path, *, decided: bool) -> None:
-    """Ends a lock of a dead gitcp: its ref moves if that was decided, or stays."""
-    if not decided:
-        lock.unlink(missing_ok=True)
-        return
-    with suppress(FileNotFoundError):
-        lock.rename(lock.with_name(lock.name.removesuffix(LOCK)))
-        durable.sync_directory(lock.parent)
-
-
-def _same_file(staged: Path, lock: Path) -> bool:
-    inode = lock.stat().st_ino
-    try:
-        return staged.stat().st_ino == inode
-    except FileNotFoundError:
-        return False
 
 
 class Refs(Protocol):
@@ -105,6 +84,7 @@ class FileRefs:
         """How many seconds a change waits for the lock of a ref."""
         return self._lock_timeout
 
+    @followed
     def symbolic(self, name: str) -> str | None:
         """Returns what a symbolic ref of this worktree points to, or None."""
         text = self._loose(self._git_dir / name)
@@ -114,6 +94,7 @@ class FileRefs:
             return text.removeprefix(_SYMBOLIC).strip()
         return None
 
+    @followed
     def read(self, name: str) -> str | None:
         """Returns the commit a ref points to, or None.
 
@@ -149,6 +130,7 @@ class FileRefs:
         except OSError:
             return None
 
+    @followed
     def list(self, prefix: str) -> dict[str, str]:
         """Returns the refs below a prefix that ends in a slash, sorted by name."""
         loose = dict(self._walk(prefix))
@@ -215,12 +197,13 @@ class FileRefs:
                 ]
         return sorted(found)
 
+    @followed
     def any(self, prefix: str) -> bool:
         """Whether there is a ref below the prefix."""
-        return (
-            b" " + os.fsencode(prefix) in self._packed()
-            or next(self._walk(prefix), None) is not None
-        )
+        found = b" " + os.fsencode(prefix) in self._packed() or any(self._walk(prefix))
+        if not found:
+            self.storage.check()
+        return found
 
     def compare_and_swap(
         self,
@@ -307,7 +290,7 @@ class FileRefs:
         """
         refuse_foreign(name)
         path = self._common / name
-        lock = path.with_name(path.name + LOCK)
+        lock = path.with_name(path.name + ref_locks.LOCK)
 
         def take() -> bool | None:
             self.storage.check()
@@ -316,7 +299,7 @@ class FileRefs:
                 self.access.make_directories(path.parent)
                 durable.link(staged, lock)
             except FileExistsError:
-                self._break_stale(lock, staged.parent.parent)
+                ref_locks.break_stale(lock, staged.parent.parent)
                 return None
             except FileNotFoundError:
                 return None
@@ -342,26 +325,9 @@ class FileRefs:
         Git's pack-refs takes empty directories away meanwhile; one with a lock stays.
         """
         for place, _, files in os.walk(self._common / "refs" / "gitcp"):
-            yield from (Path(place, file) for file in files if file.endswith(LOCK))
-
-    def _break_stale(self, lock: Path, transactions: Path) -> None:
-        """Removes a lock that a dead gitcp left; leaves any other alone.
-
-        Where that one was past its commit point, the ref moves as it had decided.
-        """
-        # It may go, or become another's, at any moment until its owner is locked.
-        with suppress(FileNotFoundError):
-            for staged in transactions.glob("*/ref*"):
-                if not _same_file(staged, lock):
-                    continue
-                owner = durable.try_lock(staged.with_name("owner"), create=False)
-                if owner is not None:
-                    try:
-                        if _same_file(staged, lock):
-                            settle(lock, decided=staged.with_name(DECIDED).exists())
-                    finally:
-                        durable.unlock(owner)
-                return
+            yield from (
+                Path(place, file) for file in files if file.endswith(ref_locks.LOCK)
+            )
 
     def _walk(self, prefix: str) -> Iterator[tuple[str, str | None]]:
         """Yields the loose refs below a prefix; None for what is not a commit."""

@@ -1,6 +1,7 @@
 """A repository: its directories, configuration, objects, refs, and git run in it."""
 
 import os
+import weakref
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from gitcp.git import access, area, configuration, process
 from gitcp.git.configuration import NONE, Listed, Sources
 from gitcp.git.libgit import LibgitObjects
 from gitcp.git.objects import Objects
+from gitcp.git.ref_storage import settled
 from gitcp.git.refs import FileRefs
 from gitcp.git.served import check_supported
 
@@ -48,6 +50,28 @@ def naming(repository: "Repository") -> dict[str, str]:
         top = str(repository.top)
         return {"GIT_DIR": str(repository.git_dir), "GIT_WORK_TREE": top}
     return {}
+
+
+def follow_refs(repository: "Repository", left: object) -> "FileRefs | GitRefs":
+    """Opens the refs where `git refs migrate` has put them, unless that is done.
+
+    `left` are the refs that are not there any more.
+
+    Raises:
+        BusyError: it does not end.
+    """
+    if repository.refs is left:
+        timeout = repository.refs.lock_timeout
+        repository.ref_storage = settled(repository.common_dir, timeout)
+        repository.wait_for_locks(timeout)
+    return repository.refs
+
+
+def _follow(
+    known: "weakref.ref[Repository]", left: object
+) -> "FileRefs | GitRefs | None":
+    repository = known()
+    return follow_refs(repository, left) if repository is not None else None
 
 
 class Repository:
@@ -121,13 +145,16 @@ class Repository:
             from gitcp.git import git_refs  # noqa: PLC0415
 
             kind = git_refs.GitRefs
-        return kind(
+        opened = kind(
             self.git_dir,
             self.common_dir,
             self.access,
             form=self.form,
             lock_timeout=lock_timeout,
         )
+        # Weak, as the processes of a repository end with it, and no cycle may keep it.
+        opened.storage.follow = partial(_follow, weakref.ref(self))
+        return opened
 
     def make_directory(self, directory: Path) -> None:
         """Makes a directory of gitcp's own, in `store_dir` or `worktree_dir`, durably.

@@ -14,10 +14,11 @@ from gitcp.git.ended import OWNER, STAGED_REF, TRANSACTIONS, let_go, settle_refs
 from gitcp.git.moved_refs import grew_from, moved_since
 from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects
 from gitcp.git.pack import PackWriter
-from gitcp.git.ref_storage import RefsMovedError, settled
-from gitcp.git.refs import DECIDED, FileRefs
+from gitcp.git.ref_locks import DECIDED
+from gitcp.git.ref_storage import RefsMovedError
+from gitcp.git.refs import FileRefs
 from gitcp.git.registry import PACKS, Registry
-from gitcp.git.repository import Repository
+from gitcp.git.repository import Repository, follow_refs
 
 # How often refs may be moved to another storage under one change of ours.
 _MIGRATIONS = 20
@@ -154,12 +155,13 @@ class Transaction:
             StorageError: the disk refused.
         """
         for _ in range(_MIGRATIONS):
+            kept = self.repository.refs
             try:
-                self.repository.refs.compare_and_swap(
+                kept.compare_and_swap(
                     ref, expect=expect, new=new, staged=self._directory / STAGED_REF
                 )
             except RefsMovedError:
-                self._follow()
+                follow_refs(self.repository, kept)
                 # git may have taken it along, or not.
                 found = self.repository.refs.read(ref)
                 if found is not None and grew_from(self.objects, found, new, expect):
@@ -167,13 +169,6 @@ class Transaction:
             else:
                 return
         raise BranchMovedError(f"{ref} kept moving", hint="run the command again")
-
-    def _follow(self) -> None:
-        """Continues with the refs where `git refs migrate` has put them."""
-        repository = self.repository
-        timeout = repository.refs.lock_timeout
-        repository.ref_storage = settled(repository.common_dir, timeout)
-        repository.wait_for_locks(timeout)
 
     def publish_together(
         self, refs: Iterable[str], decide: Callable[[], Mapping[str, str]]
@@ -203,7 +198,7 @@ class Transaction:
                         moved = kept.move_together(names, decide, self._move_in)
             except RefsMovedError:
                 # git may have taken what moved along, or not: what was not is done again.
-                self._follow()
+                follow_refs(self.repository, kept)
             else:
                 return moved or moved_since(before, self.repository.refs.read)
         raise BranchMovedError("branches kept moving", hint="run the command again")

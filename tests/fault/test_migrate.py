@@ -68,7 +68,16 @@ def test_eight_savers_and_migrations_without_end(tmp_path, form):
             elif process.returncode > 0 and b"git refs migrate" not in err:
                 wrong.append(err.decode())
 
+    def reader() -> None:
+        while time.monotonic() < until:
+            done = run_gitcp(top, "log", "--all", "--json")
+            read.append(done.returncode)
+            if done.returncode:
+                wrong.append(done.stderr.decode())
+
+    read: list[int] = []
     savers = [threading.Thread(target=saver, args=(number,)) for number in range(8)]
+    savers.append(threading.Thread(target=reader))
     for thread in savers:
         thread.start()
     migrations = 0
@@ -80,6 +89,7 @@ def test_eight_savers_and_migrations_without_end(tmp_path, form):
     for thread in savers:
         thread.join()
     assert migrations > 1
+    assert read
     assert wrong == []
     assert acknowledged
     for session, idents in acknowledged.items():

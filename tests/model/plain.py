@@ -256,7 +256,7 @@ def _head(root: Path, path: bytes) -> str | None:
 
 def users_state(git_dir: Path) -> dict[str, bytes]:
     """Everything in the git directory that is the user's, byte for byte."""
-    found = {}
+    found: dict[str, bytes] = {}
     for where, directories, files in os.walk(git_dir):
         inside = os.path.relpath(where, git_dir)
         if inside == ".":

@@ -12,7 +12,8 @@ import pytest
 import gitcp
 from gitcp.errors import BusyError
 from gitcp.git.discover import discover
-from gitcp.git.ref_storage import RefsMovedError
+from gitcp.git.reachable import Reachable
+from gitcp.git.ref_storage import RefsMovedError, RefStorage
 from gitcp.git.refs import FileRefs
 from gitcp.git.transaction import transaction
 from tests.support.gitrepo import (
@@ -85,15 +86,91 @@ def test_a_ref_that_a_migration_took_along_is_not_moved_twice(top, monkeypatch):
 
 
 def test_what_was_read_while_refs_were_moved_is_not_believed(top):
-    refs = discover(top).refs
-    migrated(top)
-    for look in (
-        lambda: refs.read("refs/gitcp/s/main/other"),
-        lambda: refs.list("refs/gitcp/"),
-        lambda: refs.symbolic("REBASE_HEAD"),
+    """They are asked for once more, in the storage where they are now."""
+    repository = discover(top)
+    before = repository.refs.list("refs/gitcp/")
+    for look, found in (
+        (lambda refs: refs.read("refs/gitcp/s/main/other"), None),
+        (lambda refs: refs.list("refs/gitcp/"), before),
+        (lambda refs: refs.symbolic("REBASE_HEAD"), None),
+        (lambda refs: refs.any("refs/remotes/"), False),
     ):
-        with pytest.raises(RefsMovedError, match="has moved the refs"):
-            look()
+        refs = repository.refs
+        migrated(top)
+        assert look(refs) == found
+        assert repository.refs is not refs
+
+
+def test_a_question_follows_refs_only_so_often(top, monkeypatch):
+    repository = discover(top)
+    asked = []
+
+    def moved(storage):
+        asked.append(storage)
+        raise RefsMovedError("moved again")
+
+    monkeypatch.setattr(RefStorage, "check", moved)
+    with pytest.raises(BusyError, match="keeps moving the refs"):
+        repository.refs.list("refs/gitcp/")
+    assert 1 < len(asked) < 100
+
+
+@pytest.mark.parametrize(
+    "command", [("log", "--all"), ("sessions",), ("verify",), ("restore", "1", "--yes")]
+)
+def test_a_command_reads_on_where_the_refs_were_moved_to(top, monkeypatch, command):
+    write_files(top, {"f": b"1"})
+    expected = ok(top, "show", "last")["checkpoint"]["id"]
+    walk = FileRefs._walk
+    moves = []
+
+    def and_migrate(refs, prefix):
+        if not moves:
+            moves.append(prefix)
+            migrated(top)
+        return walk(refs, prefix)
+
+    monkeypatch.setattr(FileRefs, "_walk", and_migrate)
+    done = invoke(top, *command)
+    assert done.returncode == 0, done.stderr
+    assert moves
+    assert ok(top, "show", "1")["checkpoint"]["id"] == expected
+
+
+def test_gc_removes_nothing_where_refs_moved_while_git_looked(top, monkeypatch):
+    ok(top, "prune", "--keep-last", "1", "-y")
+    walk = Reachable._walk
+
+    def and_migrate(reachable, *given):
+        monkeypatch.undo()
+        migrated(top)
+        return walk(reachable, *given)
+
+    monkeypatch.setattr(Reachable, "_walk", and_migrate)
+    assert "has moved the refs" in fails(top, 11, "gc")
+    assert ok(top, "verify")["problems"] == []
+
+
+@pytest.mark.ref_files
+@pytest.mark.parametrize("command", [("log",), ("show", "last"), ("save", "-m", "two")])
+def test_a_command_that_git_migrates_refs_under_goes_on(top, monkeypatch, command):
+    needs_migrate()
+    from gitcp.store.store import Store
+
+    refs = Store.refs
+    moved = []
+
+    def and_migrate(store):
+        if not moved:
+            moved.append(store)
+            git(top, "refs", "migrate", "--ref-format=reftable")
+        return refs(store)
+
+    monkeypatch.setattr(Store, "refs", and_migrate)
+    write_files(top, {"f": b"1"})
+    done = invoke(top, *command)
+    assert done.returncode == 0, done.stderr
+    assert ok(top, "verify")["problems"] == []
 
 
 def test_a_change_waits_until_a_migration_has_ended(top):

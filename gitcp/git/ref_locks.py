@@ -1,0 +1,48 @@
+"""Locks of refs that a transaction holds, and what becomes of those of a dead one."""
+
+from contextlib import suppress
+from pathlib import Path
+
+from gitcp import durable
+
+LOCK = ".lock"
+# Stands in a transaction that moves several refs, from its commit point on.
+DECIDED = "decided"
+
+
+def settle(lock: Path, *, decided: bool) -> None:
+    """Ends a lock of a dead gitcp: its ref moves if that was decided, or stays."""
+    if not decided:
+        lock.unlink(missing_ok=True)
+        return
+    with suppress(FileNotFoundError):
+        lock.rename(lock.with_name(lock.name.removesuffix(LOCK)))
+        durable.sync_directory(lock.parent)
+
+
+def break_stale(lock: Path, transactions: Path) -> None:
+    """Removes a lock that a dead gitcp left; leaves any other alone.
+
+    Where that one was past its commit point, the ref moves as it had decided.
+    """
+    # It may go, or become another's, at any moment until its owner is locked.
+    with suppress(FileNotFoundError):
+        for staged in transactions.glob("*/ref*"):
+            if not _same_file(staged, lock):
+                continue
+            owner = durable.try_lock(staged.with_name("owner"), create=False)
+            if owner is not None:
+                try:
+                    if _same_file(staged, lock):
+                        settle(lock, decided=staged.with_name(DECIDED).exists())
+                finally:
+                    durable.unlock(owner)
+            return
+
+
+def _same_file(staged: Path, lock: Path) -> bool:
+    inode = lock.stat().st_ino
+    try:
+        return staged.stat().st_ino == inode
+    except FileNotFoundError:
+        return False
