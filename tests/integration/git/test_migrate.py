@@ -16,6 +16,7 @@ from gitcp.git.reachable import Reachable
 from gitcp.git.ref_storage import RefsMovedError, RefStorage
 from gitcp.git.refs import FileRefs
 from gitcp.git.transaction import transaction
+from gitcp.store.store import Store
 from tests.support.gitrepo import (
     commit_all,
     git,
@@ -122,7 +123,7 @@ def test_a_command_reads_on_where_the_refs_were_moved_to(top, monkeypatch, comma
     write_files(top, {"f": b"1"})
     expected = ok(top, "show", "last")["checkpoint"]["id"]
     walk = FileRefs._walk
-    moves = []
+    moves: list[str] = []
 
     def and_migrate(refs, prefix):
         if not moves:
@@ -155,10 +156,9 @@ def test_gc_removes_nothing_where_refs_moved_while_git_looked(top, monkeypatch):
 @pytest.mark.parametrize("command", [("log",), ("show", "last"), ("save", "-m", "two")])
 def test_a_command_that_git_migrates_refs_under_goes_on(top, monkeypatch, command):
     needs_migrate()
-    from gitcp.store.store import Store
 
     refs = Store.refs
-    moved = []
+    moved: list[Store] = []
 
     def and_migrate(store):
         if not moved:
