@@ -10,6 +10,7 @@ from gitcp.agents import bindings, transcripts
 from gitcp.agents.bindings import Binding
 from gitcp.agents.meanwhile import overtaking
 from gitcp.agents.shells import in_shell_of
+from gitcp.checkpoints.known_sources import KnownSources
 from gitcp.clients import registry
 from gitcp.clients.client import Event
 from gitcp.format.log import AgentSession
@@ -47,7 +48,8 @@ def live(workspace: Workspace, what: str, environment: Mapping[str, str]) -> Liv
         transcript=Path(binding.transcript),
     )
     tip = workspace.store.tip(binding.session, binding.branch)
-    gathered = transcripts.gather(client, event, binding.source, tip)
+    known = KnownSources(workspace.directory)
+    gathered = transcripts.gather(client, event, binding.source, tip, known)
     agent = AgentSession(binding.agent, binding.agent_session)
     return Live(binding.session, binding.branch, gathered.records, agent)
 

@@ -233,6 +233,7 @@ def _save(
 ) -> Checkpoint | None:
     # Most calls of hooks come here with nothing to do, and the client waits for them.
     from gitcp.agents import transcripts  # noqa: PLC0415
+    from gitcp.checkpoints.known_sources import KnownSources  # noqa: PLC0415
     from gitcp.checkpoints.save import save  # noqa: PLC0415
     from gitcp.store.draft import Draft  # noqa: PLC0415
 
@@ -260,6 +261,7 @@ def _save(
             event,
             bound.source,
             workspace.store.tip(*line),
+            KnownSources(workspace.directory),
             thorough=trigger in _THOROUGH,
         )
         quiet = trigger in _FILES_ONLY or (
@@ -286,11 +288,13 @@ def _was_unused(
 ) -> bool:
     """Whether a client is closed that was asked nothing, and that nothing is saved of."""
     from gitcp.agents import transcripts  # noqa: PLC0415
+    from gitcp.checkpoints.known_sources import KnownSources  # noqa: PLC0415
 
     assert bound.session is not None
     if workspace.store.tip(bound.session, bound.branch) is not None:
         return False
-    return not transcripts.gather(client, event, bound.source, None).has_messages
+    known = KnownSources(workspace.directory)
+    return not transcripts.gather(client, event, bound.source, None, known).has_messages
 
 
 def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:

@@ -1,7 +1,7 @@
 """Reads what agents' transcripts hold since the last checkpoint.
 
-A save costs what was added. That a file still begins as it was stored is told by the
-last segment; only at the borders of a session is all of it compared.
+A save costs what was added: `known_sources` tells whether a file still begins as it was
+stored. Only at the borders of a session is all of it compared.
 """
 
 import os
@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gitcp import durable, notices
+from gitcp.checkpoints.known_sources import KnownSources
 from gitcp.clients.client import Client, Event, Source, whole_lines
-from gitcp.format import log, tree
-from gitcp.format.layout import LogName, segment_path
+from gitcp.format.layout import LogName
 from gitcp.format.log import Meta
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
@@ -37,6 +37,7 @@ def gather(
     event: Event,
     source: str,
     tip: Checkpoint | None,
+    known: KnownSources,
     *,
     thorough: bool = False,
 ) -> Gathered:
@@ -49,12 +50,13 @@ def gather(
     has_messages = False
     for one in client.sources(event):
         name = f"{source}/{one.name}" if one.name else source
-        records = _records(client, event, one, name, tip, thorough=thorough)
+        records = _records(client, event, one, name, tip, known, thorough=thorough)
         if records is not None:
             gathered.append(records)
             has_messages = has_messages or client.has_messages(
                 _new_in(records, one, tip)
             )
+    known.store()
     return Gathered(tuple(gathered), has_messages)
 
 
@@ -125,6 +127,7 @@ def _records(
     one: Source,
     name: str,
     tip: Checkpoint | None,
+    known: KnownSources,
     *,
     thorough: bool,
 ) -> NewRecords | None:
@@ -150,31 +153,19 @@ def _records(
         return whole_lines(raw) if lines else raw
 
     held = meta(tip, name)
-    if held is None or tip is None or thorough or not lines:
+    where = LogName("conversation", name)
+    more = None
+    if held is not None and tip is not None and lines:
+        more = known.beyond(path, held, where, tip, exact=False, thorough=thorough)
+    if held is None or more is None:
         data = reread()
         # A file that is gone is not a reason to forget what it held.
         return made(data, whole=True) if data else None
-    size = _size(path)
-    if size < held.bytes or not _continues(path, held, tip, name):
-        data = reread()
-        return made(data, whole=True) if data else None
-    tail = whole_lines(read(path, held.bytes)) if size > held.bytes else b""
+    tail = whole_lines(more)
     if not tail:
         return None
+    known.grew(path, tail)
     return made(tail, whole=False, grown=GrownSource(held.bytes, held.digest, reread))
-
-
-def _continues(path: Path, held: Meta, tip: Checkpoint, name: str) -> bool:
-    """Whether a file has the last stored segment where it ended."""
-    if not held.segments:
-        return held.digest == log.EMPTY_DIGEST
-    where = LogName("conversation", name).path + b"/" + segment_path(held.segments - 1)
-    entry = tree.lookup(tip.log_tree, where, tip.objects.tree)
-    if entry is None:
-        return False
-    last = tip.objects.blob(entry.oid)
-    start = held.bytes - len(last)
-    return start >= 0 and read(path, start, len(last)) == last
 
 
 def _size(path: Path) -> int:

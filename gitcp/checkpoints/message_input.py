@@ -5,12 +5,14 @@ outside of strings removed, so numbers, key order and escapes stay as they were.
 """
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from gitcp.checkpoints import input_cache
 from gitcp.checkpoints.input_cache import SourceKey
+from gitcp.checkpoints.known_sources import KnownSources, ends_line
 from gitcp.errors import AgentRecordError
 from gitcp.format import jsontext
 from gitcp.format.layout import LogName
@@ -144,25 +146,58 @@ def transcript(
     held: Held | None = None,
 ) -> Incoming:
     """Returns an agent's own file, which is stored as it is."""
-
-    def made(data: bytes, grown: GrownSource | None = None) -> Incoming:
-        return Incoming(
-            NewRecords(
-                data,
-                whole=grown is None,
-                kind=kind,
-                source=source,
-                agent_session=agent_session,
-                grown=grown,
-            )
-        )
-
     known = held(memoryview(raw)) if held is not None else None
+    grown = None
     # The rest of a torn line is not a record of its own.
-    if known is None or known.kind != kind or not raw.endswith(b"\n", 0, known.bytes):
-        return made(raw)
-    grown = GrownSource(known.bytes, known.digest, lambda: raw)
-    return made(raw[known.bytes :], grown)
+    if known is not None and known.kind == kind and raw.endswith(b"\n", 0, known.bytes):
+        grown = GrownSource(known.bytes, known.digest, lambda: raw)
+        raw = raw[known.bytes :]
+    return _of_agent(raw, kind, source, agent_session, grown)
+
+
+def transcript_file(
+    workspace: Workspace,
+    source: SourceKey,
+    path: Path,
+    kind: str,
+    agent_session: str | None,
+    reread: Callable[[], bytes],
+) -> Incoming:
+    """Returns an agent's own file as `transcript` does, reading what is new in it only.
+
+    `reread` reads all of it, where it does not begin with what is stored.
+    """
+    tip = workspace.store.tip(source.session, source.branch)
+    name = LogName("conversation", source.source)
+    held = logs.meta(tip.log_tree, name, tip.objects) if tip is not None else None
+    if tip is not None and held is not None and held.kind == kind and held.bytes:
+        known = KnownSources(workspace.directory)
+        more = known.beyond(path, held, name, tip)
+        if more is not None and ends_line(path, held.bytes):
+            known.grew(path, more)
+            known.store()
+            grown = GrownSource(held.bytes, held.digest, reread)
+            return _of_agent(more, kind, source.source, agent_session, grown)
+    return _of_agent(reread(), kind, source.source, agent_session)
+
+
+def _of_agent(
+    data: bytes,
+    kind: str,
+    source: str,
+    agent_session: str | None,
+    grown: GrownSource | None = None,
+) -> Incoming:
+    return Incoming(
+        NewRecords(
+            data,
+            whole=grown is None,
+            kind=kind,
+            source=source,
+            agent_session=agent_session,
+            grown=grown,
+        )
+    )
 
 
 def stored(workspace: Workspace, session: str, branch: str, source: str) -> Held:

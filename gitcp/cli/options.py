@@ -166,15 +166,15 @@ def left_out(out: Output, unreadable: Sequence[str]) -> int:
     return PartialError.exit_status if unreadable else 0
 
 
-def read_input(name: str) -> bytes:
-    """Returns the content of a file, or of stdin for `-`.
+def read_input(name: str, *, most: int = -1) -> bytes:
+    """Returns the content of a file, or of stdin for `-`; `most` bytes where that is given.
 
     Raises:
         UsageError: the file cannot be read.
     """
     try:
         with click.open_file(name, "rb") as file:
-            data: bytes = file.read()
+            data: bytes = file.read(most)
     except OSError as exc:
         raise UsageError(
             f"{name} cannot be read: {exc.strerror}", hint="check the path"

@@ -4,7 +4,8 @@ import msgspec
 
 from gitcp.clients import records
 
-_LOOK_AT = 20
+# So many records at the beginning of a transcript are looked at.
+LOOK_AT = 20
 KINDS = ("claude-code", "codex", "gemini", "messages", "unknown")
 
 
@@ -28,7 +29,7 @@ def detect(raw: bytes) -> tuple[str, str | None]:
     """
     # Not all of a file that may be large: its first records, each of any length.
     end = 0
-    for _ in range(_LOOK_AT):
+    for _ in range(LOOK_AT):
         end = raw.find(b"\n", end) + 1
         if not end:
             break

@@ -1,6 +1,7 @@
 """`gitcp save`: saves a checkpoint."""
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from gitcp.checkpoints.message_input import Incoming
 
 _JSON_LIMIT = 1024 * 1024
+# What a transcript begins with tells whose it is, in bytes.
+_BEGINNING = 1 << 20
 _ACTIVE = "--active"
 # option -> kind in the decision log
 _KINDS = {
@@ -106,17 +109,32 @@ def _incoming(
     # Most checkpoints are of files alone.
     from gitcp.checkpoints import message_input
     from gitcp.checkpoints.input_cache import SourceKey
-    from gitcp.clients.detect import detect
 
     file = given[names[0]]
+    if names == ["transcript"]:
+        return _transcript(file, given["agent"], workspace, where)
     raw = read_input(file)
     shown = "stdin" if file == "-" else file
     if names == ["messages"]:
         return message_input.growing(workspace, SourceKey(*where, "main"), raw, shown)
-    if names == ["append"]:
-        return message_input.more(raw, shown)
+    return message_input.more(raw, shown)
+
+
+def _transcript(
+    file: str, agent: str | None, workspace: Workspace, where: tuple[str, str]
+) -> "Incoming":
+    from gitcp.checkpoints import message_input
+    from gitcp.checkpoints.input_cache import SourceKey
+    from gitcp.clients.detect import LOOK_AT, detect
+
+    # What is not a regular file can be read only once.
+    again = file != "-" and os.path.isfile(file)
+    raw = read_input(file, most=_BEGINNING if again else -1)
+    if again and raw.count(b"\n") < LOOK_AT:
+        # A record may have any length.
+        raw = read_input(file)
     kind, agent_session = detect(raw)
-    kind = given["agent"] or kind
+    kind = agent or kind
     if agent_session:
         source = f"{kind}-{agent_session}"
     elif kind == "unknown" and file != "-":
@@ -124,6 +142,11 @@ def _incoming(
         source = f"unknown-{show_path(os.path.basename(os.fsencode(file)))}"
     else:
         source = kind
+    if again:
+        key = SourceKey(*where, source)
+        return message_input.transcript_file(
+            workspace, key, Path(file), kind, agent_session, lambda: read_input(file)
+        )
     held = message_input.stored(workspace, *where, source)
     return message_input.transcript(raw, kind, source, agent_session, held=held)
 
