@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gitcp.checkpoints.turns import Row
 from gitcp.clients.triggers import TURN_START
-from gitcp.format.numbers import ELSEWHERE, Assigned
+from gitcp.format.numbers import BEFORE_GIT, ELSEWHERE, MAIN_TREE, Assigned, age
 from gitcp.git.paths_at import paths_at
 from gitcp.git.repository import Repository
 from gitcp.store.store import Store
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def oldest_first(store: Store) -> list[Assigned]:
     """Returns all that have numbers and were not pruned, with the commits they have now."""
     gone, moved = store.numbers.fates()
-    entries = reversed(list(store.numbers.newest_first()))
+    entries = sorted(store.numbers.newest_first(), key=age)
     return [
         entry._replace(commit=moved[entry.number]) if entry.number in moved else entry
         for entry in entries
@@ -36,6 +36,8 @@ def predecessors(entries: list[Assigned]) -> Iterator[int | None]:
     on_branch: dict[BranchKey, int] = {}
     for at, entry in enumerate(entries):
         before = None if entry.place == ELSEWHERE else in_place.get(entry.place)
+        if before is None and entry.place == MAIN_TREE:
+            before = in_place.get(BEFORE_GIT)
         yield on_branch.get(entry.key) if before is None else before
         in_place[entry.place] = on_branch[entry.key] = at
 
@@ -65,10 +67,11 @@ class PathChanges:
         self._changed: dict[str, list[int]] = {}
         # The number that came before each one on its branch.
         self._on_branch: dict[int, int] = {}
-        last: dict[BranchKey, int] = {}
+        last: dict[tuple[BranchKey, bool], int] = {}
         for at, entry in enumerate(entries):
-            self._on_branch[entry.number] = last.get(entry.key, 0)
-            last[entry.key] = entry.number
+            line = entry.key, entry.place == BEFORE_GIT
+            self._on_branch[entry.number] = last.get(line, 0)
+            last[line] = entry.number
             if at in changed:
                 self._changed.setdefault(entry.place, []).append(entry.number)
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format.layout import BranchKey
-from gitcp.format.numbers import Assigned
+from gitcp.format.numbers import BEFORE_GIT, Assigned
+from gitcp.names import decode, encode
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
@@ -21,6 +22,7 @@ class Reach:
         self._known = known
         self._walks: dict[BranchKey, Iterator[Checkpoint]] = {}
         self._found: dict[BranchKey, dict[str, Checkpoint]] = {}
+        self._forks: dict[BranchKey, list[BranchKey]] = {}
         self.damaged: dict[BranchKey, CorruptError] = {}
 
     def find(self, entry: Assigned) -> Checkpoint | None:
@@ -30,16 +32,35 @@ class Reach:
         """
         if self._known:
             return self._store.checkpoint(entry.commit)
-        found = self._found.setdefault(entry.key, {})
-        if entry.id in found:
-            return found[entry.id]
-        if entry.key not in self._walks:
-            self._walks[entry.key] = self._walk(entry.key)
-        for checkpoint in self._walks[entry.key]:
-            found[checkpoint.id] = checkpoint
-            if checkpoint.id == entry.id:
+        # One that moved in from a folder without git may be in a fork beside its branch.
+        forks = self._forks_of(entry.key) if entry.place == BEFORE_GIT else ()
+        for key in (entry.key, *forks):
+            checkpoint = self._on(key, entry.id)
+            if checkpoint is not None:
                 return checkpoint
         return None
+
+    def _on(self, key: BranchKey, ident: str) -> Checkpoint | None:
+        found = self._found.setdefault(key, {})
+        if ident in found:
+            return found[ident]
+        if key not in self._walks:
+            self._walks[key] = self._walk(key)
+        for checkpoint in self._walks[key]:
+            found[checkpoint.id] = checkpoint
+            if checkpoint.id == ident:
+                return checkpoint
+        return None
+
+    def _forks_of(self, key: BranchKey) -> list[BranchKey]:
+        if key not in self._forks:
+            beside = encode(f"{decode(key.branch) or key.branch}~")
+            self._forks[key] = [
+                one
+                for one in self._store.refs()
+                if one.session == key.session and one.branch.startswith(beside)
+            ]
+        return self._forks[key]
 
     def _walk(self, key: BranchKey) -> Iterator[Checkpoint]:
         try:

@@ -9,6 +9,7 @@ from gitcp.checkpoints import grounds, numbered, standing
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.errors import CorruptError
 from gitcp.format.log import Decision
+from gitcp.format.numbers import BEFORE_GIT, Assigned, age
 from gitcp.project import pending_decisions
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -91,23 +92,25 @@ def _newest_of_sessions(workspace: Workspace) -> Iterator[Checkpoint]:
     A restore goes back: what was recorded after its target, in whatever session, did not
     lead here.
     """
-    seen: set[str] = set()
-    skip_to: int | None = None
+    seen: set[tuple[str, bool]] = set()
+    skip_to: Assigned | None = None
     gone = workspace.store.numbers.fates().gone
     reach = Reach(workspace.store)
     for entry in standing.timeline(workspace):
         if skip_to is not None:
-            if entry.number > skip_to:
+            if age(entry) > age(skip_to):
                 continue
             skip_to = None
         is_restore = entry.trigger == standing.RESTORE
-        if entry.number in gone or (entry.key.session in seen and not is_restore):
+        # Of one name there were two before and after the `git init`.
+        session = entry.key.session, entry.place == BEFORE_GIT
+        if entry.number in gone or (session in seen and not is_restore):
             continue
         checkpoint = readable(reach, entry)
         if checkpoint is None:
             continue
-        if entry.key.session not in seen:
-            seen.add(entry.key.session)
+        if session not in seen:
+            seen.add(session)
             yield checkpoint
         if is_restore:
             skip_to = _went_back_to(workspace, checkpoint)
@@ -115,8 +118,8 @@ def _newest_of_sessions(workspace: Workspace) -> Iterator[Checkpoint]:
             return
 
 
-def _went_back_to(workspace: Workspace, restore: Checkpoint) -> int | None:
-    """Returns the number of a restore's target if the reasons went back with the files."""
+def _went_back_to(workspace: Workspace, restore: Checkpoint) -> Assigned | None:
+    """Returns what has the number of a restore's target if the reasons went back with the files."""
     source = restore.manifest.restored_from
     number = workspace.store.numbers.of(source) if source is not None else None
     if number is None:
@@ -124,4 +127,4 @@ def _went_back_to(workspace: Workspace, restore: Checkpoint) -> int | None:
     target = numbered.by_number_or_none(workspace, number)
     if target is None or target.log_tree != restore.log_tree:
         return None
-    return number
+    return workspace.store.numbers.find(number)

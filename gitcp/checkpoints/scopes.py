@@ -8,7 +8,7 @@ from gitcp.checkpoints.sessions import branches
 from gitcp.checkpoints.turns import count_rows
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format.layout import BranchKey
-from gitcp.format.numbers import ELSEWHERE, Assigned
+from gitcp.format.numbers import BEFORE_GIT, ELSEWHERE, Assigned
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.publish import described
@@ -60,21 +60,29 @@ class _OfWorkTree:
         self._gone = self._numbers.fates().gone
 
     def __iter__(self) -> Iterator[Assigned]:
-        listed = self._numbers.newest_first()
-        for entry in standing.of_work_tree(self._workspace, listed):
+        for entry in standing.of_work_tree(self._workspace):
             if entry.number not in self._gone:
                 yield entry
 
     def outlines(self, *, below: int) -> list[tuple[BranchKey | str, str]]:
         """Returns the branch and trigger of what is older than a number."""
-        here, (session, branch) = standing.belonging(self._workspace)
+        places, (session, branch) = standing.belonging(self._workspace)
         current = f"{session}/{branch}"
         gone = {str(number) for number in self._gone}
-        return [
-            (key, trigger)
-            for number, key, place, _, trigger in self._numbers.outlines(below=below)
-            if (place == here or key == current) and number not in gone
-        ]
+        last = self._numbers.find(below)
+        all_newer = last is not None and last.place == BEFORE_GIT
+        newer: list[tuple[BranchKey | str, str]] = []
+        older: list[tuple[BranchKey | str, str]] = []
+        for number, key, place, _, trigger in self._numbers.outlines():
+            if (place not in places and key != current) or number in gone:
+                continue
+            is_below = number.isdecimal() and int(number) < below
+            if place == BEFORE_GIT:
+                if is_below or not all_newer:
+                    older.append((key, trigger))
+            elif is_below and not all_newer:
+                newer.append((key, trigger))
+        return newer + older
 
 
 def find(workspace: Workspace, scope: Scope, unreadable: list[str]) -> Found:

@@ -1,6 +1,6 @@
 """Where a work tree stands: its newest checkpoint, the last restore, and their branches."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gitcp import notices
@@ -9,7 +9,7 @@ from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.turns import rows
 from gitcp.errors import CorruptError
 from gitcp.format.layout import BranchKey
-from gitcp.format.numbers import Assigned
+from gitcp.format.numbers import BEFORE_GIT, Assigned, places
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 
@@ -26,23 +26,29 @@ def timeline(workspace: Workspace) -> Iterator[Assigned]:
     may have been pulled. What no branch has any more is among it.
     """
     numbered.with_numbers(workspace)
-    return of_work_tree(workspace, workspace.store.numbers.newest_first())
+    return of_work_tree(workspace)
 
 
-def of_work_tree(
-    workspace: Workspace, entries: Iterable[Assigned]
-) -> Iterator[Assigned]:
-    """Yields what of a list belongs to this work tree; see `timeline`."""
-    place, key = belonging(workspace)
-    for entry in entries:
-        if entry.place == place or entry.key == key:
-            yield entry
+def of_work_tree(workspace: Workspace) -> Iterator[Assigned]:
+    """Yields what has a number and belongs to this work tree; see `timeline`."""
+    here, key = belonging(workspace)
+    older = []
+    for entry in workspace.store.numbers.newest_first():
+        if entry.place in here or entry.key == key:
+            # It was made before there was a repository, and got its number later.
+            if entry.place == BEFORE_GIT:
+                older.append(entry)
+            else:
+                yield entry
+    yield from older
 
 
-def belonging(workspace: Workspace) -> tuple[str, BranchKey]:
-    """Returns the place, and the branch, one of which makes a checkpoint this work tree's."""
+def belonging(workspace: Workspace) -> tuple[tuple[str, ...], BranchKey]:
+    """Returns the places, and the branch, one of which makes a checkpoint this work tree's."""
     named = workspace.current()
-    return workspace.store.numbers.place, BranchKey.of(named.session, named.branch)
+    return places(workspace.store.numbers.place), BranchKey.of(
+        named.session, named.branch
+    )
 
 
 def _made_here(workspace: Workspace) -> Iterator[Checkpoint]:

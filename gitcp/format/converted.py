@@ -1,4 +1,4 @@
-"""Checkpoints and ledger commits with ids of another form (docs/format.md, 25).
+"""Checkpoints and ledger commits with ids of another form (docs/format.md, 26).
 
 Pure and always the same: one commit gives one commit, wherever and whenever it is made.
 """

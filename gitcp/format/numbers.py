@@ -8,10 +8,12 @@ from typing import NamedTuple
 from gitcp.format.layout import BranchKey
 from gitcp.format.oid import SHA1, SHA256
 
-# Where a checkpoint was made: in the main work tree, or not here. Any other place is the
-# encoded name of a linked work tree, which neither of these can be.
+# Where a checkpoint was made: in the main work tree, or not here, or in the folder of the
+# main work tree before it had a repository. Any other place is the encoded name of a linked
+# work tree, which none of these can be.
 MAIN_TREE = "."
 ELSEWHERE = "-"
+BEFORE_GIT = "~"
 
 _COMMIT = f"(?:{SHA1.pattern}|{SHA256.pattern})"
 
@@ -71,6 +73,19 @@ class Fates(NamedTuple):
 
     gone: set[int]
     moved: dict[int, str]
+
+
+def age(entry: Assigned) -> tuple[bool, int]:
+    """Returns what entries of one work tree are sorted by, the oldest first.
+
+    What was made before there was a repository may have got its number later.
+    """
+    return entry.place != BEFORE_GIT, entry.number
+
+
+def places(own: str) -> tuple[str, ...]:
+    """Returns the places of what was made in a work tree, its own the first."""
+    return (own, BEFORE_GIT) if own == MAIN_TREE else (own,)
 
 
 def encode_line(line: NumberLine) -> bytes:

@@ -14,7 +14,7 @@ from gitcp.errors import CorruptError, FormatTooNewError, NotFoundError, Transfe
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path, timestamp
 from gitcp.format.layout import BranchKey
-from gitcp.format.numbers import Assigned
+from gitcp.format.numbers import Assigned, places
 from gitcp.project.workspace import Workspace
 from gitcp.search import passages, spoken
 from gitcp.search.hits import Filters, Hit
@@ -116,7 +116,7 @@ class Reader:
             return False
         if self.filters.everything or not self._numbered or key == self._current:
             return True
-        return self._place_of(ident, key) == self._store.numbers.place
+        return self._place_of(ident, key) in places(self._store.numbers.place)
 
     def _place_of(self, ident: str, key: BranchKey) -> str | None:
         """Returns the work tree in which a checkpoint was made; None without a number."""

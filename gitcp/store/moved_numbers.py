@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from gitcp import durable
-from gitcp.format.numbers import ELSEWHERE, Assigned
+from gitcp.format.numbers import BEFORE_GIT, MAIN_TREE, Assigned
 from gitcp.git.repository import Repository
 from gitcp.store.numbers import LOCK, NAME, Numbers
 
@@ -14,8 +14,8 @@ def take_over(
     """Gives the checkpoints of another repository their numbers, before they come.
 
     Where none is given here yet, they keep those that they have, with their places. Else
-    they get new ones, and count as made elsewhere: in the timeline they would come after
-    what was made later. Returns what each was there, and its number here, oldest first.
+    they get new ones, and another place: in the timeline they come before what was made
+    since. Returns what each was there, and its number here, oldest first.
 
     Raises:
         BusyError: another process kept a list of numbers.
@@ -30,7 +30,8 @@ def take_over(
         if entry.number not in gone
     ][::-1]
     numbers = Numbers(repository).assign(
-        entry._replace(place=ELSEWHERE) for entry in listed
+        entry._replace(place=BEFORE_GIT) if entry.place == MAIN_TREE else entry
+        for entry in listed
     )
     return list(zip(listed, numbers, strict=True))
 

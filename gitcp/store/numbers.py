@@ -16,6 +16,7 @@ from gitcp import durable
 from gitcp.errors import StorageError
 from gitcp.format.layout import BranchKey
 from gitcp.format.numbers import (
+    BEFORE_GIT,
     ELSEWHERE,
     MAIN_TREE,
     Assigned,
@@ -167,6 +168,10 @@ class Numbers:
             line = decode_line(raw)
             if isinstance(line, Assigned) and line.place == own.place:
                 yield self.find(line.number) or line
+        # These may have got their numbers later.
+        for entry in self.newest_first() if own.place == MAIN_TREE else ():
+            if entry.place == BEFORE_GIT:
+                yield self.find(entry.number) or entry
 
     def first_of(self, session: str) -> Assigned | None:
         """Returns the first number that a session got, by its component."""
@@ -373,9 +378,7 @@ class Numbers:
         With `below` only those that are before the line that assigned a number.
         """
         raw = self._raw
-        end = len(raw)
-        if below is not None:
-            end = self._place(b"+", below)
+        end = len(raw) if below is None else self._place(b"+", below)
         if word is not None:
             wanted = b" %b " % word.encode("ascii")
             while (at := raw.rfind(wanted, 0, end)) >= 0:

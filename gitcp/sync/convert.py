@@ -1,4 +1,4 @@
-"""Converts the sessions of a repository whose ids have another form (docs/format.md, 25).
+"""Converts the sessions of a repository whose ids have another form (docs/format.md, 26).
 
 What comes of it is made elsewhere, as all that is imported; but a commit that was made
 here, and went there and back, is the one that it was.

@@ -1,4 +1,4 @@
-"""Makes blobs, trees and commits again with ids of another form (docs/format.md, 25)."""
+"""Makes blobs, trees and commits again with ids of another form (docs/format.md, 26)."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol

@@ -39,6 +39,15 @@ LINES: tuple[Assigned | Moved | Gone, ...] = (
         "2026-11-22T12:00:01Z",
         "manual",
     ),
+    Assigned(
+        49,
+        "00112233aabb",
+        "d" * 40,
+        BranchKey("main", "main"),
+        "~",
+        "2026-11-21T12:00:00.000Z",
+        "manual",
+    ),
     Moved(47, "c" * 40),
     Gone(47, "2026-11-22T13:00:00.000Z"),
 )
@@ -70,15 +79,15 @@ def test_a_beginning_of_a_line_says_nothing(line):
 
 
 def test_a_whole_list_says_what_its_lines_say():
-    first, second = LINES[:2]
-    assert isinstance(first, Assigned)
-    assert isinstance(second, Assigned)
-    again = first._replace(number=49, id="c0ffee000000", commit="d" * 40)
+    named = [line for line in LINES if isinstance(line, Assigned)]
+    first, second, third = named
+    again = first._replace(number=50, id="c0ffee000000", commit="d" * 40)
     raw = b"\n" + b"".join(map(encode_line, LINES)) + encode_line(again)
-    assert list(decode_assigned(raw)) == [*LINES[:2], again]
+    assert list(decode_assigned(raw)) == [*named, again]
     assert fates(raw) == ({47}, {47: "c" * 40})
     assert outlines(raw) == [
-        (str(one.number), "/".join(one.key), *one[4:]) for one in (again, second, first)
+        (str(one.number), "/".join(one.key), *one[4:])
+        for one in (again, third, second, first)
     ]
     assert unnamed(raw, ["a" * 40, "c" * 40, "e" * 40]) == {"e" * 40}
 

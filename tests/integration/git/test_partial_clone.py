@@ -147,6 +147,6 @@ def test_a_wanted_blob_of_a_wanted_tree_is_fetched_whichever_comes_first(
     git(tmp_path, "clone", "-q", "-n", "--filter=tree:0", server.as_uri(), clone)
     objects = discover(clone).objects
     wanted = {bytes.fromhex(oid) for oid in (tree, *blobs)}
-    assert not any(objects.exists(oid) for oid in wanted)
+    assert missing(clone)
     objects.bring(wanted)
     assert all(objects.exists(oid) for oid in wanted)

@@ -87,6 +87,39 @@ def test_numbers_that_are_taken_are_mapped(folder):
     assert invoke(folder, "verify").returncode == 0
 
 
+def test_the_timeline_has_what_was_made_before_git_init_below_what_came_since(folder):
+    git(folder, "init", "--quiet")
+    write_files(folder, {"b.txt": b"new\n"})
+    ok(folder, "save", "-m", "after git init")
+    ok(folder, "adopt")
+    listed = ok(folder, "log")["checkpoints"]
+    notes = [row["note"] for row in listed]
+    assert notes == ["after git init", "second", "first"]
+    assert [row["number"] for row in listed] == [1, 3, 2]
+    # What changed is known across the `git init`.
+    assert [row["changed"] for row in listed][:2] == [
+        {"added": 1, "modified": 0, "deleted": 0},
+        {"added": 0, "modified": 1, "deleted": 0},
+    ]
+    assert [row["note"] for row in ok(folder, "log", "--", "a.txt")["checkpoints"]] == [
+        "second",
+        "first",
+    ]
+    first = invoke(folder, "log", "-n", "1").stderr.decode()
+    assert first.startswith("2 older turns")
+    assert b"1 older turn" in invoke(folder, "log", "-n", "2").stderr
+    assert ok(folder, "show", "last")["checkpoint"]["number"] == 1
+    assert ok(folder, "show", "last~1")["checkpoint"]["note"] == "second"
+    assert [one["text"] for one in ok(folder, "decisions")["decisions"]] == ["two"]
+    write_files(folder, {"a.txt": b"three\n"})
+    ok(folder, "save", "-m", "again")
+    assert ok(folder, "log")["checkpoints"][0]["note"] == "again"
+    ok(folder, "restore", "1", "--yes")
+    assert [one["text"] for one in ok(folder, "decisions")["decisions"]] == ["two"]
+    ok(folder, "undo", "--yes")
+    assert (folder / "a.txt").read_bytes() == b"three\n"
+
+
 def test_steps_are_known_as_our_own(folder):
     gitcp.open(folder).session("work").step("once", lambda: 1)
     git(folder, "init", "--quiet")
