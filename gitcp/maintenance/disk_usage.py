@@ -43,20 +43,28 @@ def usage(workspace: Workspace) -> Usage:
     """
     packs = pack_sizes(workspace)
     names: dict[str, str] = {}
+    # git before 2.34 passes over a ref whose commit is missing.
+    lost: dict[str, str] = {}
+    objects = workspace.repository.objects
     for key, oid in workspace.store.refs().items():
         session = key.session
         with suppress(CorruptError, FormatTooNewError):
             session, _ = workspace.store.names(key, oid)
         names.setdefault(key.session, session)
+        if not objects.exists(bytes.fromhex(oid)):
+            lost[key.session] = f"commit {oid} is missing"
     sessions: dict[str, int] = {}
     unreadable = []
     for component, name in sorted(names.items(), key=lambda item: item[1]):
         glob = f"{layout.SESSIONS}{component}/*"
         try:
             sessions[name] = _held(workspace, glob)
+            reason = lost.get(component)
         except GitFailedError as exc:
             sessions[name] = _held_of_rest(workspace, glob)
-            unreadable.append(f"{name} is not counted in full: {exc.message}")
+            reason = exc.message
+        if reason is not None:
+            unreadable.append(f"{name} is not counted in full: {reason}")
     measure = _held_of_rest if unreadable else _held
     return Usage(
         sum(packs.values()),
