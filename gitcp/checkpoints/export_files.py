@@ -95,7 +95,10 @@ def write_whole(directory: Root, target: Checkpoint, steps: FilePlan) -> None:
     Raises:
         PartialError: some paths could not be written.
     """
-    left = apply.apply(directory, steps, target.objects.stream, token=target.id)
+    objects = target.objects
+    left = apply.apply(
+        directory, steps, objects.stream, token=target.id, streams=objects.streams
+    )
     if left:
         raise PartialError(
             f"{len(left)} paths could not be written",

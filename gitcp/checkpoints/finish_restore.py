@@ -36,6 +36,7 @@ from gitcp.worktree import journal as journals
 from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.journal import Journal
 from gitcp.worktree.plan import WRITE, FilePlan, Left
+from gitcp.worktree.read import Written
 
 _WAYS = "`gitcp restore --continue` finishes it; `gitcp restore --abort` takes it back"
 
@@ -87,16 +88,18 @@ def finish(
     request, before = restore.request, restore.before
     steps = FilePlan((), ())
     left: list[Left] = []
+    written: Written = {}
     with transaction(workspace.repository) as txn:
         if request.files:
             steps = steps_of(restore, txn)
             token = journal.checkpoint
-            left = _apply(workspace, token, steps, steps, again=again)
+            left = _apply(workspace, token, steps, steps, again=again, written=written)
         # Before the checkpoint: what it says of the ledger includes this.
         restore_observer().after_apply(
             workspace, request, restore.branch, journal.checkpoint
         )
         with workspace.capturing() as capture:
+            capture.written = written
             result = captured(
                 capture,
                 txn,
@@ -222,6 +225,7 @@ def _apply(
     *,
     again: bool,
     tolerant: bool = False,
+    written: Written | None = None,
 ) -> list[Left]:
     """Carries steps out, after what an earlier run left of the whole plan."""
     objects = workspace.repository.objects
@@ -230,7 +234,15 @@ def _apply(
     with workspace.root() as root:
         left = leftovers.settle(root, whole, stream, token) if again else []
         known = {item.path for item in left}
-        more = apply.apply(root, steps, stream, token=token, tolerant=tolerant)
+        more = apply.apply(
+            root,
+            steps,
+            stream,
+            token=token,
+            tolerant=tolerant,
+            streams=objects.streams,
+            written=written,
+        )
         return left + [item for item in more if item.path not in known]
 
 

@@ -29,7 +29,7 @@ from gitcp.store.publish import created_of
 from gitcp.store.surroundings import Surroundings
 from gitcp.trust.configured import configured
 from gitcp.trust.withheld import Bounds, withheld_from
-from gitcp.worktree import apply, plan, spelling
+from gitcp.worktree import apply, bulk, plan, spelling
 from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import (
@@ -361,24 +361,28 @@ def check_objects(target: Checkpoint, steps: FilePlan) -> None:
         CorruptError: something is missing or damaged.
         TransferError: something is missing, and the remote that promised it is silent.
     """
-    wanted = (step.after for step in steps.steps)
-    target.objects.bring(
-        one.oid
-        for one in wanted
-        if one is not None and one.mode not in {tree.DIRECTORY, GITLINK}
-    )
+    objects = target.objects
+    wanted = [
+        (step.path, step.after.oid)
+        for step in steps.steps
+        if step.after is not None and step.after.mode not in {tree.DIRECTORY, GITLINK}
+    ]
+    objects.bring(oid for _, oid in wanted)
     report = progress.of("reading the checkpoint:")
-    for done, step in enumerate(steps.steps):
+    oids = (oid for _, oid in wanted)
+    many = len(wanted) >= bulk.AT_LEAST
+    contents = objects.streams(oids) if many else map(objects.stream, oids)
+    for done, (path, content) in enumerate(
+        zip((path for path, _ in wanted), contents, strict=True)
+    ):
         if report is not None:
-            report(done, len(steps.steps))
-        if step.after is None or step.after.mode in {tree.DIRECTORY, GITLINK}:
-            continue
+            report(done, len(wanted))
         try:
-            for _ in target.objects.stream(step.after.oid):
+            for _ in content:
                 pass
         except CorruptError as exc:
             raise CorruptError(
-                f"{show_path(step.path)} in checkpoint {target.id} is damaged:"
+                f"{show_path(path)} in checkpoint {target.id} is damaged:"
                 f" {exc.message}",
                 hint="nothing was changed; `gitcp verify` shows what else is affected",
             ) from exc

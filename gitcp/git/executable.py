@@ -1,7 +1,7 @@
 """Reads objects through the git executable, where libgit2 knows nothing of their ids."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from weakref import finalize
 
@@ -118,6 +118,12 @@ class GitObjects(Objects):
             yield self.blob(oid)
         else:
             yield from streamed(self._git_dir, oid, size, self.form)
+
+    def streams(self, oids: Iterable[bytes]) -> Generator[Iterator[bytes], None, None]:
+        """Yields the content of many blobs; a git process reads ahead."""
+        from gitcp.git.bulk import read_blobs  # noqa: PLC0415  hardly ever so many
+
+        return read_blobs(self, self._git_dir, oids)
 
     def _ask(self, how: str, oid: bytes) -> tuple[str, int, bytes] | None:
         """Returns kind, size, and the content if that was asked for; None if it is missing.

@@ -1,6 +1,6 @@
 """Reads objects, in process (pygit2's Odb) or streamed (git cat-file)."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -152,6 +152,12 @@ class LibgitObjects(Objects):
             yield self.blob(oid)
             return
         yield from streamed(self._directory.parent, oid, size, self.form)
+
+    def streams(self, oids: Iterable[bytes]) -> Generator[Iterator[bytes], None, None]:
+        """Yields the content of many blobs; a git process reads ahead."""
+        from gitcp.git.bulk import read_blobs  # noqa: PLC0415  hardly ever so many
+
+        return read_blobs(self, self._directory.parent, oids)
 
 
 def streamed(

@@ -1,7 +1,7 @@
 """The objects of a repository, whatever reads them; `git.libgit` is the usual reader."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 from gitcp.errors import CorruptError
@@ -74,6 +74,14 @@ class Objects(ABC):
             CorruptError: it is missing or damaged. What was yielded before must not be
                 kept then.
         """
+
+    def streams(self, oids: Iterable[bytes]) -> Generator[Iterator[bytes], None, None]:
+        """Yields the content of many blobs, each in chunks as `stream` does.
+
+        Each has to be consumed before the next. `oids` may be taken ahead.
+        """
+        for oid in oids:
+            yield self.stream(oid)
 
     def few_reads(
         self,

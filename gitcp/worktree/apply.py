@@ -6,41 +6,34 @@ reversed plan takes it back. libgit2's checkout is never used: it writes through
 symbolic links.
 """
 
-import errno
 import os
-import stat
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
-from enum import Enum, auto
 from functools import cached_property
 from typing import NamedTuple
 
 from gitcp import durable, progress
 from gitcp.errors import CorruptError
-from gitcp.format.tree import EXECUTABLE, LINK, Entry
-from gitcp.worktree import files, replace, spelling
+from gitcp.worktree import bulk as bulks
+from gitcp.worktree import files, one_step, spelling
+from gitcp.worktree.bulk import BulkWriter, Streams
+from gitcp.worktree.disks import Disks
 from gitcp.worktree.files import Root
+from gitcp.worktree.one_step import Held
 from gitcp.worktree.plan import (
-    CHMOD,
     DELETE,
-    LINK_TO,
     MAKE_DIR,
     REMOVE_DIR,
+    WRITE,
     FilePlan,
     FileStep,
     Left,
 )
-from gitcp.worktree.replace import CHANGED, PreviousContent, Stream
+from gitcp.worktree.read import Written
+from gitcp.worktree.replace import CHANGED, Stream
 
-_X = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
 _ONE_FILE = "this disk takes it and another name of the checkpoint for one"
 _IN_THE_WAY = "not captured and in the way"
-
-
-class _Now(Enum):
-    BEFORE = auto()
-    AFTER = auto()
-    OTHER = auto()
 
 
 class Ahead(NamedTuple):
@@ -103,7 +96,7 @@ def look_ahead(
             there = root.lstat(step.path)
             if there is None or (others and not spelling.is_listed(root, step.path)):
                 continue
-            if _state(root, step) is _Now.AFTER:
+            if one_step.state(root, step) is Held.AFTER:
                 already.add(step.path)
                 continue
             for left in _in_the_way(root, step.path, there, going):
@@ -145,55 +138,97 @@ def _in_the_way(
 
 
 def apply(
-    root: Root, plan: FilePlan, stream: Stream, *, token: str, tolerant: bool = False
+    root: Root,
+    plan: FilePlan,
+    stream: Stream,
+    *,
+    token: str,
+    tolerant: bool = False,
+    streams: Streams | None = None,
+    written: Written | None = None,
 ) -> list[Left]:
     """Carries out a plan; returns the paths that were not as the plan expected.
 
-    `stream` yields the content of a blob; `token` names the temporary files, so that
-    what a killed run left is found. `tolerant` leaves paths whose content is damaged.
+    `stream` yields the content of a blob, `streams` of many, by which files are written in
+    bulk; `token` names the temporary files, so that what a killed run left is found.
+    `tolerant` leaves paths whose content is damaged. `written` is given the files that were
+    written in bulk, with what their stat was then.
 
     Raises:
         CorruptError: a blob cannot be read.
         StorageError: the disk refused; the plan can be applied again, or reversed.
     """
+    steps: Sequence[FileStep] = plan.steps
+    bulk: list[FileStep] = []
+    if streams is not None:
+        bulk = [step for step in steps if step.action == WRITE]
+        bulk = bulk if len(bulk) >= bulks.AT_LEAST else []
+    with durable.storage("restoring files"), Disks() as disks:
+        if len(steps) >= bulks.AT_LEAST:
+            disks.note(root.fd)
+        if bulk:
+            # They come last in any plan.
+            steps = [step for step in steps if step.action != WRITE]
+        left = _one_by_one(root, steps, plan, stream, token, tolerant=tolerant)
+        if bulk and streams is not None:
+            writer = BulkWriter(
+                root, streams, disks, token=token, tolerant=tolerant, written=written
+            )
+            left += writer.write(bulk)
+            more = _one_by_one(
+                root, writer.alone, plan, stream, token, tolerant=tolerant
+            )
+            left += more
+        _sync(root, plan, disks)
+        root.forget()
+    return left
+
+
+def _one_by_one(
+    root: Root,
+    steps: Sequence[FileStep],
+    plan: FilePlan,
+    stream: Stream,
+    token: str,
+    *,
+    tolerant: bool,
+) -> list[Left]:
+    """Carries out some steps of a plan; returns what was not as expected."""
     left: list[Left] = []
     report = progress.of("writing files:")
     last = ""
     # A path that changes its kind has two steps.
     final = {step.path: step for step in plan.steps if step.after is not None}
     twins = spelling.twins(step.path for step in plan.steps)
-    with durable.storage("restoring files"):
-        for done, step in enumerate(plan.steps):
-            if report is not None:
-                report(done, len(plan.steps))
-            if step.action != last:
-                # Directories kept open may be about to go, or to be replaced.
-                root.forget()
-                last = step.action
-            try:
-                if step.path in twins and _is_respelled(root, step):
-                    continue
-                problem = _carry_out(root, step, stream, token)
-            except (NotADirectoryError, FileNotFoundError):
-                # Another process moves directories while we work.
-                root.forget()
-                problem = CHANGED
-            except CorruptError as exc:
-                if not tolerant:
-                    raise
-                problem = f"its content cannot be read: {exc.message}"
-            except OSError as exc:
-                # The temporary file that it names would mean nothing to the user.
-                exc.filename = step.path
+    for done, step in enumerate(steps):
+        if report is not None:
+            report(done, len(plan.steps))
+        if step.action != last:
+            # Directories kept open may be about to go, or to be replaced.
+            root.forget()
+            last = step.action
+        try:
+            if step.path in twins and _is_respelled(root, step):
+                continue
+            problem = one_step.carry_out(root, step, stream, token)
+        except (NotADirectoryError, FileNotFoundError):
+            # Another process moves directories while we work.
+            root.forget()
+            problem = CHANGED
+        except CorruptError as exc:
+            if not tolerant:
                 raise
-            again = final.get(step.path) if step.after is None else None
-            if problem and again and _state(root, again) is _Now.AFTER:
-                problem = None
-            if problem:
-                left.append(Left(step.path, problem))
-        root.forget()
-        _sync(root, plan)
-        root.forget()
+            problem = f"its content cannot be read: {exc.message}"
+        except OSError as exc:
+            # The temporary file that it names would mean nothing to the user.
+            exc.filename = step.path
+            raise
+        again = final.get(step.path) if step.after is None else None
+        if problem and again and one_step.state(root, again) is Held.AFTER:
+            problem = None
+        if problem:
+            left.append(Left(step.path, problem))
+    root.forget()
     return left
 
 
@@ -204,7 +239,7 @@ def _is_respelled(root: Root, step: FileStep) -> bool:
 
 def is_done(root: Root, step: FileStep) -> bool:
     """Whether a path holds what a step was to bring about, in this very spelling."""
-    if _state(root, step) is not _Now.AFTER:
+    if one_step.state(root, step) is not Held.AFTER:
         return step.after is None and not spelling.is_listed(root, step.path)
     return step.after is None or spelling.is_listed(root, step.path)
 
@@ -216,42 +251,11 @@ def conflicts(root: Root, plan: FilePlan) -> list[Left]:
         Left(step.path, CHANGED)
         for step in plan.steps
         if step.action not in {MAKE_DIR, REMOVE_DIR}
-        and _state(root, step) is _Now.OTHER
+        and one_step.state(root, step) is Held.OTHER
     ]
 
 
-def _carry_out(root: Root, step: FileStep, stream: Stream, token: str) -> str | None:
-    seen = _look(root, step)
-    now = _compare(seen, step)
-    if now is _Now.AFTER:
-        return None
-    if step.action == REMOVE_DIR:
-        return _remove_directory(root, step.path)
-    if now is _Now.OTHER:
-        return CHANGED
-    if step.action == MAKE_DIR:
-        root.make_directory(step.path)
-        return None
-    if step.after is None:
-        fd, name = root.parent(step.path)
-        return replace.remove(fd, name, seen, token)
-    fd = root.make_directory(step.path.rpartition(b"/")[0])
-    name = step.path.rpartition(b"/")[2]
-    # Through a hard link the mode of another file would change, here or elsewhere.
-    if step.action == CHMOD and seen.stat is not None and seen.stat.st_nlink == 1:
-        _change_mode(root, step.path, step.after)
-        return None
-    temporary = replace.temporary_name(token, name)
-    if step.action == LINK_TO:
-        os.symlink(b"".join(stream(step.after.oid)), temporary, dir_fd=fd)
-    else:
-        _write(fd, temporary, step.after, stream, seen.stat)
-    if step.before is None:
-        return replace.place(fd, temporary, name)
-    return replace.swap(fd, temporary, step, seen, token)
-
-
-def _sync(root: Root, plan: FilePlan) -> None:
+def _sync(root: Root, plan: FilePlan, disks: Disks) -> None:
     """Makes the names that a plan gave and took durable."""
     directories = {step.path.rpartition(b"/")[0] for step in plan.steps}
     directories |= {
@@ -262,85 +266,8 @@ def _sync(root: Root, plan: FilePlan) -> None:
         if report is not None:
             report(done, len(directories))
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            os.fsync(root.directory(directory))
-
-
-def _write(
-    directory: int,
-    temporary: bytes,
-    entry: Entry,
-    stream: Stream,
-    old: os.stat_result | None,
-) -> None:
-    """Writes a complete file; permissions beyond the exec bit are those of `old`."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(temporary, flags, 0o666, dir_fd=directory)
-    try:
-        for chunk in stream(entry.oid):
-            view = memoryview(chunk)
-            while view:
-                view = view[os.write(fd, view) :]
-        keep = (
-            stat.S_IMODE(os.fstat(fd).st_mode) if old is None else old.st_mode & 0o777
-        )
-        os.fchmod(fd, _with_mode(keep, entry.mode))
-        os.fsync(fd)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(temporary, dir_fd=directory)
-        raise
-    finally:
-        os.close(fd)
-
-
-def _with_mode(permissions: int, mode: int) -> int:
-    """Returns permissions that are executable wherever they are readable, or not."""
-    if mode == EXECUTABLE:
-        return permissions | (permissions & 0o444) >> 2 | stat.S_IXUSR
-    return permissions & ~_X
-
-
-def _change_mode(root: Root, path: bytes, entry: Entry) -> None:
-    fd = root.open(path)
-    try:
-        permissions = stat.S_IMODE(os.fstat(fd).st_mode)
-        os.fchmod(fd, _with_mode(permissions, entry.mode))
-    finally:
-        os.close(fd)
-
-
-def _remove_directory(root: Root, path: bytes) -> str | None:
-    """Removes a directory if it is empty: what no checkpoint holds keeps it."""
-    fd, name = root.parent(path)
-    try:
-        os.rmdir(name, dir_fd=fd)
-    except FileNotFoundError:
-        return None
-    except NotADirectoryError:
-        return CHANGED
-    except OSError as exc:
-        if exc.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY}:
-            return None
-        raise
-    return None
-
-
-def _look(root: Root, step: FileStep) -> PreviousContent:
-    expected = step.before or step.after
-    is_link = expected is not None and expected.mode == LINK
-    form = replace.form_for(step.before, step.after)
-    return replace.look(root, step.path, form, link=is_link)
-
-
-def _compare(seen: PreviousContent, step: FileStep) -> _Now:
-    """Returns whether what was seen is what a step starts from, or what it makes."""
-    if seen.entry == step.after:
-        return _Now.AFTER
-    return _Now.BEFORE if seen.entry == step.before else _Now.OTHER
-
-
-def _state(root: Root, step: FileStep) -> _Now:
-    return _compare(_look(root, step), step)
+            disks.sync_directory(root, directory)
+    disks.sync()
 
 
 def _ancestors(path: bytes) -> Iterator[bytes]:

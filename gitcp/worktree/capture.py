@@ -19,7 +19,7 @@ from gitcp.worktree.files import Root
 from gitcp.worktree.listing import Found, Previous, ScanPlace
 from gitcp.worktree.names import parents
 from gitcp.worktree.private import PrivateGit
-from gitcp.worktree.read import DELETED, Content, FileReader, Trouble
+from gitcp.worktree.read import DELETED, Content, FileReader, Trouble, Written
 from gitcp.worktree.scan import Rules, Scan, empty_directories
 from gitcp.worktree.state import ScanState
 
@@ -66,6 +66,8 @@ class Capture:
         self._comparison: Process | None = None
         self._state: ScanState | None = None
         self._clock: Clock | None = None
+        # What was just written here, and need not be read while its stat stays the same.
+        self.written: Written = {}
 
     def begin(self) -> None:
         """Starts comparing in the background.
@@ -131,7 +133,12 @@ class Capture:
             if state.tree is not None:
                 transaction.objects.pin(state.root)
             builder = _Builder(
-                self._repository, self._root, self._rules, transaction, clock
+                self._repository,
+                self._root,
+                self._rules,
+                transaction,
+                clock,
+                {} if fresh else self.written,
             )
             try:
                 result = self._scan(state, builder, clock)
@@ -205,6 +212,7 @@ class _Builder:
         rules: Rules,
         transaction: Transaction,
         clock: Clock,
+        written: Written,
     ) -> None:
         self._repository = repository
         self._top = repository.top or repository.git_dir
@@ -212,6 +220,7 @@ class _Builder:
         self._rules = rules
         self._transaction = transaction
         self._clock = clock
+        self._written = written
         self._head_tree = self._readable_head()
 
     def _readable_head(self) -> bytes | None:
@@ -260,6 +269,7 @@ class _Builder:
             known=known,
             store=self._transaction.add_blob,
             store_stream=self._transaction.add_blob_stream,
+            written=self._written,
         )
         changes: dict[bytes, Entry | None] = {}
         for path in result.gone | self._unwanted(state, result):

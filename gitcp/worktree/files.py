@@ -34,17 +34,18 @@ def _open_at_most() -> int:
 class Root:
     """A directory whose content is reached by paths relative to it, as bytes.
 
-    `closed` are directories below that are not entered, whatever their names: device
-    and inode of each.
+    `top` may be a descriptor, which is copied. `closed` are directories below that are
+    not entered, whatever their names: device and inode of each.
     """
 
     def __init__(
         self,
-        top: str | bytes | os.PathLike[str],
+        top: str | bytes | os.PathLike[str] | int,
         closed: frozenset[tuple[int, int]] = frozenset(),
     ) -> None:
         self._closed = closed
-        self.fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        self.fd = os.dup(top) if isinstance(top, int) else os.open(top, flags)
         self._open: list[tuple[bytes, int]] = []
 
     def __enter__(self) -> Self:
@@ -62,6 +63,10 @@ class Root:
         """Closes every descriptor."""
         self.forget()
         os.close(self.fd)
+
+    def another(self) -> "Root":
+        """Returns the same directory for another thread; it is for the caller to close."""
+        return Root(self.fd, self._closed)
 
     def forget(self) -> None:
         """Forgets directories kept open; to be called after one was removed."""

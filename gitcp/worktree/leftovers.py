@@ -4,6 +4,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
@@ -13,23 +14,34 @@ from gitcp.worktree.plan import FilePlan, Left
 from gitcp.worktree.replace import Stream
 from gitcp.worktree.scan import TEMPORARY
 
+_SECTOR = 512
+
+
+class _Sides(NamedTuple):
+    """What a path held before, and what it is to hold; two where its kind changes."""
+
+    before: list[Entry]
+    after: list[Entry]
+
 
 def settle(root: Root, plan: FilePlan, stream: Stream, token: str) -> list[Left]:
     """Clears away what killed runs of a plan, in either direction, left.
 
-    Removed is only what a checkpoint holds: complete files, and the beginnings of files
-    that were being written. Any other file was moved aside and edited meanwhile. It gets
-    its name back or, where that is taken, one beside it, and is returned.
+    Removed is only what a checkpoint holds: complete files, the beginnings of files
+    that were being written, and what a power cut left of them. Any other file was moved
+    aside and edited meanwhile. It gets its name back or, where that is taken, one beside
+    it, and is returned.
 
     Raises:
         StorageError: the disk refused.
     """
     mark = TEMPORARY + token.encode() + b"-"
-    places: dict[bytes, dict[bytes, list[Entry]]] = defaultdict(dict)
+    places: dict[bytes, dict[bytes, _Sides]] = defaultdict(dict)
     for step in plan.steps:
         above, _, name = step.path.rpartition(b"/")
-        held = places[above].setdefault(name, [])
-        held += [entry for entry in (step.before, step.after) if entry is not None]
+        sides = places[above].setdefault(name, _Sides([], []))
+        sides.before.extend([step.before] if step.before is not None else ())
+        sides.after.extend([step.after] if step.after is not None else ())
     left: list[Left] = []
     with durable.storage("clearing away temporary files"):
         for above, known in places.items():
@@ -46,7 +58,7 @@ def _settle_directory(
     directory: int,
     above: bytes,
     leftover: list[bytes],
-    known: dict[bytes, list[Entry]],
+    known: dict[bytes, _Sides],
     stream: Stream,
     token: str,
 ) -> Iterator[Left]:
@@ -68,18 +80,20 @@ def _settle(
     directory: int,
     temporary: bytes,
     name: bytes,
-    held: list[Entry],
+    sides: _Sides,
     stream: Stream,
     token: str,
 ) -> str | None:
     """Puts one file right; returns what is to be reported."""
+    held = sides.before + sides.after
     content = {_content(entry) for entry in held}
     form = replace.form_for(*held)
     there = replace.look_at(directory, name, form).entry
     mine = replace.look_at(directory, temporary, form).entry
     if mine is not None and _content(mine) in content:
-        if there is None and _content(mine) == _content(held[0]):
-            # The old file, with all of its permissions.
+        if there is None and _content(mine) in map(_content, sides.before):
+            # The old file, with all of its permissions. A new one may not be on the disk
+            # yet: it is written again, and synced before it gets the name.
             replace.put_back(directory, temporary, name, token)
         else:
             os.unlink(temporary, dir_fd=directory)
@@ -106,7 +120,10 @@ def _content(entry: Entry) -> Entry:
 
 
 def _begins(directory: int, name: bytes, entry: Entry, stream: Stream) -> bool:
-    """Whether a file is an unfinished copy of an entry's content."""
+    """Whether a file is an unfinished copy of an entry's content.
+
+    What was written and not synced a power cut leaves as sectors of zeros.
+    """
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if entry.mode in {DIRECTORY, LINK} or not files.is_regular(status):
         return False
@@ -118,9 +135,19 @@ def _begins(directory: int, name: bytes, entry: Entry, stream: Stream) -> bool:
                 mine = os.read(fd, len(view))
                 if not mine:
                     return True
-                if view[: len(mine)] != mine:
+                if view[: len(mine)] != mine and not _torn(view[: len(mine)], mine):
                     return False
                 view = view[len(mine) :]
         return not os.read(fd, 1)
     finally:
         os.close(fd)
+
+
+def _torn(held: memoryview, mine: bytes) -> bool:
+    """Whether bytes are the held ones but for sectors that are zeros."""
+    zeros = bytes(_SECTOR)
+    for at in range(0, len(mine), _SECTOR):
+        sector = mine[at : at + _SECTOR]
+        if sector != held[at : at + _SECTOR] and sector != zeros[: len(sector)]:
+            return False
+    return True

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -101,6 +101,8 @@ class Listing:
         self.unseen_rules = False
         # Whether nothing counts that was learnt before.
         self.everything = False
+        # Directories below which things are still known that are gone.
+        self._forgotten: set[bytes] = set()
 
     def close(self) -> None:
         """Ends the process that knows the ignore rules; another one reads them again."""
@@ -210,6 +212,7 @@ class Listing:
             children: list[_Child] = []
             for directory in level:
                 children += self._children(directory, known)
+            self._forget_below()
             ignored = self._ignored([child.path for child in children])
             level = []
             for child in children:
@@ -233,7 +236,7 @@ class Listing:
     def _children(self, directory: bytes, known: Known) -> list[_Child]:
         """Notes a directory and returns those of its children that must be judged."""
         if directory and (self._is_unlisted(directory) or self._is_inside(directory)):
-            self.forget(directory)
+            self._forget_soon(directory)
             return []
         try:
             fd = self._root.directory(directory)
@@ -250,16 +253,16 @@ class Listing:
             ]
         except (FileNotFoundError, NotADirectoryError):
             # Its parent's listing shows what is there instead.
-            self.forget(directory)
+            self._forget_soon(directory)
             return []
         except PermissionError:
-            self.forget(directory)
+            self._forget_soon(directory)
             self._state.skipped[directory] = "unreadable"
             self._found.gone.add(directory)
             return []
         names = self._names[directory] = frozenset(child.path for child in listed)
         if directory and b".git" in names:
-            self.forget(directory)
+            self._forget_soon(directory)
             self._found.gone.add(directory)
             self._state.nested[directory] = None
             return []
@@ -357,19 +360,25 @@ class Listing:
 
     def forget(self, directory: bytes) -> None:
         """Forgets what was learnt of a directory and of everything below it."""
-        prefix = directory + b"/"
-        state = self._state
-        parts: tuple[dict[bytes, object], ...] = (
-            state.dirs,  # type: ignore[assignment]
-            state.skipped,
-            state.nested,
-            state.listings,
-        )
-        for part in parts:
-            for path in [
-                path for path in part if path == directory or path.startswith(prefix)
-            ]:
+        self._forget_soon(directory)
+        self._forget_below()
+
+    def _forget_soon(self, directory: bytes) -> None:
+        """Forgets a directory now, and what is below it with the next `_forget_below`."""
+        for part in self._parts():
+            part.pop(directory, None)
+        self._forgotten.add(directory)
+
+    def _forget_below(self) -> None:
+        """Forgets what is below many directories in one look at all that is known."""
+        gone, self._forgotten = self._forgotten, set()
+        for part in self._parts() if gone else ():
+            for path in [one for one in part if not gone.isdisjoint(parents(one))]:
                 del part[path]
+
+    def _parts(self) -> "tuple[dict[bytes, Any], ...]":
+        state = self._state
+        return state.dirs, state.skipped, state.nested, state.listings
 
 
 def sparse_rules(state: ScanState) -> dict[bytes, tuple[int, bytes]]:

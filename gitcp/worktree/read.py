@@ -45,6 +45,8 @@ class Content(NamedTuple):
     settled: bool
 
 
+# By path: what was written there, and the stat of the file once it had its name.
+Written = dict[bytes, tuple[Entry, os.stat_result]]
 Store = Callable[[bytes], bytes]
 StoreStream = Callable[[int, Iterator[bytes]], bytes | None]
 
@@ -94,6 +96,7 @@ class FileReader:
         known: Callable[[bytes, Entry], bool],
         store: Store,
         store_stream: StoreStream,
+        written: Written | None = None,
     ) -> None:
         self._root = root
         self._clock = clock
@@ -102,6 +105,7 @@ class FileReader:
         self._known = known
         self._store = store
         self._store_stream = store_stream
+        self._written = written or {}
 
     def read(self, path: bytes) -> Content | Trouble:
         """Reads a path.
@@ -124,6 +128,9 @@ class FileReader:
                 return Trouble.SPECIAL
             if status.st_size > self._limit:
                 return Trouble.TOO_LARGE
+            entry = self._just_written(path, status)
+            if entry is not None:
+                return Content(entry, index_stat(status), settled=True)
             fd = self._root.open(path)
         except PermissionError:
             return Trouble.UNREADABLE
@@ -142,6 +149,23 @@ class FileReader:
             raise
         finally:
             os.close(fd)
+
+    def _just_written(self, path: bytes, status: os.stat_result) -> Entry | None:
+        """Returns what a path was given by this process, if it still holds that.
+
+        Its object is stored: it was read from there.
+        """
+        entry, then = self._written.get(path, (None, status))
+        same = (
+            _same(then, status)
+            and then.st_ino == status.st_ino
+            and then.st_dev == status.st_dev
+            and then.st_mode == status.st_mode
+        )
+        readable = status.st_mode & stat.S_IRUSR
+        return (
+            entry if same and readable and self._clock.shows_changes(status) else None
+        )
 
     def _read(self, path: bytes, fd: int) -> Content | Trouble:
         for attempt in range(_TRIES):

@@ -288,6 +288,25 @@ def _alike(one: os.stat_result, two: os.stat_result) -> bool:
     )
 
 
+def is_as_written(now: os.stat_result, written: os.stat_result) -> bool:
+    """Whether a file that has got its name holds what was written before that.
+
+    The rename has stamped it. If that was more than a step of the clock after the last
+    write, a later edit shows in the time of that write.
+    """
+    if now.st_ino != written.st_ino or now.st_dev != written.st_dev:
+        return False
+    if now.st_size != written.st_size or now.st_mtime_ns != written.st_mtime_ns:
+        return False
+    return now.st_ctime_ns - written.st_mtime_ns > _step(now)
+
+
+def _step(status: os.stat_result) -> int:
+    """Returns by how much a stamp has to be later for a change in between to show."""
+    fine = status.st_ctime_ns % _MILLISECOND_NS
+    return _FINE_NS if fine else _COARSE_NS
+
+
 def _unchanged(directory: int, aside: bytes, seen: PreviousContent) -> bool:
     """Whether a file that has lost its name still holds what was seen.
 
@@ -302,8 +321,7 @@ def _unchanged(directory: int, aside: bytes, seen: PreviousContent) -> bool:
     if _alike(now, seen.stat):
         passed = time.monotonic_ns() - seen.at
         quiet = now.st_ctime_ns - passed - seen.stat.st_ctime_ns
-        fine = now.st_ctime_ns % _MILLISECOND_NS
-        if quiet > (_FINE_NS if fine else _COARSE_NS):
+        if quiet > _step(now):
             return True
     again = look_at(directory, aside, form)
     if again.entry != seen.entry or again.stat is None:

@@ -12,7 +12,7 @@ import pytest
 
 from gitcp.cli.restoring import stoppable
 from gitcp.worktree import apply as applying
-from gitcp.worktree import journal, renames
+from gitcp.worktree import journal, one_step, renames
 from tests.support.gitrepo import git, tree_bytes, write_files
 from tests.support.inprocess import Done, fails, invoke, ok
 
@@ -26,7 +26,7 @@ def save(repo: Path, **files: bytes) -> None:
 
 def interrupt(repo: Path, monkeypatch: pytest.MonkeyPatch, target: str = "1") -> Done:
     """A restore that Ctrl-C stops after its first step."""
-    real = applying._carry_out
+    real = one_step.carry_out
     calls = iter(range(100))
 
     def stopped(*args):
@@ -35,7 +35,7 @@ def interrupt(repo: Path, monkeypatch: pytest.MonkeyPatch, target: str = "1") ->
         return real(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(applying, "_carry_out", stopped)
+        patch.setattr(one_step, "carry_out", stopped)
         done = invoke(repo, "restore", "-y", target)
     assert done.returncode == 130
     return done

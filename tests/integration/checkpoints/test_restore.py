@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gitcp.worktree import apply as applying
-from gitcp.worktree import journal
+from gitcp.worktree import journal, one_step
 from tests.support.gitrepo import (
     Executable,
     Symlink,
@@ -363,7 +363,7 @@ def test_what_changes_between_plan_and_apply_stays(repo, monkeypatch):
 
 def interrupted(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A restore that is killed after its first step."""
-    real = applying._carry_out
+    real = one_step.carry_out
     calls = iter(range(100))
 
     def killed(*args):
@@ -372,7 +372,7 @@ def interrupted(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return real(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(applying, "_carry_out", killed)
+        patch.setattr(one_step, "carry_out", killed)
         assert invoke(repo, "restore", "-y", "1").returncode == 130
 
 
@@ -450,7 +450,7 @@ def test_a_directory_that_cannot_be_written(repo, monkeypatch):
 
         # Root may write anywhere.
         with monkeypatch.context() as patch:
-            patch.setattr(applying, "_write", refuse)
+            patch.setattr(one_step, "write", refuse)
             done = invoke(repo, "restore", "-y", "1")
     assert done.returncode == 20, done.stderr
     assert b"Traceback" not in done.stderr

@@ -11,7 +11,7 @@ import pytest
 
 from gitcp.cli import progress_line
 from gitcp.cli.progress_line import ProgressLine
-from gitcp.worktree import apply
+from gitcp.worktree import one_step
 from tests.support.gitrepo import write_files
 from tests.support.inprocess import ok
 from tests.support.terminal import Terminal, at_terminal, screen
@@ -68,14 +68,14 @@ def test_what_is_quick_shows_none(saved):
 @pytest.mark.usefixtures("impatient")
 def test_an_interrupt_names_the_ways_out_below_no_line(saved, monkeypatch):
     steps = iter(range(20))
-    carry_out = apply._carry_out
+    carry_out = one_step.carry_out
 
     def stopped(*args):
         if next(steps) == 10:
             raise KeyboardInterrupt
         return carry_out(*args)
 
-    monkeypatch.setattr(apply, "_carry_out", stopped)
+    monkeypatch.setattr(one_step, "carry_out", stopped)
     status, _, shown = at_terminal(saved, "restore", "1", "--yes")
     assert status == 130
     assert "writing files: 10 of 40" in shown

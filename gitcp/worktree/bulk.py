@@ -1,0 +1,240 @@
+"""Writes thousands of files: several workers, and one sync before any file gets its name.
+
+First every file is written under its temporary name. Then the file systems are synced as a
+whole, and only then the files get their names: after a power cut a path holds what it held
+before, or all of what it was to hold.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from itertools import pairwise
+from typing import NamedTuple
+
+from gitcp import progress
+from gitcp.errors import CorruptError
+from gitcp.worktree import one_step, replace
+from gitcp.worktree.disks import Disks
+from gitcp.worktree.files import Root
+from gitcp.worktree.one_step import Held
+from gitcp.worktree.plan import FileStep, Left
+from gitcp.worktree.read import Written, tree_mode
+from gitcp.worktree.replace import CHANGED, PreviousContent
+
+# From so many files on, one sync of everything takes less time than one for each.
+AT_LEAST = 200
+# None: as many as there are processors, up to a few.
+WORKERS: int | None = None
+_MOST = 4
+# So many files are written before they get their names: what they replace needs room, too.
+AT_ONCE = 10_000
+# For the same reason a larger file is replaced alone.
+_ALONE = 8 * 1024 * 1024
+
+Streams = Callable[[Iterable[bytes]], Generator[Iterator[bytes], None, None]]
+
+
+class BulkWriter:
+    """Carries out those steps of a plan that write files.
+
+    `streams` yields the content of many blobs; `token` names temporary files. `alone` are
+    the steps that are to be carried out one by one. `written` is given what was written, so
+    that it need not be read to be compared.
+    """
+
+    def __init__(
+        self,
+        root: Root,
+        streams: Streams,
+        disks: Disks,
+        *,
+        token: str,
+        tolerant: bool,
+        written: Written | None,
+    ) -> None:
+        self.root = root
+        self.streams = streams
+        self.disks = disks
+        self.token = token
+        self.tolerant = tolerant
+        self.written = {} if written is None else written
+        self.alone: list[FileStep] = []
+        self.stopped = threading.Event()
+        self._report = progress.of("writing files:")
+
+    def write(self, steps: Sequence[FileStep]) -> list[Left]:
+        """Writes the files; returns the paths that were not as expected.
+
+        Raises:
+            CorruptError: a blob cannot be read.
+            OSError: the disk refused. No file stays under a temporary name.
+        """
+        left: list[Left] = []
+        for at in range(0, len(steps), AT_ONCE):
+            left += self._batch(steps[at : at + AT_ONCE], at, len(steps))
+        return left
+
+    def _batch(self, steps: Sequence[FileStep], done: int, total: int) -> list[Left]:
+        count = min(WORKERS or _processors(), len(steps))
+        borders = [len(steps) * number // count for number in range(count + 1)]
+        workers = [_Worker(self, steps[one:two]) for one, two in pairwise(borders)]
+
+        def report() -> None:
+            if self._report is not None:
+                self._report(done + sum(one.done for one in workers), total)
+
+        # One is enough to report, and two at once would mix their lines.
+        workers[0].report = report
+        try:
+            self._each([one.stage for one in workers])
+            self.disks.sync()
+            self._each([one.place for one in workers])
+        except BaseException:
+            for one in workers:
+                one.discard()
+            raise
+        finally:
+            for one in workers:
+                one.root.close()
+        self.alone += [step for one in workers for step in one.alone]
+        return [item for one in workers for item in one.left]
+
+    def _each(self, tasks: Sequence[Callable[[], None]]) -> None:
+        """Does tasks at once, the first of them here; raises what the first one raised."""
+        errors: list[BaseException] = []
+
+        def run(task: Callable[[], None]) -> None:
+            try:
+                task()
+            except BaseException as exc:  # noqa: BLE001  raised below
+                errors.append(exc)
+                self.stopped.set()
+
+        threads = [threading.Thread(target=run, args=(task,)) for task in tasks[1:]]
+        try:
+            for thread in threads:
+                thread.start()
+            tasks[0]()
+        except BaseException:
+            self.stopped.set()
+            raise
+        finally:
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
+        if errors:
+            raise errors[0]
+
+
+class _Staged(NamedTuple):
+    """A complete file that waits under a temporary name."""
+
+    step: FileStep
+    temporary: bytes
+    seen: PreviousContent
+    stat: os.stat_result
+
+
+class _Worker:
+    """Writes one part of the files; what it has is its own, so that nothing is locked."""
+
+    def __init__(self, writer: BulkWriter, steps: Sequence[FileStep]) -> None:
+        self.root = writer.root.another()
+        self.left: list[Left] = []
+        self.alone: list[FileStep] = []
+        self.done = 0
+        self.report: Callable[[], None] = lambda: None
+        self._writer = writer
+        self._steps = steps
+        self._staged: list[_Staged] = []
+        self._named = 0
+        # The directory that was looked at last, and whether a sync of all covers it.
+        self._directory: bytes | None = None
+        self._covered = False
+
+    def stage(self) -> None:
+        """Writes every file under its temporary name."""
+        oids = (step.after.oid for step in self._steps if step.after is not None)
+        with closing(self._writer.streams(oids)) as contents:
+            for step, content in zip(self._steps, contents, strict=False):
+                if self._writer.stopped.is_set():
+                    return
+                self.report()
+                self._attempt(step, lambda: self._stage(step, content))  # noqa: B023
+                self.done += 1
+
+    def place(self) -> None:
+        """Gives every file its name."""
+        self.root.forget()
+        for staged in self._staged:
+            if self._writer.stopped.is_set():
+                return
+            self._attempt(staged.step, lambda: self._place(staged))  # noqa: B023
+            self._named += 1
+        self.root.forget()
+
+    def discard(self) -> None:
+        """Removes what still has a temporary name."""
+        self.root.forget()
+        for staged in self._staged[self._named :]:
+            with suppress(OSError):
+                fd, _ = self.root.parent(staged.step.path)
+                os.unlink(staged.temporary, dir_fd=fd)
+
+    def _attempt(self, step: FileStep, task: Callable[[], str | None]) -> None:
+        try:
+            problem = task()
+        except (NotADirectoryError, FileNotFoundError):
+            # Another process moves directories while we work.
+            self.root.forget()
+            self._directory = None
+            problem = CHANGED
+        except CorruptError as exc:
+            if not self._writer.tolerant:
+                raise
+            problem = f"its content cannot be read: {exc.message}"
+        except OSError as exc:
+            # The temporary file that it names would mean nothing to the user.
+            exc.filename = step.path
+            raise
+        if problem is not None:
+            self.left.append(Left(step.path, problem))
+
+    def _stage(self, step: FileStep, content: Iterator[bytes]) -> str | None:
+        seen = one_step.look(self.root, step)
+        held = one_step.compare(seen, step)
+        if held is not Held.BEFORE or step.after is None:
+            return CHANGED if held is Held.OTHER else None
+        if seen.stat is not None and seen.stat.st_size > _ALONE:
+            self.alone.append(step)
+            return None
+        above, _, name = step.path.rpartition(b"/")
+        fd = self.root.make_directory(above)
+        if above != self._directory:
+            self._directory, self._covered = above, self._writer.disks.note(fd)
+        temporary = replace.temporary_name(self._writer.token, name)
+        status = one_step.write(
+            fd, temporary, step.after, content, seen.stat, sync=not self._covered
+        )
+        self._staged.append(_Staged(step, temporary, seen, status))
+        return None
+
+    def _place(self, staged: _Staged) -> str | None:
+        step, temporary, seen, status = staged
+        fd, name = self.root.parent(step.path)
+        token = self._writer.token
+        problem = one_step.give_name(fd, temporary, step, seen, token)
+        if problem is None and step.after is not None:
+            now = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if replace.is_as_written(now, status) and tree_mode(now) == step.after.mode:
+                self._writer.written[step.path] = step.after, now
+        return problem
+
+
+def _processors() -> int:
+    try:
+        here = len(os.sched_getaffinity(0))
+    except AttributeError:
+        here = os.cpu_count() or 1
+    return min(here, _MOST)
