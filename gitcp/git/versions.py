@@ -5,6 +5,8 @@ from pathlib import Path
 
 from gitcp.git import process
 
+# Up to here git does not sync what it writes last into a table of refs (0093).
+TABLES_UNSYNCED = (2, 55)
 OLDEST_GIT = (2, 32)
 
 

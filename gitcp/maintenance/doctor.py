@@ -12,13 +12,17 @@ from gitcp.errors import GitcpError
 from gitcp.git.consolidate import AT_MOST
 from gitcp.git.drop_unreachable import packed_objects
 from gitcp.git.ended import sweep
-from gitcp.git.versions import OLDEST_GIT, git_version, libgit2_version
+from gitcp.git.versions import OLDEST_GIT, TABLES_UNSYNCED, git_version, libgit2_version
 from gitcp.maintenance.disk_usage import pack_sizes
 from gitcp.maintenance.doubts import doubts
 from gitcp.maintenance.lost_refs import lost
 from gitcp.maintenance.verify import head_damage
 from gitcp.project import folders
-from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.project.workspace import (
+    Workspace,
+    may_have_been_private,
+    open_workspace,
+)
 from gitcp.wal import log_file
 from gitcp.worktree import journal
 from gitcp.worktree import state as states
@@ -59,6 +63,8 @@ def doctor(directory: Path, features: Sequence[Look] = ()) -> Iterator[DoctorChe
         yield DoctorCheck("repository", ok=False, detail=exc.message, hint=exc.hint)
         return
     yield _repository(workspace)
+    yield from _left_behind(workspace)
+    yield from _tables(workspace)
     for look in (
         _lock,
         _left_over,
@@ -130,6 +136,46 @@ def _folders() -> Iterator[DoctorCheck]:
     elif rows:
         detail = f"{len(rows):,} without git, each with its private store"
         yield DoctorCheck("folders", ok=True, detail=detail)
+
+
+def _tables(workspace: Workspace) -> Iterator[DoctorCheck]:
+    """Says what the user's own git commands risk where refs are in tables (0093)."""
+    if workspace.repository.ref_storage == "files":
+        return
+    # That there is no git was said already.
+    with suppress(GitcpError):
+        numbers, said = git_version(workspace.top)
+        if numbers > TABLES_UNSYNCED:
+            known = ".".join(map(str, TABLES_UNSYNCED))
+            detail = f"whether {said} syncs the end of a table is not known; {known} does not"
+        else:
+            detail = (
+                f"{said} does not sync the end of a table: if the power goes within half a"
+                " minute after a git command of yours changed a ref, git may read no ref"
+            )
+        yield DoctorCheck(
+            "tables",
+            ok=True,
+            detail=f"{detail}. What gitcp saved is synced",
+            hint="`git refs migrate --ref-format=files` puts refs into files",
+        )
+
+
+def _left_behind(workspace: Workspace) -> Iterator[DoctorCheck]:
+    """Names the private store that the folder had before it was a repository."""
+    if not may_have_been_private(workspace):
+        return
+    # That another user owns the directory was said already.
+    with suppress(GitcpError):
+        found = folders.left_behind(workspace, workspace.top)
+        if found is not None:
+            yield DoctorCheck(
+                "adopt",
+                ok=True,
+                detail=f"checkpoints from before `git init` are in the private store"
+                f" {found.store}",
+                hint="`gitcp adopt` moves them here",
+            )
 
 
 def _lock(workspace: Workspace) -> DoctorCheck:

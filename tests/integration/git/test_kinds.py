@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gitcp.maintenance import doctor
 from tests.integration.git.test_repositories import round_trip
 from tests.support.clones import clone, make_hub
 from tests.support.crypt import Key, encrypt_to, holders, reads_with
@@ -51,6 +52,22 @@ def top(request, tmp_path) -> Path:
         write_files(top, {f"{name}/f": b"%d" % number for name in "abc"})
         commit_all(top)
     return top
+
+
+def test_doctor_says_what_git_s_own_commands_risk_with_tables(top, monkeypatch):
+    def tables() -> list[str]:
+        checks = ok(top, "doctor")["checks"]
+        return [one["detail"] for one in checks if one["name"] == "tables"]
+
+    if not (top / ".git" / "reftable").exists():
+        assert tables() == []
+        return
+    monkeypatch.setattr(doctor, "git_version", lambda _: ((2, 55), "2.55.0"))
+    (said,) = tables()
+    assert said.startswith("2.55.0 does not sync the end of a table: ")
+    monkeypatch.setattr(doctor, "git_version", lambda _: ((3, 1), "3.1.0"))
+    (said,) = tables()
+    assert said.startswith("whether 3.1.0 syncs the end of a table is not known; 2.55")
 
 
 def test_all_extensions_at_once_and_a_configuration_of_one_work_tree(top, tmp_path):
