@@ -26,7 +26,11 @@ from gitcp.format.layout import branch_ref
 from gitcp.format.log import AgentSession
 from gitcp.format.numbers import Assigned
 from gitcp.project.settings import Settings
-from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.project.workspace import (
+    Workspace,
+    may_have_been_private,
+    open_workspace,
+)
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.numbers import last_restore
 
@@ -115,6 +119,28 @@ def overtaken(workspace: Workspace, client: Client, event: Event) -> str | None:
     if event.what != triggers.TURN_START or workspace.settings.hooks_off:
         return None
     return told(workspace, bindings.find(workspace, client.name, event.session))
+
+
+def left_behind(workspace: Workspace, event: Event) -> str | None:
+    """Returns that the folder's own checkpoints wait for `gitcp adopt`, or None.
+
+    Once: as the first turn begins in a repository that has no checkpoint yet.
+    """
+    if event.what != triggers.TURN_START or workspace.settings.hooks_off:
+        return None
+    if not may_have_been_private(workspace):
+        return None
+    if next(workspace.store.numbers.newest_first(), None) is not None:
+        return None
+    from gitcp.project import folders  # noqa: PLC0415  rarely needed
+
+    found = folders.left_behind(workspace, workspace.top)
+    if found is None:
+        return None
+    return (
+        f"gitcp: checkpoints of {found.folder} from before it had a git repository are in a"
+        " private store; `gitcp adopt` moves them into the repository."
+    )
 
 
 def reminded(workspace: Workspace, client: Client, event: Event) -> str | None:

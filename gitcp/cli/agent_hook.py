@@ -36,6 +36,7 @@ def run(agent: str, event: str, directory: str = ".") -> None:
         left = workspace.settings.hook_timeout - (time.monotonic() - started)
         with limited(left, what), workspace.repository.objects.few_reads():
             told = turns.overtaken(workspace, client, received)
+            told = told or turns.left_behind(workspace, received)
             turns.handle(workspace, client, received)
             reminder = turns.reminded(workspace, client, received)
         if told is None:

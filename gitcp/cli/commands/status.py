@@ -1,5 +1,7 @@
 """`gitcp status`: prints the state of the work tree and of its branch."""
 
+from contextlib import suppress
+
 from gitcp.agents import resume
 from gitcp.agents.bindings import Binding, latest_first
 from gitcp.agents.health import agents_health, unprotected
@@ -17,8 +19,10 @@ from gitcp.cli.render import (
     title_of,
 )
 from gitcp.cli.unshared import tell_failed_push
+from gitcp.errors import GitcpError
+from gitcp.project import folders
 from gitcp.project.installers import Done, all_installed
-from gitcp.project.workspace import MAIN
+from gitcp.project.workspace import MAIN, Workspace, may_have_been_private
 
 _SHOWN = 20
 _AGENTS = 5
@@ -37,14 +41,8 @@ def status_command(out: Output, where: str | None) -> None:
     workspace = reader(out)
     state = status(workspace, where)
     installed = all_installed(resume.place(workspace.top), workspace.repository)
-    # Those that grow a branch now; one that lost it has a say again when it is resumed.
-    agents = [
-        binding
-        for binding in latest_first(workspace)
-        if binding.session is not None
-        and binding.superseded is None
-        and (where is None or state.tip is None or binding.session == state.tip.session)
-    ][:_AGENTS]
+    only = None if where is None or state.tip is None else state.tip.session
+    agents = _at_work(workspace, only)
     if out.json:
         shown = state.current if where is None or state.tip is None else state.tip
         out.document(
@@ -67,6 +65,7 @@ def status_command(out: Output, where: str | None) -> None:
                 ],
                 "hooks_off": workspace.settings.hooks_off,
                 "private_store": workspace.private_store,
+                "left_behind": _left_behind(workspace),
             }
         )
         return
@@ -86,7 +85,33 @@ def status_command(out: Output, where: str | None) -> None:
         out.print(
             f"A folder without git; its private store is {workspace.private_store}"
         )
+    elif may_have_been_private(workspace):
+        from gitcp.cli.private_folder import tell_left_behind
+
+        tell_left_behind(out, workspace)
     tell_failed_push(out, workspace)
+
+
+def _at_work(workspace: Workspace, session: str | None) -> list[Binding]:
+    """Returns the agents that grow a branch now, or one of a session."""
+    # One that lost its branch has a say again when it is resumed.
+    return [
+        binding
+        for binding in latest_first(workspace)
+        if binding.session is not None
+        and binding.superseded is None
+        and session in {None, binding.session}
+    ][:_AGENTS]
+
+
+def _left_behind(workspace: Workspace) -> str | None:
+    """Returns the private store that `gitcp adopt` would move here, by its name."""
+    # The command itself does without: another user's state directory may be in the way.
+    with suppress(GitcpError):
+        if may_have_been_private(workspace):
+            found = folders.left_behind(workspace, workspace.top)
+            return found.store if found is not None else None
+    return None
 
 
 def _agent(binding: Binding) -> dict[str, str | None]:

@@ -16,7 +16,7 @@ from gitcp.project import folders
 from gitcp.project.workspace import open_workspace
 from gitcp.sync import from_folder
 from gitcp.worktree import journal
-from tests.support.gitrepo import commit_all, git, write_files
+from tests.support.gitrepo import commit_all, git, run_gitcp, write_files
 from tests.support.inprocess import fails, invoke, ok
 
 KILLED = 77
@@ -118,6 +118,43 @@ def test_the_timeline_has_what_was_made_before_git_init_below_what_came_since(fo
     assert [one["text"] for one in ok(folder, "decisions")["decisions"]] == ["two"]
     ok(folder, "undo", "--yes")
     assert (folder / "a.txt").read_bytes() == b"three\n"
+
+
+def test_status_doctor_and_the_first_turn_say_that_adopt_is_due(folder, tmp_path):
+    def hook(event: str) -> bytes:
+        given = {
+            "hook_event_name": event,
+            "session_id": "5d1c1c9e-0000-4000-8000-000000000000",
+            "transcript_path": str(tmp_path / "none.jsonl"),
+            "cwd": str(folder),
+            "prompt": "go on",
+        }
+        done = run_gitcp(
+            folder, "hook", "claude-code", event, input=json.dumps(given).encode()
+        )
+        assert done.returncode == 0
+        return done.stdout
+
+    def checks() -> dict[str, dict[str, object]]:
+        return {one["name"]: one for one in ok(folder, "doctor")["checks"]}
+
+    due = b"`gitcp adopt` moves them"
+    assert due not in invoke(folder, "status").stderr
+    assert "adopt" not in checks()
+    git(folder, "init", "--quiet")
+    assert due in invoke(folder, "status").stderr
+    (store,) = private_stores.every_store()
+    assert ok(folder, "status")["left_behind"] == store.ident
+    assert checks()["adopt"]["hint"] == "`gitcp adopt` moves them here"
+    assert hook("SessionStart") == b""
+    assert due in json.loads(hook("UserPromptSubmit"))["systemMessage"].encode()
+    # Once: the turn has a checkpoint.
+    assert ok(folder, "log", "--all")["checkpoints"]
+    assert hook("UserPromptSubmit") == b""
+    ok(folder, "adopt")
+    assert due not in invoke(folder, "status").stderr
+    assert ok(folder, "status")["left_behind"] is None
+    assert "adopt" not in checks()
 
 
 def test_steps_are_known_as_our_own(folder):
