@@ -20,7 +20,6 @@ from gitcp.cli.render import (
 )
 from gitcp.cli.unshared import tell_failed_push
 from gitcp.errors import GitcpError
-from gitcp.project import folders
 from gitcp.project.installers import Done, all_installed
 from gitcp.project.workspace import MAIN, Workspace, may_have_been_private
 
@@ -109,6 +108,8 @@ def _left_behind(workspace: Workspace) -> str | None:
     # The command itself does without: another user's state directory may be in the way.
     with suppress(GitcpError):
         if may_have_been_private(workspace):
+            from gitcp.project import folders
+
             found = folders.left_behind(workspace, workspace.top)
             return found.store if found is not None else None
     return None
