@@ -17,7 +17,6 @@ import msgspec
 
 from gitcp import durable
 from gitcp.errors import (
-    GitFailedError,
     NotFoundError,
     UnsupportedRepositoryError,
     UnsureFolderError,
@@ -25,6 +24,7 @@ from gitcp.errors import (
 from gitcp.format.oid import FORMS, SHA1
 from gitcp.git import area, configuration, process
 from gitcp.git.folder import UNKNOWN, Folder, folder_at
+from gitcp.git.new_bare import make_bare_store
 from gitcp.git.repository import Repository
 from gitcp.git.served import check_place, check_supported
 
@@ -38,8 +38,6 @@ _GIT = "store.git"
 _LOCK = "lock"
 _IDENT = re.compile(r"[0-9a-f]{12}")
 _TIMEOUT = 30.0
-# What the user's own git would use for `git init`.
-_DEFAULTS = ("GIT_DEFAULT_HASH", "GIT_DEFAULT_REF_FORMAT")
 
 
 class PrivateStore(NamedTuple):
@@ -233,28 +231,12 @@ def make(directory: str | os.PathLike[str]) -> Found:
         staged = root / f".new-{ident}"
         with durable.storage("making a private store"):
             staged.mkdir(mode=0o700)
-            _init(staged)
+            (staged / _GIT).mkdir()
+            make_bare_store(staged / _GIT)
             _write(staged, folder_at(top))
             staged.rename(root / ident)
             durable.sync_directory(root)
         return Found(PrivateStore(ident, root / ident, _entry(root / ident)), top, HERE)
-
-
-def _init(staged: Path) -> None:
-    env = {name: os.environ[name] for name in _DEFAULTS if name in os.environ}
-    try:
-        process.run(
-            ["init", "--quiet", "--bare", "--template=", _GIT], cwd=staged, env=env
-        )
-    except GitFailedError as exc:
-        raise GitFailedError(
-            f"no private store could be made in {staged.parent}: {exc.message}",
-            hint=exc.hint,
-        ) from exc
-    for where, _, files in os.walk(staged / _GIT, topdown=False):
-        for name in files:
-            durable.sync_file(Path(where, name))
-        durable.sync_directory(Path(where))
 
 
 def _check_apart(top: Path) -> None:

@@ -7,20 +7,15 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.errors import GitFailedError, NoGitHereError, NotARepositoryError
-from gitcp.git import process
+from gitcp.errors import NoGitHereError, NotARepositoryError
 from gitcp.git.consolidate import consolidate
 from gitcp.git.discover import discover
+from gitcp.git.new_bare import is_unfinished, make_bare_store
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.ledger.ledgers import Ledgers
 from gitcp.project.settings import Settings
 from gitcp.store.store import Store
-
-# What git makes of an empty directory, as far as it came before it was killed.
-_BEGUN = frozenset(
-    {"HEAD", "branches", "config", "description", "hooks", "info", "objects", "refs"}
-)
 
 
 def store_at(path: str | os.PathLike[str]) -> Store:
@@ -41,7 +36,8 @@ def store_at(path: str | os.PathLike[str]) -> Store:
             where.mkdir(exist_ok=True)
             with _alone(where):
                 if _to_be_made(where):
-                    _make(where)
+                    # We hold the lock, so the process that left anything was killed.
+                    make_bare_store(where)
     repository = _open(where)
     repository = repository.with_lock_timeout(Settings.of(repository).lock_timeout)
     return Store(repository, ledger_position=Ledgers(repository).position)
@@ -81,24 +77,7 @@ def _to_be_made(where: Path) -> bool:
         return True
     if not where.is_dir():
         return False
-    names = {name.removesuffix(".lock") for name in os.listdir(where)}
-    return not names or (names <= _BEGUN and not _complete(where))
-
-
-def _complete(where: Path) -> bool:
-    return all((where / name).exists() for name in ("HEAD", "config", "objects"))
-
-
-def _make(where: Path) -> None:
-    # We hold the lock, so the process that left this was killed.
-    for left in where.glob("*.lock"):
-        left.unlink()
-    try:
-        process.run(["init", "--quiet", "--bare", "--template=", "."], cwd=where)
-    except GitFailedError as exc:
-        raise GitFailedError(
-            f"no repository could be made in {where}: {exc.message}", hint=exc.hint
-        ) from exc
+    return is_unfinished(where)
 
 
 @contextmanager

@@ -35,7 +35,9 @@ from tests.support.gitrepo import (
     gitcp_environment,
     tree_bytes,
 )
+from tests.support.graphs import chain, everything, opened
 from tests.support.inprocess import fails, ok
+from tests.support.needs import knows_reftable, needs_reftable
 
 SID = "6f0a7a3e-8d5e-4c2b-9b0d-000000000001"
 KEY: Any = {"project_key": "-home-me-shop", "session_id": SID}
@@ -82,9 +84,37 @@ def test_an_empty_directory_becomes_a_bare_repository(tmp_path, store, place):
     assert git(empty, "fsck", "--strict", "--no-dangling") == b""
 
 
-def test_what_a_killed_init_left_is_completed(tmp_path):
+@pytest.mark.parametrize("form", ["sha1", "sha256"])
+def test_a_store_is_of_the_kind_that_git_init_makes(tmp_path, monkeypatch, form):
+    """Of that of Git 3.0, too, which has a tree of its own for references."""
+    monkeypatch.setenv("GIT_DEFAULT_HASH", form)
+    storage = "reftable" if form == "sha256" and knows_reftable() else "files"
+    monkeypatch.setenv("GIT_DEFAULT_REF_FORMAT", storage)
+    new = tmp_path / "new"
+    run(GitcpSessionStore(new).append(KEY, [entry(1)]))
+    assert git_line(new, "rev-parse", "--show-object-format") == form
+    assert (new / "reftable").exists() == (storage == "reftable")
+    assert run(GitcpSessionStore(new).load(KEY)) == [entry(1)]
+    with opened(new) as saver:
+        chain(saver, "t", 3)
+        before = everything(saver)
+    with opened(new) as saver:
+        assert everything(saver) == before
+    git(new, "fsck", "--strict", "--no-dangling")
+
+
+@pytest.mark.parametrize("left", ["refs", "reftable", "testing"])
+def test_what_a_killed_init_left_is_completed(tmp_path, monkeypatch, left):
+    if left == "reftable":
+        needs_reftable()
+        monkeypatch.setenv("GIT_DEFAULT_REF_FORMAT", left)
     half = tmp_path / "half"
-    (half / "refs").mkdir(parents=True)
+    half.mkdir()
+    if left == "testing":
+        # git looks whether there can be links.
+        (half / "tRQ3nGf").symlink_to("testing")
+    else:
+        (half / left).mkdir()
     (half / "config.lock").write_bytes(b"")
     run(GitcpSessionStore(half).append(KEY, [entry(1)]))
     assert run(GitcpSessionStore(half).load(KEY)) == [entry(1)]

@@ -247,12 +247,12 @@ def test_two_that_make_a_store_at_once_make_one(folder, sealed):
 
 
 def test_what_a_killed_init_left_goes_with_the_next(folder, sealed, monkeypatch):
-    def killed(staged):
-        (staged / "store.git").mkdir()
+    def killed(where):
+        (where / "refs").mkdir()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(private_stores, "_init", killed)
+        patch.setattr(private_stores, "make_bare_store", killed)
         private_stores.make(folder)
     assert private_stores.every_store() == []
     assert len(stores(sealed)) == 1
