@@ -84,6 +84,7 @@ class Scan:
             return self._found
         finally:
             self._listing.close()
+            self._tracked.close()
 
     # --- rules ----------------------------------------------------------------
 

@@ -36,7 +36,9 @@ class ScanState(msgspec.Struct):
     leaves out; `blocked` what is in the place of more of that, and whether it is in the
     place of a directory above (None where an older gitcp did not note it); `hidden`
     what was not there and no listing leads to, of `forced` and of `sparse`; `listings`
-    digests of what directories list, where that can change without their stat; `clock`
+    digests of what directories list, where that can change without their stat; `names`
+    the digest of the names in the user's index, which lie in a file beside, and `ignored`
+    those of them that are ignored (None where an older gitcp did not note it); `clock`
     what the clocks said when the file was written; `stored` the checksum of the file it
     came from (not in the file).
     """
@@ -59,6 +61,8 @@ class ScanState(msgspec.Struct):
     blocked: dict[bytes, bool] | None = None
     hidden: list[bytes] = []
     listings: dict[bytes, bytes] = {}
+    names: bytes = b""
+    ignored: list[bytes] | None = None
     clock: Reading | None = None
     stored: bytes = b""
 

@@ -13,6 +13,7 @@ from gitcp.worktree.listing import UNSETTLED, Found, Listing, ScanPlace
 from gitcp.worktree.names import folded, no_place, parents
 from gitcp.worktree.sparse import Sparse
 from gitcp.worktree.state import ScanState, Signature
+from gitcp.worktree.tracked_names import TrackedNames
 
 # Paths for one command line.
 _AT_ONCE = 200
@@ -31,6 +32,9 @@ class Tracked:
         self._listing = listing
         self._git = context.repository.git
         self.sparse = Sparse(context, state, listing)
+        self._names = TrackedNames(
+            context.repository, context.private.directory, state, context.is_there
+        )
         self._forced_before = set(state.forced)
         self._sparse_before = set(state.sparse)
         self._nested_before = set(state.nested)
@@ -52,7 +56,13 @@ class Tracked:
             or self.sparse.is_outdated()
         )
         if self._index_changed:
+            if self._index is not None:
+                self._names.start()
             self.sparse.learn()
+
+    def close(self) -> None:
+        """Ends what runs in the background."""
+        self._names.close()
 
     def look_again(self) -> None:
         """Learns what a sparse checkout leaves out, where listings show a change."""
@@ -86,7 +96,9 @@ class Tracked:
         state.user_index = self._index
         if came:
             self.sparse.learn()
-        files, submodules = self._ignored() if self._index is not None else ([], [])
+        files, submodules = (
+            self._ignored(whole=whole) if self._index is not None else ([], [])
+        )
         # Their directories are not listed: nothing else finds out that git let go.
         for path in state.nested.keys() & (set(state.submodules) - set(submodules)):
             del state.nested[path]
@@ -116,7 +128,7 @@ class Tracked:
                     del state.skipped[path]
         result.gone |= released
 
-    def _ignored(self) -> tuple[list[bytes], list[bytes]]:
+    def _ignored(self, *, whole: bool) -> tuple[list[bytes], list[bytes]]:
         """Returns the files and the submodules that git tracks though it ignores them.
 
         A file in the place of a submodule is both: it may become one again. What a
@@ -124,10 +136,7 @@ class Tracked:
         """
         files: list[bytes] = []
         submodules: list[bytes] = []
-        listed = self._git(
-            "ls-files", "-z", "-s", "--cached", "--ignored", "--exclude-standard"
-        )
-        for line in listed.split(b"\0"):
+        for line in self._names.ignored(whole=whole).split(b"\0"):
             path = line.partition(b"\t")[2]
             is_file = path in self._state.sparse or not line.startswith(_GITLINK)
             (files if is_file else submodules).append(path)
