@@ -19,14 +19,23 @@ import pytest
 
 from tests.fault.disks import Disk
 from tests.fault.harness import (
+    REF,
     check,
+    do_as_the_screen_says,
     fsck,
     line,
     needs_root,
     tip,
     users_state,
 )
-from tests.support.gitrepo import git, gitcp_environment, make_repo
+from tests.support.gitrepo import (
+    git,
+    gitcp_environment,
+    make_repo,
+    run_gitcp,
+    tree_bytes,
+    write_files,
+)
 from tests.support.needs import needs_reftable
 
 pytestmark = needs_root
@@ -234,3 +243,113 @@ def test_packed_refs_survive_a_power_cut(tmp_path, kind, options, program):
         for number, commit in enumerate(done.stdout.split()):
             assert tip(repo, f"refs/gitcp/s/s{number}/main") == commit
         fsck(repo)
+
+
+# Restores the first checkpoint, and says when it is where the power is to go.
+_RESTORER = """
+import os, sys
+from gitcp.cli import main
+from gitcp.worktree import apply, bulk, disks, one_step
+least, at, mode = sys.argv[1:]
+bulk.AT_LEAST, bulk.WORKERS, bulk.AT_ONCE = int(least), 2, 25
+if mode == "unsynced":
+    disks.sync_whole = lambda fd: None
+names = iter(range(1000))
+whole = iter(range(1000))
+def stop(here):
+    if here:
+        # What another program may do: names become durable, of whatever content.
+        with open(".git/description", "a") as file:
+            file.write("x")
+            file.flush()
+            os.fsync(file.fileno())
+        print("now", flush=True)
+        sys.stdin.read()
+def before(where, name, here):
+    call = getattr(where, name)
+    def stopped(*args, **options):
+        stop(here())
+        return call(*args, **options)
+    setattr(where, name, stopped)
+before(disks, "sync_whole", lambda: at == "written" and next(whole) == 1)
+before(one_step, "give_name", lambda: at == "named" and next(names) == 33)
+before(apply, "_sync", lambda: at == "all named")
+assert main(["restore", "-q", "-y", "1"]) == 0
+stop(at == "done")
+"""
+# A restore by one sync for all, and by one for each file.
+BULK, EACH = "5", "100000"
+
+
+def lost_and_restored(
+    base: Path, kind: str, options: str, cut: tuple[str, ...]
+) -> None:
+    """Cuts the power in a restore of fifty files; what is begun is ended as told."""
+    least, at, end, mode = cut
+    base.mkdir()
+    disk = Disk(base, kind, options)
+    with disk.mounted() as top:
+        # Of all sizes up to some blocks, so that there is something to tear.
+        repo = make_repo(
+            top / "repo",
+            {f"d{n % 5}/e{n % 2}/f{n}": b"%07d\n" % n * (n * n) for n in range(70)},
+        )
+        assert run_gitcp(repo, "save").returncode == 0
+        whole = tree_bytes(repo)
+        for name in ("d0", "d1"):
+            shutil.rmtree(repo / name)
+        write_files(repo, {f"d2/e{n % 2}/f{n}": b"edited" for n in range(2, 70, 5)})
+        write_files(repo, {f"d3/e{n % 2}/f{n}": b"mine" * n for n in range(3, 40, 5)})
+        assert run_gitcp(repo, "save").returncode == 0
+        wreck = tree_bytes(repo)
+        disk.sync()
+        process = subprocess.Popen(
+            [sys.executable, "-c", _RESTORER, least, at, mode],
+            cwd=repo,
+            env=gitcp_environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        assert said == b"now\n", process.communicate()
+        disk.cut_power()
+        process.communicate(timeout=120)
+    with disk.mounted():
+        do_as_the_screen_says(repo)
+        fsck(repo)
+        if at == "done":
+            assert tree_bytes(repo) == whole
+            assert git(repo, "log", "-1", "--format=%B", REF).count(b"Trigger: restore")
+        else:
+            done = run_gitcp(repo, "restore", end)
+            assert done.returncode == 0, done.stderr
+            assert tree_bytes(repo) == (whole if end == "--continue" else wreck)
+        assert run_gitcp(repo, "verify").returncode == 0
+    shutil.rmtree(base)
+
+
+@on_each
+@pytest.mark.parametrize("least", [BULK, EACH], ids=["bulk", "each"])
+def test_power_loss_in_a_restore(tmp_path, kind, options, least):
+    for at in ("written", "named", "all named", "done"):
+        if at == "written" and least == EACH:
+            continue
+        for end in ("--continue", "--abort") if at != "done" else ("",):
+            cut = (least, at, end, "synced")
+            try:
+                lost_and_restored(tmp_path / "x", kind, options, cut)
+            except AssertionError as exc:
+                exc.add_note(f"the power went at {cut}")
+                raise
+
+
+@on_each
+def test_power_loss_in_a_bulk_restore_is_seen_where_nothing_is_synced(
+    tmp_path, kind, options
+):
+    """The negative control: names become durable with others, and their content not."""
+    with pytest.raises(AssertionError):
+        cut = (BULK, "done", "", "unsynced")
+        lost_and_restored(tmp_path / "x", kind, options, cut)
