@@ -92,11 +92,16 @@ FAULTS = {
 }
 
 
+# Makes the argv of a command.
+Program = Callable[..., Sequence[str | bytes | Path]]
+
+
 class Verb(NamedTuple):
     """A command under test: `prepare` brings a scene to where it is run.
 
     `again` are the exit statuses of running it once more, where that must lead to the
     new state; empty where it does something else then. `also` looks at that state.
+    `program` starts gitcp, perhaps with something changed in it.
     """
 
     args: tuple[str, ...]
@@ -104,6 +109,7 @@ class Verb(NamedTuple):
     again: frozenset[int] = frozenset()
     also: Callable[[Path], None] = lambda base: None
     hooks: bool = False
+    program: Program = gitcp_argv
 
 
 class State(NamedTuple):
@@ -146,9 +152,18 @@ def copy(base: Path, to: Path) -> Path:
     return to
 
 
-def traced(base: Path, options: Sequence[str | Path], args: Sequence[str]) -> Done:
+def traced(
+    base: Path,
+    options: Sequence[str | Path],
+    args: Sequence[str],
+    program: Program = gitcp_argv,
+) -> Done:
+    return started(base, ["strace", "-qq", *options, *program(*args)])
+
+
+def started(base: Path, argv: Sequence[str | bytes | Path]) -> Done:
     return subprocess.run(
-        ["strace", "-qq", *options, *gitcp_argv(*args)],
+        argv,
         cwd=base / "repo",
         env=gitcp_environment(environment(base)),
         input=b"",
@@ -158,11 +173,16 @@ def traced(base: Path, options: Sequence[str | Path], args: Sequence[str]) -> Do
     )
 
 
-def points(base: Path, args: Sequence[str]) -> list[Point]:
-    """Runs a command; returns its calls that concern the trial or the output."""
+def points(
+    base: Path, args: Sequence[str], program: Program = gitcp_argv
+) -> list[Point]:
+    """Runs a command; returns its calls that concern the trial or the output.
+
+    Of several threads, those of the first.
+    """
     log = base.with_name(f"{base.name}.strace")
     names = ",".join(CHANGING)
-    done = traced(base, ["-y", "-o", log, "-e", f"trace={names}"], args)
+    done = traced(base, ["-y", "-o", log, "-e", f"trace={names}"], args, program)
     assert done.returncode == 0, done.stderr
     return [
         point._replace(line=point.line.replace(str(base), ""))
@@ -170,11 +190,17 @@ def points(base: Path, args: Sequence[str]) -> list[Point]:
     ]
 
 
-def inject(base: Path, point: Point, fault: Fault, args: Sequence[str]) -> Done:
+def inject(
+    base: Path,
+    point: Point,
+    fault: Fault,
+    args: Sequence[str],
+    program: Program = gitcp_argv,
+) -> Done:
     """Runs gitcp with one fault; strace ends by the signal that ended gitcp."""
     at = f"inject={point.call}:{fault.inject}:when={point.number}"
     options = ["-o", os.devnull, "-e", f"trace={point.call}", "-e", at]
-    return traced(base, options, args)
+    return traced(base, options, args, program)
 
 
 # --- looking ------------------------------------------------------------------------------
@@ -258,7 +284,7 @@ class Judge:
         self._pristine = copy(base, base.with_name(f"{base.name}.pristine"))
         self.user = users(base, hooks=verb.hooks)
         self.old = state(base)
-        self.points = points(base, verb.args)
+        self.points = points(base, verb.args, verb.program)
         assert not is_open(base)
         self.new = state(base)
         # Where a restore is open already, it is between two states of the files.
@@ -273,8 +299,16 @@ class Judge:
 
     def trial(self, point: Point, fault: Fault) -> Outcome:
         """Runs the command with a fault on a copy, and looks at everything."""
+        verb = self.verb
+        return self.attempt(
+            fault,
+            lambda base: inject(base, point, fault, verb.args, verb.program),
+        )
+
+    def attempt(self, fault: Fault, run: Callable[[Path], Done]) -> Outcome:
+        """Has the command run on a copy, in which a fault happens, and looks."""
         base = copy(self._pristine, self.base)
-        done = inject(base, point, fault, self.verb.args)
+        done = run(base)
         assert done.returncode in fault.statuses, (done.returncode, done.stderr)
         assert b"Traceback" not in done.stderr, done.stderr
         if fault.name == "full" and done.returncode == 20:

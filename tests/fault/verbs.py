@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 from tests.fault.harness import make_scene, rework
-from tests.fault.sweep import FAULTS, Verb, copy, inject, is_open, must, points
+from tests.fault.sweep import FAULTS, Program, Verb, copy, inject, is_open, must, points
 from tests.support.gitrepo import git, write_files
 
 SECRET = b"k3J9dLq0" + b"Xz7Yv3Wn5Bt1"
@@ -111,6 +112,47 @@ def _installed(base: Path) -> None:
     must(base, *INSTALL)
 
 
+# Writes in bulk though there are few files, by several workers, in batches. It may kill
+# itself at the n-th call that workers make beside the first thread, or says how many there
+# are.
+_IN_BULK = """
+import os, signal, sys, threading
+from gitcp.cli import main
+from gitcp.worktree import bulk, renames
+workers, due = map(int, sys.argv[1:3])
+bulk.AT_LEAST, bulk.WORKERS, bulk.AT_ONCE = 5, workers, 25
+seen, mutex = [], threading.Lock()
+def counted(where, name):
+    call = getattr(where, name)
+    def wrapped(*args, **named):
+        if threading.current_thread() is not threading.main_thread():
+            with mutex:
+                seen.append(name)
+                if len(seen) == due:
+                    os.kill(os.getpid(), signal.SIGKILL)
+        return call(*args, **named)
+    setattr(where, name, wrapped)
+for name in ("open", "write", "mkdir", "fchmod", "close", "unlink", "rename"):
+    counted(os, name)
+counted(renames, "_attempt")
+status = main(sys.argv[3:])
+if due < 0:
+    print(len(seen))
+sys.exit(status)
+"""
+
+
+def in_bulk(workers: int, due: int = 0) -> Program:
+    """Starts gitcp so that it restores in bulk."""
+    head = [sys.executable, "-P", "-c", _IN_BULK, str(workers), str(due)]
+    return lambda *args: [*head, *args]
+
+
+def bulk(workers: int) -> Verb:
+    """The restore of about forty files in bulk, by so many workers."""
+    return Verb(RESTORE, _unsaved, program=in_bulk(workers))
+
+
 PRUNE = ("prune", "--keep-last", "2", "-y")
 ONCE_MORE = frozenset({0})
 # 13: there is nothing more to purge.
@@ -119,6 +161,7 @@ NOTHING_MORE = frozenset({0, 13})
 VERBS = {
     "save": Verb(("save", "-m", "under test"), _save),
     "restore": Verb(RESTORE, _unsaved),
+    "restore-in-bulk": bulk(2),
     "undo": Verb(("undo", "--yes"), _undo),
     "fork": Verb(("fork", "--yes", "1", "other"), _unsaved),
     "continue": Verb(("restore", "--continue"), _half_way),
