@@ -134,7 +134,7 @@ def _folders() -> Iterator[DoctorCheck]:
             f" `gitcp folders --remove {gone[0].store}`",
         )
     elif rows:
-        detail = f"{len(rows):,} without git, each with its private store"
+        detail = f"{len(rows):,} with a private store"
         yield DoctorCheck("folders", ok=True, detail=detail)
 
 
@@ -150,14 +150,16 @@ def _tables(workspace: Workspace) -> Iterator[DoctorCheck]:
             detail = f"whether {said} syncs the end of a table is not known; {known} does not"
         else:
             detail = (
-                f"{said} does not sync the end of a table: if the power goes within half a"
-                " minute after a git command of yours changed a ref, git may read no ref"
+                f"{said} does not sync the end of a table: a power cut half a minute after a"
+                " git command of yours may leave refs that git cannot read"
             )
+        private = workspace.repository.private
+        where = f" --git-dir {workspace.repository.git_dir}" if private else ""
         yield DoctorCheck(
             "tables",
             ok=True,
-            detail=f"{detail}. What gitcp saved is synced",
-            hint="`git refs migrate --ref-format=files` puts refs into files",
+            detail=f"{detail}; what gitcp saved is synced",
+            hint=f"`git{where} refs migrate --ref-format=files` puts refs into files",
         )
 
 

@@ -33,6 +33,13 @@ class PrivateFolder(NamedTuple):
     branches: int | None
     git_dir: Path
 
+    @property
+    def has_repository(self) -> bool:
+        """Whether the folder has become a git repository, and `gitcp adopt` is due."""
+        return (
+            self.there and self.folder is not None and (self.folder / ".git").exists()
+        )
+
 
 def listed() -> Iterator[PrivateFolder]:
     """Yields the folders of this user that have a private store.

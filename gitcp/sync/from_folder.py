@@ -112,8 +112,9 @@ def _take(
         raise TransferError(
             f"the private store names its objects by {theirs.form.title}, this repository"
             f" by {ours.form.title}: nothing can be moved as it is",
-            hint=f"make the repository with `git init --object-format={theirs.form.name}`; or"
-            f" `gitcp -C {store.git_dir} export SEL -o FILE`, and `gitcp import FILE`",
+            hint=f"make the repository with `git init --object-format={theirs.form.name}`; or,"
+            f" for each session, `gitcp -C {store.git_dir} export SESSION:last -o FILE` and"
+            f" `gitcp import FILE`, and then `gitcp folders --remove {store.ident}`",
         )
     other = Workspace(theirs, Settings.of(theirs))
     with ExitStack() as stack:

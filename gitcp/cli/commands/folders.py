@@ -75,8 +75,10 @@ def _list(out: Output) -> None:
         out.document(_document(None, rows))
         return
     for row in rows:
-        gone = "" if row.there else "  (not there)"
-        out.print(f"{row.store}  {_branches(row):<11} {_place(row)}{gone}")
+        about = "" if row.there else "  (not there)"
+        if row.has_repository:
+            about = "  (has a git repository now: `gitcp adopt` there)"
+        out.print(f"{row.store}  {_branches(row):<11} {_place(row)}{about}")
     if not rows:
         out.note("no folder without git has checkpoints")
 

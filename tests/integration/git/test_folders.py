@@ -17,6 +17,7 @@ import gitcp
 from gitcp.git import area, private_stores
 from gitcp.git import folder as folders
 from tests.support.gitrepo import (
+    git,
     gitcp_environment,
     make_repo,
     run_gitcp,
@@ -341,6 +342,13 @@ def test_doctor_names_stores_whose_folder_is_gone(folder, repo):
     assert found["ok"]
     assert str(row["store"]) in found["detail"]
     assert f"gitcp folders --remove {row['store']}" in found["hint"]
+
+
+def test_a_folder_that_has_become_a_repository_is_marked(folder):
+    ok(folder, "save", "--init")
+    assert b"gitcp adopt" not in invoke(folder, "folders").stdout
+    git(folder, "init", "--quiet")
+    assert b"`gitcp adopt` there" in invoke(folder, "folders").stdout
 
 
 def test_everything_is_uninstalled_with_the_store(folder, sealed):
