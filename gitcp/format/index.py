@@ -49,13 +49,17 @@ def encode(entries: Iterable[IndexEntry], form: ObjectFormat = SHA1) -> bytes:
     layout = _layout(form)
     ordered = sorted(entries, key=lambda entry: entry.path)
     pieces = [_HEAD.pack(b"DIRC", 2, len(ordered))]
-    for path, oid, stat in ordered:
-        head = layout.pack(*stat, oid, min(len(path), _NAME_MASK))
-        # One to eight NULs, so that each entry ends on a multiple of eight.
-        pad = 8 - (len(head) + len(path)) % 8
-        pieces.append(head + path + b"\0" * pad)
+    pieces += [_entry(entry, layout) for entry in ordered]
     body = b"".join(pieces)
     return body + _checksum(body, form)
+
+
+def _entry(entry: IndexEntry, layout: struct.Struct) -> bytes:
+    path, oid, stat = entry
+    head = layout.pack(*stat, oid, min(len(path), _NAME_MASK))
+    # One to eight NULs, so that each entry ends on a multiple of eight.
+    pad = 8 - (len(head) + len(path)) % 8
+    return head + path + b"\0" * pad
 
 
 def encode_skipped(
@@ -93,6 +97,117 @@ def decode(raw: bytes, form: ObjectFormat = SHA1) -> Iterator[IndexEntry]:
         end = raw.index(b"\0", start)
         yield IndexEntry(raw[start:end], oid, Stat(*numbers))
         at = end + 8 - (end - at) % 8
+
+
+def merged(
+    raw: bytes, changes: Mapping[bytes, IndexEntry | None], form: ObjectFormat = SHA1
+) -> bytes:
+    """Returns an index with entries added or replaced, and taken out where one is None.
+
+    What does not change is copied, not taken apart. Of a file and a directory under one
+    name the directory stays.
+
+    Raises:
+        ValueError: the index is damaged, or of another version.
+    """
+    magic, version, total = _HEAD.unpack_from(raw)
+    if magic != b"DIRC" or version != 2:  # noqa: PLR2004  the version
+        raise ValueError("not an index of version 2")
+    merging = _Merging(raw, changes, form)
+    for _ in range(total):
+        merging.step()
+    return merging.end()
+
+
+class _Merging:
+    """The walk through an index that `merged` makes; `count` is of the entries to write."""
+
+    def __init__(
+        self, raw: bytes, changes: Mapping[bytes, IndexEntry | None], form: ObjectFormat
+    ) -> None:
+        self._raw = raw
+        self._changes = changes
+        self._form = form
+        self._layout = _layout(form)
+        self._flags = self._layout.size - 2
+        self._next = sorted(changes, reverse=True)
+        self._above = {
+            above
+            for path, entry in changes.items()
+            if entry is not None
+            for above in _parents(path)
+        }
+        # Where the pieces of added entries are, by path.
+        self._added: dict[bytes, int] = {}
+        self._pieces: list[bytes] = []
+        self._at = self._from = _HEAD.size
+        self._directory = b""
+        self._count = 0
+
+    def step(self) -> None:
+        """Takes the next entry over, after those that come before it."""
+        raw, at = self._raw, self._at
+        flags = raw[at + self._flags] << 8 | raw[at + self._flags + 1]
+        if flags & _EXTENDED:
+            raise ValueError("unexpected extended entry")
+        start = at + self._layout.size
+        length = flags & _NAME_MASK
+        end = start + length if length < _NAME_MASK else raw.index(b"\0", start)
+        path = raw[start:end]
+        self._at = end + 8 - (end - at) % 8
+        ahead = self._next
+        if (ahead and ahead[-1] <= path) or path in self._above:
+            self._pieces.append(raw[self._from : at])
+            self._from = at
+            while ahead and ahead[-1] < path:
+                self._add(ahead.pop())
+            if ahead and ahead[-1] == path:
+                self._add(ahead.pop())
+                self._from = self._at
+                return
+            if path in self._above:
+                self._from = self._at
+                return
+        directory = path.rpartition(b"/")[0]
+        if directory != self._directory:
+            self._directory = directory
+            self._drop_above(path)
+        self._count += 1
+
+    def _add(self, path: bytes) -> None:
+        entry = self._changes[path]
+        if entry is None or path in self._above:
+            return
+        self._added[path] = len(self._pieces)
+        self._pieces.append(_entry(entry, self._layout))
+        self._count += 1
+
+    def _drop_above(self, path: bytes) -> None:
+        """Takes out added files in the place of the directories of a path that is there."""
+        for above in _parents(path):
+            if self._changes.get(above) is None:
+                continue
+            self._above.add(above)
+            place = self._added.pop(above, None)
+            if place is not None:
+                self._pieces[place] = b""
+                self._count -= 1
+
+    def end(self) -> bytes:
+        """Returns the index with what is still to be added."""
+        self._pieces.append(self._raw[self._from : self._at])
+        while self._next:
+            self._add(self._next.pop())
+        head = _HEAD.pack(b"DIRC", 2, self._count)
+        body = b"".join([head, *self._pieces])
+        return body + _checksum(body, self._form)
+
+
+def _parents(path: bytes) -> Iterator[bytes]:
+    at = path.find(b"/")
+    while at >= 0:
+        yield path[:at]
+        at = path.find(b"/", at + 1)
 
 
 def _layout(form: ObjectFormat) -> struct.Struct:

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, GITLINK, LINK
 
@@ -15,6 +16,7 @@ _HFS_IGNORED = "[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]"
 _NTFS_SHORT = r"git~[0-9]+"
 
 
+@lru_cache(maxsize=10_000)
 def name_problem(name: bytes) -> str | None:
     """Returns why a name in a tree must not be written, or None if it may."""
     if name in {b"", b".", b".."} or b"/" in name or b"\0" in name:
@@ -36,6 +38,8 @@ def name_problem(name: bytes) -> str | None:
 
 def path_problem(path: bytes) -> str | None:
     """Returns why a path must not be written, or None if it may."""
+    if _is_plain(path):
+        return None
     if len(path) > PATH_LIMIT or path.count(b"/") >= DEPTH_LIMIT:
         return f"is longer than {PATH_LIMIT} bytes or deeper than {DEPTH_LIMIT}"
     for name in path.split(b"/"):
@@ -43,3 +47,17 @@ def path_problem(path: bytes) -> str | None:
         if problem:
             return problem
     return None
+
+
+def _is_plain(path: bytes) -> bool:
+    """Whether a path is one of the many in which nothing below can be wrong."""
+    return (
+        0 < len(path) <= NAME_LIMIT
+        and path.isascii()
+        and b"git" not in path.lower()
+        and b"/." not in path
+        and b"//" not in path
+        and b"\0" not in path
+        and path[:1] not in {b".", b"/"}
+        and path[-1:] != b"/"
+    )

@@ -8,7 +8,7 @@ from gitcp import durable, progress
 from gitcp.errors import CorruptError, GitFailedError
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Skipped
-from gitcp.format.tree import GITLINK, Entry
+from gitcp.format.tree import GITLINK, Entry, Tree
 from gitcp.git.process import Process, finish
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
@@ -25,8 +25,6 @@ from gitcp.worktree.state import ScanState
 
 T = TypeVar("T")
 
-# From here on one walk of a tree is cheaper than a lookup for each path.
-_BULK = 2_000
 _REASONS = {
     Trouble.UNREADABLE: "unreadable",
     Trouble.SPECIAL: "special-file",
@@ -246,13 +244,33 @@ class _Builder:
         return Previous(entry, names)
 
     def lookup(self, tree: bytes | None) -> Callable[[bytes], Entry | None]:
-        """Returns a function from paths to entries of a tree."""
-        return lambda path: trees.lookup(tree, path, self._transaction.tree)
+        """Returns a function from paths to entries of a tree.
+
+        It is quick where paths of one directory follow each other.
+        """
+        read = self._transaction.tree
+        last: bytes | None = None
+        inner: Tree = {}
+
+        def find(path: bytes) -> Entry | None:
+            nonlocal last, inner
+            directory, _, name = path.rpartition(b"/")
+            if not name:
+                return trees.lookup(tree, path, read)
+            if directory != last:
+                # Where it cannot be read that is said once.
+                last, inner = directory, {}
+                found = trees.lookup(tree, directory, read)
+                if found is not None and found.mode == trees.DIRECTORY:
+                    inner = read(found.oid)
+            return inner.get(name)
+
+        return find
 
     def build(self, state: ScanState, result: Found) -> Snapshot:
         """Reads, and returns the snapshot with the state that belongs to it."""
         previous = self.lookup(state.tree)
-        head = self._head_lookup(len(result.look))
+        head = self._head_lookup()
 
         def known(path: bytes, entry: Entry) -> bool:
             for other in (previous(path), head(path)):
@@ -328,18 +346,12 @@ class _Builder:
             state,
         )
 
-    def _head_lookup(self, count: int) -> Callable[[bytes], Entry | None]:
-        """Returns a function from paths to HEAD's entries, for about `count` of them.
+    def _head_lookup(self) -> Callable[[bytes], Entry | None]:
+        """Returns a function from paths to HEAD's entries.
 
         HEAD only saves work. Where its trees are damaged, nothing is known of it.
         """
-        find: Callable[[bytes], Entry | None] = self.lookup(self._head_tree)
-        if count >= _BULK:
-            try:
-                whole = dict(trees.walk(self._head_tree, self._transaction.tree))
-            except CorruptError:
-                whole = {}
-            find = whole.get
+        find = self.lookup(self._head_tree)
 
         def look(path: bytes) -> Entry | None:
             try:

@@ -188,6 +188,16 @@ def _enter(fd: int, name: bytes) -> int:
         raise
 
 
+def content(fd: int, size: int) -> bytes:
+    """Returns what can be read from a descriptor of a regular file that has some size."""
+    # A buffer that is much too large costs more than the reading. One byte less than was
+    # asked for: the file ends there.
+    data = os.read(fd, size + 1)
+    if len(data) == size:
+        return data
+    return data + b"".join(chunks(fd))
+
+
 def chunks(fd: int) -> Iterator[bytes]:
     """Yields what can be read from a descriptor."""
     while chunk := os.read(fd, _CHUNK):

@@ -298,7 +298,7 @@ class Listing:
             elif child.directory and (path in state.dirs or path in state.nested):
                 pass
             elif child.directory or child.special or not known(path):
-                judged.append(child._replace(path=path))
+                judged.append(_Child(path, child.directory, child.special))
                 continue
             count += 1
         state.dirs[directory] = (*known_as, count)

@@ -47,7 +47,7 @@ class Content(NamedTuple):
 
 # By path: what was written there, and the stat of the file once it had its name.
 Written = dict[bytes, tuple[Entry, os.stat_result]]
-Store = Callable[[bytes], bytes]
+Store = Callable[[bytes, bytes], bytes]
 StoreStream = Callable[[int, Iterator[bytes]], bytes | None]
 
 
@@ -191,17 +191,17 @@ class FileReader:
     def _small(
         self, path: bytes, fd: int, before: os.stat_result, *, sure: bool, last: bool
     ) -> Content | None:
-        first = data = b"".join(files.chunks(fd))
+        first = data = files.content(fd, before.st_size)
         if not sure:
             os.lseek(fd, 0, os.SEEK_SET)
-            data = b"".join(files.chunks(fd))
+            data = files.content(fd, before.st_size)
         after = os.fstat(fd)
         same = _same(before, after) and first == data
         settled = same and len(data) == after.st_size
         if not settled and not last:
             return None
         content = self._keep(path, tree_mode(after), data, after, sure=sure and settled)
-        return content._replace(settled=settled)
+        return Content(content.entry, content.stat, settled)
 
     def _large(
         self, path: bytes, fd: int, before: os.stat_result, *, sure: bool, last: bool
@@ -238,7 +238,7 @@ class FileReader:
     ) -> Content:
         entry = Entry(mode, self._form.oid("blob", data))
         if not self._known(path, entry):
-            self._store(data)
+            self._store(data, entry.oid)
         return Content(
             entry, index_stat(status) if sure else unsettled(mode), settled=True
         )

@@ -1,6 +1,7 @@
 """The scan state of the last capture, so that the next reads only changes (I7)."""
 
 import hashlib
+import struct
 from pathlib import Path
 
 import msgspec
@@ -102,16 +103,10 @@ def _digest(raw: bytes) -> bytes:
 
 
 def _fold(directory: Path, state: ScanState, clock: Clock, form: ObjectFormat) -> None:
-    try:
-        entries = {
-            entry.path: entry
-            for entry in indexes.decode((directory / "index").read_bytes(), form)
-        }
-    except (OSError, ValueError):
-        entries = {}
+    changes: dict[bytes, IndexEntry | None] = {}
     kept: dict[bytes, Remembered] = {}
     for path, (oid, stat) in state.overlay.items():
-        entries.pop(path, None)
+        changes[path] = None
         # Most builds of git compare whole seconds. A file that was changed in the
         # second in which it was last seen could change again unnoticed.
         is_same_disk = stat.device == trim(clock.device)
@@ -119,22 +114,14 @@ def _fold(directory: Path, state: ScanState, clock: Clock, form: ObjectFormat) -
         if stat.ctime >= second or stat.mtime >= second:
             kept[path] = oid, stat
         elif stat.mode:
-            entries[path] = IndexEntry(path, oid, stat)
-    raw = indexes.encode(_without_conflicts(entries), form)
+            changes[path] = IndexEntry(path, oid, stat)
+    try:
+        raw = indexes.merged((directory / "index").read_bytes(), changes, form)
+    except (OSError, ValueError, IndexError, struct.error):
+        raw = indexes.merged(indexes.encode((), form), changes, form)
     durable.replace(directory / "index", raw, sync=False)
     state.index = raw[-_CHECKSUM:]
     state.overlay = kept
-
-
-def _without_conflicts(entries: dict[bytes, IndexEntry]) -> list[IndexEntry]:
-    """Drops a file that has become a directory: an index holds one or the other."""
-    above: set[bytes] = set()
-    for path in entries:
-        directory = path.rpartition(b"/")[0]
-        while directory and directory not in above:
-            above.add(directory)
-            directory = directory.rpartition(b"/")[0]
-    return [entry for path, entry in entries.items() if path not in above]
 
 
 def _checksum(directory: Path) -> bytes:
