@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gitcp.format.oid import ObjectFormat
+from gitcp.git.deflate import Deflater, Deflating
 from gitcp.git.objects import BLOB, COMMIT, TREE
 
 _CODES = {COMMIT: 1, TREE: 2, BLOB: 3}
 _SMALL = 1024 * 1024
+# In one pack: what comes after so many bytes is compressed as quickly as git does it.
+_MUCH = 2 * 1024 * 1024
 _LARGE_OFFSET = 0x80000000
 _BUFFER = 1024 * 1024
 
@@ -29,6 +32,8 @@ class PackWriter:
 
     def __init__(self, directory: Path, form: ObjectFormat) -> None:
         self._form = form
+        self._deflater: Deflater | None = None
+        self._given = 0
         self._path = directory / "pack.tmp"
         self._file: BinaryIO | None = None
         self._at = 0
@@ -38,7 +43,9 @@ class PackWriter:
         return len(self._entries)
 
     def __contains__(self, oid: bytes) -> bool:
-        return oid in self._entries
+        return oid in self._entries or (
+            self._deflater is not None and oid in self._deflater
+        )
 
     def __iter__(self) -> Iterator[bytes]:
         return iter(self._entries)
@@ -46,8 +53,18 @@ class PackWriter:
     def add(self, kind: str, data: bytes, oid: bytes | None = None) -> bytes:
         """Adds an object that is in memory and returns its oid."""
         oid = oid or self._form.oid(kind, data)
-        if oid not in self._entries:
+        if oid in self:
+            return oid
+        self._given += len(data)
+        if self._given <= _MUCH:
             self.add_entry(oid, entry(kind, data))
+            return oid
+        # Merging packs does not make these smaller; git's own objects are no denser.
+        if self._deflater is None:
+            self._deflater = Deflater()
+        head = _head(_CODES[kind], len(data))
+        for done in self._deflater.take(Deflating(oid, head, data)):
+            self.add_entry(done.oid, done.head + done.data)
         return oid
 
     def add_entry(self, oid: bytes, body: bytes) -> None:
@@ -99,6 +116,10 @@ class PackWriter:
         None where nothing was added. Neither is synced: `Transaction.adopt` does that once
         their times are set. The name is made of the ids, as git makes it.
         """
+        deflater, self._deflater = self._deflater, None
+        if deflater is not None:
+            for done in deflater.finish():
+                self.add_entry(done.oid, done.head + done.data)
         if self._file is None or not self._entries:
             return None
         file = self._file
@@ -121,6 +142,8 @@ class PackWriter:
 
     def abandon(self) -> None:
         """Closes the file; the transaction removes it."""
+        if self._deflater is not None:
+            self._deflater.abandon()
         if self._file is not None:
             self._file.close()
 

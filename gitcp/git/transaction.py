@@ -43,9 +43,9 @@ class Transaction:
     def __contains__(self, oid: bytes) -> bool:
         return oid in self._pack or oid in self._published
 
-    def add_blob(self, data: bytes) -> bytes:
-        """Adds a blob and returns its oid."""
-        return self._pack.add(BLOB, data)
+    def add_blob(self, data: bytes, oid: bytes | None = None) -> bytes:
+        """Adds a blob and returns its oid, which the caller may know."""
+        return self._pack.add(BLOB, data, oid)
 
     def add_blob_stream(self, size: int, chunks: Iterator[bytes]) -> bytes | None:
         """Adds a blob of any size; None if the chunks had another size."""
