@@ -166,10 +166,14 @@ class Pipeline:
 
     def __call__(self) -> None:
         """Records the tree."""
-        self._git("add", "-A")
-        tree = self._git("write-tree")
+        tree = self.tree()
         commit = self._git("commit-tree", "-m", "saved", tree)
         self._git("update-ref", "refs/bench/tip", commit)
+
+    def tree(self) -> str:
+        """Records the files only, and returns the tree's id."""
+        self._git("add", "-A")
+        return self._git("write-tree")
 
     def _git(self, *args: str) -> str:
         return run(["git", *args], self._top, self._environment).strip()

@@ -8,12 +8,17 @@ one of an unpacked source package. Without one, a project of 78,000 files is gen
 
 import argparse
 import os
+import shutil
+import subprocess
 import tempfile
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from generate import make
 from measure import SETTLE, Case, Edits, Pipeline, in_turn, run, table
 
+_REFS = "refs/gitcp"
 _STEPBACK = """
 from pathlib import Path
 from stepback.engine import Engine
@@ -26,6 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tree", nargs="?", type=Path)
     parser.add_argument("--gitcp", default="gitcp", help="the installed command")
+    parser.add_argument("--before", help="the command of an older gitcp, beside it")
     parser.add_argument("--stepback", help="the python of a venv with stepback")
     parser.add_argument("--rewind", help="the command of rewind-ai")
     parser.add_argument("--rounds", type=int, default=15)
@@ -48,13 +54,14 @@ class _Bench:
         self._given = given
         self._top = top
         self._edit = Edits(top, 10)
+        self._edit_many = Edits(top, 2_000)
+        self._scratch = scratch
         self._pipeline = Pipeline(top, scratch / "private.git")
 
     def parts(self) -> list[tuple[str, list[Case], str]]:
         """Returns title, cases and the one the others are compared with."""
         pipeline = Case("git, four commands", self._pipeline, self._edit)
         save = Case("gitcp save", lambda: self._gitcp("save"), self._edit)
-        nothing = Case("gitcp save", lambda: self._gitcp("save"))
         restore = Case(
             "gitcp restore -y", lambda: self._gitcp("restore", "-y", "last"), self._edit
         )
@@ -80,12 +87,71 @@ class _Bench:
             ("save, 10 files changed", [pipeline, save], pipeline.name),
             ("save after every mtime changed", [pipeline, save], pipeline.name),
             ("restore, 10 files changed", [pipeline, restore], pipeline.name),
-            ("save, nothing changed", [status, nothing], status.name),
+            ("save, nothing changed", [status, *self._saves()], status.name),
+            ("first save", self._first(), "git add, write-tree"),
         ]
+        for title, prepare in (
+            ("save, 2,000 files changed", self._edit_many),
+            ("save, 10 files, after git add", self._added),
+            ("save, 10 files, after git stash", self._stashed),
+            ("save, 10 files, after a commit", self._committed),
+        ):
+            cases = [pipeline._replace(prepare=prepare), *self._saves(prepare)]
+            parts.append((title, cases, pipeline.name))
         if others:
             everyone = [pipeline, save, *others]
             parts.append(("save, beside other packages", everyone, pipeline.name))
         return parts
+
+    def _saves(self, prepare: Callable[[], object] = lambda: None) -> list[Case]:
+        cases = [Case("gitcp save", lambda: self._gitcp("save"), prepare)]
+        if self._given.before:
+            old = self._given.before
+            save = Case("gitcp save, before", lambda: run([old, "save"], self._top))
+            cases.append(save._replace(prepare=prepare))
+        return cases
+
+    def _first(self) -> list[Case]:
+        """Returns saves that nothing was known before, each into an empty repository."""
+        private = self._scratch / "first.git"
+        pipeline = Pipeline(self._top, private)
+
+        def forget() -> None:
+            shutil.rmtree(self._top / ".git" / "gitcp", ignore_errors=True)
+            refs = run(
+                ["git", "for-each-ref", "--format=delete %(refname)", _REFS], self._top
+            )
+            subprocess.run(
+                ["git", "update-ref", "--stdin"],
+                input=refs,
+                cwd=self._top,
+                text=True,
+                check=True,
+            )
+            (private / "index").unlink(missing_ok=True)
+            time.sleep(SETTLE)
+
+        add = Case("git add, write-tree", pipeline.tree, forget)
+        return [add, *self._saves(forget)]
+
+    def _added(self) -> None:
+        self._edit()
+        self._git("add", "--", *map(str, self._edit.paths))
+        time.sleep(SETTLE)
+
+    def _stashed(self) -> None:
+        self._edit()
+        self._git("stash", "--quiet")
+        self._edit()
+
+    def _committed(self) -> None:
+        self._added()
+        self._git("commit", "--quiet", "-m", "ten files")
+        self._edit()
+
+    def _git(self, *args: str) -> None:
+        who = ["-c", "user.name=bench", "-c", "user.email=bench@localhost"]
+        run(["git", *who, *args], self._top)
 
     def warm(self, title: str) -> None:
         """Brings everybody's index up to date."""
