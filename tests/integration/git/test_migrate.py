@@ -86,6 +86,7 @@ def test_a_ref_that_a_migration_took_along_is_not_moved_twice(top, monkeypatch):
     assert ok(top, "show", "last")["checkpoint"]["commit"] == tip
 
 
+@pytest.mark.ref_files
 def test_what_was_read_while_refs_were_moved_is_not_believed(top):
     """They are asked for once more, in the storage where they are now."""
     repository = discover(top)
@@ -116,6 +117,7 @@ def test_a_question_follows_refs_only_so_often(top, monkeypatch):
     assert 1 < len(asked) < 100
 
 
+@pytest.mark.ref_files
 @pytest.mark.parametrize(
     "command", [("log", "--all"), ("sessions",), ("verify",), ("restore", "1", "--yes")]
 )
@@ -153,9 +155,16 @@ def test_gc_removes_nothing_where_refs_moved_while_git_looked(top, monkeypatch):
 
 
 @pytest.mark.ref_files
-@pytest.mark.parametrize("command", [("log",), ("show", "last"), ("save", "-m", "two")])
-def test_a_command_that_git_migrates_refs_under_goes_on(top, monkeypatch, command):
+@pytest.mark.parametrize("storage", ["reftable", "files"])
+@pytest.mark.parametrize(
+    "command", [("log", "--all"), ("show", "last"), ("save", "-m", "two")]
+)
+def test_a_command_that_git_migrates_refs_under_goes_on(
+    top, monkeypatch, command, storage
+):
     needs_migrate()
+    if storage == "files":
+        git(top, "refs", "migrate", "--ref-format=reftable")
 
     refs = Store.refs
     moved: list[Store] = []
@@ -163,7 +172,7 @@ def test_a_command_that_git_migrates_refs_under_goes_on(top, monkeypatch, comman
     def and_migrate(store):
         if not moved:
             moved.append(store)
-            git(top, "refs", "migrate", "--ref-format=reftable")
+            git(top, "refs", "migrate", f"--ref-format={storage}")
         return refs(store)
 
     monkeypatch.setattr(Store, "refs", and_migrate)
