@@ -27,7 +27,8 @@ def adopt_command(out: Output, store: str | None, yes: bool) -> None:
 
     For a folder that had a private store before `git init`. Sessions, numbers, keys and
     settings come along, and the store is removed. Numbers stay as they are, unless the
-    repository has given some already: then each new one is listed. STORE names the private
+    repository has given some already: then each new one is listed, and `gitcp log` has
+    them below what was saved since. STORE names the private
     store of another folder, as `gitcp folders` lists it.
     """
     workspace = writer(out)
