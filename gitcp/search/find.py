@@ -21,7 +21,7 @@ from gitcp.search.words import Item, Query
 # Of so many hits one may be in a file, where there are more hits elsewhere.
 _FILES = 3
 # Passages that are ranked at once.
-_RANKED = 8_000
+_RANKED = 6_000
 _LAST = 2**62
 # How much a word counts in each column.
 _WEIGHTS = "bm25(4.0, 2.0, 1.0, 6.0, 6.0, 3.0)"
