@@ -13,13 +13,14 @@ from gitcp.errors import (
     AmbiguousError,
     CorruptError,
     FormatTooNewError,
+    GitcpError,
     NotFoundError,
     TransferError,
     UsageError,
 )
 from gitcp.format.oid import MOST_DIGITS, PATTERN
 from gitcp.names import encode
-from gitcp.project.workspace import Current, Workspace
+from gitcp.project.workspace import Current, Workspace, may_have_been_private
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store, require_tip
 
@@ -187,10 +188,15 @@ def _of_timeline(workspace: Workspace, distance: int) -> Checkpoint:
     tip = workspace.store.tip(current.session, current.branch)
     if tip is not None:
         return tip
-    raise NotFoundError(
-        "there is no checkpoint in this work tree yet",
-        hint="`gitcp save` makes one; `gitcp log --all` lists those of other work trees",
-    )
+    hint = "`gitcp save` makes one; `gitcp log --all` lists those of other work trees"
+    if may_have_been_private(workspace):
+        from gitcp.project import folders  # noqa: PLC0415  rarely needed
+
+        # Without it the error says enough: another user's state directory may be there.
+        with suppress(GitcpError):
+            if folders.left_behind(workspace, workspace.top) is not None:
+                hint = "`gitcp adopt` moves those from before `git init` here"
+    raise NotFoundError("there is no checkpoint in this work tree yet", hint=hint)
 
 
 def _then(workspace: Workspace, place: Current, text: str) -> Checkpoint:

@@ -146,6 +146,7 @@ def test_status_doctor_and_the_first_turn_say_that_adopt_is_due(folder, tmp_path
     (store,) = private_stores.every_store()
     assert ok(folder, "status")["left_behind"] == store.ident
     assert checks()["adopt"]["hint"] == "`gitcp adopt` moves them here"
+    assert "`gitcp adopt`" in fails(folder, 13, "restore", "last", "--yes")
     assert hook("SessionStart") == b""
     assert due in json.loads(hook("UserPromptSubmit"))["systemMessage"].encode()
     # Once: the turn has a checkpoint.
