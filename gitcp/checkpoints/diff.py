@@ -10,14 +10,14 @@ from gitcp.format.oid import ObjectFormat
 from gitcp.format.safety import path_problem
 from gitcp.format.tree import GITLINK, LINK, Change, Entry
 from gitcp.git.compare import Comparison, comparison
-from gitcp.git.transaction import looking
+from gitcp.git.transaction import files_in, looking
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree.plan import selection
 
 if TYPE_CHECKING:
     from gitcp.checkpoints.restore_plan import RestorePlan
-    from gitcp.worktree.capture import Snapshot
+    from gitcp.worktree.snapshot import Snapshot
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ def since(
 
     The tree is that of the checkpoint `before`, or of one of the user's commits.
     """
-    changes = tree.diff(files, new.files_tree, new.objects.tree)
+    changes = tree.diff(files, new.files_tree, new.objects.files)
     room = Room(*filter(None, (before, new)))
     return _compared(changes, paths, _of(new), _of(new), room, new.objects.form)
 
@@ -96,7 +96,7 @@ def with_worktree(
     with workspace.capturing() as capture, looking(workspace.repository) as txn:
 
         def compare(snapshot: "Snapshot") -> FilesDiff:
-            changes = tree.diff(old.files_tree, snapshot.tree, txn.tree)
+            changes = tree.diff(old.files_tree, snapshot.tree, files_in(txn))
             form = old.objects.form
             return _compared(changes, paths, _of(old), on_disk, Room(old), form)
 
@@ -129,7 +129,7 @@ def _on_disk(workspace: Workspace) -> ReadBlob:
 def _of(checkpoint: Checkpoint) -> ReadBlob:
     def read(path: bytes, entry: Entry) -> Iterator[bytes]:
         del path
-        return checkpoint.objects.stream(entry.oid)
+        return checkpoint.objects.content(entry.oid)
 
     return read
 

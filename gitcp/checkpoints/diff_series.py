@@ -11,6 +11,7 @@ from gitcp.errors import CorruptError
 from gitcp.format.safety import path_problem
 from gitcp.format.tree import GITLINK, Change, Entry
 from gitcp.git.compare import Comparison, comparison
+from gitcp.git.objects import size_of
 from gitcp.git.repository import Repository
 from gitcp.store.checkpoint import Checkpoint
 
@@ -102,9 +103,12 @@ def _kept(
     """Returns an entry whose blob git can compare; None where there is none."""
     if entry is None or entry.mode == GITLINK:
         return None
-    size = one.sides[-1].objects.header(entry.oid)[1]
+    objects = one.sides[-1].objects
+    size = size_of(objects, entry.oid)
     if not room.holds(size):
         # A NUL: git names such a file without comparing lines.
         return Entry(entry.mode, aside.add(b"\0" + entry.oid))
     room.take(size)
+    if entry.oid in objects.chunked:
+        return Entry(entry.mode, aside.add(b"".join(objects.content(entry.oid))))
     return entry

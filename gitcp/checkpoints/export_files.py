@@ -76,7 +76,7 @@ def plan_whole(
         steps = plan.make(
             Side(None),
             side(target),
-            target.objects.tree,
+            target.objects.files,
             selects=plan.selection(paths),
             withheld=withheld_from(target.objects, bounds) if withhold else None,
         )
@@ -97,7 +97,7 @@ def write_whole(directory: Root, target: Checkpoint, steps: FilePlan) -> None:
     """
     objects = target.objects
     left = apply.apply(
-        directory, steps, objects.stream, token=target.id, streams=objects.streams
+        directory, steps, objects.content, token=target.id, streams=objects.contents
     )
     if left:
         raise PartialError(

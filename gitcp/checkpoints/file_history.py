@@ -170,7 +170,7 @@ class FileHistory:
         if old is None or new is None:
             return None
         with suppress(CorruptError, TransferError):
-            changes = list(tree.diff(old.files_tree, new.files_tree, new.objects.tree))
+            changes = list(tree.diff(old.files_tree, new.files_tree, new.objects.files))
             if len(changes) > _COMPARED:
                 return None
             same = [

@@ -33,10 +33,10 @@ from gitcp.store.find_current import find_current
 from gitcp.trust import trusted_remotes
 from gitcp.worktree import apply, leftovers
 from gitcp.worktree import journal as journals
-from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.journal import Journal
 from gitcp.worktree.plan import WRITE, FilePlan, Left
 from gitcp.worktree.read import Written
+from gitcp.worktree.snapshot import Snapshot
 
 _WAYS = "`gitcp restore --continue` finishes it; `gitcp restore --abort` takes it back"
 
@@ -230,7 +230,7 @@ def _apply(
     """Carries steps out, after what an earlier run left of the whole plan."""
     objects = workspace.repository.objects
     objects.expect(sum(step.action == WRITE for step in steps.steps))
-    stream = objects.stream
+    stream = objects.content
     with workspace.root() as root:
         left = leftovers.settle(root, whole, stream, token) if again else []
         known = {item.path for item in left}
@@ -240,7 +240,7 @@ def _apply(
             stream,
             token=token,
             tolerant=tolerant,
-            streams=objects.streams,
+            streams=objects.contents,
             written=written,
         )
         return left + [item for item in more if item.path not in known]

@@ -126,7 +126,7 @@ class _Look:
         if before is None:
             # The first save of all: what was there had no reason that is known.
             return Ground(end, ())
-        changes = tree.diff(before.files_tree, end.files_tree, end.objects.tree)
+        changes = tree.diff(before.files_tree, end.files_tree, end.objects.files)
         return Ground(
             end,
             tuple(one for one in changes if parted is None or parted.own(one.path)),

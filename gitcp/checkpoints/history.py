@@ -274,6 +274,19 @@ def _inherited(store: Store, checkpoint: Checkpoint) -> int:
     return parent.manifest.decisions.entries
 
 
+def _count(content: Iterable[bytes], text: bytes) -> int:
+    """Counts a text in pieces of a content, over their edges too."""
+    found = 0
+    rest = b""
+    for piece in content:
+        rest += piece
+        found += rest.count(text)
+        # What was counted is not counted again: an occurrence is longer than this.
+        at = rest.rfind(text) + len(text) if text in rest else 0
+        rest = rest[max(at, len(rest) - len(text) + 1) :]
+    return found
+
+
 def _touched(
     checkpoint: Checkpoint,
     before: Checkpoint | None,
@@ -286,7 +299,7 @@ def _touched(
     """
     if not paths:
         return None
-    read = checkpoint.objects.tree
+    read = checkpoint.objects.files
     old = before.files_tree if before is not None else None
     new = checkpoint.files_tree
     found: dict[bytes, Change] = {}
@@ -326,12 +339,12 @@ def _has_text(
     changes: Iterable[Change] = touched or ()
     if touched is None:
         old = before.files_tree if before is not None else None
-        changes = tree.diff(old, checkpoint.files_tree, checkpoint.objects.tree)
+        changes = tree.diff(old, checkpoint.files_tree, checkpoint.objects.files)
     for change in changes:
         if parted is not None and change.path in parted.others:
             continue
         count = [
-            checkpoint.objects.blob(entry.oid).count(text)
+            _count(checkpoint.objects.content(entry.oid), text)
             if entry is not None and entry.mode != tree.GITLINK
             else 0
             for entry in (change.old, change.new)

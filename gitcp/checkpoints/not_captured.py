@@ -68,7 +68,7 @@ def keep_uncaptured(
             target.files_tree,
             names.values(),
             read,
-            target.objects.stream,
+            target.objects.content,
             workspace.repository,
         )
         reasons |= {path: IGNORED for path, name in names.items() if name in ignored}

@@ -9,7 +9,7 @@ from gitcp.checkpoints.restore_plan import bounds_of, make_steps, side
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.errors import CorruptError
 from gitcp.format import tree
-from gitcp.git.transaction import Transaction
+from gitcp.git.transaction import Transaction, files_in
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.find_current import find_by_id
@@ -17,10 +17,10 @@ from gitcp.trust.withheld import withheld_from
 from gitcp.worktree import apply
 from gitcp.worktree import journal as journals
 from gitcp.worktree import plan as plans
-from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.files import Root
 from gitcp.worktree.journal import Journal
 from gitcp.worktree.plan import FilePlan, FileStep, Left
+from gitcp.worktree.snapshot import Snapshot
 
 _UNLIKE = "is not as the checkpoint has it"
 
@@ -56,6 +56,9 @@ def open_restore(workspace: Workspace, journal: Journal) -> OpenRestore:
     """
     target = _named(workspace, journal.target, journal.target_id)
     before = _named(workspace, journal.before, journal.before_id)
+    for one in (target, before):
+        # The journal names contents, which may be chunked.
+        one.objects.chunked.learn_of(one.raw.tree, one.objects.tree)
     request = RestoreRequest(
         target,
         journal.files,
@@ -126,7 +129,7 @@ def unlike_target(
     known = restore.sparse | {item.path for item in (*steps.left, *left)}
     # Of one hunk the plan writes what the target has not got.
     ours = {step.path: step.after for step in steps.steps}
-    changes = tree.diff(snapshot.tree, restore.request.target.files_tree, txn.tree)
+    changes = tree.diff(snapshot.tree, restore.request.target.files_tree, files_in(txn))
     unlike = []
     for path, present, held in changes:
         if path in known or not selects(path) or (held is None and path not in ours):
@@ -149,7 +152,7 @@ def unlike_before(
     known = restore.sparse | {item.path for item in left}
     selects = plans.selection(restore.request.paths)
     changes = tree.diff(
-        restore.request.target.files_tree, restore.before.files_tree, txn.tree
+        restore.request.target.files_tree, restore.before.files_tree, files_in(txn)
     )
     unlike = []
     with looking(), restore.workspace.root() as root:

@@ -19,9 +19,10 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, Saved
 from gitcp.store.find_current import find_by_id, find_current
 from gitcp.worktree import journal
-from gitcp.worktree.capture import Capture, Snapshot
+from gitcp.worktree.capture import Capture
 from gitcp.worktree.journal import Journal
 from gitcp.worktree.plan import FilePlan
+from gitcp.worktree.snapshot import Snapshot
 
 _SHOWN = 5
 

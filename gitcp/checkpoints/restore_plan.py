@@ -22,7 +22,7 @@ from gitcp.errors import (
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import GITLINK, Change, ReadTree
-from gitcp.git.transaction import Transaction, looking
+from gitcp.git.transaction import Transaction, files_in, looking
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.publish import created_of
@@ -30,7 +30,6 @@ from gitcp.store.surroundings import Surroundings
 from gitcp.trust.configured import configured
 from gitcp.trust.withheld import Bounds, withheld_from
 from gitcp.worktree import apply, bulk, plan, spelling
-from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import (
     MAKE_DIR,
@@ -40,6 +39,7 @@ from gitcp.worktree.plan import (
     Side,
     Withheld,
 )
+from gitcp.worktree.snapshot import Snapshot
 
 _LOOKED_AT = 200
 _SINCE = 5
@@ -219,7 +219,7 @@ def compute(
     target = side(request.target)
     for path in request.paths:
         inside = [
-            tree.lookup(state.tree, path, txn.tree) or path in state.empty
+            tree.lookup(state.tree, path, files_in(txn)) or path in state.empty
             for state in (present, target)
         ]
         if not any(inside):
@@ -247,7 +247,9 @@ def compute(
             steps = only_hunk(root, steps, request.hunk, txn)
         steps = take_away(root, steps, undone, request.target)
         ahead = apply.look_ahead(root, steps, tracked=snapshot.tracked)
-        ahead.obstacles.extend(_kept_by_another_name(root, steps, target, txn.tree))
+        ahead.obstacles.extend(
+            _kept_by_another_name(root, steps, target, files_in(txn))
+        )
     if ahead.already:
         due = [step for step in steps.steps if step.path not in ahead.already]
         steps = steps._replace(steps=tuple(due))
@@ -298,7 +300,7 @@ def parts_from_head(workspace: Workspace, steps: FilePlan) -> bool:
     with suppress(GitcpError):
         root = objects.commit(bytes.fromhex(commit)).tree
         return any(
-            tree.lookup(root, step.path, objects.tree) != step.after
+            tree.lookup(root, step.path, objects.files) != step.after
             for step in islice(files, _COMPARED)
         )
     return False
@@ -334,7 +336,7 @@ def make_steps(
         steps = plan.make(
             present,
             target,
-            txn.tree,
+            files_in(txn),
             selects=plan.selection(request.paths),
             sparse=sparse,
             own=workspace.repository.own_paths,
@@ -348,7 +350,7 @@ def make_steps(
     # No step names the ignore files that differ outside of the named paths.
     forced = forced or bool(request.paths)
     return keep_uncaptured(
-        workspace, steps, request.target, txn.tree, forced=forced, brought=undone
+        workspace, steps, request.target, files_in(txn), forced=forced, brought=undone
     )
 
 
@@ -371,7 +373,7 @@ def check_objects(target: Checkpoint, steps: FilePlan) -> None:
     report = progress.of("reading the checkpoint:")
     oids = (oid for _, oid in wanted)
     many = len(wanted) >= bulk.AT_LEAST
-    contents = objects.streams(oids) if many else map(objects.stream, oids)
+    contents = objects.contents(oids) if many else map(objects.content, oids)
     for done, (path, content) in enumerate(
         zip((path for path, _ in wanted), contents, strict=True)
     ):

@@ -15,7 +15,8 @@ from gitcp.project.workspace import AfterSave, Current, Workspace, files_of
 from gitcp.store.append import append_checkpoint
 from gitcp.store.draft import Draft, Saved
 from gitcp.worktree import journal
-from gitcp.worktree.capture import Capture, Snapshot
+from gitcp.worktree.capture import Capture
+from gitcp.worktree.snapshot import Snapshot
 
 T = TypeVar("T")
 # How long a decision waits for its own session, in seconds.

@@ -6,7 +6,7 @@ from gitcp.checkpoints.standing import before_newest
 from gitcp.format import tree
 from gitcp.format.log import Decision
 from gitcp.format.tree import Change
-from gitcp.git.transaction import looking
+from gitcp.git.transaction import files_in, looking
 from gitcp.project import pending_decisions
 from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -14,7 +14,7 @@ from gitcp.worktree import journal
 from gitcp.worktree.journal import Journal
 
 if TYPE_CHECKING:
-    from gitcp.worktree.capture import Snapshot
+    from gitcp.worktree.snapshot import Snapshot
 
 
 class Status(NamedTuple):
@@ -56,7 +56,7 @@ def status(workspace: Workspace, where: str | None = None) -> Status:
 
         def compare(snapshot: "Snapshot") -> tuple[tuple[Change, ...], int]:
             before = tip.files_tree if tip else None
-            changes = tree.diff(before, snapshot.tree, txn.tree)
+            changes = tree.diff(before, snapshot.tree, files_in(txn))
             return tuple(changes), len(snapshot.skipped)
 
         _, (changes, skipped) = capture.using(txn, compare)

@@ -17,6 +17,7 @@ from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import tree
 from gitcp.format.numbers import Assigned
 from gitcp.format.tree import EXECUTABLE, FILE, Change
+from gitcp.git.objects import size_of
 from gitcp.store.checkpoint import Checkpoint, FileCounts
 from gitcp.store.store import Store
 from gitcp.store.surroundings import since
@@ -167,10 +168,10 @@ class Whose:
         """Whether a text is in a file, and was not there before."""
         read = self._store.repository.objects
         old, new = (
-            read.blob(entry.oid)
+            b"".join(read.content(entry.oid))
             if entry is not None
             and entry.mode in {FILE, EXECUTABLE}
-            and read.header(entry.oid)[1] <= _LOOKED_THROUGH
+            and size_of(read, entry.oid) <= _LOOKED_THROUGH
             else b""
             for entry in (change.old, change.new)
         )
@@ -194,7 +195,7 @@ class Whose:
             if checkpoint is None:
                 continue
             if last is not None:
-                read_tree = checkpoint.objects.tree
+                read_tree = checkpoint.objects.files
                 changes = tree.diff(
                     last[1].files_tree, checkpoint.files_tree, read_tree
                 )
@@ -226,7 +227,7 @@ def shared_out(
     if parted is None:
         return since(end, before), ()
     old = before.files_tree if before is not None else None
-    changes = list(tree.diff(old, end.files_tree, end.objects.tree))
+    changes = list(tree.diff(old, end.files_tree, end.objects.files))
     own = [change.status for change in changes if parted.own(change.path)]
     counts = FileCounts(*map(own.count, ("added", "modified", "deleted")))
     return counts, tuple(one for one in changes if one.path in parted.unsure)

@@ -33,7 +33,9 @@ def run(agent: str, event: str, directory: str = ".") -> None:
         if warning is not None:
             notices.tell(warning)
             return client.answer(event, warning)
-        left = workspace.settings.hook_timeout - (time.monotonic() - started)
+        timeout = workspace.settings.hook_timeout
+        workspace.deadline = started + timeout * _FOR_FILES
+        left = timeout - (time.monotonic() - started)
         with limited(left, what), workspace.repository.objects.few_reads():
             told = turns.overtaken(workspace, client, received)
             told = told or turns.left_behind(workspace, received)
@@ -48,6 +50,8 @@ def run(agent: str, event: str, directory: str = ".") -> None:
 
 
 _DEFAULT = 10.0
+# The share of the time in which large new files may be read.
+_FOR_FILES = 0.6
 
 
 def _stdin() -> bytes:

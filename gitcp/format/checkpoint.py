@@ -9,7 +9,7 @@ import msgspec
 
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format.jsontext import compact
-from gitcp.format.layout import FORMAT
+from gitcp.format.layout import FORMAT, FORMAT_WITH_CHUNKS
 from gitcp.format.oid import SHA1, SHA256
 
 _MILLISECOND = 1_000
@@ -152,9 +152,9 @@ def decode_manifest(raw: bytes, where: str) -> Manifest:
     """
     try:
         version = msgspec.json.decode(raw, type=_Version).format
-        if version > FORMAT:
+        if version > FORMAT and version != FORMAT_WITH_CHUNKS:
             raise FormatTooNewError(
-                f"{where} has format {version}; this gitcp knows up to {FORMAT}",
+                f"{where} has format {version}, which this gitcp does not know",
                 hint="upgrade gitcp",
             )
         manifest = msgspec.json.decode(raw, type=Manifest)

@@ -7,6 +7,9 @@ from gitcp.format.oid import PATTERN
 from gitcp.names import encode
 
 FORMAT = 1
+# Of a checkpoint with chunked files: an older gitcp would restore their pointers. What
+# stands in the place of an encrypted checkpoint says 2 (format.md, 19).
+FORMAT_WITH_CHUNKS = 3
 RESERVED = b".gitcp"
 SESSIONS = "refs/gitcp/s/"
 REMOTES = "refs/gitcp/r/"
@@ -20,6 +23,7 @@ SUMMARY = b"summary.md"
 SKIPPED = b"skipped.jsonl"
 EMPTY_DIRS = b"empty-dirs.txt"
 LOG = b"log"
+CHUNKS = b"chunks"
 META = b"meta.json"
 
 # Threads of LangGraph (docs/format.md, 15).

@@ -127,6 +127,18 @@ def walk(
             yield path, entry
 
 
+def below(root: bytes, read: ReadTree) -> set[bytes]:
+    """Returns the oids of a tree and of all that it holds, other repositories excepted."""
+    found, waiting = {root}, [root]
+    while waiting:
+        for entry in read(waiting.pop()).values():
+            if entry.mode == DIRECTORY and entry.oid not in found:
+                waiting.append(entry.oid)
+            if entry.mode != GITLINK:
+                found.add(entry.oid)
+    return found
+
+
 class Change(NamedTuple):
     """One path that differs between two trees; None where it is absent."""
 

@@ -27,6 +27,8 @@ _CHUNK = 1024 * 1024
 _SMALL = 16 * 1024
 # `<oid> <kind> <size>`; `<oid> missing` has one word less.
 _HEAD_WORDS = 3
+# Bytes of packs that libgit2 maps at once, and of all of them.
+_WINDOW, _MAPPED = 16 << 20, 128 << 20
 # By git's numbers: pygit2's enum is not loaded yet.
 _KINDS = {1: COMMIT, 2: TREE, 3: BLOB, 4: "tag"}
 
@@ -48,6 +50,9 @@ class LibgitObjects(Objects):
         # Loading takes as long as git needs for a scan, which is under way by then.
         import pygit2  # noqa: PLC0415
 
+        # Otherwise a chunked file of gigabytes is mapped as a whole, which counts as memory.
+        pygit2.settings.mwindow_size = _WINDOW
+        pygit2.settings.mwindow_mapped_limit = _MAPPED
         self._id = pygit2.Oid
         # An id of another length is a ValueError: no object has it.
         self._errors = (pygit2.GitError, KeyError, ValueError, OSError)

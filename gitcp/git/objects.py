@@ -1,13 +1,16 @@
 """The objects of a repository, whatever reads them; `git.libgit` is the usual reader."""
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 
 from gitcp.errors import CorruptError
 from gitcp.format import tree as trees
+from gitcp.format.chunked import MAGIC
 from gitcp.format.commit import Commit, parse_commit
 from gitcp.format.oid import ObjectFormat
+from gitcp.git.chunked import ChunkedFiles
 
 # Above this an object is streamed, so that memory stays flat.
 IN_MEMORY = 8 * 1024 * 1024
@@ -34,17 +37,63 @@ class Objects(ABC):
         self._trees: dict[bytes, trees.Tree] = {}
         self._pinned: dict[bytes, trees.Tree] = {}
         self._cached = 0
+        self.chunked = ChunkedFiles(self.tree, form)
         # In a partial clone: fetches those of some objects that are missing.
         self.fetch: Callable[[Objects, Iterable[bytes]], None] | None = None
 
     def bring(self, oids: Iterable[bytes]) -> None:
         """Fetches those that are missing, where a remote has promised them.
 
+        Of a chunked file these are its chunks.
+
         Raises:
             TransferError: no remote sends them.
         """
         if self.fetch is not None:
-            self.fetch(self, oids)
+            self.fetch(self, self._pieces(oids))
+
+    def _pieces(self, oids: Iterable[bytes]) -> Iterator[bytes]:
+        for oid in oids:
+            if oid in self.chunked:
+                yield from self.chunked.chunks(oid)
+            else:
+                yield oid
+
+    def files(self, oid: bytes) -> trees.Tree:
+        """Returns a tree of files: at the path of a chunked one is the id of its content.
+
+        Raises:
+            CorruptError: as `tree`.
+        """
+        return self.chunked.meant(self.tree(oid))
+
+    def content(self, oid: bytes) -> Iterator[bytes]:
+        """Yields the content of a file in pieces; see `files`.
+
+        Raises:
+            CorruptError: it is missing or damaged. What was yielded before must not be
+                kept then.
+        """
+        if oid not in self.chunked:
+            yield from _no_pointer(self.stream(oid))
+            return
+        size = left = self.chunked.name(oid).size
+        digest = self.form.hasher(BLOB, size)
+        try:
+            for data in (
+                piece
+                for chunk in self.chunked.chunks(oid)
+                for piece in self.stream(chunk)
+            ):
+                left -= len(data)
+                if left < 0:
+                    break
+                digest.update(data)
+                yield data
+        except ValueError as exc:
+            raise damaged(oid, exc) from exc
+        if left or digest.digest() != oid:
+            raise damaged(oid, ValueError("its chunks are not what its name says"))
 
     @abstractmethod
     def exists(self, oid: bytes) -> bool:
@@ -82,6 +131,25 @@ class Objects(ABC):
         """
         for oid in oids:
             yield self.stream(oid)
+
+    def contents(self, oids: Iterable[bytes]) -> Generator[Iterator[bytes], None, None]:
+        """Yields the contents of many files, each as `content` does; see `streams`."""
+        order: deque[bytes] = deque()
+
+        def plain() -> Iterator[bytes]:
+            for oid in oids:
+                order.append(oid)
+                if oid not in self.chunked:
+                    yield oid
+
+        with closing(self.streams(plain())) as found:
+            for content in found:
+                while order[0] in self.chunked:
+                    yield self.content(order.popleft())
+                order.popleft()
+                yield _no_pointer(content)
+            while order:
+                yield self.content(order.popleft())
 
     def few_reads(
         self,
@@ -135,6 +203,28 @@ class Objects(ABC):
             return parse_commit(self.read(oid, COMMIT), self.form.size)
         except ValueError as exc:
             raise damaged(oid, exc) from exc
+
+
+def size_of(objects: Objects, oid: bytes) -> int:
+    """Returns the size of a file's content; see `Objects.files`.
+
+    Raises:
+        CorruptError: it is missing or damaged.
+    """
+    if oid in objects.chunked:
+        return objects.chunked.name(oid).size
+    return objects.header(oid)[1]
+
+
+def _no_pointer(content: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields the content of a file, unless it would be taken for a pointer: none is stored so."""
+    for piece in content:
+        if piece.startswith(MAGIC):
+            raise CorruptError(
+                "it stands for chunks, and no list has them",
+                hint="run `gitcp verify`",
+            )
+        yield piece
 
 
 def wrong_kind(oid: bytes, found: str, kind: str) -> CorruptError:

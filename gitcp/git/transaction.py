@@ -7,12 +7,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.errors import BranchMovedError, CorruptError, StorageError, UsageError
+from gitcp.errors import BranchMovedError, StorageError, UsageError
 from gitcp.format import tree as trees
 from gitcp.git import area, grace
+from gitcp.git.complete import Completion
 from gitcp.git.ended import OWNER, STAGED_REF, TRANSACTIONS, let_go, settle_refs, sweep
 from gitcp.git.moved_refs import grew_from, moved_since
-from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects
+from gitcp.git.objects import BLOB, COMMIT, TREE, Objects
 from gitcp.git.pack import PackWriter
 from gitcp.git.ref_locks import DECIDED
 from gitcp.git.ref_storage import RefsMovedError
@@ -40,7 +41,7 @@ class Transaction:
         self._process = os.getpid()
         self._published: set[bytes] = set()
 
-    def __contains__(self, oid: bytes) -> bool:
+    def __contains__(self, oid: bytes, /) -> bool:
         return oid in self._pack or oid in self._published
 
     def add_blob(self, data: bytes, oid: bytes | None = None) -> bytes:
@@ -97,41 +98,7 @@ class Transaction:
         Raises:
             CorruptError: something that `root` needs is nowhere.
         """
-        self._complete(root, self._readable(base for base in bases if base is not None))
-
-    def _readable(self, oids: Iterable[bytes]) -> list[trees.Tree]:
-        found = []
-        for oid in oids:
-            with suppress(CorruptError):
-                found.append(self.objects.tree(oid))
-        return found
-
-    def _complete(self, root: bytes, bases: list[trees.Tree]) -> None:
-        tree = self.tree(root)
-        if root not in self:
-            self._pack.add(TREE, trees.encode(tree), root)
-        for name, entry in tree.items():
-            others = [base.get(name) for base in bases]
-            if entry in others or entry.mode == trees.GITLINK:
-                continue
-            if entry.mode == trees.DIRECTORY:
-                below = self._readable(
-                    other.oid
-                    for other in others
-                    if other and other.mode == trees.DIRECTORY
-                )
-                self._complete(entry.oid, below)
-            elif entry.oid not in self and not any(
-                other and other.oid == entry.oid for other in others
-            ):
-                self._copy(entry.oid)
-
-    def _copy(self, oid: bytes) -> None:
-        _, size = self.objects.header(oid)
-        if size <= IN_MEMORY:
-            self._pack.add(BLOB, self.objects.blob(oid), oid)
-        else:
-            self._pack.add_stream(size, self.objects.stream(oid))
+        Completion(self.tree, self.objects, self._pack, self).add(root, bases)
 
     def publish(self, ref: str, *, expect: str | None, new: bytes) -> None:
         """Makes the objects and then the ref durable; returning is the acknowledgement.
@@ -321,6 +288,11 @@ class Transaction:
         with suppress(OSError):
             owner = (self._directory / OWNER).stat().st_ino
             let_go(self.repository, self._directory, owner, self._keeps)
+
+
+def files_in(txn: Transaction) -> trees.ReadTree:
+    """Returns what reads trees of a transaction as `Objects.files` does."""
+    return lambda oid: txn.objects.chunked.meant(txn.tree(oid))
 
 
 @contextmanager

@@ -121,8 +121,10 @@ class Check:
     def _checkpoint(self, found: Checkpoint) -> None:
         self._order(found)
         if self._new is None:
+            with suppress(CorruptError):  # found again below
+                found.chunk_lists  # noqa: B018  what pointers stand for
             self._trees.check(found.raw.tree, b"", 0)
-        for check in (self._manifest, self._lists, self._logs):
+        for check in (self._manifest, self._chunked, self._lists, self._logs):
             # What a damaged object breaks further on has been named already.
             try:
                 check(found)
@@ -200,6 +202,10 @@ class Check:
                 self.problems.add(
                     path, f"an empty directory: the name {problem}", unsafe=True
                 )
+
+    def _chunked(self, found: Checkpoint) -> None:
+        if self._new is None:
+            self._trees.chunked(found)
 
     def _logs(self, found: Checkpoint) -> None:
         if self._new is None:

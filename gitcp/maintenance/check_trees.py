@@ -4,11 +4,16 @@ from collections.abc import Callable, Container
 from typing import NamedTuple
 
 from gitcp.errors import CorruptError
-from gitcp.format import safety
+from gitcp.format import chunked, layout, safety
+from gitcp.format.chunked import ChunkedName
 from gitcp.format.oid import form_of, is_object
 from gitcp.format.tree import DIRECTORY, GITLINK, Entry
 from gitcp.git.objects import BLOB, TREE, Objects
 from gitcp.maintenance.problems import Problems
+from gitcp.store.checkpoint import Checkpoint
+
+# No pointer has more bytes.
+_POINTER = 1024
 
 
 class _TreeExtent(NamedTuple):
@@ -33,6 +38,7 @@ class TreeCheck:
         self._problems = problems
         self._blobs: dict[bytes, str | None] = {}
         self._trees: dict[bytes, _TreeExtent] = {}
+        self._chunked: dict[bytes, str | None] = {}
 
     def check(self, oid: bytes, prefix: bytes, depth: int) -> _TreeExtent | None:
         """Checks a tree and what is below; None where something is wrong there."""
@@ -98,6 +104,33 @@ class TreeCheck:
     def _damage(self, oid: bytes) -> str | None:
         return None if self._is_elsewhere(oid) else _damage(self._objects, oid)
 
+    def chunked(self, found: Checkpoint) -> None:
+        """Checks the chunked files of a checkpoint; each content once."""
+        lists = found.chunk_lists
+        for path in self._objects.tree(lists) if lists is not None else ():
+            where = layout.RESERVED + b"/" + layout.CHUNKS + b"/" + path
+            name = ChunkedName.parse(path)
+            if name is None:
+                self._problems.add(where, "is not the name of a list of chunks")
+                continue
+            if path not in self._chunked:
+                self._chunked[path] = self._damaged_chunks(name.content)
+            problem = self._chunked[path]
+            if problem is not None:
+                self._problems.add(where, problem)
+
+    def _damaged_chunks(self, content: bytes) -> str | None:
+        try:
+            if any(map(self._is_elsewhere, self._objects.chunked.chunks(content))):
+                return None
+            for _ in self._objects.content(content):
+                pass
+        except CorruptError as exc:
+            return exc.message
+        except ValueError:
+            return "is not a list of chunks"
+        return None
+
     def _is_elsewhere(self, oid: bytes) -> bool:
         """Whether an object of a partial clone lies at its remote only."""
         return (
@@ -124,6 +157,9 @@ def _damage(objects: Objects, oid: bytes) -> str | None:
         digest = form_of(oid).hasher(BLOB, size)
         for chunk in objects.stream(oid):
             digest.update(chunk)
+        if size <= _POINTER and objects.blob(oid).startswith(chunked.MAGIC):
+            known = objects.chunked.meant_by(oid) != oid
+            return None if known else "is a pointer to chunks that no list names"
     except CorruptError as exc:
         return exc.message
     return None if digest.digest() == oid else f"the object {oid.hex()} is damaged"

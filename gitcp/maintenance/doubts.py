@@ -18,7 +18,7 @@ from gitcp.format.checkpoint import show_path
 from gitcp.format.oid import is_object
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
 from gitcp.git.drop_unreachable import git_directories
-from gitcp.git.objects import BLOB, Objects
+from gitcp.git.objects import BLOB, Objects, size_of
 from gitcp.maintenance.problems import Problem
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -189,8 +189,8 @@ class _Look:
         ignored = ignored_at(
             target.files_tree,
             gone,
-            self._objects.tree,
-            target.objects.stream,
+            self._objects.files,
+            target.objects.content,
             self._workspace.repository,
         )
         for path in gone:
@@ -273,7 +273,7 @@ class _Look:
                 return is_object(entry.oid, BLOB, root.readlink(path))
             if found is None or not is_regular(found):
                 return True
-            if self._objects.header(entry.oid)[1] != found.st_size:
+            if size_of(self._objects, entry.oid) != found.st_size:
                 return False
             fd = root.open(path)
             try:

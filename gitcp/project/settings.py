@@ -166,7 +166,12 @@ def _snake(name: str) -> str:
 
 KNOWN = {
     "maxFileSize": Known(
-        "100m", _last(parse_size), "larger files are listed as not captured"
+        "2g", _last(parse_size), "larger files are listed as not captured"
+    ),
+    "chunkAbove": Known(
+        "16m",
+        _last(parse_size),
+        "larger files are stored in chunks: each save pays for what changed (0: never)",
     ),
     "include": _many(_globs, "globs of ignored paths to capture"),
     "exclude": _many(_globs, "globs of paths never to capture"),
@@ -284,6 +289,7 @@ class Settings(NamedTuple):
     """The settings in force. Sizes in bytes, times in seconds."""
 
     max_file_size: int
+    chunk_above: int
     include: tuple[str, ...]
     exclude: tuple[str, ...]
     lock_timeout: float

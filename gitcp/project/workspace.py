@@ -28,8 +28,9 @@ from gitcp.wal import log_file
 from gitcp.worktree import journal
 
 if TYPE_CHECKING:
-    from gitcp.worktree.capture import Capture, Snapshot
+    from gitcp.worktree.capture import Capture
     from gitcp.worktree.files import Root
+    from gitcp.worktree.snapshot import Snapshot
 
 MAIN = "main"
 
@@ -71,6 +72,8 @@ class Workspace:
         self.ledgers = Ledgers(repository)
         self.store = Store(repository, ledger_position=self.ledgers.position)
         self._following = following
+        # When a hook has to be done, by `time.monotonic`.
+        self.deadline: float | None = None
 
     def with_lock_timeout(
         self, seconds: float, *, refs: float | None = None
@@ -88,6 +91,7 @@ class Workspace:
             self.settings._replace(lock_timeout=shorter),
         )
         workspace.store.allowance.limit = self.store.allowance.limit
+        workspace.deadline = self.deadline
         return workspace
 
     def refresh(self) -> None:
@@ -215,8 +219,13 @@ class Workspace:
         return Root(self.top, frozenset((one.st_dev, one.st_ino) for one in own))
 
     @contextmanager
-    def capturing(self, include: tuple[str, ...] = ()) -> "Iterator[Capture]":
-        """Opens the work tree for capture; git's comparison starts at once."""
+    def capturing(
+        self, include: tuple[str, ...] = (), *, chunked: bool = True
+    ) -> "Iterator[Capture]":
+        """Opens the work tree for capture; git's comparison starts at once.
+
+        Not `chunked` stores no file in chunks, however large.
+        """
         # Commands that only look do without all this.
         from gitcp.worktree.capture import Capture  # noqa: PLC0415
         from gitcp.worktree.scan import Rules  # noqa: PLC0415
@@ -225,6 +234,8 @@ class Workspace:
             self.settings.max_file_size,
             self.settings.include + include,
             self.settings.exclude,
+            self.settings.chunk_above if chunked else 0,
+            self.deadline,
         )
         with self.root() as root:
             capture = Capture(self.repository, root, rules)
@@ -286,4 +297,9 @@ def _bare(directory: Path) -> Repository | None:
 
 def files_of(snapshot: "Snapshot") -> FilesState:
     """Returns what of a snapshot goes into a checkpoint."""
-    return FilesState(snapshot.tree, frozenset(snapshot.empty), snapshot.skipped)
+    return FilesState(
+        snapshot.tree,
+        frozenset(snapshot.empty),
+        snapshot.skipped,
+        lists=snapshot.lists,
+    )

@@ -13,6 +13,7 @@ from gitcp.format.layout import LogName
 from gitcp.format.tree import DIRECTORY, FILE, GITLINK, Entry
 from gitcp.git.transaction import Transaction
 from gitcp.names import decode, encode
+from gitcp.purge.chunked import ChunkedPurge
 from gitcp.purge.langgraph import cover_event
 from gitcp.purge.redact import Eraser
 from gitcp.store import logs
@@ -57,6 +58,7 @@ class Purger:
         self._seals = seals
         self._builder = CheckpointBuilder(opened, seals)
         self._eraser = eraser
+        self._chunked = ChunkedPurge(opened, eraser)
         self._paths = frozenset(paths)
         self._noted = noted
         self._blobs: dict[tuple[bytes, _How], bytes] = {}
@@ -93,9 +95,11 @@ class Purger:
         root = self._objects.tree(found.raw.tree)
         own = root.get(layout.RESERVED)
         files = {name: entry for name, entry in root.items() if name != layout.RESERVED}
+        inner = dict(self._objects.tree(own.oid)) if own is not None else {}
+        lists = inner.pop(layout.CHUNKS, None)
+        self._chunked.look(lists)
         left = self._entries(files, b"")
         message = self._message(found.raw.message)
-        inner = dict(self._objects.tree(own.oid)) if own is not None else {}
         log_entry = inner.get(layout.LOG)
         logs_tree = log_entry.oid if log_entry is not None else None
         new_logs = self._logs(logs_tree)
@@ -114,6 +118,8 @@ class Purger:
         self.changed[found.id] = found
         self.gone |= {found.oid, found.raw.tree, inner[layout.CHECKPOINT].oid}
         files_tree = self._opened.add_tree(left) if left else None
+        chunks = self._chunked.left(lists, files_tree, self._paths)
+        self.gone |= self._chunked.gone
         made = {
             name: self._own(name, entry)
             for name, entry in inner.items()
@@ -121,6 +127,8 @@ class Purger:
         }
         if new_logs is not None:
             made[layout.LOG] = Entry(DIRECTORY, new_logs)
+        if chunks is not None:
+            made[layout.CHUNKS] = chunks
         skipped = self._skipped(found, dropped)
         if skipped:
             blob = self._opened.add_blob(manifests.encode_skipped(skipped))
@@ -182,18 +190,9 @@ class Purger:
         return None if oid is None else Entry(DIRECTORY, oid)
 
     def _all_below(self, entry: Entry) -> set[bytes]:
-        if entry.mode == GITLINK:
-            return set()
-        if entry.mode != DIRECTORY:
-            return {entry.oid}
-        found, waiting = {entry.oid}, [entry.oid]
-        while waiting:
-            for one in self._objects.tree(waiting.pop()).values():
-                if one.mode == DIRECTORY and one.oid not in found:
-                    waiting.append(one.oid)
-                if one.mode != GITLINK:
-                    found.add(one.oid)
-        return found
+        if entry.mode == DIRECTORY:
+            return tree.below(entry.oid, self._objects.tree)
+        return set() if entry.mode == GITLINK else {entry.oid}
 
     def _below(self, path: bytes) -> bool:
         return any(one.startswith(path + b"/") for one in self._paths)
@@ -204,6 +203,8 @@ class Purger:
     def _blob(self, oid: bytes, how: "_How") -> bytes:
         if self._eraser is None:
             return oid
+        if oid in self._chunked.pointers:
+            return self._chunked.pointers[oid]
         key = oid, how
         if key not in self._blobs:
             data = self._objects.blob(oid)

@@ -79,4 +79,4 @@ def _readable(workspace: Workspace, commits: Sequence[str]) -> Iterator[Piece]:
 def _hits(objects: Objects, scan: Scanner, piece: Piece) -> list[Hit]:
     if piece.oid is None:
         return scan.scan([piece.text])
-    return scan.scan(objects.stream(piece.oid), piece.path)
+    return scan.scan(outgoing.content(objects, piece.oid), piece.path)

@@ -11,7 +11,7 @@ from gitcp.git.repository import Repository
 from gitcp.names import decode
 from gitcp.secrets import dotenv
 from gitcp.secrets.cache import Clean
-from gitcp.secrets.outgoing import MESSAGE, NAMES, FirstSeen, Piece
+from gitcp.secrets.outgoing import MESSAGE, NAMES, FirstSeen, Piece, content
 from gitcp.secrets.scanner import Hit, Scanner
 
 Progress = Callable[[int], None]
@@ -121,7 +121,7 @@ def _scanned(
     """Returns what is found in a blob; None where it cannot be read."""
     assert piece.oid is not None
     try:
-        return scan.scan(repository.objects.stream(piece.oid), piece.path)
+        return scan.scan(content(repository.objects, piece.oid), piece.path)
     except CorruptError as exc:
         if unreadable is None:
             raise

@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 from gitcp.errors import CorruptError
 from gitcp.format import layout, tree
+from gitcp.format.chunked import ChunkedName
 from gitcp.format.commit import Trailers, trailers_of
 from gitcp.format.ledger import ledger_trailers
-from gitcp.format.tree import GITLINK
+from gitcp.format.tree import GITLINK, Change, Entry
+from gitcp.git.objects import Objects
 from gitcp.git.repository import Repository
 from gitcp.names import decode
 
@@ -35,6 +37,7 @@ class Piece(NamedTuple):
 # In place of a remote's name: all of them.
 ANY = "*"
 MESSAGE = b"(message)"
+_CHUNKS = layout.RESERVED + b"/" + layout.CHUNKS + b"/"
 NAMES = b"(names)"
 
 
@@ -69,6 +72,15 @@ def commits(
     return out.decode("ascii").split()
 
 
+def content(objects: Objects, oid: bytes) -> Iterator[bytes]:
+    """Yields the content of a piece; a pointer that is no checkpoint's is a text.
+
+    Raises:
+        CorruptError: it is missing or damaged.
+    """
+    return objects.content(oid) if oid in objects.chunked else objects.stream(oid)
+
+
 def pieces(repository: Repository, chosen: Sequence[str]) -> Iterator[Piece]:
     """Yields what each of the commits brings that its first parent does not hold.
 
@@ -96,8 +108,9 @@ def pieces(repository: Repository, chosen: Sequence[str]) -> Iterator[Piece]:
         if steps is not None and before is None:
             names = [decode(steps.session) or steps.session]
         added: list[bytes] = [name.encode() for name in names]
+        chunked = _Chunked(objects, commit.tree, before)
         for change in tree.diff(before, commit.tree, objects.tree):
-            if change.new is None:
+            if change.new is None or chunked.takes(change):
                 continue
             if change.old is None and not change.path.startswith(
                 layout.RESERVED + b"/"
@@ -105,5 +118,45 @@ def pieces(repository: Repository, chosen: Sequence[str]) -> Iterator[Piece]:
                 added.append(change.path)
             if change.new.mode != GITLINK:
                 yield Piece(origin, change.path, change.new.oid)
+        for path, content in chunked.files():
+            yield Piece(origin, path, content)
         if added:
             yield Piece(origin, NAMES, None, b"\n".join(added))
+
+
+class _Chunked:
+    """The chunked files that a commit brings: each is one piece, whatever its chunks."""
+
+    def __init__(self, objects: Objects, root: bytes, before: bytes | None) -> None:
+        self._chunked = objects.chunked
+        new = self._in(objects, root) - self._in(objects, before)
+        self._lists = {content for content, _ in new}
+        self._paths: dict[bytes, bytes] = {}
+
+    def _in(self, objects: Objects, root: bytes | None) -> set[tuple[bytes, Entry]]:
+        """Returns the contents that a root tree lists, with their lists."""
+        read = objects.tree
+        lists = self._chunked.learn_of(root, read) if root is not None else None
+        return {
+            (name.content, entry)
+            for path, entry in (read(lists) if lists is not None else {}).items()
+            if (name := ChunkedName.parse(path)) is not None
+        }
+
+    def takes(self, change: Change) -> bool:
+        """Whether a change is one of a chunk, or of a pointer, which is noted."""
+        if change.path.startswith(_CHUNKS):
+            # What is in no list by its name is looked at by itself.
+            name = ChunkedName.parse(change.path.split(b"/")[2])
+            return name is not None
+        assert change.new is not None
+        content = self._chunked.meant_by(change.new.oid)
+        if content in self._lists:
+            self._paths[content] = change.path
+        return content != change.new.oid
+
+    def files(self) -> Iterator[tuple[bytes, bytes]]:
+        """Yields path and content of each."""
+        for content in sorted(self._lists):
+            path = self._chunked.name(content).path
+            yield self._paths.get(content, _CHUNKS + path), content

@@ -203,7 +203,7 @@ def _nothing() -> None:
 def _files(engine: Engine, call: Call) -> Callable[[], None]:
     workspace = engine.workspace
     back = observed.taking_back(workspace, engine.current, call)
-    stream = workspace.repository.objects.stream
+    stream = workspace.repository.objects.content
     token = remains.token(call)
 
     def look(root: Root) -> None:

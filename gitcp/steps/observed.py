@@ -29,7 +29,7 @@ def checkpoint(workspace: Workspace, current: Current, note: str) -> Checkpoint:
 
 def written(before: Checkpoint, left: Checkpoint, declared: Sequence[str]) -> list[str]:
     """Returns the paths that differ between two checkpoints, within the declared."""
-    changes = tree.diff(before.files_tree, left.files_tree, left.objects.tree)
+    changes = tree.diff(before.files_tree, left.files_tree, left.objects.files)
     selects = plan.selection([path.encode() for path in declared])
     paths = [show_path(change.path) for change in changes if selects(change.path)]
     return shortened(paths)
@@ -70,7 +70,7 @@ def uncaptured(workspace: Workspace, current: Current, call: Call) -> list[str]:
     if result is None or not result.left:
         return []
     left = find(workspace, current, result.left)
-    read = left.objects.tree
+    read = left.objects.files
     return [
         path
         for path in call.intent.writes
@@ -99,7 +99,7 @@ def between(left: Checkpoint, before: Checkpoint, declared: Sequence[str]) -> Fi
         return plan.make(
             side(left),
             side(before),
-            before.objects.tree,
+            before.objects.files,
             selects=plan.selection([path.encode() for path in declared]),
         )
     except ValueError as exc:

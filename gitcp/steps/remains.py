@@ -64,7 +64,7 @@ def tell(
         for path in (other.result.writes if other.result is not None else ())
     ]
     seen = _ChangedPaths([], [])
-    for change in tree.diff(before.files_tree, left.files_tree, left.objects.tree):
+    for change in tree.diff(before.files_tree, left.files_tree, left.objects.files):
         if not selects(change.path):
             continue
         shown = show_path(change.path)
@@ -121,7 +121,7 @@ def put_back(
     with workspace.locked():
         journal.refuse_if_open(workspace.directory)
         with workspace.root() as root:
-            stream = workspace.repository.objects.stream
+            stream = workspace.repository.objects.content
             # A run that was killed here has left files under temporary names.
             conflicts = leftovers.settle(root, back, stream, token(call))
             conflicts += apply.conflicts(root, back)

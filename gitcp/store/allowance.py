@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from gitcp.errors import CorruptError, FormatTooNewError, TransferError
 from gitcp.format.extent import Extent, Extents, held
+from gitcp.git.objects import size_of
 from gitcp.git.repository import Repository
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Allowance:
             files, logs = origin.files is not None, origin.logs is not None
         if files:
             self._measure(checkpoint, self.limit, checkpoint.files_oid, self.base())
+            self._measure(checkpoint, self.limit, checkpoint.chunk_lists, None)
         if logs:
             self._measure(checkpoint, self.limit, checkpoint.log_tree, None)
         self._fit.add(checkpoint.oid)
@@ -78,6 +80,7 @@ class Allowance:
 
     def _size_of(self, oid: bytes) -> int:
         with suppress(CorruptError):
-            return self._repository.objects.header(oid)[1]
+            objects = self._repository.objects
+            return size_of(objects, objects.chunked.meant_by(oid))
         # That it is missing is said where it would be read.
         return 0

@@ -111,6 +111,12 @@ class TreeContent(NamedTuple):
     bases: tuple[bytes, ...] = ()
 
     @property
+    def format(self) -> int:
+        """The version of the format that it takes to read it."""
+        chunked = layout.CHUNKS in self.own
+        return layout.FORMAT_WITH_CHUNKS if chunked else layout.FORMAT
+
+    @property
     def log_tree(self) -> bytes | None:
         """The oid of the tree that holds the logs."""
         entry = self.own.get(layout.LOG)
@@ -157,7 +163,7 @@ class CheckpointBuilder:
             self._sink.scratch,
         )
         manifest = Manifest(
-            format=layout.FORMAT,
+            format=content.format,
             id=ident,
             session=slot.session,
             branch=slot.branch,

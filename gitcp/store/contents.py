@@ -70,8 +70,15 @@ class Contents(ABC):
         """What `files_tree` is, for who only compares it or hands it on."""
         return self._files_of(self.raw.tree)
 
+    @computed
+    def chunk_lists(self) -> bytes | None:
+        """The oid of the tree that lists the chunks of chunked files, if there are any."""
+        return self.objects.chunked.learn_of(self.raw.tree, self.objects.tree)
+
     def _files_of(self, root: bytes) -> bytes | None:
         entries = dict(self.objects.tree(root))
+        if layout.RESERVED in entries:
+            self.objects.chunked.learn_of(root, self.objects.tree)
         entries.pop(layout.RESERVED, None)
         return self.objects.pin(tree.encode(entries)) if entries else None
 
@@ -99,12 +106,12 @@ class Contents(ABC):
         )
 
     def files(self) -> Iterator[tuple[bytes, Entry]]:
-        """Yields the path and entry of every file."""
-        return tree.walk(self.files_tree, self.objects.tree)
+        """Yields the path and entry of every file; of a chunked one its content's."""
+        return tree.walk(self.files_tree, self.objects.files)
 
     def entry(self, path: bytes) -> Entry | None:
-        """Returns the entry at a path of the files, or None."""
-        return tree.lookup(self.files_tree, path, self.objects.tree)
+        """Returns the entry at a path of the files, or None; as `files`."""
+        return tree.lookup(self.files_tree, path, self.objects.files)
 
     @computed
     def changes(self) -> tuple[Change, ...]:
@@ -121,5 +128,5 @@ class Contents(ABC):
             parent = self.objects.commit(self.raw.parents[0])
             if trailers_of(parent) is not None:
                 before = self._files_of(parent.tree)
-        changes = tree.diff(before, self.files_tree, self.objects.tree)
+        changes = tree.diff(before, self.files_tree, self.objects.files)
         return tuple(sorted(changes, key=lambda change: change.path))

@@ -15,13 +15,15 @@ FORK = "fork"
 class FilesState(NamedTuple):
     """The files of a checkpoint to be: tree, empty directories, what is missing.
 
-    Not `captured` means that no files were looked at: the checkpoint holds logs only.
+    `lists` is the tree of the lists of chunked files. Not `captured` means that no files
+    were looked at: the checkpoint holds logs only.
     """
 
     tree: bytes | None
     empty: frozenset[bytes] = frozenset()
     skipped: tuple[Skipped, ...] = ()
     captured: bool = True
+    lists: bytes | None = None
 
 
 def same_files(checkpoint: Checkpoint) -> FilesState:
@@ -31,6 +33,7 @@ def same_files(checkpoint: Checkpoint) -> FilesState:
         checkpoint.empty_dirs,
         tuple(checkpoint.skipped()),
         checkpoint.holds_files,
+        checkpoint.chunk_lists,
     )
 
 

@@ -185,6 +185,8 @@ class Successor:
             )
         if log_tree is not None:
             own[layout.LOG] = Entry(DIRECTORY, log_tree)
+        if files.lists is not None:
+            own[layout.CHUNKS] = Entry(DIRECTORY, files.lists)
         bases = [self._before.raw.tree] if self._before else []
         bases += self._draft.bases
         if self._draft.logs_from is not None:

@@ -8,9 +8,10 @@ import msgspec
 from gitcp.encryption.quarantine import QuarantineLimits, too_much
 from gitcp.errors import CorruptError, UnsafePathError
 from gitcp.format import checkpoint as manifests
-from gitcp.format import converted, layout, safety
+from gitcp.format import chunked, converted, layout, safety
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Skipped
+from gitcp.format.chunked import ChunkedName
 from gitcp.format.commit import Commit
 from gitcp.format.oid import ObjectFormat
 from gitcp.format.tree import DIRECTORY, FILE, GITLINK, Entry
@@ -82,6 +83,8 @@ class ObjectConverter:
         self._bounds = bounds
         self._blobs: dict[bytes, bytes] = {}
         self._trees: dict[bytes, _Made] = {}
+        # The names of chunked files, by what they were.
+        self._chunked: dict[bytes, bytes] = {}
         self._objects = 0
         self._size = 0
 
@@ -151,6 +154,8 @@ class ObjectConverter:
         """Returns the root tree of a checkpoint, made again."""
         entries = self._read_tree(commit.tree)
         own = self._read_tree(entries.pop(layout.RESERVED).oid)
+        # First: it says what the pointers in the files are to be.
+        chunks = self._chunks(own.pop(layout.CHUNKS, None))
         files, gitlinks = self._entries(entries, 0)
         inner, _ = self._entries(own, 0, without=layout.CHECKPOINT)
         news = self._left_out(oid, entries, own, gitlinks)
@@ -167,9 +172,52 @@ class ObjectConverter:
             named=self._name,
         )
         inner[layout.CHECKPOINT] = Entry(FILE, self._target.add(BLOB, manifest))
+        if chunks is not None:
+            inner[layout.CHUNKS] = chunks
         top = self._target.add(TREE, trees.encode(inner))
         root = {**files, layout.RESERVED: Entry(DIRECTORY, top)}
         return self._target.add(TREE, trees.encode(root))
+
+    def _chunks(self, lists: Entry | None) -> Entry | None:
+        """Makes the lists of chunked files again; their names are ids of whole contents."""
+        if lists is None:
+            return None
+        made = {}
+        for path, entry in self._read_tree(lists.oid).items():
+            name = ChunkedName.parse(path)
+            if name is None or entry.mode != DIRECTORY:
+                raise ValueError("a list of chunks without a name")
+            if path not in self._chunked:
+                self._chunked[path] = self._renamed(name, entry.oid)
+            below = self._tree(entry.oid, 0).oid
+            if below is None:
+                raise ValueError("an empty list of chunks")
+            made[self._chunked[path]] = Entry(DIRECTORY, below)
+        return Entry(DIRECTORY, self._target.add(TREE, trees.encode(made)))
+
+    def _renamed(self, name: ChunkedName, root: bytes) -> bytes:
+        """Returns the name of a chunked file in the other form, and makes its pointer."""
+        before = self._source.form.hasher(BLOB, name.size)
+        after = self._form.hasher(BLOB, name.size)
+        left = name.size
+
+        def read(oid: bytes) -> trees.Tree:
+            raw = self._again(oid, TREE, _TREE_LIMIT)
+            return trees.parse(raw, self._source.form.size)
+
+        for chunk in chunked.read_list(root, read):
+            for piece in self._source.stream(chunk):
+                left -= len(piece)
+                if left < 0:
+                    raise ValueError("the chunks of a file are more than its size")
+                before.update(piece)
+                after.update(piece)
+        if left or before.digest() != name.content:
+            raise ValueError("the chunks of a file are not what its name says")
+        new = ChunkedName(after.digest(), name.size)
+        pointer = self._source.form.oid(BLOB, name.pointer)
+        self._blobs[pointer] = self._target.add(BLOB, new.pointer)
+        return new.path
 
     def _left_out(
         self, oid: bytes, entries: trees.Tree, own: trees.Tree, gitlinks: int

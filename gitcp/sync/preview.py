@@ -48,7 +48,7 @@ def foretold(
         return Foretold((), agent)
     bounds = bounds or bounds_of(workspace)
     why = withheld_from(found.objects, bounds)
-    changes = trees.diff(bounds.head, found.files_tree, found.objects.tree)
+    changes = trees.diff(bounds.head, found.files_tree, found.objects.files)
     paths = [
         Left(change.path, reason)
         for change in islice(changes, _LOOKED_AT)

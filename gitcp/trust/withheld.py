@@ -64,7 +64,7 @@ def withheld_from(
     """
 
     def why(path: bytes, old: Entry | None, new: Entry | None) -> str | None:
-        own = trees.lookup(bounds.head, path, objects.tree)
+        own = trees.lookup(bounds.head, path, objects.files)
         if new is not None and new == own:
             return None
         if executed(path):

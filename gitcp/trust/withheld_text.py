@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gitcp.errors import GitcpError
 from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import EXECUTABLE, LINK, Entry
-from gitcp.git.objects import Objects
+from gitcp.git.objects import Objects, size_of
 from gitcp.worktree.files import Root
 
 # What a reader can take in, in bytes; more is looked at with `gitcp diff`.
@@ -36,8 +36,8 @@ def change_of(
 
 def _stored(objects: Objects, oid: bytes) -> list[str] | None:
     try:
-        _, size = objects.header(oid)
-        return None if size > _LARGEST else _text(objects.blob(oid))
+        size = size_of(objects, oid)
+        return None if size > _LARGEST else _text(b"".join(objects.content(oid)))
     except GitcpError:
         return None
 

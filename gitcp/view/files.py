@@ -78,7 +78,7 @@ def _compared(store: Store, row: Row, one: Listed) -> Compared | None:
             # Of what was made elsewhere `log` counts against the branch.
             before = store.checkpoint(end.raw.parents[0])
         old = before.files_tree if before is not None else None
-        changes = list(tree.diff(old, end.files_tree, end.objects.tree))
+        changes = list(tree.diff(old, end.files_tree, end.objects.files))
     except (CorruptError, TransferError) as exc:
         row.notes.append(unicode(f"the files cannot be compared: {exc.message}"))
         return None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from gitcp import durable, progress
 from gitcp.errors import CorruptError, GitFailedError
@@ -11,9 +11,10 @@ from gitcp.format.checkpoint import Skipped
 from gitcp.format.tree import GITLINK, Entry, Tree
 from gitcp.git.process import Process, finish
 from gitcp.git.repository import Repository
-from gitcp.git.transaction import Transaction
+from gitcp.git.transaction import Transaction, files_in
 from gitcp.worktree import nested
 from gitcp.worktree import state as states
+from gitcp.worktree.chunks import ChunkWriter, listed
 from gitcp.worktree.clock import Clock
 from gitcp.worktree.files import Root
 from gitcp.worktree.listing import Found, Previous, ScanPlace
@@ -21,6 +22,7 @@ from gitcp.worktree.names import parents
 from gitcp.worktree.private import PrivateGit
 from gitcp.worktree.read import DELETED, Content, FileReader, Trouble, Written
 from gitcp.worktree.scan import Rules, Scan, empty_directories
+from gitcp.worktree.snapshot import Snapshot
 from gitcp.worktree.state import ScanState
 
 T = TypeVar("T")
@@ -29,23 +31,9 @@ _REASONS = {
     Trouble.UNREADABLE: "unreadable",
     Trouble.SPECIAL: "special-file",
     Trouble.TOO_LARGE: "too-large",
+    Trouble.DEFERRED: "deferred",
     Trouble.UNSETTLED: "changed-while-reading",
 }
-
-
-class Snapshot(NamedTuple):
-    """The work tree as captured; `tree` is None where there is no file at all.
-
-    `tracked` are paths of this repository though no listing leads to them: ignored, or
-    in a nested repository.
-    """
-
-    tree: bytes | None
-    empty: tuple[bytes, ...]
-    skipped: tuple[Skipped, ...]
-    sparse: frozenset[bytes]
-    tracked: frozenset[bytes]
-    state: ScanState
 
 
 class Capture:
@@ -100,12 +88,7 @@ class Capture:
             process.kill()
             process.communicate()
 
-    def take(
-        self,
-        transaction: Transaction,
-        *,
-        fresh: bool = False,
-    ) -> Snapshot:
+    def take(self, transaction: Transaction, *, fresh: bool = False) -> Snapshot:
         """Captures the work tree into a transaction.
 
         With `fresh` nothing that was learnt before is used.
@@ -130,6 +113,8 @@ class Capture:
             stack.enter_context(durable.storage("reading the project's files"))
             if state.tree is not None:
                 transaction.objects.pin(state.root)
+            if state.lists is not None:
+                transaction.objects.chunked.learn(state.lists)
             builder = _Builder(
                 self._repository,
                 self._root,
@@ -137,6 +122,7 @@ class Capture:
                 transaction,
                 clock,
                 {} if fresh else self.written,
+                fresh=fresh,
             )
             try:
                 result = self._scan(state, builder, clock)
@@ -211,14 +197,20 @@ class _Builder:
         transaction: Transaction,
         clock: Clock,
         written: Written,
+        *,
+        fresh: bool,
     ) -> None:
-        self._repository = repository
         self._top = repository.top or repository.git_dir
+        self._repository = repository
         self._root = root
         self._rules = rules
         self._transaction = transaction
+        self._objects = transaction.objects
         self._clock = clock
         self._written = written
+        self._chunks = ChunkWriter(
+            transaction, rules.chunk_above, rules.deadline, again=fresh
+        )
         self._head_tree = self._readable_head()
 
     def _readable_head(self) -> bytes | None:
@@ -239,7 +231,7 @@ class _Builder:
             found = entry(directory)
             if found is None or found.mode != trees.DIRECTORY:
                 return ()
-            return self._transaction.tree(found.oid)
+            return files_in(self._transaction)(found.oid)
 
         return Previous(entry, names)
 
@@ -248,7 +240,7 @@ class _Builder:
 
         It is quick where paths of one directory follow each other.
         """
-        read = self._transaction.tree
+        read = files_in(self._transaction)
         last: bytes | None = None
         inner: Tree = {}
 
@@ -288,6 +280,8 @@ class _Builder:
             store=self._transaction.add_blob,
             store_stream=self._transaction.add_blob_stream,
             written=self._written,
+            chunks=self._chunks,
+            before=lambda path: previous(path) or head(path),
         )
         changes: dict[bytes, Entry | None] = {}
         for path in result.gone | self._unwanted(state, result):
@@ -314,6 +308,9 @@ class _Builder:
         more = nested.not_checked_out(state, self.lookup(tree), head)
         tree = self._edit(tree, more) if more else tree
         state.tree = tree
+        state.large, state.lists = listed(
+            self._transaction, state.large, self.lookup(tree)
+        )
         state.root = b"" if tree is None else trees.encode(self._transaction.tree(tree))
         return self._snapshot(tree, state, head)
 
@@ -368,8 +365,8 @@ class _Builder:
         before = trees.walk(state.tree, self._transaction.tree)
         return {path for path, _ in before if path not in result.wanted}
 
-    @staticmethod
     def _enter(
+        self,
         path: bytes,
         content: Content | Trouble,
         before: Entry | None,
@@ -384,8 +381,10 @@ class _Builder:
                 changes[path] = None
                 state.overlay[path] = (b"", DELETED)
             return
+        if content.entry.oid in self._objects.chunked:
+            state.large[path] = content.entry.oid
         if content.entry != before:
-            changes[path] = content.entry
+            changes[path] = self._objects.chunked.stored(content.entry)
         else:
             changes.pop(path, None)
         state.overlay[path] = (content.entry.oid, content.stat)

@@ -16,6 +16,7 @@ from gitcp.format.index import Stat, trim
 from gitcp.format.oid import ObjectFormat
 from gitcp.format.tree import EXECUTABLE, FILE, LINK, Entry
 from gitcp.worktree import files
+from gitcp.worktree.chunks import ChunkWriter
 from gitcp.worktree.clock import Clock
 from gitcp.worktree.files import Root
 
@@ -31,6 +32,7 @@ class Trouble(Enum):
     UNREADABLE = auto()
     SPECIAL = auto()
     TOO_LARGE = auto()
+    DEFERRED = auto()
     UNSETTLED = auto()
 
 
@@ -96,8 +98,11 @@ class FileReader:
         known: Callable[[bytes, Entry], bool],
         store: Store,
         store_stream: StoreStream,
+        chunks: ChunkWriter,
+        before: Callable[[bytes], Entry | None],
         written: Written | None = None,
     ) -> None:
+        """Takes as `before` what returns the entry that is known of a path, if any."""
         self._root = root
         self._clock = clock
         self._form = form
@@ -106,6 +111,8 @@ class FileReader:
         self._store = store
         self._store_stream = store_stream
         self._written = written or {}
+        self._chunks = chunks
+        self._before = before
 
     def read(self, path: bytes) -> Content | Trouble:
         """Reads a path.
@@ -179,7 +186,11 @@ class FileReader:
             if not sure and not last and self._clock.wait(before):
                 continue
             os.lseek(fd, 0, os.SEEK_SET)
-            if before.st_size > IN_MEMORY:
+            if self._chunks.wants(before.st_size):
+                if self._before(path) is None and not self._chunks.in_time(before):
+                    return Trouble.DEFERRED
+                content = self._chunked(path, fd, before, sure=sure, last=last)
+            elif before.st_size > IN_MEMORY:
                 content = self._large(path, fd, before, sure=sure, last=last)
             else:
                 content = self._small(path, fd, before, sure=sure, last=last)
@@ -227,6 +238,31 @@ class FileReader:
             return None
         return Content(Entry(entry.mode, oid), unsettled(entry.mode), settled=False)
 
+    def _chunked(
+        self, path: bytes, fd: int, before: os.stat_result, *, sure: bool, last: bool
+    ) -> Content | None:
+        """Reads into chunks; a file that is in git whole already stays so."""
+        size, mode = before.st_size, tree_mode(before)
+        entry = self._before(path)
+        if entry is None:
+            self._chunks.check_room(path, size)
+        elif not self._chunks.holds(entry.oid):
+            digest = self._form.hasher("blob", size)
+            for piece in files.chunks(fd):
+                digest.update(piece)
+            os.lseek(fd, 0, os.SEEK_SET)
+            entry = Entry(mode, digest.digest())
+            if _same(before, os.fstat(fd)) and self._known(path, entry):
+                stat_data = index_stat(before) if sure else unsettled(mode)
+                return Content(entry, stat_data, settled=True)
+        oid = self._chunks.write(_first(size, files.chunks(fd)), size)
+        settled = oid is not None and _same(before, os.fstat(fd))
+        if oid is None or not (settled or last):
+            return None
+        sure = sure and settled
+        stat_data = index_stat(before) if sure else unsettled(mode)
+        return Content(Entry(mode, oid), stat_data, settled=settled)
+
     def _keep(
         self,
         path: bytes,
@@ -237,7 +273,9 @@ class FileReader:
         sure: bool,
     ) -> Content:
         entry = Entry(mode, self._form.oid("blob", data))
-        if not self._known(path, entry):
+        if self._chunks.must_have(data):
+            self._chunks.write(iter([data]), len(data))
+        elif not self._known(path, entry):
             self._store(data, entry.oid)
         return Content(
             entry, index_stat(status) if sure else unsettled(mode), settled=True

@@ -21,7 +21,9 @@ from gitcp.worktree.tracked import Tracked, closed, is_leaf
 __all__ = ["IGNORE_FILE", "TEMPORARY", "Rules", "Scan", "empty_directories", "parents"]
 
 # What may have become readable, or small enough, without its directory changing.
-_LOOK_AGAIN = frozenset({"too-large", "unreadable", "changed-while-reading"})
+_LOOK_AGAIN = frozenset(
+    {"too-large", "unreadable", "changed-while-reading", "deferred"}
+)
 # What decides which files git ignores, and which it leaves out of the work tree.
 _SETTINGS = (
     "core.ignorecase",
@@ -33,11 +35,18 @@ _SETTINGS = (
 
 
 class Rules(NamedTuple):
-    """What the user's settings say about capture; `limit` is in bytes."""
+    """What the user's settings say about capture; sizes are in bytes.
+
+    Files above `chunk_above` are stored in chunks; 0 stores each as one blob. What cannot
+    be read before `deadline` (of `time.monotonic`) is left to a later capture, if it is
+    large and new.
+    """
 
     limit: int
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    chunk_above: int = 0
+    deadline: float | None = None
 
 
 class Scan:
@@ -98,7 +107,8 @@ class Scan:
             files.append(sparse)
         settings = [str(self._repository.setting(name)) for name in _SETTINGS]
         return states.digest(
-            str(self._rules).encode("utf-8", "surrogateescape"),
+            # How a file is stored does not say which are captured.
+            str(self._rules[:3]).encode("utf-8", "surrogateescape"),
             path.encode("utf-8", "surrogateescape"),
             self._private.user_excludes(),
             "\0".join(settings).encode("utf-8", "surrogateescape"),

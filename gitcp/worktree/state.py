@@ -39,7 +39,8 @@ class ScanState(msgspec.Struct):
     what was not there and no listing leads to, of `forced` and of `sparse`; `listings`
     digests of what directories list, where that can change without their stat; `names`
     the digest of the names in the user's index, which lie in a file beside, and `ignored`
-    those of them that are ignored (None where an older gitcp did not note it); `clock`
+    those of them that are ignored (None where an older gitcp did not note it); `large`
+    the ids of the whole content of chunked files, `lists` the tree of their lists; `clock`
     what the clocks said when the file was written; `stored` the checksum of the file it
     came from (not in the file).
     """
@@ -64,6 +65,8 @@ class ScanState(msgspec.Struct):
     listings: dict[bytes, bytes] = {}
     names: bytes = b""
     ignored: list[bytes] | None = None
+    large: dict[bytes, bytes] = {}
+    lists: bytes | None = None
     clock: Reading | None = None
     stored: bytes = b""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import sys
 from pathlib import Path
@@ -40,6 +41,17 @@ def _unsaved(base: Path) -> None:
 def _save(base: Path) -> None:
     must(base, "decide", "this waits for the next save")
     _unsaved(base)
+
+
+def _chunked(base: Path) -> None:
+    """A large file that is stored in chunks has changed, and another one came."""
+    git(base / "repo", "config", "gitcp.chunkAbove", "8k")
+    large = random.Random(1).randbytes(200_000)
+    write_files(base / "repo", {"large.bin": large})
+    must(base, "save", "-m", "large")
+    changed = large[:90_000] + b"put in" + large[90_000:]
+    new = random.Random(2).randbytes(50_000)
+    write_files(base / "repo", {"large.bin": changed, "new.bin": new})
 
 
 def _undo(base: Path) -> None:
@@ -160,6 +172,8 @@ NOTHING_MORE = frozenset({0, 13})
 
 VERBS = {
     "save": Verb(("save", "-m", "under test"), _save),
+    "chunks": Verb(("save", "-m", "under test"), _chunked),
+    "unchunk": Verb(("restore", "3", "--yes"), _chunked),
     "restore": Verb(RESTORE, _unsaved),
     "restore-in-bulk": bulk(2),
     "undo": Verb(("undo", "--yes"), _undo),

@@ -16,11 +16,12 @@ from gitcp.git.discover import discover
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.worktree import apply as applying
-from gitcp.worktree.capture import Capture, Snapshot
+from gitcp.worktree.capture import Capture
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import FilePlan, Left, Side
 from gitcp.worktree.read import FileReader
 from gitcp.worktree.scan import Rules
+from gitcp.worktree.snapshot import Snapshot
 from tests.support.templates import form_in
 
 REF = "refs/gitcp/s/test/main"

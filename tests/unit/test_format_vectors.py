@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from gitcp.encryption.age import Identities
 from gitcp.errors import CorruptError, FormatTooNewError, UsageError
 from gitcp.format import checkpoint as manifests
-from gitcp.format import converted, encrypted, encrypted_ledger, ledger, log, tree
+from gitcp.format import (
+    chunked,
+    converted,
+    encrypted,
+    encrypted_ledger,
+    ledger,
+    log,
+    tree,
+)
+from gitcp.format.chunked import ChunkedName
 from gitcp.format.commit import (
     Trailers,
     encode_commit,
@@ -25,7 +34,7 @@ from gitcp.format.commit import (
     trailers_of,
     with_pruned,
 )
-from gitcp.format.layout import FORMAT
+from gitcp.format.layout import FORMAT, FORMAT_WITH_CHUNKS
 from gitcp.format.oid import SHA1, SHA256
 from gitcp.format.safety import name_problem, path_problem
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
@@ -229,12 +238,17 @@ def test_unknown_fields_are_ignored_and_a_newer_format_is_refused():
     assert manifests.decode_manifest(later, "here") == manifests.decode_manifest(
         raw, "here"
     )
-    newer = raw.replace(b'"format": 1', b'"format": 2')
-    with pytest.raises(FormatTooNewError, match="format 2"):
-        manifests.decode_manifest(newer, "here")
+    # What stands in the place of an encrypted checkpoint says 2.
+    for version in (b"2", b"4"):
+        newer = raw.replace(b'"format": 1', b'"format": ' + version)
+        with pytest.raises(FormatTooNewError, match="format " + version.decode()):
+            manifests.decode_manifest(newer, "here")
+    chunked = manifest(format=FORMAT_WITH_CHUNKS)
+    encoded = manifests.encode_manifest(chunked)
+    assert manifests.decode_manifest(encoded, "here") == chunked
     # Also where nothing else of it is known.
     with pytest.raises(FormatTooNewError):
-        manifests.decode_manifest(b'{"format": 3}', "here")
+        manifests.decode_manifest(b'{"format": 4}', "here")
 
 
 @pytest.mark.parametrize(
@@ -594,6 +608,25 @@ def test_the_seal_of_the_document():
         origin.Origin(None, "Hub"),
     )
     assert made == vector["seal"]
+
+
+# --- chunked files ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("column", "form"), [(1, SHA1), (2, SHA256)])
+def test_a_chunked_file_is_named_and_listed_as_the_document_says(column, form):
+    rows = re.findall(
+        r"^\| (name|oid of the \w+) ((?:\| `\S+` ){2})", VECTORS, re.MULTILINE
+    )
+    expected = [cells.split("|")[column].strip(" `") for _, cells in rows]
+    chunks = (b"hello\n", b"world\n")
+    name = ChunkedName(form.oid(BLOB, b"".join(chunks)), 12)
+    root = chunked.write_list(
+        (form.oid(BLOB, chunk) for chunk in chunks),
+        lambda entries: form.oid(TREE, tree.encode(entries)),
+    )
+    pointer = form.oid(BLOB, name.pointer)
+    assert [name.path.decode(), pointer.hex(), root.hex()] == expected
 
 
 # --- pruning ----------------------------------------------------------------------

@@ -21,7 +21,7 @@ from gitcp.project.workspace import Workspace, files_of, open_workspace
 from gitcp.store.draft import FilesState
 from gitcp.store.store import Store
 from gitcp.worktree import journal
-from gitcp.worktree.capture import Snapshot
+from gitcp.worktree.snapshot import Snapshot
 
 # Versions whose checkpoint has not come: a graph that was interrupted leaves some.
 _KEPT = 64
@@ -74,7 +74,8 @@ class WorktreeSnapshots:
                     txn.store()
                 return files
 
-            with workspace.capturing() as capture:
+            # The write-ahead log keeps trees, and no lists of chunks beside them.
+            with workspace.capturing(chunked=False) as capture:
                 files = captured(capture, txn, store)
             if files == self._last:
                 self._held[version] = _KeptSnapshot(files, ExitStack())

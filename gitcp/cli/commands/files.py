@@ -59,7 +59,7 @@ def cat_command(out: Output, selector: str, path: str) -> None:
             f"there is no file {path!a} in checkpoint {checkpoint.id}",
             hint=f"`gitcp files {checkpoint.number or checkpoint.id}` lists them",
         )
-    for chunk in checkpoint.objects.stream(entry.oid):
+    for chunk in checkpoint.objects.content(entry.oid):
         out.raw(chunk)
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Of `hookTimeout`: the rest is for starting and for the log.
 _SHARE = 0.8
+# Of it, the share in which large new files may be read.
+_FOR_FILES = 0.5
 
 
 @command("git-hook", context_settings={"ignore_unknown_options": True})
@@ -58,7 +60,9 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
         return
     few_reads = workspace.repository.objects.few_reads()
     # The script ends a gitcp that takes the whole time; this one still says that it did.
-    left = workspace.settings.hook_timeout * _SHARE - (time.monotonic() - started)
+    timeout = workspace.settings.hook_timeout
+    workspace.deadline = started + timeout * _FOR_FILES
+    left = timeout * _SHARE - (time.monotonic() - started)
     with _remembered(workspace.directory), limited(left, what), few_reads:
         from gitcp.githooks import events
 

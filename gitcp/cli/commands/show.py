@@ -197,7 +197,7 @@ def _is_known(path: bytes, workspace: Workspace, parts: Sequence[Part]) -> bool:
     if os.path.lexists(os.path.join(os.fsencode(workspace.top), path)):
         return True
     for part in parts:
-        read = part.end.objects.tree
+        read = part.end.objects.files
         before = files_before(part)
         if before is not None and tree.lookup(before, path, read) is not None:
             return True

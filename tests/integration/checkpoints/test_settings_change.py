@@ -133,7 +133,7 @@ def test_every_place_that_git_reads_is_watched(repo, session, tmp_path, monkeypa
     key = "gitcp.maxFileSize"
     home = tmp_path / "global"
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home))
-    expect(100 << 20)
+    expect(2 << 30)
     git(repo, "config", "-f", str(home), key, "1k")
     expect(1 << 10)
     included = tmp_path / "included"
@@ -178,7 +178,7 @@ def test_a_linked_work_tree_has_its_own(repo, tmp_path):
     session.save()
     git(repo, "config", "--worktree", "gitcp.maxFileSize", "1k")
     session.save()
-    assert session.workspace.settings.max_file_size == 100 << 20
+    assert session.workspace.settings.max_file_size == 2 << 30
     git(tmp_path / "linked", "config", "--worktree", "gitcp.maxFileSize", "2k")
     session.save()
     assert session.workspace.settings.max_file_size == 2 << 10

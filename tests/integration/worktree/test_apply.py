@@ -19,9 +19,9 @@ from gitcp.git.discover import discover
 from gitcp.worktree import apply as applying
 from gitcp.worktree import plan as plans
 from gitcp.worktree import renames
-from gitcp.worktree.capture import Snapshot
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import FilePlan, FileStep
+from gitcp.worktree.snapshot import Snapshot
 from tests.support.gitrepo import (
     Executable,
     Symlink,

@@ -1,0 +1,96 @@
+"""The chunked files that checkpoints hold: found by their pointers, put together from chunks."""
+
+from collections.abc import Iterator
+
+from gitcp.format import chunked, layout, tree
+from gitcp.format.chunked import ChunkedName
+from gitcp.format.oid import ObjectFormat
+from gitcp.format.tree import DIRECTORY, Entry, ReadTree, Tree
+
+
+class ChunkedFiles:
+    """The chunked files that are known in a repository, by the id of their whole content.
+
+    A checkpoint makes its own known when its files are asked for. No content is read
+    for that: what a pointer says follows from the name of the list.
+    """
+
+    def __init__(self, read: ReadTree, form: ObjectFormat) -> None:
+        self._read = read
+        self._form = form
+        self._lists: dict[bytes, tuple[ChunkedName, bytes]] = {}
+        self._contents: dict[bytes, bytes] = {}
+        self._seen: set[bytes] = set()
+
+    def __contains__(self, content: bytes) -> bool:
+        return content in self._lists
+
+    def __bool__(self) -> bool:
+        return bool(self._lists)
+
+    def learn(self, lists: bytes) -> None:
+        """Makes the files known that a tree `.gitcp/chunks` lists.
+
+        Raises:
+            CorruptError: the tree is missing or damaged.
+        """
+        if lists in self._seen:
+            return
+        for path, entry in self._read(lists).items():
+            name = ChunkedName.parse(path)
+            if name is not None and entry.mode == DIRECTORY:
+                self.add(name, entry.oid)
+        self._seen.add(lists)
+
+    def learn_of(self, root: bytes, read: ReadTree) -> bytes | None:
+        """Makes known what the root tree of a checkpoint lists; returns `.gitcp/chunks`."""
+        entry = tree.lookup(root, layout.RESERVED + b"/" + layout.CHUNKS, read)
+        if entry is None or entry.mode != DIRECTORY:
+            return None
+        self.learn(entry.oid)
+        return entry.oid
+
+    def add(self, name: ChunkedName, root: bytes) -> bytes:
+        """Makes a file known by its list; returns the id of its pointer."""
+        pointer = self._form.oid("blob", name.pointer)
+        self._lists[name.content] = name, root
+        self._contents[pointer] = name.content
+        return pointer
+
+    def name(self, content: bytes) -> ChunkedName:
+        """Returns the name of a file that is known."""
+        return self._lists[content][0]
+
+    def root(self, content: bytes) -> bytes:
+        """Returns the tree that lists the chunks of a file that is known."""
+        return self._lists[content][1]
+
+    def chunks(self, content: bytes) -> Iterator[bytes]:
+        """Yields the ids of the chunks of a file that is known, in order.
+
+        Raises:
+            CorruptError: the list is damaged.
+        """
+        return chunked.read_list(self.root(content), self._read)
+
+    def stored(self, entry: Entry) -> Entry:
+        """Returns what stands in a tree for an entry: a pointer where the file is chunked."""
+        if entry.oid not in self._lists:
+            return entry
+        pointer = self._form.oid("blob", self.name(entry.oid).pointer)
+        return Entry(entry.mode, pointer)
+
+    def meant(self, entries: Tree) -> Tree:
+        """Returns a tree with the ids of the files that are meant where pointers stand."""
+        if not self._contents or self._contents.keys().isdisjoint(
+            entry.oid for entry in entries.values()
+        ):
+            return entries
+        return {
+            name: Entry(entry.mode, self._contents.get(entry.oid, entry.oid))
+            for name, entry in entries.items()
+        }
+
+    def meant_by(self, oid: bytes) -> bytes:
+        """Returns the id of the content that a pointer stands for, or the id as it is."""
+        return self._contents.get(oid, oid)

@@ -1,0 +1,156 @@
+"""Cuts large files into chunks where their content says so, and stores those that are new."""
+
+import io
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from gitcp.errors import StorageError
+from gitcp.format import chunked
+from gitcp.format.checkpoint import show_path
+from gitcp.format.chunked import ChunkedName
+from gitcp.format.tree import DIRECTORY, Entry
+from gitcp.git.transaction import Transaction
+
+# Bytes a second, on a slow machine.
+_SPEED = 25_000_000
+# Bytes of a chunk. Smaller ones cost more names, larger ones more bytes for each change.
+_LEAST, _USUAL, _MOST = 4 << 10, 16 << 10, 64 << 10
+
+
+class ChunkWriter:
+    """Stores files above a size in chunks; 0 stores none that way.
+
+    `again` relies on no list that was stored before: its chunks may be gone.
+    """
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        above: int,
+        deadline: float | None = None,
+        *,
+        again: bool = False,
+    ) -> None:
+        self._transaction = transaction
+        self._objects = transaction.objects
+        self._above = above
+        self._deadline = deadline
+        self._again = again
+
+    def wants(self, size: int) -> bool:
+        """Whether a file of so many bytes is stored in chunks."""
+        return 0 < self._above < size
+
+    def holds(self, content: bytes) -> bool:
+        """Whether a content is stored in chunks already."""
+        return content in self._objects.chunked
+
+    def in_time(self, status: os.stat_result) -> bool:
+        """Whether a new file can be stored before the deadline, by a cautious estimate."""
+        if self._deadline is None:
+            return True
+        return time.monotonic() + status.st_size / _SPEED < self._deadline
+
+    def check_room(self, path: bytes, size: int) -> None:
+        """Raises if a new file is larger than what is free on the repository's disk.
+
+        Raises:
+            StorageError: so it is.
+        """
+        free = shutil.disk_usage(self._transaction.repository.common_dir).free
+        if size > free:
+            raise StorageError(
+                f"{show_path(path)} has {size:,} bytes, and the disk of the repository"
+                f" has {free:,} left",
+                hint="make room; or leave it out with `gitcp config exclude`",
+            )
+
+    @staticmethod
+    def must_have(data: bytes) -> bool:
+        """Whether a small file would be taken for a pointer if it were stored as it is."""
+        return data.startswith(chunked.MAGIC)
+
+    def write(self, content: Iterator[bytes], size: int) -> bytes | None:
+        """Stores a file; returns the id of its content, None if it had another size.
+
+        Raises:
+            CorruptError: what was stored before cannot be read.
+        """
+        digest = self._objects.form.hasher("blob", size)
+        found = 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal found
+            for piece in content:
+                found += len(piece)
+                digest.update(piece)
+                yield piece
+
+        chunks = [self._store(chunk) for chunk in _cut(counted())]
+        if found != size:
+            return None
+        name = ChunkedName(digest.digest(), size)
+        if self._again or name.content not in self._objects.chunked:
+            root = chunked.write_list(chunks, self._transaction.add_tree)
+            self._objects.chunked.add(name, root)
+        self._transaction.add_blob(name.pointer)
+        return name.content
+
+    def _store(self, chunk: memoryview) -> bytes:
+        data = bytes(chunk)
+        oid = self._objects.form.oid("blob", data)
+        if oid not in self._transaction and not self._objects.exists(oid):
+            self._transaction.add_blob(data, oid)
+        return oid
+
+
+def listed(
+    transaction: Transaction,
+    large: Mapping[bytes, bytes],
+    entry: Callable[[bytes], Entry | None],
+) -> tuple[dict[bytes, bytes], bytes | None]:
+    """Returns which paths are chunked files still, and the tree of their lists.
+
+    `large` has the contents by path, `entry` returns what a tree of files has at one.
+    """
+    chunked_files = transaction.objects.chunked
+    kept: dict[bytes, bytes] = {}
+    lists: dict[bytes, Entry] = {}
+    for path, content in large.items():
+        there = entry(path)
+        if there is not None and there.oid == content and content in chunked_files:
+            kept[path] = content
+            root = Entry(DIRECTORY, chunked_files.root(content))
+            lists[chunked_files.name(content).path] = root
+    return kept, transaction.add_tree(lists) if lists else None
+
+
+def _cut(content: Iterator[bytes]) -> Iterator[memoryview]:
+    # Only for large files: not at every start.
+    from pyfastcdc import FastCDC  # noqa: PLC0415
+
+    cutter = FastCDC(_USUAL, min_size=_LEAST, max_size=_MOST)
+    for chunk in cutter.cut_stream(_Stream(content)):
+        yield chunk.data
+
+
+class _Stream(io.RawIOBase):
+    """Pieces of bytes as a file."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Fills a buffer as far as one piece goes."""
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
