@@ -56,6 +56,7 @@ _JUDGED = 250
 # How much before a name may count.
 _CLOSE = 120
 _LEAST = 16
+_CUT = 40
 _NESTED = 3
 # What stands between two strings.
 _BETWEEN = re.compile(rb"(?:[)\]},;?:+]|\.\w{1,30}\().*[(\[{,;?:+]")
@@ -106,10 +107,11 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     start, end = match.span("quoted" if quoted else "bare")
     value = data[start:end]
     if not quoted:
+        cut = len(value) >= _CUT and value.endswith(b"...")
         value = value.rstrip(b".:!?*")
         behind = data[end : end + 1]
-        if behind in _CALLED or (behind in _GOES_ON and words.worded(value)):
-            # A function, an element of a list, a type.
+        if cut or behind in _CALLED or (behind in _GOES_ON and words.worded(value)):
+            # The beginning of what a tool shows; a function, an element of a list, a type.
             return None
         if data[start + len(value) : start + len(value) + 1] == b"\\":
             # An escape cuts it short: the text without escapes has the whole.

@@ -4,6 +4,7 @@ import itertools
 import math
 import operator
 import re
+import unicodedata
 from collections import Counter
 from urllib.parse import unquote_to_bytes
 
@@ -16,19 +17,21 @@ _PLACEHOLDER = re.compile(
 )
 _REFERENCE = re.compile(
     rb"\$[({]|\$[A-Za-z_]\w*(?:\Z|[/\"':{.-])|%[A-Za-z_]\w*%|%\(|%[sdr]\Z|<[A-Za-z/!?_| -]"
-    rb"|\{\{|\{[A-Za-z_]*\}"
+    rb"|\{\{|\{\$?[A-Za-z_]*\}"
     rb"|\{[A-Za-z_.]+[}\[]|@@?[A-Za-z_-]+\Z|\$\$|(?:\.{1,2}|~)/|[A-Za-z]:\\|(?:self"
     rb"|this|os|env|process|config|settings"
     rb"|args|secrets|vars|params|req"
     rb"|request)[.\[]|//[a-z]|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\("
+    rb"|\[[a-z-]{1,30}[~|^$*]?=[^\]]{0,60}\]\Z|--[a-z][a-z0-9-]{1,40}(?:=|\Z)"
     rb"|\[[a-z]\S*-|\[[A-Za-z_ -][A-Za-z0-9_ -]*\]\Z|\(\?|\^|arn:aws:|(?:sha|md)\d{1,3}[-:=]|\?"
-    rb"|/\^|\((?:[&|!]\()?[A-Za-z]{1,20}=%|%\{|\*{1,2}[a-z][a-z0-9]*_\w*\Z"
+    rb"|/\^|\((?:[&|!]\()?[A-Za-z]{1,20}=%|%\{|https?%3A|\*{1,2}_?[a-z][a-z0-9]*_\w*\Z"
     rb"|(?:\.[a-z]{2,20}){3}|\d{1,4}(?:\.\d{1,6}){2}[\w.-]{0,20}@"
     rb"|(?i:uid|cn|ou|dc|o)=[^,=]{1,60},(?i:ou|dc|o|c)="
 )
 # What a program or a pattern has somewhere in it, and a value nowhere.
 _EXPRESSION = re.compile(
     rb"\$\{|\{\{|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
+    rb"|[*/+-]this\.|@[a-z_]{2,30}@|:\$[a-z]\w{0,30}\Z|\[\^?a-f0-9\]|_ref\d{0,3}\$"
     rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|%d\Z|=;"
     # What a signature in the way of AWS is for: a day, a region, a service.
     rb"|/\d{8}/[\w-]{1,40}/[\w-]{1,40}/\w{1,20}_request"
@@ -37,17 +40,25 @@ _ADDRESS = re.compile(rb"0[xX](?:[0-9a-fA-F]{1,8}|[0-9a-fA-F]{40})")
 _ROOTED = re.compile(
     rb"/(?:tmp|usr|etc|home|var|opt|root|Users|mnt|bin|lib|dev|proc|run|srv|app|data)/"
 )
-_CONSTANT = re.compile(rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:\$\d{1,3})?")
+_CONSTANT = re.compile(
+    rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:\$\d{1,3}|(?<=_[A-Z]{2})_[a-z][a-z0-9]{1,12})?"
+)
 _PATH = re.compile(rb"/(?:[\w.@-]+(?:/|\Z))*")
 _IDENTIFIER = re.compile(rb"[A-Za-z_$][A-Za-z_$-]*(?:\.[A-Za-z_$][\w$-]*)*")
 # `b64decode`, `Ed25519PrivateKey.generate`: one number within words, or dots.
 _CODE = re.compile(
     rb"[A-Za-z_]+\d{0,5}[A-Za-z_]+|[A-Za-z_]\w{0,40}(?:\.[A-Za-z_]\w{0,40})+"
 )
+# What an option takes, as a manual names it.
+_CAPITALS = re.compile(rb"[A-Z]{2,12}\d{0,4}(?:-[A-Z]{4,12}){1,3}")
 _VERSION = re.compile(rb"[\^~=v<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.+-]+)?")
 _NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECASE)
 _WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
-_SPOKEN = re.compile(rb"[a-z]{2,}(?:[_.:/+-][a-z]{2,}){0,4}(?:[_-]?\d{1,4})?")
+_SPOKEN = re.compile(
+    rb"[a-z]{2,}(?:[_.:/+-][a-z]{2,}){0,4}(?:[_-]?\d{1,4})?"
+    # What is to be filled in.
+    rb"|[a-z]{2,12}(?:[A-Z][a-z]{2,12}){1,3}|[A-Z]{3,12}(?:[_-][A-Z]{2,12}){0,3}"
+)
 # The name of a standard, a curve, a type of numbers; a time.
 _STANDARD = re.compile(
     rb"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d[\d:.]*(?:[Zz]|[+-]\d\d:?\d\d)?"
@@ -56,6 +67,13 @@ _STANDARD = re.compile(
     rb"|[A-Z](?:\.\d{1,3}){2,4}|[A-Za-z-]{2,30}=\d{1,3}(?:\.\d{1,3}){3}"
     rb"|[A-Z]{2,6}-\d{1,5}(?:-\d{1,4})?|(?:RFC|ISO|IEC|IEEE|FIPS|ANSI)\d{1,5}|[A-Za-z]{2,12}\d{2,4}[krtv]\d"
     rb"|(?:Big)?(?:Uint|Int|Float)\d{1,3}(?:Clamped)?Array|[A-Za-z]{2,20}\[[A-Za-z_][\w.]{0,60}\]"
+    # A list of ciphers with signs before them; a number in the registry of Windows.
+    rb"|[-+!%]?[A-Z][A-Z0-9.-]{0,40}(?::[-+!%][A-Z][A-Z0-9.-]{0,40}){1,30}"
+    rb"|dword:[0-9a-f]{8}"
+    # A file from where another is; whom a server lets in without a password.
+    rb"|[a-z]{2,20}\d{0,3}(?:[/_-][a-z]{2,20}\d{0,3}){0,4}/[a-z]{2,20}\d{0,3}"
+    rb"(?:[_-][a-z]{2,20}\d{0,3}){1,5}(?:\.[a-z]{1,4})?"
+    rb"|[a-z]{2,20}@[a-z]{2,20}\.(?:com|net|org)"
 )
 # Where a database is, and how it is spoken to, without a password for it.
 _SOURCE = re.compile(
@@ -99,6 +117,7 @@ _KEY_LINE = 20
 _KEY_HEAD = 200
 _PROGRAM = re.compile(rb"[{};]")
 _COUNTER = 6
+_WITHIN_WORDS = str.maketrans("", "", "-'\u2019\u02bc")
 
 
 def entropy(value: bytes) -> float:
@@ -290,7 +309,9 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
     letters = re.search(rb"[A-Za-z]", value) is not None
     if not letters:
         return False
-    if not password and (words.worded(value) or _counted(value)):
+    if not password and (
+        words.worded(value) or _counted(value) or _CAPITALS.fullmatch(value)
+    ):
         return False
     if password:
         return (digits or quoted) and entropy(value) >= 2.2  # noqa: PLR2004  eight unlike
@@ -300,7 +321,8 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
 def _foreign(value: bytes) -> bool:
     """Whether a value is a word, or two, of a language with letters beyond ASCII."""
     text = value.decode("utf-8", "replace")
-    return not text.isascii() and text.replace("-", "").isalpha()
+    letters = "".join(one for one in text if not unicodedata.combining(one))
+    return not text.isascii() and letters.translate(_WITHIN_WORDS).isalpha()
 
 
 def _encodes(value: bytes) -> bool:

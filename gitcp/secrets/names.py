@@ -17,7 +17,7 @@ _BESIDE = re.compile(
     rb"|usages?|budget|cost|price|store|manager|service|error|message|valid\w*|src"
     rb"|bytes|chars?|words?|board\w*|hash|words|_?env|less|ring|stroke|frame\w*"
     rb"|s?um|types?|arn|digest|fingerprint|checksum|thumbprint|prefix|suffix|scope\w*"
-    rb"|code|encryption|hashers?|encoding|storage)(?:_hex|_b64|_base64)?\Z"
+    rb"|code|encryption|hashers?|encoding|storage|req(?:uest)?|attr(?:ibute)?s?|sha-?\d{1,3}|md5)(?:_hex|_b64|_base64)?\Z"
 )
 _SECRET_KEY = re.compile(
     rb"(?i)(?:api|access|private|secret|auth|sign(?:ing)?|encrypt(?:ion)?|crypt|master"
@@ -65,6 +65,8 @@ _GLUED_PASS = re.compile(
     rb"|bind|become)pass?w?\Z"
 )
 _UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# One that is made of the time and of a machine, as the names of interfaces are.
+_UUID_OF_TIME = re.compile(rb"(?i)[0-9a-f]{8}-[0-9a-f]{4}-1[0-9a-f]{3}-")
 _ID = re.compile(rb"[0-9a-f]{24}|[0-9a-f]{40}")
 _PEOPLE = (
     b"password",
@@ -96,6 +98,10 @@ _SETS = re.compile(rb"[A-Za-z_]{2,24}=[^=]+")
 # `authkey` is of two words.
 _MORE = re.compile(rb"(?i)key|token|secret")
 _LEAST_WEAK = 20
+# A salt is stored beside what it is for; a short seed is a test's.
+_ALONE = frozenset({b"salt", b"seed"})
+_HEX = re.compile(rb"(?i)[0-9a-f]+")
+_LONG = 64
 _QUERIES = frozenset({b"?", b"&"})
 _IN_QUERY = frozenset({b"code", b"sig", b"signature"})
 
@@ -162,12 +168,14 @@ def holds(
     if not quoted and b"." in value and heuristics.code(name, value):
         return False
     if _UUID.fullmatch(value):
-        if heuristics.placeholder(value):
+        if heuristics.placeholder(value) or _UUID_OF_TIME.match(value):
             return False
         return strength == PASSWORD or (
             strength == STRONG and not loose and _sure(name)
         )
     if strength == WEAK:
+        if name.lower() in _ALONE and len(value) < _LONG and _HEX.fullmatch(value):
+            return False
         return not (loose and _ID.fullmatch(value)) and (
             len(value) >= _LEAST_WEAK
             and heuristics.random(value)

@@ -54,7 +54,9 @@ _ELSE = re.compile(
 )
 # What stands beside names like these is known to anyone who asks.
 _ID_NAME = re.compile(
-    rb"(?i:ids?|etag|hash|digest|version|cursor|marker|checksum|uuid|fingerprint)"
+    rb"(?:(?i:ids?|etag|hash|digest|version|cursor|marker|checksum|uuid|fingerprint)"
+    # The point of a public key, and what it signed.
+    rb"|(?<![A-Za-z0-9_])(?:[xy]|signature))"
     rb"[\"']?[ \t]{0,4}[:=>][ \t]{0,4}[\"'`]?\Z"
 )
 # What a program decodes is data.
@@ -81,6 +83,9 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         if _OF_HOST.match(data, match.end()) and data[start - 1 : start] != b":":
             continue
         if is_digest(data, start) or _ID_NAME.search(data, max(0, start - 60), start):
+            continue
+        if words.decoded(match[0]) is not None:
+            # What it says is looked at by itself.
             continue
         if _ELSE.search(head) is None and _random_tail(head, tail):
             yield Token("shaped-token", match[0], match.start())

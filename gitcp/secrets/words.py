@@ -31,6 +31,7 @@ _PAIRED = 0.7
 _LONGEST_NUMBER = 5
 _MEAN_PART = 2.6
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]{8,4000}={0,2}")
+_ONE_ALPHABET = bytes.maketrans(b"-_", b"+/")
 _PRINTED = re.compile(rb"[ -~]{6,3000}")
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 
@@ -72,6 +73,7 @@ def text(value: bytes) -> bool:
 
 def decoded(value: bytes) -> bytes | None:
     """Returns what a value stands for that is base64 of printed text; None if it is not."""
+    value = value.translate(_ONE_ALPHABET)
     if _BASE64.fullmatch(value) is None:
         return None
     try:

@@ -107,6 +107,43 @@ CLEAN = {
     "a list of versions": '"@aws-sdk/credential-provider-x" "3.19.0"\n  "@aws-sdk/types" "3.19.0"',
     "chance": "_yzXtLRxeu]:HSk9<l7=MbJ2+_T%.pw0lG=Ei4pA4+?J1O^n<nf0 pPwY:s#auv3,}?lhp9Z",
     "a constant renamed": "x.token = STRINGIFY_TIMETOKENS$1;",
+    "a word with an accent of its own": '"userlogin-password": "Me\u030dt-ma"',
+    "a word with an apostrophe": '"passwordreset-domain": "wangyu\u2019"',
+    "a variable in a string": "and password:'{$password}'.",
+    "a name in a URL": "mail+api://KEY:DOMAIN@default?region=R",
+    "a name in two words in a URL": "octopush://userLogin:apiKey@host.test?from=H",
+    "a selector": 'document.querySelector(password,"[type=password]"),password="[type=password]"',
+    "a list of ciphers": (
+        '"NORMAL:+ECDHE-PSK:-VERS-ALL:+VERS-TLS1.0:-CURVE-ALL:+CURVE-SECP256R1"'
+    ),
+    "a list of groups": '"NORMAL:-KX-ALL:+PSK:%DUMBFW:-GROUP-ALL:+GROUP-FFDHE2048"',
+    "the id of a right": 'ResetPassword = "00299570-246d-11d0-a768-00aa006e0529"',
+    "a number in a registry": '"EnablePlainTextPassword"=dword:00000001',
+    "what an option takes": ".Op Fl Fl private-key=HX509-STORE",
+    "lines of text in base64": (
+        '"cyB-MyByb3V0ZXIgZmFpbHVyZXMgfmRvemVucyBvZiBtaW5vciAzMC1zZWNv"'
+    ),
+    "the digest of a public key": f"pin-sha256:{random_base64(32)}",
+    "what a tool cut": f'showname="mechToken: {random.Random(3).randbytes(24).hex()}..."',
+    "an option after an option": "tool --password --fido2-device=auto $img",
+    "the layout of a request": 'string RAP_NetUserPasswordSet2_REQ = "zb16b16WW";',
+    "a computation": "this.seed||1;token=48271*this._seed%n.MAX_INT32;",
+    "a point of a public key": (
+        f'"x": "Cu_{random_base64(30).replace("+", "A").replace("/", "B")}"'
+    ),
+    "a list of files": "pkcs11_token_raw_SOURCES = pkcs11/pkcs11-token-raw.c",
+    "the name of a group": "{EVP_PKEY_X25519, OSSL_TLS_GROUP_ID_x25519},",
+    "a URL in a cookie": '"Cookie: gpw_e24=http%3A%2F%2Fwww.oracle.com%2F; a=b"',
+    "a salt": f'"salt": "{random.Random(4).randbytes(20).hex()}"',
+    "a seed": f"seed={random.Random(5).randbytes(16).hex()}",
+    "a path to fill in": "auth_to_local = DB:@srcdir@/an2ln-db.txt\nauth=DB:@srcdir@/a1",
+    "a pointer with an underscore": "enum credentials_use_kerberos *_krb5_state)",
+    "an option in a variable": 'pass="--pass=PASS:password"',
+    "a variable after a colon": 'certificate="PKCS12:$a" pass=PKCS12:$a',
+    "a name that a program made": '_ref4 = this, password = "_ref4$pass"',
+    "the name of an attribute": "passwordAttribute: krb5key",
+    "digits of hexadecimal numbers": 'token = "%[a-f0-9]{2}"',
+    "the password of an anonymous user": 'password = "anon@ftp.com"',
     "where a key is to go": (
         "p:`-----BEGIN PRIVATE KEY-----${t}`,c:s4})})," + "a1B2c3D4e5F6g7H8i9J0,k1L" * 9
     ),
