@@ -44,6 +44,10 @@ _DONE = {
 }
 
 
+# The year 9999 in milliseconds; every zone can show what comes before it.
+_LATEST = 253_370_764_800_000
+
+
 class ToolCall(NamedTuple):
     """A call of a tool, with the argument that says most: a path, a command."""
 
@@ -151,7 +155,10 @@ def time_of(message: dict[str, Any]) -> float | None:
     if isinstance(span, dict):
         # OpenCode counts milliseconds.
         created = span.get("created")
-        return created / 1000 if isinstance(created, int | float) else None
+        # Any number may stand there, of any size.
+        if isinstance(created, int | float) and 0 <= created < _LATEST:
+            return created / 1000
+        return None
     at = message.get("timestamp")
     try:
         moment = datetime.datetime.fromisoformat(at) if isinstance(at, str) else None

@@ -26,6 +26,10 @@ CheckpointId = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{12}\Z")]
 Operation = Annotated[str, msgspec.Meta(pattern=r"\A[a-z-]{1,20}\Z")]
 
 
+# git's own times begin with the first; a zone may show the last as the year behind it.
+_FIRST_YEAR, _LAST_YEAR = 1970, 9998
+
+
 def timestamp(epoch: float) -> str:
     """Returns a time as RFC 3339 in UTC with milliseconds."""
     moment = datetime.datetime.fromtimestamp(
@@ -132,6 +136,12 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     effects: int = 0
     ledger: str = ""
     converted: tuple[Converted, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a time that no calendar has, as the 30th of February."""
+        year = datetime.datetime.fromisoformat(self.created).year
+        if not _FIRST_YEAR <= year <= _LAST_YEAR:
+            raise ValueError(f"the year {year} is not between 1970 and 9998")
 
 
 class _Version(msgspec.Struct):

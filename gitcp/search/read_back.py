@@ -1,6 +1,5 @@
 """Reads what the index names back from git: a hit is only what is there now."""
 
-import datetime
 import functools
 import sqlite3
 from collections import OrderedDict
@@ -263,9 +262,7 @@ def _talk(lines: Iterable[Block], first: int, query: Query) -> Iterator[Said]:
 
 def _reasons(lines: Iterable[Block], first: int) -> Iterator[Said]:
     for span, entry in reasons_in(lines):
-        at = None
-        if entry.at is not None:
-            at = datetime.datetime.fromisoformat(entry.at).timestamp()
+        at = spoken.seconds(entry.at) if entry.at is not None else None
         yield Said(REASONS, passages.reason_text(entry), first + span.line, at)
 
 

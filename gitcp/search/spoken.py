@@ -22,6 +22,8 @@ _RESULTS = frozenset({"tool_result", "function_call_output", "custom_tool_call_o
 _BOOKKEEPING = frozenset(
     {"id", "type", "name", "tool_use_id", "call_id", "callID", "tool"}
 )
+# The years whose days every zone can show.
+_FIRST, _LAST = 1970, 9998
 
 
 def texts(value: Any) -> Iterator[tuple[str, str]]:
@@ -87,10 +89,14 @@ def _words(value: Any) -> Iterator[str]:
 def time_of(value: Any) -> float | None:
     """Returns when a record was made, in seconds since 1970, if it says so."""
     at = value.get("timestamp") if isinstance(value, dict) else None
-    if not isinstance(at, str):
-        return None
+    return seconds(at) if isinstance(at, str) else None
+
+
+def seconds(at: str) -> float | None:
+    """Returns a moment in seconds since 1970; None where a text is not one since then."""
     try:
         moment = datetime.datetime.fromisoformat(at)
-        return moment.timestamp() if moment.tzinfo is not None else None
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
+    known = moment.tzinfo is not None and _FIRST <= moment.year <= _LAST
+    return moment.timestamp() if known else None

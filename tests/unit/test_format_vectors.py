@@ -208,6 +208,12 @@ def manifest(**given: object) -> manifests.Manifest:
     return manifests.Manifest(**fields | given)
 
 
+def times_that_are_refused() -> list[str]:
+    """The values that the document lists."""
+    (block,) = re.findall(r"checkpoint\.json` is damaged:\n((?:`.+\n)+)", VECTORS)
+    return re.findall(r"`([^`]+)`", block)
+
+
 @given(texts, texts, st.none() | texts, json_values)
 def test_a_manifest_comes_back(session, note, label, position):
     raw_position = msgspec.Raw(msgspec.json.encode(position))
@@ -255,6 +261,15 @@ def test_unknown_fields_are_ignored_and_a_newer_format_is_refused():
     "raw", [b"", b"{", b"[]", b"null", b'{"format": "1"}', b'{"format": 1}', b"\xff"]
 )
 def test_a_damaged_manifest_is_named(raw):
+    with pytest.raises(CorruptError, match="checkpoint abc"):
+        manifests.decode_manifest(raw, "checkpoint abc")
+
+
+@pytest.mark.parametrize("created", times_that_are_refused())
+def test_a_time_that_no_calendar_has_is_damage(created):
+    sound = manifests.encode_manifest(manifest())
+    raw = sound.replace(manifest().created.encode(), created.encode())
+    assert raw != sound
     with pytest.raises(CorruptError, match="checkpoint abc"):
         manifests.decode_manifest(raw, "checkpoint abc")
 

@@ -14,6 +14,7 @@ import json
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,7 +63,7 @@ RECORD: dict[str, Any] = {
     "effects": 1,
     "ledger": "0" * 40,
 }
-DECISION = {"kind": "decision", "text": "x", "why": "y", "at": TIME, "paths": ["a"]}
+DECISION = {"kind": "decision", "text": "hi", "why": "y", "at": TIME, "paths": ["a"]}
 SKIPPED = {"path": "a", "reason": "too large", "path_b64": "YQ=="}
 STEP = {
     "n": 1,
@@ -210,6 +211,7 @@ ONCE = (
     ("sessions",),
     ("remote-sessions",),
     ("doctor",),
+    ("search", "--all", "hi"),
 )
 EACH = (
     ("show", "{}:last"),
@@ -361,6 +363,38 @@ def test_a_sample_of_all_fields_made_hostile(scene, hub):
     # Those that are taken in, and handed to a client, are what the test is about.
     assert sweep(scene, Mallory(hub), chosen) > len(chosen) / 4
     assert len(scene.before["home"]) > 12
+
+
+TIMES = (
+    *("0001-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"),
+    *("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"),
+    *("2026-02-30T00:00:00.000Z", "2026-01-01T00:00:60.000Z", "now"),
+)
+NUMBERS = (b"9" * 400, b"-1" + b"0" * 400, b"1e308", b"1e16", b"-1e16")
+TIMED = ("record ('created',)", "decision ('at',)")
+NUMBERED = "opencode 0 ('info', 'time', 'created')"
+
+
+@pytest.fixture(params=["America/New_York", "Asia/Tokyo"])
+def _elsewhere(request, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", request.param)
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("_elsewhere")
+def test_a_time_that_no_calendar_has_stops_no_command(scene, hub):
+    everything = list(cases())
+    texts = [case for case in everything if case.what in TIMED]
+    texts += [case for case in everything if case.what.endswith(" ('timestamp',)")][:1]
+    numbers = [case for case in everything if case.what == NUMBERED]
+    assert (len(texts), len(numbers)) == (3, 1)
+    chosen = [(case, packed(one)) for case in texts for one in TIMES]
+    chosen += [(case, raw) for case in numbers for raw in NUMBERS]
+    # A record with such a time is refused; the others are taken in.
+    assert sweep(scene, Mallory(hub), chosen) >= len(TIMES) + len(NUMBERS)
 
 
 @pytest.mark.slow
