@@ -31,18 +31,21 @@ _REFERENCE = re.compile(
 # What a program or a pattern has somewhere in it, and a value nowhere.
 _EXPRESSION = re.compile(
     rb"\$\{|\{\{|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
-    rb"|[*/+-]this\.|@[a-z_]{2,30}@|:\$[a-z]\w{0,30}\Z|\[\^?a-f0-9\]|_ref\d{0,3}\$"
+    rb"|[*/+-]this\.|@[a-z_]{2,30}@|:\$[A-Za-z]\w{0,30}\Z|\w\*:|\[\^?a-f0-9\]|_ref\d{0,3}\$"
     rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|%d\Z|=;"
     # What a signature in the way of AWS is for: a day, a region, a service.
-    rb"|/\d{8}/[\w-]{1,40}/[\w-]{1,40}/\w{1,20}_request"
+    rb"|/\d{8}/[\w-]{1,40}/[\w-]{1,40}/\w{1,20}_request|(?:/|%2F)\d{8}(?:/|%2F)#"
+    # The id of a commit, and the line behind it.
+    rb"|\A[0-9a-f]{40}[a-z]{2,20}\.[a-z]{2,3}/"
 )
 _ADDRESS = re.compile(rb"0[xX](?:[0-9a-fA-F]{1,8}|[0-9a-fA-F]{40})")
 _ROOTED = re.compile(
     rb"/(?:tmp|usr|etc|home|var|opt|root|Users|mnt|bin|lib|dev|proc|run|srv|app|data)/"
 )
 _CONSTANT = re.compile(
-    rb"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:\$\d{1,3}|(?<=_[A-Z]{2})_[a-z][a-z0-9]{1,12})?"
+    rb"(?:[a-z][a-z0-9]{1,5}_)?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:\$\d{1,3}|(?<=_[A-Z]{2})_[a-z][a-z0-9]{1,12})?"
 )
+_SPELT = re.compile(rb"_[A-Z]{5,}(?:_|\Z)")
 _PATH = re.compile(rb"/(?:[\w.@-]+(?:/|\Z))*")
 _IDENTIFIER = re.compile(rb"[A-Za-z_$][A-Za-z_$-]*(?:\.[A-Za-z_$][\w$-]*)*")
 # `b64decode`, `Ed25519PrivateKey.generate`: one number within words, or dots.
@@ -55,7 +58,7 @@ _VERSION = re.compile(rb"[\^~=v<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.+-]+)?")
 _NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECASE)
 _WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
 _SPOKEN = re.compile(
-    rb"[a-z]{2,}(?:[_.:/+-][a-z]{2,}){0,4}(?:[_-]?\d{1,4})?"
+    rb"(?:x-)?[a-z]{2,}(?:[_.:/+-][a-z]{2,}){0,4}(?:[_-]?\d{1,4})?"
     # What is to be filled in.
     rb"|[a-z]{2,12}(?:[A-Z][a-z]{2,12}){1,3}|[A-Z]{3,12}(?:[_-][A-Z]{2,12}){0,3}"
 )
@@ -74,6 +77,9 @@ _STANDARD = re.compile(
     rb"|[a-z]{2,20}\d{0,3}(?:[/_-][a-z]{2,20}\d{0,3}){0,4}/[a-z]{2,20}\d{0,3}"
     rb"(?:[_-][a-z]{2,20}\d{0,3}){1,5}(?:\.[a-z]{1,4})?"
     rb"|[a-z]{2,20}@[a-z]{2,20}\.(?:com|net|org)"
+    # A setting, a host with a port, a page of a manual.
+    rb"|[a-z]{2,20}=\d{1,6}|(?:[a-z][a-z0-9-]{0,30}\.){1,4}[a-z]{2,6}:\d{1,5}"
+    rb"|[a-z_]{2,30}\(\d\)"
 )
 # Where a database is, and how it is spoken to, without a password for it.
 _SOURCE = re.compile(
@@ -146,6 +152,7 @@ def placeholder(value: bytes) -> bool:
             _CONSTANT.fullmatch(value) is not None
             and (
                 value.count(b"_") >= _PARTS_OF_NAME
+                or _SPELT.search(value) is not None
                 or words.worded(value)
                 or not irregular(value)
             )

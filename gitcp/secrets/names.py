@@ -13,7 +13,7 @@ _BESIDE = re.compile(
     rb"(?i)[_.-]?(?:addr(?:ess)?|names?|files?|paths?|dirs?|ur[il]s?|hosts?|endpoint|types?|kind|len"
     rb"|length|count|limit|size|index|idx|expir\w*|ttl|at|age|date|time\w*|regex|re"
     rb"|pattern|fields?|label|hint|prompt|policy|column|refs?|header|format|version"
-    rb"|provider|class|method|func\w*|algorithm|alg|ids?|i[sz]e[rd]?\w*|map|list|set"
+    rb"|provider|class|method|func\w*|algo(?:rithm)?|alg|ids?|i[sz]e[rd]?\w*|map|list|set"
     rb"|usages?|budget|cost|price|store|manager|service|error|message|valid\w*|src"
     rb"|bytes|chars?|words?|board\w*|hash|words|_?env|less|ring|stroke|frame\w*"
     rb"|s?um|types?|arn|digest|fingerprint|checksum|thumbprint|prefix|suffix|scope\w*"
@@ -98,6 +98,8 @@ _SETS = re.compile(rb"[A-Za-z_]{2,24}=[^=]+")
 # `authkey` is of two words.
 _MORE = re.compile(rb"(?i)key|token|secret")
 _LEAST_WEAK = 20
+# One of several of the same name, as `pw_512`.
+_NUMBERED = re.compile(rb"(?i)(?:pw|pwd|pass|password|token|secret|key)_\d{1,4}")
 # A salt is stored beside what it is for; a short seed is a test's.
 _ALONE = frozenset({b"salt", b"seed"})
 _HEX = re.compile(rb"(?i)[0-9a-f]+")
@@ -161,11 +163,12 @@ def holds(
 
     Where it is `loose`, nothing assigns it: it only stands there.
     """
-    if b" " in value or (strength != PASSWORD and words.worded(value)):
+    if b" " in value or _NUMBERED.fullmatch(value):
         return False
-    if not quoted and strength != PASSWORD and heuristics.code(name, value):
+    if strength != PASSWORD and words.worded(value):
         return False
-    if not quoted and b"." in value and heuristics.code(name, value):
+    bare = not quoted and (strength != PASSWORD or b"." in value)
+    if bare and heuristics.code(name, value):
         return False
     if _UUID.fullmatch(value):
         if heuristics.placeholder(value) or _UUID_OF_TIME.match(value):

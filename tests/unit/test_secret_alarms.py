@@ -144,6 +144,17 @@ CLEAN = {
     "the name of an attribute": "passwordAttribute: krb5key",
     "digits of hexadecimal numbers": 'token = "%[a-f0-9]{2}"',
     "the password of an anonymous user": 'password = "anon@ftp.com"',
+    "a test that passed": "    --- PASS: TestVet/5 (0.07s)\n    --- PASS: Test\u263a/6 (0.0s)",
+    "a word that stands for no password": "https://token:x-oauth-basic@host.test/r.git",
+    "a function in a list": "* Added `PKCS8_PRIV_KEY_INFO`, `d2i_PKCS8_PRIV_KEY_INFO`,",
+    "one of several": "%define pw_8 pw_512",
+    "how a key is made": '--default-new-key-algo "ed25519/cert,sign+cv25519/encr" --quick',
+    "whom a signature is of": '"X-Amz-Credential=testuser%2F20190624%2F#{region}%2Fs3"',
+    "a setting in a comment": "// Pass: dynamic=0, static=1, 2.",
+    "a variable behind a word": 'openssl aes-256-cbc -pass "pass:$PRIV_KEY_SECRET" -in a',
+    "a host and a port": 'password = "www.python.org:080"',
+    "a page of a manual": "@param pass qsort(3)",
+    "a type in capitals": "StencilPassOp: D3D12_STENCIL_OP, PASS: D3D12_STENCIL_OP,",
     "where a key is to go": (
         "p:`-----BEGIN PRIVATE KEY-----${t}`,c:s4})})," + "a1B2c3D4e5F6g7H8i9J0,k1L" * 9
     ),
