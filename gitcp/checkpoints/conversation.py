@@ -87,7 +87,7 @@ def _patched(value: Any) -> list[Any]:
 
 def _identity(value: dict[str, Any]) -> str | None:
     """Returns what a message of Gemini's is written again under."""
-    ident = value.get("id") if _type(value) in {"user", "gemini"} else None
+    ident = value.get("id") if type_of(value) in {"user", "gemini"} else None
     return ident if isinstance(ident, str) else None
 
 
@@ -95,12 +95,13 @@ def is_noted(value: Any) -> bool:
     """Whether a record is what a client notes for itself, and not a message."""
     if not isinstance(value, dict):
         return False
-    return _type(value) in _NOTED or "projectHash" in value or "$set" in value
+    return type_of(value) in _NOTED or "projectHash" in value or "$set" in value
 
 
-def _type(value: dict[str, Any]) -> str:
-    kind = value.get("type")
-    return kind if isinstance(kind, str) else ""
+def type_of(value: dict[str, Any]) -> str:
+    """Returns the `type` of a record or of a block; "" where that is not text."""
+    found = value.get("type")
+    return found if isinstance(found, str) else ""
 
 
 def last_spoken(raw: bytes, count: int) -> bytes:
@@ -131,15 +132,15 @@ def _speech(value: Any) -> tuple[str | None, str]:
     inner = value.get("message", value.get("payload", value))
     if not isinstance(inner, dict):
         return None, ""
-    kind = _type(inner)
-    if _type(value) == "response_item" and kind in _CALLS:
+    kind = type_of(inner)
+    if type_of(value) == "response_item" and kind in _CALLS:
         return "assistant", f"→ `{inner.get('name')}` {inner.get(_CALLS[kind])}"
-    if _type(value) == "response_item" and kind in _RESULTS:
+    if type_of(value) == "response_item" and kind in _RESULTS:
         return "tool", f"← {_output(inner.get('output'))}"
     role = inner.get("role")
-    if role is None and _type(value) in {"user", "gemini"}:
+    if role is None and type_of(value) in {"user", "gemini"}:
         texts = [*_texts(inner.get("content")), *_steps(inner.get("toolCalls"))]
-        return _type(value), "\n\n".join(filter(None, texts))
+        return type_of(value), "\n\n".join(filter(None, texts))
     content = inner.get("content")
     if not isinstance(role, str) or (content is None and "tool_calls" not in inner):
         return None, ""
@@ -166,7 +167,7 @@ def role(message: dict[str, Any]) -> str | None:
     found = inner.get("role") if isinstance(inner, dict) else None
     if isinstance(found, str):
         return found
-    return _type(message) if _type(message) in {"user", "gemini"} else None
+    return type_of(message) if type_of(message) in {"user", "gemini"} else None
 
 
 def blocks(message: dict[str, Any]) -> Iterator[Any]:
@@ -174,9 +175,9 @@ def blocks(message: dict[str, Any]) -> Iterator[Any]:
     inner = message.get("message", message.get("payload", message))
     if not isinstance(inner, dict):
         return
-    if _type(message) == "response_item" and _type(inner) in _CALLS:
+    if type_of(message) == "response_item" and type_of(inner) in _CALLS:
         yield inner
-    if _type(message) in _HOOKED and "tool_name" in inner:
+    if type_of(message) in _HOOKED and "tool_name" in inner:
         call = {"name": inner["tool_name"], "input": inner.get("tool_input")}
         yield {"type": "tool_use", **call}
     if isinstance(inner.get("content"), str):
@@ -193,7 +194,7 @@ def tool_call(block: Any) -> tuple[str, Any] | None:
     if not isinstance(block, dict):
         return None
     function = block.get("function")
-    kind = _type(block)
+    kind = type_of(block)
     if isinstance(function, dict):
         name, given = function.get("name"), function.get("arguments")
     elif kind == "tool":
@@ -232,7 +233,7 @@ def _texts(content: Any) -> Iterator[str]:
         elif isinstance(block.get("functionResponse"), dict):
             response = block["functionResponse"].get("response")
             yield f"← {_output(response)}"
-        elif _type(block) in _BOOKKEEPING:
+        elif type_of(block) in _BOOKKEEPING:
             continue
         else:
             yield f"[{block.get('type', 'block')}]"

@@ -43,7 +43,7 @@ def _said(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield PROMPTS, prompt
     role = conversation.role(message)
     inner = message.get("payload")
-    if isinstance(inner, dict) and inner.get("type") in _RESULTS:
+    if isinstance(inner, dict) and conversation.type_of(inner) in _RESULTS:
         yield from ((TOOLS, text) for text in _words(inner.get("output")))
     elif role is None and not any(True for _ in conversation.blocks(message)):
         # A record of a kind that is not known: all that it says.
@@ -61,9 +61,9 @@ def _of_block(block: Any, role: str | None) -> tuple[str, Iterator[str]]:
     plain = TOOLS if role in _TOOLS else TALK
     if isinstance(block, str):
         return plain, iter((block,))
-    if not isinstance(block, dict) or block.get("type") in _UNSHOWN:
+    if not isinstance(block, dict) or conversation.type_of(block) in _UNSHOWN:
         return plain, iter(())
-    is_result = block.get("type") in _RESULTS or "functionResponse" in block
+    is_result = conversation.type_of(block) in _RESULTS or "functionResponse" in block
     if is_result or conversation.tool_call(block) is not None:
         return TOOLS, _words(block)
     text = block.get("text")
@@ -72,18 +72,16 @@ def _of_block(block: Any, role: str | None) -> tuple[str, Iterator[str]]:
 
 def _words(value: Any) -> Iterator[str]:
     """Yields the texts in a value, whatever its shape; not what only identifies it."""
-    if isinstance(value, str):
-        if value:
-            yield value
-    elif isinstance(value, list):
-        for one in value:
-            yield from _words(one)
-    elif isinstance(value, dict):
-        if value.get("type") in _UNSHOWN:
-            return
-        for name, one in value.items():
-            if name not in _BOOKKEEPING:
-                yield from _words(one)
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            if one:
+                yield one
+        elif isinstance(one, list):
+            waiting.extend(reversed(one))
+        elif isinstance(one, dict) and conversation.type_of(one) not in _UNSHOWN:
+            waiting += [one[name] for name in reversed(one) if name not in _BOOKKEEPING]
 
 
 def time_of(value: Any) -> float | None:

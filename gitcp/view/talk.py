@@ -166,7 +166,7 @@ def _steps(message: dict[str, Any], calls: dict[str, Step]) -> Iterator[Step]:
     role = conversation.role(message)
     by_agent = role is not None and role not in _NOT_AGENTS
     payload = message.get("payload")
-    if isinstance(payload, dict) and payload.get("type") in _RESULTS:
+    if isinstance(payload, dict) and conversation.type_of(payload) in _RESULTS:
         _answer(payload, calls)
     if role == "tool":
         _answer(message, calls)
@@ -191,7 +191,7 @@ _NOT_AGENTS = frozenset({"user", "human", "system", "developer", "tool", "functi
 
 
 def _is_result(block: dict[str, Any]) -> bool:
-    return block.get("type") in _RESULTS or isinstance(
+    return conversation.type_of(block) in _RESULTS or isinstance(
         block.get("functionResponse"), dict
     )
 
@@ -222,7 +222,7 @@ def _answer(block: dict[str, Any], calls: dict[str, Step]) -> None:
     )
     if output:
         step.out, step.size = _shortened(output), len(output)
-    if block.get("is_error") is True or told.get("status") in _FAILED:
+    if block.get("is_error") is True or str(told.get("status")) in _FAILED:
         step.failed = True
 
 

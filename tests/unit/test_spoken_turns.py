@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
-from gitcp.checkpoints.spoken_turns import turns
+from gitcp.checkpoints.conversation import messages
+from gitcp.checkpoints.spoken_turns import time_of, turns
+from gitcp.checkpoints.tool_calls import calls
 from gitcp.cli.layout import cells, wrap
 from gitcp.clients import registry
+from gitcp.search.spoken import texts
+from gitcp.view.talk import spoken
 from tests.support.hostile_records import CLIENTS
 
 
@@ -327,6 +331,20 @@ def changed(record: Any) -> Iterator[Any]:
             yield other
 
 
+def test_a_text_is_found_however_deep_it_is():
+    deep: Any = "said"
+    for _ in range(5_000):
+        deep = [deep]
+    assert list(texts({"type": "note", "said": deep})) == [("talk", "said")]
+
+
+def test_a_time_of_any_size_is_no_error():
+    for created in (10**400, -(10**400), 1e308, float("inf"), float("nan"), -1, "x"):
+        info = {"role": "user", "time": {"created": created}}
+        assert time_of({"info": info}) is None
+    assert time_of({"info": {"time": {"created": 1_500}}}) == 1.5
+
+
 @pytest.mark.parametrize("client", sorted(CLIENTS))
 def test_no_odd_record_is_an_error(client):
     plain = CLIENTS[client]
@@ -334,6 +352,9 @@ def test_no_odd_record_is_an_error(client):
         for odd in changed(record):
             raw = lines(*plain[:at], odd, *plain[at:])
             turns(registry.active(client, raw))
+            spoken(raw)
+            calls(messages(raw))
+            list(texts(odd))
     for raw in (b"", b"\xff\n", b"not json\n", b"[1]\n7\nnull\n", b'{"type":"user"'):
         assert turns(raw) == []
         for name in registry.NAMES:

@@ -222,6 +222,7 @@ EACH = (
     ("decisions", "{}:last"),
     ("files", "{}:last"),
     ("steps", "-s", "{}"),
+    ("view", "{}:last", "-o", ".git/page"),
     ("restore", "{}:last", "--dry-run"),
     ("restore", "{}:last", "--yes"),
 )
