@@ -83,3 +83,8 @@ def _slowly() -> ModuleType:
     from gitcp.format import odd_json  # noqa: PLC0415
 
     return odd_json
+
+
+def unicode(text: str) -> str:
+    """Returns a text without the halves of characters that JSON may hold."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

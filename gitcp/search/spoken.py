@@ -6,6 +6,7 @@ from typing import Any
 
 from gitcp.checkpoints import conversation
 from gitcp.checkpoints.spoken_turns import prompt_in
+from gitcp.format.jsontext import unicode
 
 PROMPTS = "prompts"
 TALK = "talk"
@@ -34,7 +35,7 @@ def texts(value: Any) -> Iterator[tuple[str, str]]:
     messages = patch.get("messages") if isinstance(patch, dict) else None
     for message in messages if isinstance(messages, list) else [value]:
         if isinstance(message, dict) and not conversation.is_noted(message):
-            yield from _said(message)
+            yield from ((where, unicode(text)) for where, text in _said(message))
 
 
 def _said(message: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -128,8 +128,3 @@ class Page(msgspec.Struct, omit_defaults=True):
     selected: int | None = None
     redacted: int = 0
     notes: list[str] = []
-
-
-def unicode(text: str) -> str:
-    """Returns a text without the halves of characters that JSON may hold."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

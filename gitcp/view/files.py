@@ -12,9 +12,10 @@ from gitcp.checkpoints.whose import Parted
 from gitcp.errors import CorruptError, GitFailedError, TransferError
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
+from gitcp.format.jsontext import unicode
 from gitcp.project.workspace import Workspace
 from gitcp.store.store import Store
-from gitcp.view.document import File, Row, unicode
+from gitcp.view.document import File, Row
 
 _Spans = Mapping[bytes, tuple[Span, ...]]
 # Bytes of the patch of one file, and of all files of a page.

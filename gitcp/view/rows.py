@@ -14,11 +14,12 @@ from gitcp.clients.triggers import TURN_END
 from gitcp.errors import CorruptError, TransferError
 from gitcp.format import layout, log
 from gitcp.format.checkpoint import timestamp
+from gitcp.format.jsontext import unicode
 from gitcp.project.workspace import Workspace
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.view.chosen import Chosen
-from gitcp.view.document import SCHEMA, Lane, Page, Reason, Row, unicode
+from gitcp.view.document import SCHEMA, Lane, Page, Reason, Row
 from gitcp.view.files import changed_files
 from gitcp.view.remembered import remembering
 from gitcp.view.talk import Talk

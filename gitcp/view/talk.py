@@ -17,11 +17,12 @@ from gitcp.clients import registry
 from gitcp.clients.triggers import TURN_START
 from gitcp.errors import CorruptError, FormatTooNewError, TransferError
 from gitcp.format.checkpoint import Conversation
+from gitcp.format.jsontext import unicode
 from gitcp.format.layout import LogName
 from gitcp.store import logs
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
-from gitcp.view.document import Spoken, Step, unicode
+from gitcp.view.document import Spoken, Step
 
 # Characters of a tool's output that are kept: of its beginning, and of its end.
 _OUTPUT = 4_000

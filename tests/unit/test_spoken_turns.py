@@ -312,6 +312,7 @@ ODD: list[Any] = [
     {},
     {"type": []},
     {"role": {}},
+    "\ud800",
     [[]],
 ]
 
@@ -354,7 +355,7 @@ def test_no_odd_record_is_an_error(client):
             turns(registry.active(client, raw))
             spoken(raw)
             calls(messages(raw))
-            list(texts(odd))
+            "".join(text for _, text in texts(odd)).encode()
     for raw in (b"", b"\xff\n", b"not json\n", b"[1]\n7\nnull\n", b'{"type":"user"'):
         assert turns(raw) == []
         for name in registry.NAMES:
