@@ -13,11 +13,11 @@ _BESIDE = re.compile(
     rb"(?i)[_.-]?(?:addr(?:ess)?|names?|files?|paths?|dirs?|ur[il]s?|hosts?|endpoint|types?|kind|len"
     rb"|length|count|limit|size|index|idx|expir\w*|ttl|at|age|date|time\w*|regex|re"
     rb"|pattern|fields?|label|hint|prompt|policy|column|refs?|header|format|version"
-    rb"|provider|class|method|func\w*|algo(?:rithm)?|alg|ids?|i[sz]e[rd]?\w*|map|list|set"
+    rb"|provider|class|method|func\w*|algorithm|algo|alg|ids?|i[sz]e[rd]?\w*|map|list|set"
     rb"|usages?|budget|cost|price|store|manager|service|error|message|valid\w*|src"
     rb"|bytes|chars?|words?|board\w*|hash|words|_?env|less|ring|stroke|frame\w*"
     rb"|s?um|types?|arn|digest|fingerprint|checksum|thumbprint|prefix|suffix|scope\w*"
-    rb"|code|encryption|hashers?|encoding|storage|req(?:uest)?|attr(?:ibute)?s?|sha-?\d{1,3}|md5)(?:_hex|_b64|_base64)?\Z"
+    rb"|code|encryption|hashers?|encoding|storage|request|req|attr(?:ibute)?s?|sha-?\d{1,3}|md5)(?:_hex|_b64|_base64)?\Z"
 )
 _SECRET_KEY = re.compile(
     rb"(?i)(?:api|access|private|secret|auth|sign(?:ing)?|encrypt(?:ion)?|crypt|master"
