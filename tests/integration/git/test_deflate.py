@@ -9,6 +9,7 @@ import pytest
 
 from gitcp.format.oid import SHA1
 from gitcp.git import deflate
+from gitcp.git.discover import discover
 from gitcp.git.objects import BLOB
 from gitcp.git.pack import PackWriter
 from tests.support.gitrepo import git
@@ -25,15 +26,16 @@ def cores(request, monkeypatch) -> int:
 
 
 def test_every_object_is_in_the_pack(repo: Path, tmp_path: Path, cores: int):
-    writer = PackWriter(tmp_path, SHA1)
+    form = discover(repo).form
+    writer = PackWriter(tmp_path, form)
     oids = [writer.add(BLOB, text) for text in TEXTS]
     assert all(oid in writer for oid in oids)
     assert [writer.add(BLOB, text) for text in TEXTS] == oids
     large = random.Random(0).randbytes(3 << 20)
-    assert writer.add_stream(len(large), iter([large])) == SHA1.oid(BLOB, large)
+    assert writer.add_stream(len(large), iter([large])) == form.oid(BLOB, large)
     written = writer.close()
     assert written is not None
-    assert set(writer) == {*oids, SHA1.oid(BLOB, large)}
+    assert set(writer) == {*oids, form.oid(BLOB, large)}
     assert len(writer) == len(TEXTS) + 1
     pack = repo / ".git/objects/pack" / f"{written[2]}.pack"
     written[0].rename(pack)
