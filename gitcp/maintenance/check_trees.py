@@ -39,6 +39,7 @@ class TreeCheck:
         self._blobs: dict[bytes, str | None] = {}
         self._trees: dict[bytes, _TreeExtent] = {}
         self._chunked: dict[bytes, str | None] = {}
+        self._pointers: dict[bytes, bool] = {}
 
     def check(self, oid: bytes, prefix: bytes, depth: int) -> _TreeExtent | None:
         """Checks a tree and what is below; None where something is wrong there."""
@@ -97,12 +98,26 @@ class TreeCheck:
         if entry.oid not in self._blobs:
             self._blobs[entry.oid] = self._damage(entry.oid)
         problem = self._blobs[entry.oid]
+        if problem is None and not path.startswith(layout.RESERVED + b"/"):
+            problem = self._without_list(entry.oid)
         if problem is not None:
             self._problems.add(path, problem, BLOB, entry.oid)
         return problem is None
 
     def _damage(self, oid: bytes) -> str | None:
         return None if self._is_elsewhere(oid) else _damage(self._objects, oid)
+
+    def _without_list(self, oid: bytes) -> str | None:
+        """Returns what is wrong with a pointer that stands for nothing; None for others."""
+        objects = self._objects
+        if objects.chunked.meant_by(oid) != oid or self._is_elsewhere(oid):
+            return None
+        if oid not in self._pointers:
+            small = objects.header(oid)[1] <= _POINTER
+            alone = small and objects.blob(oid).startswith(chunked.MAGIC)
+            self._pointers[oid] = alone
+        alone = self._pointers[oid]
+        return "is a pointer to chunks that no list names" if alone else None
 
     def chunked(self, found: Checkpoint) -> None:
         """Checks the chunked files of a checkpoint; each content once."""
@@ -157,9 +172,6 @@ def _damage(objects: Objects, oid: bytes) -> str | None:
         digest = form_of(oid).hasher(BLOB, size)
         for chunk in objects.stream(oid):
             digest.update(chunk)
-        if size <= _POINTER and objects.blob(oid).startswith(chunked.MAGIC):
-            known = objects.chunked.meant_by(oid) != oid
-            return None if known else "is a pointer to chunks that no list names"
     except CorruptError as exc:
         return exc.message
     return None if digest.digest() == oid else f"the object {oid.hex()} is damaged"

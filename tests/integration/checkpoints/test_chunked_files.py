@@ -129,6 +129,7 @@ def test_a_file_that_reads_like_a_pointer_comes_back_as_it_was(project):
     (project / "twin").unlink()
     ok(project, "restore", "-y", "2")
     assert (project / "twin").read_bytes() == pointer
+    assert ok(project, "verify")["problems"] == []
     assert (project / "large").read_bytes() == content()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import tarfile
@@ -92,6 +93,26 @@ def test_encrypted_forms_of_format_1_are_opened_as_they_were_made(tmp_path):
         "more",
     ]
     assert verify(workspace.store).problems == ()
+
+
+@pytest.mark.sha1
+def test_chunked_files_of_format_3_are_put_together_as_they_were(repo):
+    """Two checkpoints with a file of 58,890 bytes, in the second one with a line put in."""
+    git(repo, "fetch", "-q", COMPAT / "chunked-1.bundle", "refs/gitcp/*:refs/gitcp/*")
+    lines = [
+        b"%d %b\n" % (n, hashlib.sha256(b"%d" % n).hexdigest()[:4].encode())
+        for n in range(6000)
+    ]
+    large = b"".join(lines)
+    ok(repo, "restore", "-y", "--trust", "1")
+    assert (repo / "large").read_bytes() == large
+    ok(repo, "restore", "-y", "--trust", "2")
+    assert (repo / "large").read_bytes() == large[:20_000] + b"put in\n" + large[
+        20_000:
+    ]
+    # It begins as a pointer does, and is none.
+    assert (repo / "like").read_bytes() == b"gitcp chunked file 1\nmine\n"
+    assert ok(repo, "verify")["problems"] == []
 
 
 @pytest.mark.parametrize("name", ["sha256-files", "sha1-reftable", "sha256-reftable"])
