@@ -188,6 +188,8 @@ def records(text: Text, spend: Spend) -> Iterator[Token]:
         spend(_JUDGED)
         if (
             heuristics.token(match[0])
+            # With nothing behind its last sign it says how to hash.
+            and not match[0].endswith(b"$")
             and not heuristics.placeholder(match[0][3:])
             and heuristics.mixed_or_hex(match[0])
         ):

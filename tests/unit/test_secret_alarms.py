@@ -155,6 +155,7 @@ CLEAN = {
     "a host and a port": 'password = "www.python.org:080"',
     "a page of a manual": "@param pass qsort(3)",
     "a type in capitals": "StencilPassOp: D3D12_STENCIL_OP, PASS: D3D12_STENCIL_OP,",
+    "how to hash": "string(97) $argon2id$v=19$m=65536,t=4,p=1$%s",
     "where a key is to go": (
         "p:`-----BEGIN PRIVATE KEY-----${t}`,c:s4})})," + "a1B2c3D4e5F6g7H8i9J0,k1L" * 9
     ),
