@@ -43,8 +43,9 @@ class Allowance:
             origin = checkpoint.origin
             files, logs = origin.files is not None, origin.logs is not None
         if files:
-            self._measure(checkpoint, self.limit, checkpoint.files_oid, self.base())
+            # First: it says what pointers stand for.
             self._measure(checkpoint, self.limit, checkpoint.chunk_lists, None)
+            self._measure(checkpoint, self.limit, checkpoint.files_oid, self.base())
         if logs:
             self._measure(checkpoint, self.limit, checkpoint.log_tree, None)
         self._fit.add(checkpoint.oid)

@@ -63,6 +63,7 @@ class Contents(ABC):
             TransferError: it came from elsewhere, and holds more than may be walked.
         """
         self.refuse_if_vast()
+        self._learn(self.raw.tree)
         return self.files_oid
 
     @computed
@@ -73,12 +74,14 @@ class Contents(ABC):
     @computed
     def chunk_lists(self) -> bytes | None:
         """The oid of the tree that lists the chunks of chunked files, if there are any."""
-        return self.objects.chunked.learn_of(self.raw.tree, self.objects.tree)
+        return self._learn(self.raw.tree)
+
+    def _learn(self, root: bytes) -> bytes | None:
+        """Makes the chunked files of a root tree known; who only compares does not need it."""
+        return self.objects.chunked.learn_of(root, self.objects.tree)
 
     def _files_of(self, root: bytes) -> bytes | None:
         entries = dict(self.objects.tree(root))
-        if layout.RESERVED in entries:
-            self.objects.chunked.learn_of(root, self.objects.tree)
         entries.pop(layout.RESERVED, None)
         return self.objects.pin(tree.encode(entries)) if entries else None
 
@@ -127,6 +130,7 @@ class Contents(ABC):
         if self.raw.parents:
             parent = self.objects.commit(self.raw.parents[0])
             if trailers_of(parent) is not None:
+                self._learn(parent.tree)
                 before = self._files_of(parent.tree)
         changes = tree.diff(before, self.files_tree, self.objects.files)
         return tuple(sorted(changes, key=lambda change: change.path))
