@@ -81,6 +81,13 @@ class _Child(NamedTuple):
     special: bool
 
 
+def _child(found: os.DirEntry[str]) -> _Child:
+    name = os.fsencode(found.name)
+    if found.is_file(follow_symlinks=False) or found.is_symlink():
+        return _Child(name, directory=False, special=False)
+    return _Child(name, found.is_dir(follow_symlinks=False), special=True)
+
+
 class Listing:
     """Lists directories of one scan, and brings `state` and `found` up to date."""
 
@@ -243,14 +250,7 @@ class Listing:
             status = os.fstat(fd)
             # Before the listing: a name may still come within this step of the clock.
             known_as = self._place.settled(status)
-            listed = [
-                _Child(
-                    os.fsencode(child.name),
-                    child.is_dir(follow_symlinks=False),
-                    not child.is_symlink() and not child.is_file(follow_symlinks=False),
-                )
-                for child in os.scandir(fd)
-            ]
+            listed = [_child(child) for child in os.scandir(fd)]
         except (FileNotFoundError, NotADirectoryError):
             # Its parent's listing shows what is there instead.
             self._forget_soon(directory)

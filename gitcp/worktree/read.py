@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
-from gitcp.format.index import Stat, trim
+from gitcp.format.index import Stat
 from gitcp.format.oid import ObjectFormat
 from gitcp.format.tree import EXECUTABLE, FILE, LINK, Entry
 from gitcp.worktree import files
@@ -23,6 +23,8 @@ from gitcp.worktree.files import Root
 IN_MEMORY = 8 * 1024 * 1024
 _TRIES = 5
 _BILLION = 1_000_000_000
+# What the index has room for.
+_U32 = 0xFFFFFFFF
 
 
 class Trouble(Enum):
@@ -62,17 +64,19 @@ def tree_mode(status: os.stat_result) -> int:
 
 def index_stat(status: os.stat_result) -> Stat:
     """Returns the stat data as the index holds it."""
+    changed, changed_ns = divmod(status.st_ctime_ns, _BILLION)
+    modified, modified_ns = divmod(status.st_mtime_ns, _BILLION)
     return Stat(
-        trim(status.st_ctime_ns // _BILLION),
-        status.st_ctime_ns % _BILLION,
-        trim(status.st_mtime_ns // _BILLION),
-        status.st_mtime_ns % _BILLION,
-        trim(status.st_dev),
-        trim(status.st_ino),
+        changed & _U32,
+        changed_ns,
+        modified & _U32,
+        modified_ns,
+        status.st_dev & _U32,
+        status.st_ino & _U32,
         tree_mode(status),
-        trim(status.st_uid),
-        trim(status.st_gid),
-        trim(status.st_size),
+        status.st_uid & _U32,
+        status.st_gid & _U32,
+        status.st_size & _U32,
     )
 
 
@@ -185,7 +189,8 @@ class FileReader:
             sure = self._clock.shows_changes(before)
             if not sure and not last and self._clock.wait(before):
                 continue
-            os.lseek(fd, 0, os.SEEK_SET)
+            if attempt:
+                os.lseek(fd, 0, os.SEEK_SET)
             if self._chunks.wants(before.st_size):
                 if self._before(path) is None and not self._chunks.in_time(before):
                     return Trouble.DEFERRED
