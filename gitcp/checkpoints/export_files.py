@@ -3,8 +3,10 @@
 import os
 from collections.abc import Sequence
 
-from gitcp.checkpoints.restore_plan import check_objects, side
+from gitcp.checkpoints.restore_plan import side
+from gitcp.checkpoints.target_objects import bring_objects, check_objects
 from gitcp.errors import (
+    CorruptError,
     NotFoundError,
     PartialError,
     UnsafePathError,
@@ -15,7 +17,7 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.trust.withheld import Bounds, withheld_from
 from gitcp.worktree import apply, plan
 from gitcp.worktree.files import Root
-from gitcp.worktree.plan import FilePlan, Side
+from gitcp.worktree.plan import FilePlan, Left, Side
 
 _SHOWN = 5
 
@@ -43,8 +45,13 @@ def write_to(
             paths=there[:_SHOWN],
             hint="name an empty directory, or a new one",
         )
-    steps = plan_whole(target, paths, bounds=bounds, trust=trust)
-    write_whole(directory, target, steps)
+    steps = plan_whole(target, paths, bounds=bounds, trust=trust, check=False)
+    try:
+        left = write_whole(directory, target, steps)
+    except CorruptError:
+        take_back(directory, target, steps)
+        raise
+    refuse_left(left)
     return steps
 
 
@@ -54,11 +61,13 @@ def plan_whole(
     *,
     bounds: Bounds = Bounds(),  # noqa: B008  a value
     trust: bool = False,
+    check: bool = True,
 ) -> FilePlan:
     """Returns the steps that write a checkpoint's files where there is nothing.
 
     Of a checkpoint made elsewhere, what it may not bring unasked is left out, unless
-    `trust` is given; `bounds` is what the user has already.
+    `trust` is given; `bounds` is what the user has already. Without `check`, what is
+    written in bulk is read only once, when it is written: damage has to be taken back then.
 
     Raises:
         CorruptError: the checkpoint is damaged.
@@ -85,20 +94,43 @@ def plan_whole(
             f"checkpoint {target.id} must not be restored: {exc}",
             hint="nothing was written",
         ) from exc
-    check_objects(target, steps)
+    if check or not apply.is_bulk(steps):
+        check_objects(target, steps)
+    else:
+        bring_objects(target, steps)
     return steps
 
 
-def write_whole(directory: Root, target: Checkpoint, steps: FilePlan) -> None:
-    """Carries out `plan_whole`.
+def write_whole(directory: Root, target: Checkpoint, steps: FilePlan) -> list[Left]:
+    """Carries out `plan_whole`; returns what could not be written.
+
+    Raises:
+        CorruptError: the checkpoint is damaged; some of it may have been written.
+    """
+    objects = target.objects
+    try:
+        return apply.apply(
+            directory, steps, objects.content, token=target.id, streams=objects.contents
+        )
+    except CorruptError as exc:
+        raise CorruptError(
+            f"checkpoint {target.id} is damaged: {exc.message}",
+            hint="nothing was written; `gitcp verify` shows what else is affected",
+        ) from exc
+
+
+def take_back(directory: Root, target: Checkpoint, steps: FilePlan) -> None:
+    """Removes what `write_whole` has written so far."""
+    back, stream = steps.reversed(), target.objects.content
+    apply.apply(directory, back, stream, token=target.id, tolerant=True)
+
+
+def refuse_left(left: Sequence[Left]) -> None:
+    """Raises if some paths could not be written.
 
     Raises:
         PartialError: some paths could not be written.
     """
-    objects = target.objects
-    left = apply.apply(
-        directory, steps, objects.content, token=target.id, streams=objects.contents
-    )
     if left:
         raise PartialError(
             f"{len(left)} paths could not be written",

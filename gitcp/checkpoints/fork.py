@@ -114,33 +114,32 @@ def fork_into_worktree(
             hint="name a new directory",
         )
     base = start.manifest.base
-    commit = base.commit if base and base.commit else None
-    if commit is None:
+    commit = base.commit if base else None
+    if not commit:
         raise NotFoundError(
             f"checkpoint {start.id} was made before the first git commit",
             hint="git needs a commit for a worktree: commit, save, then fork",
         )
-    # All that can be wrong is found before there is anything to take back.
+    # What else can be wrong is found before there is anything to take back.
     steps = export_files.plan_whole(
-        start, bounds=restore_plan.bounds_of(workspace), trust=trust
+        start, bounds=restore_plan.bounds_of(workspace), trust=trust, check=False
     )
+    place = os.fspath(directory)
     workspace.repository.git(
-        *("worktree", "add", "--detach", "--no-checkout", "--"),
-        *(os.fspath(directory), commit),
+        "worktree", "add", "--detach", "--no-checkout", "--", place, commit
     )
     try:
+        other = open_workspace(directory)
+        # As after a checkout, so that git status there tells the truth.
+        other.repository.git("read-tree", "HEAD")
+        with other.root() as root:
+            left = export_files.write_whole(root, start, steps)
         first = fork_only(workspace.store, start, name)
     except BaseException:
-        workspace.repository.git(
-            "worktree", "remove", "--force", "--", os.fspath(directory)
-        )
+        workspace.repository.git("worktree", "remove", "--force", "--", place)
         raise
-    other = open_workspace(directory)
-    # The index as after a checkout, so that git status there tells the truth.
-    other.repository.git("read-tree", "HEAD")
-    other.make_current(first.session, first.branch)
-    with other.root() as root:
-        export_files.write_whole(root, first, steps)
+    other.make_current(first.session, name)
+    export_files.refuse_left(left)
     return first, steps
 
 

@@ -6,22 +6,22 @@ from contextlib import suppress
 from itertools import islice
 from typing import NamedTuple
 
-from gitcp import durable, progress
+from gitcp import durable
 from gitcp.checkpoints.hunks import only_hunk
 from gitcp.checkpoints.not_captured import brought_by, keep_uncaptured, take_away
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.restore_observer import RewoundSteps, restore_observer
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.standing import RESTORE
+from gitcp.checkpoints.target_objects import check_objects
 from gitcp.errors import (
-    CorruptError,
     GitcpError,
     NotFoundError,
     UnsafePathError,
 )
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
-from gitcp.format.tree import GITLINK, Change, ReadTree
+from gitcp.format.tree import Change, ReadTree
 from gitcp.git.transaction import Transaction, files_in, looking
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
@@ -29,7 +29,7 @@ from gitcp.store.publish import created_of
 from gitcp.store.surroundings import Surroundings
 from gitcp.trust.configured import configured
 from gitcp.trust.withheld import Bounds, withheld_from
-from gitcp.worktree import apply, bulk, plan, spelling
+from gitcp.worktree import apply, plan, spelling
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import (
     MAKE_DIR,
@@ -352,39 +352,3 @@ def make_steps(
     return keep_uncaptured(
         workspace, steps, request.target, files_in(txn), forced=forced, brought=undone
     )
-
-
-def check_objects(target: Checkpoint, steps: FilePlan) -> None:
-    """Reads what would be written, so that damage is found before the first write.
-
-    What a partial clone has left at its remote is fetched first.
-
-    Raises:
-        CorruptError: something is missing or damaged.
-        TransferError: something is missing, and the remote that promised it is silent.
-    """
-    objects = target.objects
-    wanted = [
-        (step.path, step.after.oid)
-        for step in steps.steps
-        if step.after is not None and step.after.mode not in {tree.DIRECTORY, GITLINK}
-    ]
-    objects.bring(oid for _, oid in wanted)
-    report = progress.of("reading the checkpoint:")
-    oids = (oid for _, oid in wanted)
-    many = len(wanted) >= bulk.AT_LEAST
-    contents = objects.contents(oids) if many else map(objects.content, oids)
-    for done, (path, content) in enumerate(
-        zip((path for path, _ in wanted), contents, strict=True)
-    ):
-        if report is not None:
-            report(done, len(wanted))
-        try:
-            for _ in content:
-                pass
-        except CorruptError as exc:
-            raise CorruptError(
-                f"{show_path(path)} in checkpoint {target.id} is damaged:"
-                f" {exc.message}",
-                hint="nothing was changed; `gitcp verify` shows what else is affected",
-            ) from exc

@@ -160,9 +160,8 @@ def apply(
     """
     steps: Sequence[FileStep] = plan.steps
     bulk: list[FileStep] = []
-    if streams is not None:
+    if streams is not None and is_bulk(plan):
         bulk = [step for step in steps if step.action == WRITE]
-        bulk = bulk if len(bulk) >= bulks.AT_LEAST else []
     with durable.storage("restoring files"), Disks() as disks:
         if len(steps) >= bulks.AT_LEAST:
             disks.note(root.fd)
@@ -182,6 +181,11 @@ def apply(
         _sync(root, plan, disks)
         root.forget()
     return left
+
+
+def is_bulk(plan: FilePlan) -> bool:
+    """Whether a plan writes so many files that they are written in bulk."""
+    return sum(step.action == WRITE for step in plan.steps) >= bulks.AT_LEAST
 
 
 def _one_by_one(

@@ -10,10 +10,11 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from gitcp import progress
 from gitcp.errors import CorruptError
+from gitcp.format.checkpoint import show_path
 from gitcp.worktree import one_step, replace
 from gitcp.worktree.disks import Disks
 from gitcp.worktree.files import Root
@@ -21,6 +22,8 @@ from gitcp.worktree.one_step import Held
 from gitcp.worktree.plan import FileStep, Left
 from gitcp.worktree.read import Written, tree_mode
 from gitcp.worktree.replace import CHANGED, PreviousContent
+
+T = TypeVar("T")
 
 # From so many files on, one sync of everything takes less time than one for each.
 AT_LEAST = 200
@@ -33,6 +36,43 @@ AT_ONCE = 10_000
 _ALONE = 8 * 1024 * 1024
 
 Streams = Callable[[Iterable[bytes]], Generator[Iterator[bytes], None, None]]
+
+
+def parts(items: Sequence[T]) -> list[Sequence[T]]:
+    """Returns the parts of some items that workers take, each of them one run."""
+    count = max(1, min(WORKERS or _processors(), len(items)))
+    borders = [len(items) * number // count for number in range(count + 1)]
+    return [items[one:two] for one, two in pairwise(borders)]
+
+
+def at_once(tasks: Sequence[Callable[[], None]], stopped: threading.Event) -> None:
+    """Does tasks at once, the first of them in this thread; raises what one raises.
+
+    Once one of them has, `stopped` is set, and the others are waited for.
+    """
+    errors: list[BaseException] = []
+
+    def run(task: Callable[[], None]) -> None:
+        try:
+            task()
+        except BaseException as exc:  # noqa: BLE001  raised below
+            errors.append(exc)
+            stopped.set()
+
+    threads = [threading.Thread(target=run, args=(task,)) for task in tasks[1:]]
+    try:
+        for thread in threads:
+            thread.start()
+        tasks[0]()
+    except BaseException:
+        stopped.set()
+        raise
+    finally:
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+    if errors:
+        raise errors[0]
 
 
 class BulkWriter:
@@ -76,9 +116,7 @@ class BulkWriter:
         return left
 
     def _batch(self, steps: Sequence[FileStep], done: int, total: int) -> list[Left]:
-        count = min(WORKERS or _processors(), len(steps))
-        borders = [len(steps) * number // count for number in range(count + 1)]
-        workers = [_Worker(self, steps[one:two]) for one, two in pairwise(borders)]
+        workers = [_Worker(self, part) for part in parts(steps)]
 
         def report() -> None:
             if self._report is not None:
@@ -87,9 +125,9 @@ class BulkWriter:
         # One is enough to report, and two at once would mix their lines.
         workers[0].report = report
         try:
-            self._each([one.stage for one in workers])
+            at_once([one.stage for one in workers], self.stopped)
             self.disks.sync()
-            self._each([one.place for one in workers])
+            at_once([one.place for one in workers], self.stopped)
         except BaseException:
             for one in workers:
                 one.discard()
@@ -99,32 +137,6 @@ class BulkWriter:
                 one.root.close()
         self.alone += [step for one in workers for step in one.alone]
         return [item for one in workers for item in one.left]
-
-    def _each(self, tasks: Sequence[Callable[[], None]]) -> None:
-        """Does tasks at once, the first of them here; raises what the first one raised."""
-        errors: list[BaseException] = []
-
-        def run(task: Callable[[], None]) -> None:
-            try:
-                task()
-            except BaseException as exc:  # noqa: BLE001  raised below
-                errors.append(exc)
-                self.stopped.set()
-
-        threads = [threading.Thread(target=run, args=(task,)) for task in tasks[1:]]
-        try:
-            for thread in threads:
-                thread.start()
-            tasks[0]()
-        except BaseException:
-            self.stopped.set()
-            raise
-        finally:
-            for thread in threads:
-                if thread.ident is not None:
-                    thread.join()
-        if errors:
-            raise errors[0]
 
 
 class _Staged(NamedTuple):
@@ -192,7 +204,8 @@ class _Worker:
             problem = CHANGED
         except CorruptError as exc:
             if not self._writer.tolerant:
-                raise
+                where = show_path(step.path)
+                raise CorruptError(f"{where}: {exc.message}", hint=exc.hint) from exc
             problem = f"its content cannot be read: {exc.message}"
         except OSError as exc:
             # The temporary file that it names would mean nothing to the user.
@@ -227,7 +240,9 @@ class _Worker:
         problem = one_step.give_name(fd, temporary, step, seen, token)
         if problem is None and step.after is not None:
             now = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            if replace.is_as_written(now, status) and tree_mode(now) == step.after.mode:
+            same = tree_mode(now) == step.after.mode and now.st_size <= _ALONE
+            # What is larger may be captured in another form.
+            if same and replace.is_as_written(now, status):
                 self._writer.written[step.path] = step.after, now
         return problem
 

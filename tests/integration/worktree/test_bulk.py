@@ -20,8 +20,15 @@ from gitcp.worktree import plan as plans
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import FilePlan, Left
 from gitcp.worktree.read import Written
-from tests.support.gitrepo import Executable, tree_bytes, write_files
-from tests.support.inprocess import invoke, ok
+from tests.support import damage
+from tests.support.gitrepo import (
+    Executable,
+    git,
+    git_line,
+    tree_bytes,
+    write_files,
+)
+from tests.support.inprocess import fails, invoke, ok
 from tests.support.snapshots import capture, side
 
 FILES = {f"d{n % 7}/e{n % 3}/f{n}": b"%d\n" % n * n for n in range(40)}
@@ -368,3 +375,48 @@ def test_what_a_power_cut_left_of_a_file_goes_and_no_other(repo, content, goes):
     assert (repo / "f").exists() is not goes
     assert bool(left) is not goes
     assert isinstance(plan.steps[0].after, Entry)
+
+
+@pytest.mark.parametrize("content", [None, b"other bytes"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("restore", "1", "--to", "../there"),
+        ("fork", "1", "new", "--worktree", "../there"),
+        ("restore", "-y", "1"),
+    ],
+    ids=["to", "worktree", "here"],
+)
+def test_of_a_damaged_checkpoint_nothing_is_written(repo, lowered, command, content):
+    """A blob that cannot be read, and one that git reads without a complaint."""
+    write_files(repo, FILES)
+    git(repo, "add", ".")
+    git(repo, "commit", "-q", "-m", "all")
+    ok(repo, "save")
+    oid = git_line(repo, "rev-parse", "HEAD:d6/e1/f34")
+    damage.explode(repo)
+    if content is None:
+        damage.empty(repo, oid)
+    else:
+        damage.replace_blob(repo, oid, content)
+    for name in FILES:
+        (repo / name).unlink()
+    before = tree_bytes(repo)
+    said = fails(repo, 15, *command)
+    assert "d6/e1/f34" in said
+    there = repo.parent / "there"
+    assert not there.exists() or not list(there.iterdir())
+    assert tree_bytes(repo) == before
+    assert [row["name"] for row in ok(repo, "branches")["branches"]] == ["main"]
+    assert len(git(repo, "worktree", "list").splitlines()) == 1
+
+
+def test_a_fork_into_a_work_tree_is_written_in_bulk(repo, lowered):
+    write_files(repo, FILES)
+    ok(repo, "save")
+    ok(repo, "fork", "1", "new", "--worktree", "../there")
+    there = tree_bytes(repo.parent / "there")
+    assert {
+        path: node for path, node in there.items() if path != b".git"
+    } == tree_bytes(repo)
+    assert not ok(repo.parent / "there", "status")["changed"]
