@@ -150,6 +150,7 @@ class _Bench:
         self._settle()
 
     def _edit_some(self) -> None:
+        self._git("checkout", "--", ".")
         self._edit()
         self._settle()
 
