@@ -324,6 +324,11 @@ def test_what_is_edited_after_it_was_written_is_seen(
     shutil.rmtree(repo / "d1")
     file = repo / "d1/e1/f1"
     real = applying.apply
+    quiet = disks.sync_whole
+
+    def slowly(fd: int) -> None:
+        quiet(fd)
+        _wait_for_a_tick(repo)
 
     def then_edited(*args, **options):
         left = real(*args, **options)
@@ -331,8 +336,10 @@ def test_what_is_edited_after_it_was_written_is_seen(
         if meanwhile == "replace":
             file.unlink()
         file.write_bytes(b"x" * size)
+        _wait_for_a_tick(repo)
         return left
 
+    monkeypatch.setattr(disks, "sync_whole", slowly)
     monkeypatch.setattr(applying, "apply", then_edited)
     done = invoke(repo, "restore", "-y", "1")
     assert done.returncode == 3
