@@ -201,7 +201,8 @@ def _content(
                 f"{name} is neither here nor in the newest checkpoint",
                 hint=f"`gitcp log -- {name}` lists what changed it",
             )
-        data = workspace.repository.objects.blob(versions[-1].version.blob)
+        blob = versions[-1].version.blob
+        data = b"".join(workspace.repository.objects.content(blob))
     if b"\0" in data:
         raise UsageError(f"{name} has no lines: it is no text", hint="name a text file")
     return data

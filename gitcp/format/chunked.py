@@ -22,6 +22,9 @@ _TEXT = (
     "git ls-tree -r COMMIT .gitcp/chunks/{name}/ | cut -f1 | cut -d' ' -f3"
     " | while read i; do git cat-file blob $i; done\n"
 )
+_EMPTY, _TIMES = len(MAGIC + _TEXT.format(name="").encode()), _TEXT.count("{name}")
+# Characters of a name: an id of either form, and a size.
+_LENGTHS = {size + digits for size in (41, 65) for digits in range(1, 17)}
 _NAME = re.compile(rf"({PATTERN})-(0|[1-9][0-9]{{0,15}})")
 # A group ends with a chunk whose id ends in this byte, so that a chunk which is put in
 # changes one group only, or when it has so many.
@@ -53,6 +56,12 @@ class ChunkedName(NamedTuple):
         if found is None:
             return None
         return cls(bytes.fromhex(found[1]), int(found[2]))
+
+
+def may_be_pointer(size: int) -> bool:
+    """Whether a pointer may have so many bytes: few other files have."""
+    length, rest = divmod(size - _EMPTY, _TIMES)
+    return not rest and length in _LENGTHS
 
 
 def write_list(chunks: Iterable[bytes], write: WriteTree) -> bytes:

@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 from gitcp.format import tree
 from gitcp.git import process
 from gitcp.git.aside import make_bare
-from gitcp.git.objects import BLOB, COMMIT, TREE
+from gitcp.git.objects import BLOB, COMMIT, TREE, Objects, size_of
 from gitcp.git.pack import PackWriter
 from gitcp.git.paths_at import blobs_at
 from gitcp.git.repository import Repository
@@ -61,6 +61,7 @@ def first_appearances(
         made: list[bytes] = []
         for version in versions:
             parents = [made[one] for one in version.parents]
+            _add_whole(pack, repository.objects, version.blob)
             made.append(_commit(pack, _NAME, version.blob, parents, len(made)))
         before = [made[one] for one in tips or (-1,)]
         tip = made[-1]
@@ -131,6 +132,12 @@ def _aside(repository: Repository) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             shutil.copyfile(repository.common_dir / "shallow", place / "shallow")
         yield place
+
+
+def _add_whole(pack: PackWriter, objects: Objects, oid: bytes) -> None:
+    """Adds a content that is stored in chunks as what git can compare."""
+    if oid in objects.chunked and oid not in pack:
+        pack.add_stream(size_of(objects, oid), objects.content(oid))
 
 
 def _commit(

@@ -1,10 +1,11 @@
-"""Looks up one path in many commits, by one git process."""
+"""Looks up one path in many commits, by one git process; a chunked file by its content."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from gitcp.errors import CorruptError
-from gitcp.format import tree
-from gitcp.git.objects import BLOB, TREE
+from gitcp.format import chunked, tree
+from gitcp.git.objects import BLOB, TREE, Objects
 from gitcp.git.repository import Repository
 
 # The kind of an object, and its oid.
@@ -21,14 +22,32 @@ def paths_at(
         return [_path_at(repository, bytes.fromhex(one), path) for one in commits]
     asked = b"".join(b"%b:%b\n" % (commit.encode(), path) for commit in commits)
     answers = repository.plumbing(
-        "cat-file", "--batch-check=%(objecttype) %(objectname)", data=asked
+        "cat-file",
+        "--batch-check=%(objecttype) %(objectsize) %(objectname)",
+        data=asked,
     )
     found: list[Found | None] = []
-    for answer in answers.split(b"\n")[: len(commits)]:
-        kind, _, oid = answer.partition(b" ")
-        known = kind in {b"blob", b"tree"}
-        found.append((kind.decode(), bytes.fromhex(oid.decode())) if known else None)
+    lines = answers.split(b"\n")[: len(commits)]
+    for commit, answer in zip(commits, lines, strict=True):
+        kind, _, rest = answer.partition(b" ")
+        if kind not in {b"blob", b"tree"}:
+            found.append(None)
+            continue
+        size, _, name = rest.partition(b" ")
+        oid = bytes.fromhex(name.decode())
+        if kind == b"blob" and chunked.may_be_pointer(int(size)):
+            oid = _meant(repository.objects, bytes.fromhex(commit), oid)
+        found.append((kind.decode(), oid))
     return found
+
+
+def _meant(objects: Objects, commit: bytes, oid: bytes) -> bytes:
+    """Returns the content that a pointer in a commit stands for; other blobs as they are."""
+    with suppress(CorruptError):
+        if objects.blob(oid).startswith(chunked.MAGIC):
+            objects.chunked.learn_of(objects.commit(commit).tree, objects.tree)
+            return objects.chunked.meant_by(oid)
+    return oid
 
 
 def blobs_at(
@@ -44,7 +63,9 @@ def blobs_at(
 def _path_at(repository: Repository, commit: bytes, path: bytes) -> Found | None:
     objects = repository.objects
     try:
-        entry = tree.lookup(objects.commit(commit).tree, path, objects.tree)
+        root = objects.commit(commit).tree
+        objects.chunked.learn_of(root, objects.tree)
+        entry = tree.lookup(root, path, objects.files)
     except CorruptError:
         return None
     if entry is None or entry.mode == tree.GITLINK:

@@ -41,7 +41,7 @@ class Beginnings:
         number, before = base
         self._index.execute("UPDATE checkpoints SET base = ? WHERE n = ?", (number, n))
         objects = checkpoint.objects
-        found = tree.diff(before.files_tree, checkpoint.files_tree, objects.tree)
+        found = tree.diff(before.files_tree, checkpoint.files_tree, objects.files)
         return tuple(change for change in found if change.new is not None)
 
     def orphans(self) -> list[tuple[int, bytes]]:

@@ -304,10 +304,12 @@ class Builder:
         for change in changes:
             name = Passage(Span(), {PATHS: [show_path(change.path)]})
             self._once(b"p" + change.path, name, n)
-            if change.new is not None and change.new.mode != GITLINK:
+            new = change.new
+            # git, which looks through contents, does not know a chunked one.
+            if new and new.mode != GITLINK and new.oid not in self._objects.chunked:
                 self._index.execute(
                     "INSERT OR REPLACE INTO contents VALUES(?, ?, ?)",
-                    (n, change.path, change.new.oid),
+                    (n, change.path, new.oid),
                 )
 
     def _once(self, key: bytes, passage: Passage, n: int) -> None:

@@ -265,3 +265,20 @@ def test_a_file_larger_than_the_disk_has_room_for_is_refused(project, monkeypatc
     said = fails(project, 20, "save")
     assert "large has 300,000 bytes" in said
     assert ok(project, "log")["checkpoints"] == []
+
+
+def test_search_and_why_go_through_where_a_file_is_chunked(project):
+    lines = [b"line %d\n" % n for n in range(3000)]
+    save(project, large=b"".join(lines), small=b"an albatross\n")
+    lines[99] = b"another albatross\n"
+    save(project, large=b"".join(lines))
+    # What a chunked file says is not searched; nor is its pointer.
+    found = ok(project, "search", "albatross")["hits"]
+    assert [(one["where"], one["path"]) for one in found] == [("files", "small")]
+    assert ok(project, "search", "chunks")["hits"] == []
+    told = ok(project, "why", "large:99-101")["lines"]
+    assert [one["number"] for one in told] == [1, 2, 1]
+    numbers = [
+        one["number"] for one in ok(project, "log", "--", "large")["checkpoints"]
+    ]
+    assert numbers == [2, 1]
