@@ -157,7 +157,7 @@ def test_config_is_gits_own(repo):
     env = {"GITCP_MAX_FILE_SIZE": "7k"}
     assert run_gitcp(repo, "config", "maxFileSize", env=env).stdout == b"7k\n"
     assert run_gitcp(repo, "config", "maxFileSize", "--unset").returncode == 0
-    assert run_gitcp(repo, "config", "maxFileSize").stdout == b"100m\n"
+    assert run_gitcp(repo, "config", "maxFileSize").stdout == b"2g\n"
 
 
 def test_config_takes_many_globs(repo):
