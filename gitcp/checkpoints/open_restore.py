@@ -58,7 +58,7 @@ def open_restore(workspace: Workspace, journal: Journal) -> OpenRestore:
     before = _named(workspace, journal.before, journal.before_id)
     for one in (target, before):
         # The journal names contents, which may be chunked.
-        one.objects.chunked.learn_of(one.raw.tree, one.objects.tree)
+        one.objects.chunked.learn_of(one.raw.tree)
     request = RestoreRequest(
         target,
         journal.files,

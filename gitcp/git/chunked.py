@@ -20,42 +20,33 @@ class ChunkedFiles:
         self._form = form
         self._lists: dict[bytes, tuple[ChunkedName, bytes]] = {}
         self._contents: dict[bytes, bytes] = {}
-        self._seen: set[bytes] = set()
 
     def __contains__(self, content: bytes) -> bool:
         return content in self._lists
 
-    def __bool__(self) -> bool:
-        return bool(self._lists)
-
     def learn(self, lists: bytes) -> None:
-        """Makes the files known that a tree `.gitcp/chunks` lists.
+        """Makes the files known that a tree `.gitcp/chunks` lists; of two lists the last counts.
 
         Raises:
             CorruptError: the tree is missing or damaged.
         """
-        if lists in self._seen:
-            return
         for path, entry in self._read(lists).items():
             name = ChunkedName.parse(path)
             if name is not None and entry.mode == DIRECTORY:
                 self.add(name, entry.oid)
-        self._seen.add(lists)
 
-    def learn_of(self, root: bytes, read: ReadTree) -> bytes | None:
+    def learn_of(self, root: bytes) -> bytes | None:
         """Makes known what the root tree of a checkpoint lists; returns `.gitcp/chunks`."""
-        entry = tree.lookup(root, layout.RESERVED + b"/" + layout.CHUNKS, read)
+        entry = tree.lookup(root, layout.RESERVED + b"/" + layout.CHUNKS, self._read)
         if entry is None or entry.mode != DIRECTORY:
             return None
         self.learn(entry.oid)
         return entry.oid
 
-    def add(self, name: ChunkedName, root: bytes) -> bytes:
-        """Makes a file known by its list; returns the id of its pointer."""
-        pointer = self._form.oid("blob", name.pointer)
+    def add(self, name: ChunkedName, root: bytes) -> None:
+        """Makes a file known by its list."""
         self._lists[name.content] = name, root
-        self._contents[pointer] = name.content
-        return pointer
+        self._contents[self._form.oid("blob", name.pointer)] = name.content
 
     def name(self, content: bytes) -> ChunkedName:
         """Returns the name of a file that is known."""

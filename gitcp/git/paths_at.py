@@ -45,7 +45,7 @@ def _meant(objects: Objects, commit: bytes, oid: bytes) -> bytes:
     """Returns the content that a pointer in a commit stands for; other blobs as they are."""
     with suppress(CorruptError):
         if objects.blob(oid).startswith(chunked.MAGIC):
-            objects.chunked.learn_of(objects.commit(commit).tree, objects.tree)
+            objects.chunked.learn_of(objects.commit(commit).tree)
             return objects.chunked.meant_by(oid)
     return oid
 
@@ -64,7 +64,7 @@ def _path_at(repository: Repository, commit: bytes, path: bytes) -> Found | None
     objects = repository.objects
     try:
         root = objects.commit(commit).tree
-        objects.chunked.learn_of(root, objects.tree)
+        objects.chunked.learn_of(root)
         entry = tree.lookup(root, path, objects.files)
     except CorruptError:
         return None

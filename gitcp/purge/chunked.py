@@ -94,8 +94,7 @@ class ChunkedPurge:
         made = self._eraser.erased(b"".join(self._objects.content(name.content)))
         content = self._writer.write(iter([made]), len(made))
         assert content is not None
-        known = self._objects.chunked
-        new = _File(known.name(content), known.root(content))
+        new = _File(*self._writer.file(content))
         self.pointers[self._pointer(name)] = self._pointer(new.name)
         kept = tree.below(new.root, self._opened.tree)
         self.gone |= (tree.below(root, self._opened.tree) - kept) | {

@@ -136,7 +136,7 @@ class _Chunked:
     def _in(self, objects: Objects, root: bytes | None) -> set[tuple[bytes, Entry]]:
         """Returns the contents that a root tree lists, with their lists."""
         read = objects.tree
-        lists = self._chunked.learn_of(root, read) if root is not None else None
+        lists = self._chunked.learn_of(root) if root is not None else None
         return {
             (name.content, entry)
             for path, entry in (read(lists) if lists is not None else {}).items()

@@ -78,7 +78,7 @@ class Contents(ABC):
 
     def _learn(self, root: bytes) -> bytes | None:
         """Makes the chunked files of a root tree known; who only compares does not need it."""
-        return self.objects.chunked.learn_of(root, self.objects.tree)
+        return self.objects.chunked.learn_of(root)
 
     def _files_of(self, root: bytes) -> bytes | None:
         entries = dict(self.objects.tree(root))

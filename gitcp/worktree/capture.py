@@ -14,7 +14,7 @@ from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, files_in
 from gitcp.worktree import nested
 from gitcp.worktree import state as states
-from gitcp.worktree.chunks import ChunkWriter, listed
+from gitcp.worktree.chunks import ChunkWriter
 from gitcp.worktree.clock import Clock
 from gitcp.worktree.files import Root
 from gitcp.worktree.listing import Found, Previous, ScanPlace
@@ -122,7 +122,7 @@ class Capture:
                 transaction,
                 clock,
                 {} if fresh else self.written,
-                fresh=fresh,
+                state.lists,
             )
             try:
                 result = self._scan(state, builder, clock)
@@ -197,8 +197,7 @@ class _Builder:
         transaction: Transaction,
         clock: Clock,
         written: Written,
-        *,
-        fresh: bool,
+        lists: bytes | None,
     ) -> None:
         self._top = repository.top or repository.git_dir
         self._repository = repository
@@ -209,7 +208,7 @@ class _Builder:
         self._clock = clock
         self._written = written
         self._chunks = ChunkWriter(
-            transaction, rules.chunk_above, rules.deadline, again=fresh
+            transaction, rules.chunk_above, rules.deadline, lists
         )
         self._head_tree = self._readable_head()
 
@@ -235,12 +234,14 @@ class _Builder:
 
         return Previous(entry, names)
 
-    def lookup(self, tree: bytes | None) -> Callable[[bytes], Entry | None]:
+    def lookup(
+        self, tree: bytes | None, read: trees.ReadTree | None = None
+    ) -> Callable[[bytes], Entry | None]:
         """Returns a function from paths to entries of a tree.
 
         It is quick where paths of one directory follow each other.
         """
-        read = files_in(self._transaction)
+        read = read or files_in(self._transaction)
         last: bytes | None = None
         inner: Tree = {}
 
@@ -308,9 +309,7 @@ class _Builder:
         more = nested.not_checked_out(state, self.lookup(tree), head)
         tree = self._edit(tree, more) if more else tree
         state.tree = tree
-        state.large, state.lists = listed(
-            self._transaction, state.large, self.lookup(tree)
-        )
+        state.large, state.lists = self._chunks.listed(state.large, self.lookup(tree))
         state.root = b"" if tree is None else trees.encode(self._transaction.tree(tree))
         return self._snapshot(tree, state, head)
 
@@ -346,9 +345,9 @@ class _Builder:
     def _head_lookup(self) -> Callable[[bytes], Entry | None]:
         """Returns a function from paths to HEAD's entries.
 
-        HEAD only saves work. Where its trees are damaged, nothing is known of it.
+        HEAD only saves work: of damaged trees nothing is known; a pointer there is a text.
         """
-        find = self.lookup(self._head_tree)
+        find = self.lookup(self._head_tree, self._transaction.tree)
 
         def look(path: bytes) -> Entry | None:
             try:
@@ -381,10 +380,12 @@ class _Builder:
                 changes[path] = None
                 state.overlay[path] = (b"", DELETED)
             return
-        if content.entry.oid in self._objects.chunked:
+        large = self._chunks.holds(content.entry.oid)
+        if large:
             state.large[path] = content.entry.oid
         if content.entry != before:
-            changes[path] = self._objects.chunked.stored(content.entry)
+            stored = self._objects.chunked.stored
+            changes[path] = stored(content.entry) if large else content.entry
         else:
             changes.pop(path, None)
         state.overlay[path] = (content.entry.oid, content.stat)

@@ -22,7 +22,8 @@ _LEAST, _USUAL, _MOST = 4 << 10, 16 << 10, 64 << 10
 class ChunkWriter:
     """Stores files above a size in chunks; 0 stores none that way.
 
-    `again` relies on no list that was stored before: its chunks may be gone.
+    `lists` are those that the work tree had before. No other is relied on: a stranger's
+    checkpoint may list, under the name of a content, chunks that are not its own.
     """
 
     def __init__(
@@ -30,14 +31,17 @@ class ChunkWriter:
         transaction: Transaction,
         above: int,
         deadline: float | None = None,
-        *,
-        again: bool = False,
+        lists: bytes | None = None,
     ) -> None:
         self._transaction = transaction
         self._objects = transaction.objects
         self._above = above
         self._deadline = deadline
-        self._again = again
+        self._own: dict[bytes, tuple[ChunkedName, bytes]] = {}
+        for path, entry in (self._objects.tree(lists) if lists else {}).items():
+            name = ChunkedName.parse(path)
+            if name is not None:
+                self._own[name.content] = name, entry.oid
 
     def wants(self, size: int) -> bool:
         """Whether a file of so many bytes is stored in chunks."""
@@ -45,7 +49,15 @@ class ChunkWriter:
 
     def holds(self, content: bytes) -> bool:
         """Whether a content is stored in chunks already."""
-        return content in self._objects.chunked
+        return content in self._own
+
+    def only_elsewhere(self, content: bytes) -> bool:
+        """Whether a content is chunked in a list that is not the work tree's."""
+        return content in self._objects.chunked and content not in self._own
+
+    def file(self, content: bytes) -> tuple[ChunkedName, bytes]:
+        """Returns the name and the list of a content that is stored in chunks."""
+        return self._own[content]
 
     def in_time(self, status: os.stat_result) -> bool:
         """Whether a new file can be stored before the deadline, by a cautious estimate."""
@@ -92,11 +104,29 @@ class ChunkWriter:
         if found != size:
             return None
         name = ChunkedName(digest.digest(), size)
-        if self._again or name.content not in self._objects.chunked:
+        if name.content not in self._own:
             root = chunked.write_list(chunks, self._transaction.add_tree)
+            self._own[name.content] = name, root
             self._objects.chunked.add(name, root)
         self._transaction.add_blob(name.pointer)
         return name.content
+
+    def listed(
+        self, large: Mapping[bytes, bytes], entry: Callable[[bytes], Entry | None]
+    ) -> tuple[dict[bytes, bytes], bytes | None]:
+        """Returns which paths are chunked files still, and the tree of their lists.
+
+        `large` has the contents by path, `entry` returns what a tree of files has at one.
+        """
+        kept: dict[bytes, bytes] = {}
+        lists: dict[bytes, Entry] = {}
+        for path, content in large.items():
+            there = entry(path)
+            if there is not None and there.oid == content and content in self._own:
+                kept[path] = content
+                name, root = self._own[content]
+                lists[name.path] = Entry(DIRECTORY, root)
+        return kept, self._transaction.add_tree(lists) if lists else None
 
     def _store(self, chunk: memoryview) -> bytes:
         data = bytes(chunk)
@@ -104,27 +134,6 @@ class ChunkWriter:
         if oid not in self._transaction and not self._objects.exists(oid):
             self._transaction.add_blob(data, oid)
         return oid
-
-
-def listed(
-    transaction: Transaction,
-    large: Mapping[bytes, bytes],
-    entry: Callable[[bytes], Entry | None],
-) -> tuple[dict[bytes, bytes], bytes | None]:
-    """Returns which paths are chunked files still, and the tree of their lists.
-
-    `large` has the contents by path, `entry` returns what a tree of files has at one.
-    """
-    chunked_files = transaction.objects.chunked
-    kept: dict[bytes, bytes] = {}
-    lists: dict[bytes, Entry] = {}
-    for path, content in large.items():
-        there = entry(path)
-        if there is not None and there.oid == content and content in chunked_files:
-            kept[path] = content
-            root = Entry(DIRECTORY, chunked_files.root(content))
-            lists[chunked_files.name(content).path] = root
-    return kept, transaction.add_tree(lists) if lists else None
 
 
 def _cut(content: Iterator[bytes]) -> Iterator[memoryview]:

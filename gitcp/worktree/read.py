@@ -140,7 +140,7 @@ class FileReader:
             if status.st_size > self._limit:
                 return Trouble.TOO_LARGE
             entry = self._just_written(path, status)
-            if entry is not None:
+            if entry is not None and not self._chunks.only_elsewhere(entry.oid):
                 return Content(entry, index_stat(status), settled=True)
             fd = self._root.open(path)
         except PermissionError:

@@ -12,6 +12,8 @@ import pytest
 
 from gitcp.checkpoints.save import save as save_draft
 from gitcp.format import chunked
+from gitcp.format.chunked import ChunkedName
+from gitcp.git.discover import discover
 from gitcp.project.workspace import open_workspace
 from gitcp.store.draft import Draft
 from tests.support.gitrepo import git, make_repo, write_files
@@ -190,31 +192,48 @@ def test_a_fork_a_clone_and_a_session_of_its_own_have_it(project, tmp_path):
     assert ok(clone, "verify")["problems"] == []
 
 
-def test_damage_is_named(project):
-    commit = save(project, large=content())["commit"]
+def swap_chunks(project: Path, commit: str) -> bytes:
+    """Makes the tip a commit like another one, but two chunks are in each other's place."""
     listed = git(project, "ls-tree", "-r", commit, CHUNKS).decode().splitlines()
-    lists = {line.split("\t")[1].split("/")[2] for line in listed}
-    assert len(lists) == 1
-    # The same commit, with two chunks in each other's place.
     first, second = (line.split()[2] for line in listed[:2])
     swapped = [
         line.replace(first, "-").replace(second, first).replace("-\t", second + "\t")
         for line in listed
     ]
     assert swapped != listed
-    index = project / ".git/other-index"
-    env = {"GIT_INDEX_FILE": str(index)}
+    env = {"GIT_INDEX_FILE": str(project / ".git/other-index")}
     git(project, "read-tree", commit, env=env)
     feed = "\n".join(swapped).encode() + b"\n"
     git(project, "update-index", "--index-info", input=feed, env=env)
-    tree = git(project, "write-tree", env=env).decode().strip()
+    tree = git(project, "write-tree", env=env).strip()
     raw = git(project, "cat-file", "commit", commit).split(b"\n", 1)[1]
-    new = git(
-        project,
-        *("hash-object", "-t", "commit", "-w", "--stdin"),
-        input=b"tree " + tree.encode() + b"\n" + raw,
-    )
-    git(project, "update-ref", "refs/gitcp/s/main/main", new.decode().strip())
+    made = b"tree " + tree + b"\n" + raw
+    return git(
+        project, "hash-object", "-t", "commit", "-w", "--stdin", input=made
+    ).strip()
+
+
+def test_a_save_relies_on_no_list_of_another_checkpoint(project):
+    objects = discover(project).objects
+    name = ChunkedName(objects.form.oid("blob", content()), len(content()))
+    write_files(project, {"large": content()})
+    workspace = open_workspace(project)
+    # A stranger's list has the name of this content, and other chunks.
+    other = git(project, "hash-object", "-w", "--stdin", input=b"other").strip()
+    group = git(project, "mktree", input=b"100644 blob %b\t000\n" % other).strip()
+    root = git(project, "mktree", input=b"040000 tree %b\t0000\n" % group).strip()
+    known = workspace.repository.objects.chunked
+    known.add(name, bytes.fromhex(root.decode()))
+    save_draft(workspace, Draft())
+    (project / "large").unlink()
+    ok(project, "restore", "-y", "1")
+    assert (project / "large").read_bytes() == content()
+
+
+def test_damage_is_named(project):
+    commit = save(project, large=content())["commit"]
+    new = swap_chunks(project, commit)
+    git(project, "update-ref", "refs/gitcp/s/main/main", new.decode())
     found = invoke(project, "verify")
     assert (found.returncode, b"chunks" in found.stdout) == (15, True)
     (project / "large").write_bytes(b"now")
