@@ -140,7 +140,7 @@ def nested_head(top: Path, form: ObjectFormat) -> bytes | None:
             git_dir / common.read_text().strip() if common.is_file() else git_dir
         )
         if (common_dir / TABLES).is_dir():
-            head = _said_by_git(git_dir)
+            head = _said_by_git(git_dir, top)
         else:
             refs = FileRefs(git_dir, common_dir, form=form)
             head = refs.read(refs.symbolic("HEAD") or "HEAD")
@@ -149,9 +149,11 @@ def nested_head(top: Path, form: ObjectFormat) -> bytes | None:
         return None
 
 
-def _said_by_git(git_dir: Path) -> str | None:
+def _said_by_git(git_dir: Path, top: Path) -> str | None:
     with suppress(GitFailedError):
-        env = {"GIT_DIR": str(git_dir)}
+        # A submodule that was moved by other means than git's: the `core.worktree` of its
+        # configuration still leads to where it was, and git stops if no folder is there.
+        env = {"GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(top)}
         said = process.run(
             ["rev-parse", "-q", "--verify", "HEAD"], cwd=git_dir, env=env
         )

@@ -70,6 +70,17 @@ def test_doctor_says_what_git_s_own_commands_risk_with_tables(top, monkeypatch):
     assert said.startswith("whether 3.1.0 syncs the end of a table is not known; 2.55")
 
 
+def test_a_submodule_that_was_moved_without_git_is_recorded_where_it_is(top):
+    """Its configuration leads to where it was: a file lies there now."""
+    made = ("-c", "protocol.file.allow=always", "submodule", "-q")
+    git(top, *made, "add", str(top), "d/sub")
+    head = git_line(top / "d/sub", "rev-parse", "HEAD")
+    (top / "d/sub").rename(top / "d/moved")
+    write_files(top, {"d/sub": b"a file"})
+    saved = ok(top, "save")["checkpoint"]["commit"]
+    assert git_line(top, "rev-parse", f"{saved}:d/moved") == head
+
+
 def test_all_extensions_at_once_and_a_configuration_of_one_work_tree(top, tmp_path):
     git(top, "config", "core.repositoryFormatVersion", "1")
     for name in EXTENSIONS:
