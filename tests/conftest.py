@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import compileall
 import os
-import secrets
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -28,8 +27,10 @@ from tests.support.gitrepo import (
 from tests.support.gitrepo import git as run_git
 from tests.support.templates import copied
 
-# Times vary with the machine: what is slow is measured by bench/, not here.
-settings.register_profile("gitcp", deadline=None)
+# Times vary with the machine: what is slow is measured by bench/, not here. The examples are
+# the same each time: whether a change lands depends on the change. `explore` draws new ones.
+settings.register_profile("gitcp", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, derandomize=False)
 settings.load_profile("gitcp")
 
 ROOT = Path(__file__).parents[1]
@@ -38,26 +39,15 @@ MEMORY = Path("/dev/shm")
 ROOM = 4 << 30
 
 
-# The seeds of the model-based test in this run, and how many: 100 steps each.
-MODEL_SEEDS = "GITCP_MODEL_SEEDS"
-_SEED_COUNT = 3
-
-
 def pytest_configure(config: pytest.Config) -> None:
-    """Compiles gitcp and draws seeds, once for a run."""
+    """Compiles gitcp, once for a run."""
     if os.environ.get("PYTEST_DEBUG_TEMPROOT") == str(MEMORY):
         tempfile.tempdir = str(MEMORY)
     if hasattr(config, "workerinput"):
         return
-    seeds = [str(secrets.randbelow(10**9)) for _ in range(_SEED_COUNT)]
-    os.environ.setdefault(MODEL_SEEDS, " ".join(seeds))
     # Tests start gitcp hundreds of times from this checkout, mostly in an environment
     # that forbids it to keep what Python compiled.
     compileall.compile_dir(ROOT / "gitcp", quiet=2)
-
-
-def pytest_report_header() -> str:
-    return f"{MODEL_SEEDS}={os.environ[MODEL_SEEDS]!r}"
 
 
 @pytest.hookimpl(wrapper=True)
