@@ -20,6 +20,7 @@ SIGNS = {status: sign for status, (sign, _) in _SIGN.items()}
 _TITLES = {
     "claude-code": "Claude Code",
     "codex": "Codex",
+    "copilot": "Copilot CLI",
     "cursor": "Cursor",
     "gemini": "Gemini CLI",
     "opencode": "OpenCode",

@@ -6,10 +6,11 @@ from typing import cast
 from gitcp.clients.client import Client
 from gitcp.errors import UsageError
 
-# name -> module; each has a `CLIENT`
+# name -> module; each has a `CLIENT`, or this client in its `TABLE`
 _MODULES = {
     "claude-code": "gitcp.clients.claude_code",
     "codex": "gitcp.clients.codex",
+    "copilot": "gitcp.clients.rows",
     "cursor": "gitcp.clients.cursor",
     "gemini": "gitcp.clients.gemini",
     "opencode": "gitcp.clients.opencode",
@@ -20,6 +21,7 @@ NAMES = tuple(sorted(_MODULES))
 SESSION_VARIABLES = {
     "claude-code": "CLAUDE_CODE_SESSION_ID",
     "codex": "CODEX_THREAD_ID",
+    "copilot": "COPILOT_AGENT_SESSION_ID",
     "opencode": "GITCP_OPENCODE_SESSION",
 }
 # name -> the variable that says no more than that it is this client's shell.
@@ -50,7 +52,9 @@ def client(name: str) -> Client:
             f"gitcp does not know the agent {name!a}",
             hint=f"it knows {', '.join(NAMES)}",
         )
-    return cast("Client", importlib.import_module(module).CLIENT)
+    found = importlib.import_module(module)
+    table: dict[str, Client] = getattr(found, "TABLE", {})
+    return table.get(name) or cast("Client", found.CLIENT)
 
 
 def active(name: str, content: bytes) -> bytes:

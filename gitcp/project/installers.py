@@ -13,6 +13,7 @@ THINGS = {
     "git-hooks": "gitcp.githooks.install",
     "claude-code": "gitcp.agents.install",
     "codex": "gitcp.agents.install",
+    "copilot": "gitcp.agents.install",
     "cursor": "gitcp.agents.install",
     "gemini": "gitcp.agents.install",
     "opencode": "gitcp.agents.install",

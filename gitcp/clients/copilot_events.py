@@ -1,0 +1,120 @@
+"""Copilot CLI's conversations: a folder each, with the events of the session as lines.
+
+`~/.copilot/session-state/<id>/events.jsonl`: `{type, data, id, timestamp, parentId}`. The
+client writes events with a delay of some tenths of a second, hooks or not; as a turn ends,
+the last one it has written is that the hook for it has begun. Only the first event,
+`session.start`, has to name the session's id.
+"""
+
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gitcp.clients import records, triggers
+from gitcp.clients.client import Event, ResumeFiles, StoredConversation
+from gitcp.clients.conversations import Conversations, Message
+
+_ROLES = {"user.message": "user", "assistant.message": "assistant"}
+_STARTED = b'"session.start"'
+_STOPPING = b'"agentStop"'
+
+
+class _Context(msgspec.Struct):
+    cwd: str | None = None
+
+
+class _Data(msgspec.Struct):
+    """The fields of an event that gitcp reads; all others are opaque."""
+
+    sessionId: Any = None  # noqa: N815  the client's spelling
+    content: Any = None
+    context: _Context | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str | None = None
+    id: str | None = None
+    data: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+_DATA = msgspec.json.Decoder(_Data)
+
+
+class CopilotEvents(Conversations):
+    """The conversations of Copilot CLI."""
+
+    def completed(
+        self, event: Event, hook: str, payload: Mapping[str, Any], folder: Path
+    ) -> Event | None:
+        """Returns an event with the place of the conversation, which few hooks name."""
+        del hook, payload
+        if event.transcript is not None or not _is_plain(event.session):
+            return event
+        return event._replace(transcript=_file(folder, event.session))
+
+    def messages(self, raw: bytes) -> Iterator[Message]:
+        """Yields what was said; what the client puts around a prompt is left out."""
+        for line in records.lines(raw):
+            if b".message" not in line:
+                continue
+            event = records.decode_or(_EVENT, line, _Event())
+            role = _ROLES.get(event.type or "")
+            if role is not None:
+                data = records.decode_or(_DATA, event.data, _Data())
+                yield Message(event.id, role, records.content_text(data.content))
+
+    def is_flushed(self, event: Event, tail: bytes) -> bool:
+        """Whether the end of the file says that the hook at the turn's end has begun."""
+        return event.what != triggers.TURN_END or _STOPPING in tail
+
+    def cwd(self, line: bytes) -> str | None:
+        """Returns the directory that the session began in."""
+        if _STARTED not in line:
+            return None
+        event = records.decode_or(_EVENT, line, _Event())
+        context = records.decode_or(_DATA, event.data, _Data()).context
+        return context.cwd if context is not None else None
+
+    def written(self, kept: StoredConversation, folder: Path) -> ResumeFiles | None:
+        """Returns a copy whose first event names the new session; the rest stays."""
+        new = str(uuid.uuid4())
+        if kept.foreign:
+            # Only a restore wants it, and every hook would wait for it.
+            from gitcp.clients import copilot_foreign  # noqa: PLC0415
+
+            content = copilot_foreign.rebuilt(kept.content, new, kept.directory)
+            if not self.has_messages(content):
+                return None
+        else:
+            content = b"\n".join(
+                _renamed(line, kept.session, new) for line in kept.content.split(b"\n")
+            )
+        files = ((_file(folder, new), content),)
+        return ResumeFiles(new, folder, files, (new,), kept.directory)
+
+
+CONVERSATIONS = CopilotEvents()
+
+
+def _file(folder: Path, session: str) -> Path:
+    return folder / "session-state" / session / "events.jsonl"
+
+
+def _is_plain(session: str) -> bool:
+    return bool(re.fullmatch(r"[\w-]{1,100}", session))
+
+
+def _renamed(line: bytes, old: str | None, new: str) -> bytes:
+    """Returns the event that names the session with another id; others as they are."""
+    if not old or _STARTED not in line:
+        return line
+    event = records.decode_or(_EVENT, line, _Event())
+    if records.decode_or(_DATA, event.data, _Data()).sessionId != old:
+        return line
+    name = rb'("sessionId"\s*:\s*)"' + re.escape(old.encode()) + b'"'
+    return re.sub(name, rb'\g<1>"' + new.encode() + b'"', line, count=1)

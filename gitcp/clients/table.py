@@ -1,0 +1,218 @@
+"""Clients that a row of a table describes: files, hooks, names of fields, conversations.
+
+Most clients took over the hooks that Claude Code began with, and differ in names. What
+differs more than that is the form of their conversations, which has a module of its own
+(`conversations`). `rows` has the table.
+"""
+
+import importlib
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from gitcp.clients import client as words
+from gitcp.clients import records, triggers
+from gitcp.clients.client import (
+    ClientPlaces,
+    Event,
+    HooksInJson,
+    ResumeFiles,
+    Source,
+    StoredConversation,
+)
+from gitcp.clients.conversations import Conversations
+
+
+class Row(NamedTuple):
+    """One client.
+
+    `meanings` are its hooks, with what each means. `folder` is where it keeps its own
+    files, below the home, unless the variable `folder_variable` names another place; `files` are
+    its settings by scope: the user's below that folder, others below the project.
+    `conversations` is the module that knows its conversations.
+
+    An entry of the settings has the command under `command_name` and the timeout, in the
+    client's unit, under `timeout_name`; with `grouped` it stands in a group. The hook
+    before a command is called for the tools that match `shell`. `head` is what the settings
+    need besides.
+
+    `session`, `final_text` and `required` are fields of what a hook is sent: the conversation's
+    id, the last words of a turn, and those without which it came from another client.
+    `told` makes what a hook answers, so that the model reads a text (None: nothing does).
+    """
+
+    name: str
+    title: str
+    program: str
+    meanings: Mapping[str, str]
+    folder: str
+    files: Mapping[str, str]
+    conversations: str
+    resuming: tuple[str, ...] = ()
+    folder_variable: str | None = None
+    grouped: bool = True
+    command_name: str = "command"
+    timeout_name: str = "timeout"
+    timeout: int = 30
+    shell: str | None = "Bash"
+    head: Mapping[str, Any] | None = None
+    session: str = "session_id"
+    final_text: str = "last_assistant_message"
+    required: tuple[str, ...] = ()
+    project_variable: str | None = None
+    told: Callable[..., bytes | None] = words.context
+    notes: tuple[str, ...] = ()
+
+
+class TableClient(HooksInJson):
+    """A client that a row describes."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.name = row.name
+        self.title = row.title
+        self.resuming = row.resuming
+        self.meanings = row.meanings
+        self.head = row.head
+
+    @property
+    def conversations(self) -> Conversations:
+        """What the files of this client's conversations mean."""
+        module = importlib.import_module(self.row.conversations)
+        return cast("Conversations", module.CONVERSATIONS)
+
+    # --- hooks ----------------------------------------------------------------------
+
+    def event(
+        self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> Event | None:
+        """Returns what a hook call means; None where it came from another client."""
+        row = self.row
+        if any(payload.get(name) is None for name in row.required):
+            return None
+        if row.session != "session_id":
+            payload = {**payload, "session_id": payload.get(row.session)}
+        event = words.event_in_common_fields(row.meanings, hook, payload)
+        if event is None:
+            return None
+        place = self.folder(_places(environment))
+        project = (
+            environment.get(row.project_variable) if row.project_variable else None
+        )
+        event = event._replace(
+            final_text=records.text(payload, row.final_text), project=project
+        )
+        return self.conversations.completed(event, hook, payload, place)
+
+    def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
+        """Returns what shows a text to the model, and to the user unless `quietly`."""
+        if self.meanings.get(hook) not in triggers.BEGINNINGS:
+            return None
+        return self.row.told(hook, text, quietly=quietly)
+
+    def is_flushed(self, event: Event, tail: bytes) -> bool:
+        """Whether the end of the conversation holds what the event promised."""
+        return self.conversations.is_flushed(event, tail)
+
+    def has_messages(self, tail: bytes) -> bool:
+        """Whether a person or the model said something."""
+        return self.conversations.has_messages(tail)
+
+    def sources(self, event: Event) -> list[Source]:
+        """Returns what belongs to the conversation, the conversation itself first."""
+        return self.conversations.sources(event)
+
+    # --- conversations --------------------------------------------------------------
+
+    def directory(self, content: bytes) -> str | None:
+        """Returns the directory that the conversation began in."""
+        return self.conversations.directory(content)
+
+    def copied(self, content: bytes) -> frozenset[str]:
+        """Returns the ids of the messages, which stay in a copy."""
+        messages = self.conversations.messages(content)
+        return frozenset(one.ident for one in messages if one.ident)
+
+    def first_new_message(self, content: bytes, copied: frozenset[str]) -> str | None:
+        """Returns the first message that was not copied; "" if none was, None if all."""
+        messages = self.conversations.messages(content)
+        return records.first_new_message(
+            ((one.ident, one.ident or "") for one in messages), copied
+        )
+
+    def position(self, content: bytes, ident: str) -> int | None:
+        """Returns where a message begins."""
+        for start, line in records.mentions(content, ident):
+            if any(one.ident == ident for one in self.conversations.messages(line)):
+                return start
+        return None
+
+    def resume_files(
+        self, kept: StoredConversation, places: ClientPlaces
+    ) -> ResumeFiles | None:
+        """Returns the files of a copy under a new id; one made elsewhere is rebuilt."""
+        if not self.resuming:
+            return None
+        content = words.whole_lines(kept.content)
+        if not self.has_messages(content):
+            return None
+        written = self.conversations.written(
+            kept._replace(content=content), self.folder(places)
+        )
+        if written is None:
+            return None
+        return written._replace(command=(*self.resuming, written.session))
+
+    # --- settings -------------------------------------------------------------------
+
+    def folder(self, places: ClientPlaces) -> Path:
+        """Returns where the client keeps its own files."""
+        variable = self.row.folder_variable
+        own = places.environment.get(variable) if variable else None
+        return Path(own) if own else places.home / self.row.folder
+
+    def settings(self, scope: str, places: ClientPlaces) -> Path:
+        """Returns the file that hooks are put into."""
+        files = {name: Path(file) for name, file in self.row.files.items()}
+        if "user" in files:
+            files["user"] = self.folder(places) / files["user"]
+        return words.settings_file(self, places, scope, files)
+
+    def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
+        """Returns what has to stand in the settings for each hook."""
+        return {
+            hook: self._entry(command(hook), what)
+            for hook, what in self.row.meanings.items()
+        }
+
+    def _entry(self, command: str, what: str) -> dict[str, Any]:
+        row = self.row
+        entry = {
+            "type": "command",
+            row.command_name: command,
+            row.timeout_name: row.timeout,
+        }
+        matcher = row.shell if what == triggers.BEFORE_COMMAND else None
+        match = {"matcher": matcher} if matcher else {}
+        return {**match, "hooks": [entry]} if row.grouped else {**match, **entry}
+
+    def notes(self, scope: str) -> tuple[str, ...]:
+        """Returns what the user has to know."""
+        del scope
+        return self.row.notes
+
+
+def flat_context(hook: str, text: str, *, quietly: bool = False) -> bytes:
+    """Returns an answer of clients that show the user nothing of what hooks say."""
+    del hook, quietly
+    return json.dumps({"additionalContext": text}).encode()
+
+
+def nothing_told(hook: str, text: str, *, quietly: bool = False) -> None:
+    """Returns None: no hook of the client can tell anything."""
+    del hook, text, quietly
+
+
+def _places(environment: Mapping[str, str]) -> ClientPlaces:
+    return ClientPlaces(None, Path(environment.get("HOME", "/")), environment)
