@@ -54,6 +54,7 @@ def _always(_: str) -> bool:
 ACCEPTED: list[tuple[str, Callable[[str], bool]]] = [
     # Clients and frameworks that npm installs; .ci/run tries to, and tells.
     (r"there is no codex.*", _no("codex")),
+    (r"there is no copilot.*", _no("copilot")),
     (r"there is no gemini.*", _no("gemini")),
     (r"there is no opencode.*", _no("opencode")),
     (r"no husky.*", _no("husky")),

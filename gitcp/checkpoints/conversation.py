@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
+from gitcp.checkpoints import record_forms
 from gitcp.format import jsontext
 
 # Rough for English and code; said to be an estimate wherever it is shown.
@@ -79,10 +80,10 @@ def as_markdown(raw: bytes) -> str:
 
 
 def _patched(value: Any) -> list[Any]:
-    """Returns the messages in a patch of Gemini's; any other record as it is."""
+    """Returns the messages in a patch of Gemini's; any other record in the common form."""
     patch = value.get("$set") if isinstance(value, dict) else None
     messages = patch.get("messages") if isinstance(patch, dict) else None
-    return messages if isinstance(messages, list) else [value]
+    return messages if isinstance(messages, list) else [record_forms.common(value)]
 
 
 def _identity(value: dict[str, Any]) -> str | None:
@@ -95,7 +96,9 @@ def is_noted(value: Any) -> bool:
     """Whether a record is what a client notes for itself, and not a message."""
     if not isinstance(value, dict):
         return False
-    return type_of(value) in _NOTED or "projectHash" in value or "$set" in value
+    if type_of(value) in _NOTED or "projectHash" in value or "$set" in value:
+        return True
+    return record_forms.is_noted(value)
 
 
 def type_of(value: dict[str, Any]) -> str:
@@ -108,7 +111,7 @@ def last_spoken(raw: bytes, count: int) -> bytes:
     """Returns the last records that are messages, as lines."""
     records: list[bytes] = []
     for line, value in records_backwards(raw):
-        role, text = _speech(value)
+        role, text = _speech(record_forms.common(value))
         if role is not None and text.strip():
             records.append(line)
             if len(records) == count:

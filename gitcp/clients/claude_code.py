@@ -90,6 +90,9 @@ class ClaudeCode(HooksInJson):
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
         """Returns what a hook call means."""
+        # Copilot CLI runs the hooks of a project's settings for Claude Code, too.
+        if environment.get("COPILOT_PROJECT_DIR"):
+            return None
         event = words.event_in_common_fields(_HOOKS, hook, payload)
         if event is None:
             return None

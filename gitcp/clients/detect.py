@@ -6,7 +6,7 @@ from gitcp.clients import records
 
 # So many records at the beginning of a transcript are looked at.
 LOOK_AT = 20
-KINDS = ("claude-code", "codex", "gemini", "messages", "unknown")
+KINDS = ("claude-code", "codex", "copilot", "gemini", "messages", "unknown")
 
 
 class _FirstRecord(msgspec.Struct):
@@ -15,10 +15,15 @@ class _FirstRecord(msgspec.Struct):
     payload: msgspec.Raw = msgspec.Raw(b"")
     projectHash: str | None = None  # noqa: N815
     role: str | None = None
+    data: msgspec.Raw = msgspec.Raw(b"")
 
 
 class _ThreadId(msgspec.Struct):
     id: str | None = None
+
+
+class _Started(msgspec.Struct):
+    sessionId: str | None = None  # noqa: N815
 
 
 def detect(raw: bytes) -> tuple[str, str | None]:
@@ -42,6 +47,8 @@ def detect(raw: bytes) -> tuple[str, str | None]:
             return "gemini", shape.sessionId
         if shape.type == "session_meta":
             return "codex", _payload_id(shape.payload)
+        if shape.type == "session.start":
+            return "copilot", _session_id(shape.data)
         if shape.sessionId and shape.type:
             return "claude-code", shape.sessionId
         if shape.role:
@@ -52,5 +59,12 @@ def detect(raw: bytes) -> tuple[str, str | None]:
 def _payload_id(payload: msgspec.Raw) -> str | None:
     try:
         return msgspec.json.decode(payload, type=_ThreadId).id
+    except records.UNREADABLE:
+        return None
+
+
+def _session_id(data: msgspec.Raw) -> str | None:
+    try:
+        return msgspec.json.decode(data, type=_Started).sessionId
     except records.UNREADABLE:
         return None

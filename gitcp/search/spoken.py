@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Iterator
 from typing import Any
 
-from gitcp.checkpoints import conversation
+from gitcp.checkpoints import conversation, record_forms
 from gitcp.checkpoints.spoken_turns import prompt_in
 from gitcp.format.jsontext import unicode
 
@@ -33,7 +33,9 @@ def texts(value: Any) -> Iterator[tuple[str, str]]:
         return
     patch = value.get("$set")
     messages = patch.get("messages") if isinstance(patch, dict) else None
-    for message in messages if isinstance(messages, list) else [value]:
+    for message in (
+        messages if isinstance(messages, list) else [record_forms.common(value)]
+    ):
         if isinstance(message, dict) and not conversation.is_noted(message):
             yield from ((where, unicode(text)) for where, text in _said(message))
 

@@ -1,0 +1,148 @@
+"""Puts records of clients that have a form of their own into that of Claude Code.
+
+So everything that reads conversations (talk, search, pages) has to know few forms.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+# What Copilot CLI and Qwen Code note for themselves begins so, or is named so.
+_NOTED = re.compile(
+    r"(session|hook|assistant|tool|system|permission|subagent|model)\.\w+$|abort$"
+)
+
+
+def common(value: Any) -> Any:
+    """Returns a record in a common form; any other as it is."""
+    if not isinstance(value, dict):
+        return value
+    kind = value.get("type")
+    if not isinstance(kind, str):
+        return value
+    data = value.get("data")
+    if isinstance(data, dict) and "parentId" in value:
+        return _of_copilot(value, kind, data)
+    message = value.get("message")
+    if not isinstance(message, dict):
+        return value
+    if isinstance(message.get("parts"), list):
+        return _of_qwen(value, message)
+    if kind == "message" and isinstance(message.get("role"), str):
+        return _of_pi(value, message)
+    return value
+
+
+def is_noted(value: dict[str, Any]) -> bool:
+    """Whether a record is what one of these clients notes for itself."""
+    kind = value.get("type")
+    if not isinstance(kind, str):
+        return False
+    if "parentId" in value and ("data" in value or kind in _PI):
+        return bool(_NOTED.match(kind)) or kind in _PI
+    return (kind == "session" and "cwd" in value) or "systemPayload" in value
+
+
+_PI = frozenset(
+    {"model_change", "thinking_level_change", "custom", "label", "session_info"}
+)
+
+
+def _spoken(
+    value: dict[str, Any], role: str, content: Any, ident: str
+) -> dict[str, Any]:
+    made: dict[str, Any] = {"type": role, "message": {"role": role, "content": content}}
+    if isinstance(value.get(ident), str):
+        made["uuid"] = value[ident]
+    for name in ("timestamp", "isSidechain"):
+        if name in value:
+            made[name] = value[name]
+    return made
+
+
+def _of_copilot(value: dict[str, Any], kind: str, data: dict[str, Any]) -> Any:
+    content: list[Any] = [{"type": "text", "text": data.get("content")}]
+    if not isinstance(data.get("content"), str) or not data["content"]:
+        content = []
+    if value.get("agentId") or data.get("parentToolCallId"):
+        value = {**value, "isSidechain": True}
+    if kind == "user.message":
+        return _spoken(value, "user", content, "id")
+    if kind == "assistant.message":
+        asked = data.get("toolRequests")
+        for one in asked if isinstance(asked, list) else ():
+            if isinstance(one, dict):
+                content.append(_call(one, "toolCallId", "arguments"))
+        return _spoken(value, "assistant", content, "id")
+    if kind == "tool.execution_complete":
+        result = data.get("result", data.get("error"))
+        told = result if isinstance(result, dict) else {}
+        text = told.get("content", told.get("message"))
+        block = _result(
+            data.get("toolCallId"), text, is_error=data.get("success") is False
+        )
+        return _spoken(value, "user", [block], "id")
+    return value
+
+
+def _of_qwen(value: dict[str, Any], message: dict[str, Any]) -> Any:
+    role = "assistant" if message.get("role") == "model" else "user"
+    return _spoken(value, role, list(_blocks(message["parts"], _QWEN)), "uuid")
+
+
+def _of_pi(value: dict[str, Any], message: dict[str, Any]) -> Any:
+    role, content = message["role"], message.get("content")
+    if role == "toolResult":
+        block = _result(
+            message.get("toolCallId"),
+            content,
+            is_error=message.get("isError") is True,
+        )
+        return _spoken(value, "user", [block], "id")
+    if isinstance(content, list):
+        content = list(_blocks(content, _PI_BLOCKS))
+    return _spoken(value, role, content, "id")
+
+
+def _blocks(
+    parts: list[Any], forms: Mapping[str, Callable[[Any], Any]]
+) -> Iterator[Any]:
+    for part in parts:
+        found = part
+        if isinstance(part, dict):
+            for name, form in forms.items():
+                if name in part or part.get("type") == name:
+                    found = form(part)
+        yield found
+
+
+def _qwen_call(part: dict[str, Any]) -> Any:
+    call = part["functionCall"]
+    return _call(call, "id", "args") if isinstance(call, dict) else part
+
+
+def _qwen_result(part: dict[str, Any]) -> Any:
+    given = part["functionResponse"]
+    if not isinstance(given, dict):
+        return part
+    response = given.get("response")
+    text = response.get("output") if isinstance(response, dict) else response
+    return _result(given.get("id"), text)
+
+
+_QWEN = {"functionCall": _qwen_call, "functionResponse": _qwen_result}
+_PI_BLOCKS = {"toolCall": lambda part: _call(part, "id", "arguments")}
+
+
+def _call(given: dict[str, Any], ident: str, arguments: str) -> dict[str, Any]:
+    return {
+        "type": "tool_use",
+        "id": given.get(ident),
+        "name": given.get("name"),
+        "input": given.get(arguments),
+    }
+
+
+def _result(ident: Any, content: Any, *, is_error: bool = False) -> dict[str, Any]:
+    more = {"is_error": True} if is_error else {}
+    return {"type": "tool_result", "tool_use_id": ident, "content": content, **more}
