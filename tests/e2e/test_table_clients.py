@@ -24,7 +24,8 @@ pytestmark = pytest.mark.timeout(600)
 class RealClient(NamedTuple):
     """How to run a client without a person or a network.
 
-    `words` are the arguments of a turn, `resumed` those that continue a session; `shell` is a call of its shell. `prepare` writes its settings.
+    `words` are the arguments of a turn, `resumed` those that continue a session; `shell`
+    is a call of its shell. `prepare` writes its settings.
     """
 
     name: str
