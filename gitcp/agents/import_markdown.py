@@ -13,6 +13,7 @@ from typing import NamedTuple
 from gitcp.agents import markdown_page
 from gitcp.agents.front_matter import FrontMatterError
 from gitcp.errors import NothingToDoError, StorageError, UsageError
+from gitcp.format.checkpoint import IMPORT
 from gitcp.format.layout import LogName
 from gitcp.git.consolidate import consolidate
 from gitcp.git.transaction import Transaction, transaction
@@ -25,7 +26,6 @@ from gitcp.store.draft import Draft, NewRecords
 from gitcp.store.store import Store
 
 SESSION = "old-session"
-TRIGGER = "import"
 _KIND = "session-file"
 _DIRECTORY = ".session"
 _LARGEST = 16 * 1024 * 1024
@@ -116,7 +116,7 @@ def _add(
         SESSION,
         MAIN,
         Draft(
-            TRIGGER,
+            IMPORT,
             note=(page.summary if page else None) or first.name,
             records=tuple(
                 NewRecords(
@@ -126,6 +126,7 @@ def _add(
             ),
             decisions=entries,
             allow_empty=True,
+            elsewhere=True,
         ),
     )
     return saved.checkpoint, len(entries)

@@ -7,6 +7,7 @@ from gitcp.checkpoints import standing
 from gitcp.checkpoints.sessions import branches
 from gitcp.checkpoints.turns import count_rows
 from gitcp.errors import CorruptError, FormatTooNewError
+from gitcp.format.checkpoint import IMPORT
 from gitcp.format.layout import BranchKey
 from gitcp.format.numbers import BEFORE_GIT, ELSEWHERE, Assigned
 from gitcp.project.workspace import Workspace
@@ -19,9 +20,11 @@ class Scope(NamedTuple):
     """Whose checkpoints are listed: of this work tree, where nothing else is named.
 
     `everything` is the whole repository, `session` one session, with `branch` one line of it.
+    What was `imported` is listed only where that is asked for, or its session is named.
     """
 
     everything: bool = False
+    imported: bool = False
     session: str | None = None
     branch: str | None = None
 
@@ -100,8 +103,34 @@ def find(workspace: Workspace, scope: Scope, unreadable: list[str]) -> Found:
     session = BranchKey.of(scope.session, "main").session if scope.session else None
     numbered = next(store.numbers.newest_first(), None) is not None
     if scope.everything or session is not None or not numbered:
-        return Found(_of_all(workspace, session, unreadable), reached=True)
+        entries = _of_all(workspace, session, unreadable)
+        if session is None:
+            entries = _without_imports(entries, imported=scope.imported)
+        return Found(entries, reached=True)
+    if scope.imported:
+        imports = store.numbers.newest_first(IMPORT)
+        return Found(
+            _without_imports([*_OfWorkTree(workspace), *imports], imported=True)
+        )
     return Found(_OfWorkTree(workspace))
+
+
+def _without_imports(entries: list[Assigned], *, imported: bool) -> list[Assigned]:
+    """Returns entries without what was imported, or with it at the times it happened.
+
+    The others stay in their order, whatever the clocks said.
+    """
+    others = [one for one in entries if one.trigger != IMPORT]
+    if not imported:
+        return others
+    taken_in = {one.number: one for one in entries if one.trigger == IMPORT}
+    by_time = sorted(taken_in.values(), key=lambda one: one.created)
+    merged: list[Assigned] = []
+    for entry in others:
+        while by_time and by_time[-1].created > entry.created:
+            merged.append(by_time.pop())
+        merged.append(entry)
+    return merged + by_time[::-1]
 
 
 def _of_all(

@@ -8,6 +8,7 @@ from gitcp.checkpoints import numbered
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.turns import rows
 from gitcp.errors import CorruptError
+from gitcp.format.checkpoint import IMPORT
 from gitcp.format.layout import BranchKey
 from gitcp.format.numbers import BEFORE_GIT, Assigned, places
 from gitcp.project.workspace import Current, Workspace
@@ -115,8 +116,10 @@ def continues_on(
     held = target.manifest.conversation
     from gitcp.clients import registry  # noqa: PLC0415  looking does not need it
 
+    if held is None or not registry.known(held.kind):
+        return current
     # What an adapter keeps, without files, is the adapter's to append to.
-    if held is None or not registry.known(held.kind) or not target.holds_files:
+    if not target.holds_files and target.trigger != IMPORT:
         return current
     tip = workspace.store.tip(current.session, current.branch)
     if tip is not None and any(one == target for one in workspace.store.line(tip)):

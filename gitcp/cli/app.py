@@ -63,6 +63,7 @@ SECTIONS = {
         "trust": "trust",
         "export": "transfer",
         "import": "transfer",
+        "import-history": "import_history",
         "adopt": "adopt",
         "scan": "scan",
         "purge": "purge",

@@ -156,6 +156,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp export last -o auth.bundle", "The session of the newest checkpoint"),
         ("gitcp export auth:last -o auth.bundle --force", "Replace an older file"),
     ),
+    "import-history": (
+        ("gitcp import-history", "Take in the conversations that agents have on disk"),
+        ("gitcp import-history codex --since 30d", "Codex's, of the last thirty days"),
+    ),
     "import": (
         ("gitcp import auth.bundle", "Take in a session that was exported"),
         ("gitcp import old.session", "Take in a directory of another tool"),

@@ -8,7 +8,7 @@ CHANGING = frozenset(
     {
         *("save", "restore", "rollback", "undo", "fork", "switch", "decide", "run"),
         *("label", "watch", "prune", "gc", "purge", "push", "pull", "import"),
-        *("export", "install", "uninstall", "adopt"),
+        *("export", "install", "uninstall", "adopt", "import-history"),
     }
 )
 # They list, or change something, depending on their arguments.

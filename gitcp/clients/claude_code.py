@@ -206,7 +206,7 @@ class ClaudeCode(HooksInJson):
         import uuid  # noqa: PLC0415  hooks do without it
 
         new = str(uuid.uuid4())
-        config = _config(places)
+        config = config_directory(places)
         folder = config / "projects" / slug(str(kept.directory))
         command = (*self.resuming, new)
         if kept.foreign:
@@ -241,7 +241,7 @@ class ClaudeCode(HooksInJson):
 
     def settings(self, scope: str, places: ClientPlaces) -> Path:
         """Returns the settings file of a scope."""
-        files = {"user": _config(places) / "settings.json", **_FILES}
+        files = {"user": config_directory(places) / "settings.json", **_FILES}
         return words.settings_file(self, places, scope, files)
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
@@ -299,7 +299,8 @@ def _base36(number: int) -> str:
             return shown
 
 
-def _config(places: ClientPlaces) -> Path:
+def config_directory(places: ClientPlaces) -> Path:
+    """Returns the folder that the client keeps everything in."""
     own = places.environment.get("CLAUDE_CONFIG_DIR")
     return Path(unicodedata.normalize("NFC", own)) if own else places.home / ".claude"
 

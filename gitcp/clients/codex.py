@@ -216,7 +216,7 @@ class Codex(HooksInJson):
             written = b"\n".join(
                 _renamed(line, kept.session, new) for line in content.split(b"\n")
             )
-        sessions = _home(places) / "sessions"
+        sessions = home_directory(places) / "sessions"
         now = time.localtime()
         folder = sessions / time.strftime("%Y/%m/%d", now)
         name = f"rollout-{time.strftime('%Y-%m-%dT%H-%M-%S', now)}-{new}.jsonl"
@@ -228,7 +228,7 @@ class Codex(HooksInJson):
                 files.append((folder / other, data))
         return ResumeFiles(
             new,
-            _home(places),
+            home_directory(places),
             tuple(files),
             (*self.resuming, new),
             kept.directory,
@@ -238,7 +238,7 @@ class Codex(HooksInJson):
 
     def settings(self, scope: str, places: ClientPlaces) -> Path:
         """Returns the hooks file of a scope."""
-        files = {"user": _home(places) / "hooks.json", **_FILES}
+        files = {"user": home_directory(places) / "hooks.json", **_FILES}
         return words.settings_file(self, places, scope, files)
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
@@ -334,7 +334,8 @@ def _continued(rollout: Path) -> Iterator[Path]:
         yield current
 
 
-def _home(places: ClientPlaces) -> Path:
+def home_directory(places: ClientPlaces) -> Path:
+    """Returns the folder that the client keeps everything in."""
     own = places.environment.get("CODEX_HOME")
     return Path(own) if own else places.home / ".codex"
 

@@ -13,6 +13,8 @@ from gitcp.format.layout import FORMAT, FORMAT_WITH_CHUNKS
 from gitcp.format.oid import SHA1, SHA256
 
 _MILLISECOND = 1_000
+# The trigger of what took place before gitcp was there to see it: it holds no files.
+IMPORT = "import"
 
 # What a field of a record may hold, of any origin: such text is printed, compared
 # and given to git as an argument.

@@ -11,7 +11,7 @@ from gitcp.checkpoints.turns import INNER
 from gitcp.clients.triggers import TURN_END
 from gitcp.errors import CorruptError, FormatTooNewError, NotFoundError, TransferError
 from gitcp.format import tree
-from gitcp.format.checkpoint import show_path, timestamp
+from gitcp.format.checkpoint import IMPORT, show_path, timestamp
 from gitcp.format.layout import BranchKey
 from gitcp.format.numbers import Assigned, places
 from gitcp.project.workspace import Workspace
@@ -115,20 +115,21 @@ class Reader:
             return False
         if self.filters.everything or not self._numbered or key == self._current:
             return True
-        return self._place_of(ident, key) in places(self._store.numbers.place)
+        place, trigger = self._made(ident, key)
+        return trigger == IMPORT or place in places(self._store.numbers.place)
 
-    def _place_of(self, ident: str, key: BranchKey) -> str | None:
-        """Returns the work tree in which a checkpoint was made; None without a number."""
+    def _made(self, ident: str, key: BranchKey) -> tuple[str | None, str | None]:
+        """Returns where a checkpoint was made, and why; None twice without a number."""
         if len(self._entries) < _FEW or (ident, key) in self._entries:
             entry = self._numbered_as(ident, key)
-            return entry.place if entry is not None else None
-        return self._places.get((ident, key))
+            return (entry.place, entry.trigger) if entry is not None else (None, None)
+        return self._all_made.get((ident, key), (None, None))
 
     @functools.cached_property
-    def _places(self) -> dict[tuple[str, BranchKey], str]:
-        """The work trees of all checkpoints with numbers, from one reading of their list."""
-        numbers = self._store.numbers
-        return {(one.id, one.key): one.place for one in numbers.newest_first()}
+    def _all_made(self) -> dict[tuple[str, BranchKey], tuple[str, str]]:
+        """The same of all checkpoints with numbers, from one reading of their list."""
+        every = self._store.numbers.newest_first()
+        return {(one.id, one.key): (one.place, one.trigger) for one in every}
 
     def _numbered_as(self, ident: str, key: BranchKey) -> Assigned | None:
         """Returns the number of a checkpoint, with what it says."""

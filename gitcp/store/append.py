@@ -87,7 +87,7 @@ def grow(
         checkpoint = store.made(built.oid, commit, built.manifest)
         assert checkpoint is not None
         # The files of a fork may never have been here.
-        here = draft.files_from is None
+        here = draft.files_from is None and not draft.elsewhere
         give_number(store.numbers, checkpoint, here=here)
         return Saved(checkpoint, created=True, rewritten=rewritten)
     raise BranchMovedError(

@@ -72,7 +72,8 @@ class Draft(NamedTuple):
     checkpoint instead of the tip; `fork_of` starts a new branch there. With `quiet`
     records that are new, or steps that were run, are not a reason for a checkpoint by
     themselves. `files_from` is the checkpoint whose files were taken over without ever
-    being in the work tree.
+    being in the work tree. What took place `elsewhere`, before gitcp was there to see it,
+    says nothing of the present HEAD and is not among what was made in the work tree.
     """
 
     trigger: str = "manual"
@@ -93,6 +94,7 @@ class Draft(NamedTuple):
     files_from: Checkpoint | None = None
     id: str | None = None
     bases: tuple[bytes, ...] = ()
+    elsewhere: bool = False
 
 
 def fork_draft(start: Checkpoint) -> Draft:

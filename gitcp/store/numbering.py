@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from gitcp import durable
 from gitcp.errors import CorruptError, FormatTooNewError, StorageError
+from gitcp.format.checkpoint import IMPORT
 from gitcp.format.numbers import ELSEWHERE, MAIN_TREE
 from gitcp.names import encode
 from gitcp.store.checkpoint import Checkpoint
@@ -117,7 +118,7 @@ def _place(checkpoint: Checkpoint, trees: frozenset[str]) -> str:
     In a linked work tree sessions, or branches of an agent's, have the tree's name.
     """
     with suppress(CorruptError, FormatTooNewError):
-        if checkpoint.origin.files is not None:
+        if checkpoint.origin.files is not None or checkpoint.trigger == IMPORT:
             return ELSEWHERE
     trailers = checkpoint.trailers
     named = next((one for one in trailers[1:3] if one in trees), None)

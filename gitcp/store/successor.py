@@ -82,6 +82,8 @@ class Successor:
             draft.fork_of.id if draft.fork_of else None,
         )
         head, name = self._head.commit, self._head.branch
+        if draft.elsewhere:
+            head = name = None
         operation = self._repository.operation()
         at = Circumstances(
             now,
@@ -109,7 +111,8 @@ class Successor:
         )
 
     def _anchor(self) -> bytes | None:
-        anchor = self._repository.anchor() if self._head.tree else None
+        seen = self._head.tree and not self._draft.elsewhere
+        anchor = self._repository.anchor() if seen else None
         return bytes.fromhex(anchor) if anchor else None
 
     def _is_quiet(self) -> bool:

@@ -1,8 +1,10 @@
 """Pushes sessions: fast-forwards only, exact commits, each ref with a push lease."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from gitcp.errors import NotFoundError
+from gitcp.errors import CorruptError, NotFoundError
+from gitcp.format.checkpoint import IMPORT
 from gitcp.format.layout import RefKey
 from gitcp.git import remote as remotes
 from gitcp.git.transaction import transaction
@@ -10,6 +12,7 @@ from gitcp.git.transport import Told
 from gitcp.names import check_typed, encode
 from gitcp.project.workspace import Workspace
 from gitcp.secrets.policy import Gate
+from gitcp.store.store import Store
 from gitcp.sync import ledgers, push_forks, push_urls
 from gitcp.sync.adopt import remember
 from gitcp.sync.encrypting import encryption_for
@@ -96,7 +99,9 @@ def chosen(workspace: Workspace, sessions: Sequence[str]) -> dict[RefKey, str]:
     store = workspace.store
     # Ledgers after branches: what a checkpoint says was done is in its ledger by then.
     if not sessions:
-        tips = store.refs()
+        tips = {
+            key: oid for key, oid in store.refs().items() if not _imported(store, oid)
+        }
         return tips | ledgers.here(workspace)
     found: dict[RefKey, str] = {}
     for spec in sessions:
@@ -113,6 +118,14 @@ def chosen(workspace: Workspace, sessions: Sequence[str]) -> dict[RefKey, str]:
             )
         found |= tips | steps
     return found
+
+
+def _imported(store: Store, oid: str) -> bool:
+    """Whether a branch is nothing but what was taken in, which is sent only if named."""
+    with suppress(CorruptError):
+        tip = store.checkpoint(oid)
+        return tip is not None and tip.trailers.trigger == IMPORT
+    return False
 
 
 def session_and_branch(spec: str) -> tuple[str, str | None]:

@@ -238,6 +238,16 @@ def test_the_canonical_bytes_of_a_manifest():
     )
 
 
+def test_what_was_imported_says_that_no_files_were_looked_at():
+    (vector,) = re.findall(r'^`("trigger":"import",.*)`$', VECTORS, re.MULTILINE)
+    said = msgspec.json.decode(f"{{{vector}}}")
+    files = manifests.Files(None, 0, 0, 0, captured=False)
+    made = msgspec.structs.replace(manifest(), trigger=manifests.IMPORT, files=files)
+    raw = manifests.encode_manifest(made)
+    assert {name: msgspec.json.decode(raw)[name] for name in said} == said
+    assert not manifests.decode_manifest(raw, "here").files.captured
+
+
 def test_unknown_fields_are_ignored_and_a_newer_format_is_refused():
     raw = manifests.encode_manifest(manifest())
     later = raw.replace(b"{\n", b'{\n  "colour": [1],\n', 1)

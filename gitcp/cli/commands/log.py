@@ -70,6 +70,19 @@ def _document(workspace: Workspace, listed: Listed) -> dict[str, Any]:
     return made
 
 
+def _documents(
+    workspace: Workspace, found: Found, shown: list[Listed], unreadable: list[str]
+) -> dict[str, Any]:
+    inside = {ident for listed in shown for ident in listed.ids}
+    hidden = sum(entry.id not in inside for entry in found.entries)
+    return {
+        "schema": "gitcp.log/1",
+        "checkpoints": [_document(workspace, listed) for listed in shown],
+        "hidden": hidden + len(inside) - len(shown),
+        "unreadable": unreadable,
+    }
+
+
 def _filters(
     out: Output,
     workspace: Workspace,
@@ -99,10 +112,12 @@ def _filters(
     )
 
 
-def _scope(workspace: Workspace, where: str | None, *, everything: bool) -> Scope:
+def _scope(
+    workspace: Workspace, where: str | None, *, everything: bool, imported: bool
+) -> Scope:
     if everything or where is None:
         # No work tree is on any branch of a bare store.
-        return Scope(everything=everything or workspace.bare)
+        return Scope(everything=everything or workspace.bare, imported=imported)
     from gitcp.checkpoints.in_session import named
 
     session, branch = named(workspace, where)
@@ -124,6 +139,7 @@ def _opened(out: Output) -> Workspace:
 )
 @session_option
 @click.option("--all", "everything", is_flag=True, help="Of the whole repository")
+@click.option("--imported", is_flag=True, help="Also what was imported, by its time")
 @click.option("--full", is_flag=True, help="Also what was saved inside of turns")
 @click.option("--graph", is_flag=True, help="Draw the branches")
 @click.option("--since", metavar="TIME", help="Not older than a time")
@@ -139,6 +155,7 @@ def log_command(
     count: int | None,
     where: str | None,
     everything: bool,
+    imported: bool,
     full: bool,
     graph: bool,
     since: str | None,
@@ -161,25 +178,16 @@ def log_command(
     unreadable: list[str] = []
     # A graph has all branches and every checkpoint: a line leads from one to the next.
     everything, full = everything or (graph and where is None), full or graph
-    scope = _scope(workspace, where, everything=everything)
+    scope = _scope(workspace, where, everything=everything, imported=imported)
     found = find(workspace, scope, unreadable)
     filters = _filters(out, workspace, since, until, grep, text, agent, paths)
     rows = history.listing(workspace, found, filters, unreadable, full=full)
     if out.json:
         shown = list(islice(rows, count))
-        inside = {ident for listed in shown for ident in listed.ids}
-        hidden = sum(entry.id not in inside for entry in found.entries)
-        out.document(
-            {
-                "schema": "gitcp.log/1",
-                "checkpoints": [_document(workspace, listed) for listed in shown],
-                "hidden": hidden + len(inside) - len(shown),
-                "unreadable": unreadable,
-            }
-        )
+        out.document(_documents(workspace, found, shown, unreadable))
         return left_out(out, unreadable)
     # What is searched for is wanted whole, and so is the repository.
-    searched = filters != Filters() or everything
+    searched = filters != Filters() or everything or imported
     limit = count or (None if searched else _ROWS)
     page = LogPage(out, workspace, filters.paths, full=full)
     listed = list(islice(rows, limit))

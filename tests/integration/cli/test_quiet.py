@@ -38,6 +38,7 @@ CALLS = (
     ("pull",),
     ("export", "last", "-o", "out.bundle", "--force"),
     ("import", "out.bundle"),
+    ("import-history",),
     ("install", "git-hooks"),
     ("uninstall", "git-hooks"),
     ("trust", "origin"),

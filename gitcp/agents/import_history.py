@@ -1,0 +1,321 @@
+"""Takes in the conversations that clients have on disk: a session each, without files.
+
+What was taken in before is known by its size: clients only add to a transcript. One that
+grew since goes on where it was; one that hooks keep is theirs.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from gitcp import progress
+from gitcp.agents import bindings, resume
+from gitcp.checkpoints import conversation, spoken_turns
+from gitcp.checkpoints.first_line import brief
+from gitcp.clients import history, registry
+from gitcp.clients.client import Client, Event, Source, whole_lines
+from gitcp.clients.history import Kept
+from gitcp.errors import StorageError
+from gitcp.format.checkpoint import IMPORT
+from gitcp.git.consolidate import consolidate
+from gitcp.git.transaction import transaction
+from gitcp.project.workspace import MAIN, Workspace
+from gitcp.store.append_dated import Dated, append_dated
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.draft import Draft, NewRecords
+
+_NOTE = 72
+_LARGEST = 512 << 20
+_LONGEST_LINE = 64 << 20
+# Of the beginning and of the end: where the first prompt is, and the last time.
+_HEAD = 1 << 20
+_TAIL = 1 << 18
+# So much is made durable at once: an interrupted run keeps what it had by then.
+_BATCH = 64 << 20
+_AT_ONCE = 200
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class TakenIn(NamedTuple):
+    """A conversation that was taken in, and whether it goes on where it was before."""
+
+    checkpoint: Checkpoint
+    grew: bool
+
+
+class Imported(NamedTuple):
+    """What an import did: conversations taken in, how many were here already.
+
+    `left` says what was left out, and why; `noted` what was taken in all the same.
+    """
+
+    taken: tuple[TakenIn, ...]
+    known: int
+    left: tuple[str, ...]
+    noted: tuple[str, ...]
+
+
+class _Refused(Exception):  # noqa: N818  it never leaves this module
+    """Why a transcript is not taken in."""
+
+
+class _Waiting(NamedTuple):
+    """A conversation that is going to be taken in."""
+
+    dated: Dated
+    size: int
+    grew: bool
+
+
+def import_history(
+    workspace: Workspace, agents: Sequence[str] = (), since: float | None = None
+) -> Imported:
+    """Takes in what clients keep of this project, of all of them or some.
+
+    `since` leaves out what was not spoken after it, in seconds since 1970.
+
+    Raises:
+        UsageError: there is no such client, or it keeps nothing that could be read.
+        StorageError: the disk refused; what was taken in before stays.
+    """
+    work = _Import(workspace)
+    places = resume.place(workspace.top)
+    roots = _roots(workspace)
+    found: list[tuple[Client, Kept]] = []
+    for name in agents or history.NAMES:
+        client = registry.client(name)
+        found += [
+            (client, kept)
+            for kept in history.find(name, places, roots, work.leave)
+            if since is None or kept.changed >= since
+        ]
+    # What happened first gets the lower number.
+    found.sort(key=lambda one: (one[1].changed, one[1].session))
+    report = progress.of("taking in conversation")
+    for number, (client, kept) in enumerate(found):
+        if report is not None:
+            report(number, len(found))
+        work.take(client, kept, since)
+    work.write()
+    if work.taken:
+        # What was taken in is safe: housekeeping that fails must not deny that.
+        with suppress(StorageError):
+            consolidate(workspace.repository)
+    return Imported(tuple(work.taken), work.known, tuple(work.left), tuple(work.noted))
+
+
+class _Import:
+    """Takes in one conversation after the other, and makes many durable at once."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._waiting: list[_Waiting] = []
+        # The tips of branches that have a client's conversation, by its id.
+        self._tips: dict[tuple[str, str], Checkpoint] = {}
+        self._names: dict[str, str | None] = {}
+        for _, tip in workspace.store.tips():
+            held = tip.manifest.conversation
+            ident = held.agent_session if held is not None else None
+            self._names[tip.session] = ident
+            if held is not None and ident is not None:
+                self._tips[held.kind, ident] = tip
+        self.taken: list[TakenIn] = []
+        self.known = 0
+        self.left: list[str] = []
+        self.noted: list[str] = []
+
+    def leave(self, what: str, why: str) -> None:
+        """Notes what is not taken in."""
+        self.left.append(f"{what}: {why}")
+
+    def take(self, client: Client, kept: Kept, since: float | None) -> None:
+        """Takes a conversation in, if it is not here."""
+        tip = self._tips.get((client.name, kept.session))
+        held = tip.manifest.conversation if tip is not None else None
+        if held is not None and (
+            tip.trigger != IMPORT or held.bytes == kept.size  # type: ignore[union-attr]
+        ):
+            self.known += 1
+            return
+        bound = bindings.find(self._workspace, client.name, kept.session)
+        if tip is None and bound is not None and bound.session is not None:
+            self.known += 1
+            return
+        try:
+            records = self._records(client, kept)
+        except _Refused as exc:
+            self.leave(str(kept.path), str(exc))
+            return
+        if records is None:
+            return
+        main = records[0].data
+        if held is not None and held.bytes == len(main):
+            self.known += 1
+            return
+        when = min(_last_time(main) or kept.changed, time.time())
+        if since is not None and when < since:
+            return
+        if broken := _broken(main):
+            self.noted.append(
+                f"{kept.path}: {broken} of its lines are not JSON objects"
+            )
+        session = tip.session if tip is not None else self._name(client, kept.session)
+        draft = Draft(
+            IMPORT,
+            note=_title(main),
+            records=records,
+            elsewhere=True,
+            quiet=False,
+        )
+        size = sum(len(one.data) for one in records)
+        waiting = _Waiting(Dated(session, MAIN, draft, when), size, tip is not None)
+        self._waiting.append(waiting)
+        if (
+            len(self._waiting) >= _AT_ONCE
+            or sum(each.size for each in self._waiting) > _BATCH
+        ):
+            self.write()
+
+    def write(self) -> None:
+        """Makes what was taken so far durable."""
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, []
+        with transaction(self._workspace.repository) as txn:
+            made = append_dated(
+                self._workspace.store, txn, [each.dated for each in waiting]
+            )
+        self.taken += [
+            TakenIn(made[each.dated.session], each.grew)
+            for each in waiting
+            if each.dated.session in made
+        ]
+
+    def _name(self, client: Client, ident: str) -> str:
+        """Returns the name that the client's hooks would give to the session."""
+        whole = f"{client.name}-{ident}"
+        short = f"{client.name}-{bindings.short(ident)}"
+        name = whole if self._names.get(short, ident) != ident else short
+        self._names[name] = ident
+        return name
+
+    def _records(self, client: Client, kept: Kept) -> tuple[NewRecords, ...] | None:
+        """Returns what is stored of a conversation; None where nothing was said in it.
+
+        Raises:
+            _Refused: it cannot be taken in.
+        """
+        event = Event(IMPORT, kept.session, "/", transcript=kept.path)
+        source = f"{client.name}-{kept.session}"
+        found: list[NewRecords] = []
+        for one in kept.sources or client.sources(event):
+            name = f"{source}/{one.name}" if one.name else source
+            try:
+                raw = _content(one)
+            except _Refused as exc:
+                if not one.name:
+                    raise
+                self.leave(str(one.path), str(exc))
+                continue
+            lines = not one.name or name.endswith(".jsonl")
+            data = whole_lines(raw) if lines else raw
+            if not one.name and not client.has_messages(data):
+                if broken := _broken(data):
+                    raise _Refused(
+                        f"no message can be read; {broken} lines are not JSON"
+                    )
+                return None
+            if data:
+                found.append(
+                    NewRecords(
+                        data,
+                        whole=True,
+                        kind=client.name,
+                        source=name,
+                        agent_session=kept.session,
+                        beside=bool(one.name),
+                    )
+                )
+        return tuple(found) or None
+
+
+def _roots(workspace: Workspace) -> list[Path]:
+    """Returns the work trees of the repository, as they really are."""
+    roots = [workspace.top]
+    linked = workspace.repository.common_dir / "worktrees"
+    for pointer in sorted(linked.glob("*/gitdir")):
+        with suppress(OSError, UnicodeError):
+            roots.append(Path(pointer.read_text().strip()).parent)
+    main = workspace.repository.common_dir
+    if main.name == ".git":
+        roots.append(main.parent)
+    return list(dict.fromkeys(Path(os.path.realpath(root)) for root in roots))
+
+
+def _content(one: Source) -> bytes:
+    """Returns what a client keeps, as it stands: it may be writing just now.
+
+    Raises:
+        _Refused: it is nothing that could be taken in.
+    """
+    if one.path is None:
+        return one.content or b""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(one.path, flags), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise _Refused("not a regular file")
+            if status.st_size > _LARGEST:
+                raise _Refused(f"is larger than {_LARGEST >> 20} MiB")
+            raw = file.read(status.st_size)
+    except OSError as exc:
+        raise _Refused(f"cannot be read: {exc.strerror}") from exc
+    if any(len(line) > _LONGEST_LINE for line in _lines(raw)):
+        raise _Refused(f"has a line of more than {_LONGEST_LINE >> 20} MiB")
+    return raw
+
+
+def _lines(raw: bytes) -> Iterator[memoryview]:
+    """Yields the lines without copying them."""
+    view, at = memoryview(raw), 0
+    while at < len(raw):
+        end = raw.find(b"\n", at)
+        end = len(raw) if end < 0 else end
+        yield view[at:end]
+        at = end + 1
+
+
+def _broken(raw: bytes) -> int:
+    """Returns how many lines are not JSON objects."""
+    broken = 0
+    for line in _lines(raw):
+        try:
+            if line:
+                _OBJECT.decode(line)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+            broken += 1
+    return broken
+
+
+def _title(raw: bytes) -> str | None:
+    """Returns what a conversation began with."""
+    turns = spoken_turns.turns(raw[: raw.rfind(b"\n", 0, _HEAD) + 1])
+    asked = next((turn.prompt for turn in turns if turn.prompt), None)
+    return brief(asked, _NOTE) if asked else None
+
+
+def _last_time(raw: bytes) -> float | None:
+    """Returns when the last record was written that says so."""
+    end = raw[max(0, len(raw) - _TAIL) :]
+    for _, value in conversation.records_backwards(end):
+        at = spoken_turns.time_of(value) if isinstance(value, dict) else None
+        if at is not None and at > 0:
+            return at
+    return None

@@ -1,0 +1,75 @@
+"""`gitcp import-history`: takes in the conversations that clients have on disk."""
+
+import datetime
+from collections import Counter
+
+import click
+
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command, writer
+from gitcp.cli.render import count, title_of
+from gitcp.errors import PartialError
+
+
+@command("import-history")
+@click.argument("agents", metavar="[AGENT]...", nargs=-1)
+@click.option("--since", metavar="TIME", help="Only what was spoken since then")
+def import_history_command(
+    out: Output, agents: tuple[str, ...], since: str | None
+) -> None:
+    """Take in what agents have on disk of conversations in this project.
+
+    Each becomes a session without files: `gitcp search` finds it, `gitcp log --imported`
+    lists it, `gitcp view` shows its turns, and `gitcp resume` continues it. Restoring it
+    touches no file. Running it again takes in what is new since. AGENT is claude-code,
+    codex or gemini; without it all of them are looked at. What hooks have saved is known.
+
+    Nothing leaves the machine: a push sends what was taken in only if it is named.
+    """
+    from gitcp.agents.import_history import import_history
+    from gitcp.checkpoints.times import when
+
+    then = datetime.datetime.fromisoformat(when(since)).timestamp() if since else None
+    done = import_history(writer(out), agents, then)
+    if out.json:
+        from gitcp.cli import documents
+
+        out.document(
+            {
+                "schema": "gitcp.import-history/1",
+                "conversations": [
+                    {
+                        "result": "fast-forward" if one.grew else "created",
+                        "checkpoint": documents.checkpoint(one.checkpoint),
+                    }
+                    for one in done.taken
+                ],
+                "known": done.known,
+                "left": list(done.left),
+                "noted": list(done.noted),
+            }
+        )
+    else:
+        agents_of = Counter(
+            held.kind
+            for one in done.taken
+            if (held := one.checkpoint.manifest.conversation) is not None
+        )
+        for name, number in sorted(agents_of.items()):
+            out.print(f"took in {count(number, 'conversation')} of {title_of(name)}")
+        if not done.taken:
+            out.print("nothing new to take in")
+        if done.known:
+            out.note(f"  {count(done.known, 'conversation')} were here already")
+        for line in done.noted:
+            out.note(f"  {safe(line)}")
+        if done.taken:
+            out.note(
+                "`gitcp log --imported` lists them; `gitcp search WORDS` finds them"
+            )
+    if done.left:
+        raise PartialError(
+            f"{count(len(done.left), 'transcript')} could not be taken in",
+            left=[safe(line) for line in done.left],
+            hint="the rest is here",
+        )

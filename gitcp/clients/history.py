@@ -1,0 +1,103 @@
+"""Finds the conversations that clients keep on disk; each client's module on use."""
+
+import hashlib
+import importlib
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.clients import registry
+from gitcp.clients.client import ClientPlaces, Source
+from gitcp.errors import UsageError
+
+# name -> module; each has a `find`. The others keep nothing that another program could read.
+_MODULES = {
+    "claude-code": "gitcp.clients.claude_code_history",
+    "codex": "gitcp.clients.codex_history",
+    "gemini": "gitcp.clients.gemini_history",
+}
+NAMES = tuple(sorted(_MODULES))
+# Of a file that long the first records are looked at, to see whose it is.
+_HEAD = 1 << 20
+# Told for each thing that is left out: what, and why.
+Leave = Callable[[str, str], None]
+
+
+class Kept(NamedTuple):
+    """A conversation that a client keeps: its id there, its file, and when that changed.
+
+    A client that keeps a database has the `sources` instead, as its hook hands them over.
+    """
+
+    session: str
+    path: Path
+    changed: float
+    size: int
+    sources: tuple[Source, ...] = ()
+
+
+def find(
+    name: str, places: ClientPlaces, roots: Sequence[Path], leave: Leave
+) -> Iterator[Kept]:
+    """Yields what a client keeps of the projects at `roots`.
+
+    Raises:
+        UsageError: there is no such client, or it keeps nothing that could be read.
+    """
+    module = _MODULES.get(name)
+    if module is None:
+        title = registry.client(name).title
+        raise UsageError(
+            f"{title} keeps its conversations in no form that gitcp can read",
+            hint=f"those of {', '.join(NAMES)} can be taken in",
+        )
+    yield from importlib.import_module(module).find(places, roots, leave)
+
+
+def files(
+    folder: Path, pattern: str, leave: Leave
+) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yields the regular files of a folder that fit a pattern; others are left out.
+
+    A link may lead to any file of the user's, and a device has no end.
+    """
+    with suppress(OSError):
+        for path in sorted(folder.glob(pattern)):
+            try:
+                status = path.lstat()
+            except OSError as exc:
+                leave(str(path), f"cannot be read: {exc.strerror}")
+                continue
+            if stat.S_ISREG(status.st_mode):
+                yield path, status
+            elif not stat.S_ISDIR(status.st_mode):
+                leave(str(path), "not a regular file")
+
+
+def head(path: Path) -> bytes:
+    """Returns the beginning of a regular file; nothing where it cannot be read."""
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                return file.read(_HEAD)
+    return b""
+
+
+def is_within(directory: str, roots: Sequence[Path]) -> bool:
+    """Whether a directory belongs to a project, and not to a repository inside of it."""
+    real = Path(os.path.realpath(directory))
+    for root in roots:
+        if real.is_relative_to(root):
+            inner = real.relative_to(root).parts
+            below = (root.joinpath(*inner[:n]) for n in range(1, len(inner) + 1))
+            return not any(os.path.lexists(one / ".git") for one in below)
+    return False
+
+
+def digest(root: Path) -> str:
+    """Returns the digest by which some clients name a project."""
+    return hashlib.sha256(os.fsencode(root)).hexdigest()

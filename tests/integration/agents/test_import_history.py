@@ -1,0 +1,298 @@
+"""Conversations that clients have on disk become sessions without files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gitcp.agents import import_history
+from gitcp.clients import claude_code
+from gitcp.project.workspace import open_workspace
+from tests.support.agent import Agent
+from tests.support.clones import clone, make_hub
+from tests.support.gitrepo import git, tree_bytes
+from tests.support.inprocess import fails, invoke, ok
+
+CLAUDE = "11111111-1111-4111-8111-{:012}"
+CODEX = "01a1fa42-6e71-76b3-b1ca-aad32efeb542"
+
+
+def line(**record: Any) -> bytes:
+    return json.dumps(record).encode() + b"\n"
+
+
+def said(top: Path, day: int, asked: str, answered: str) -> bytes:
+    """A transcript of one turn, as Claude Code writes it."""
+    common = {"cwd": str(top), "timestamp": f"2026-03-{day:02}T10:00:00.000Z"}
+    return b"".join(
+        line(
+            type=role,
+            uuid=f"{role}-{day}-{text}",
+            message={"role": role, "content": [{"type": "text", "text": text}]},
+            **common,
+        )
+        for role, text in (("user", asked), ("assistant", answered))
+    )
+
+
+class Home:
+    """The folders of the clients, below HOME."""
+
+    def __init__(self, home: Path, top: Path) -> None:
+        self.top = top
+        self.claude = home / ".claude" / "projects" / claude_code.slug(str(top))
+        self.codex = home / ".codex" / "sessions" / "2026" / "03" / "02"
+        self.gemini = home / ".gemini" / "tmp" / "p" / "chats"
+        for folder in (self.claude, self.codex, self.gemini):
+            folder.mkdir(parents=True)
+
+    def add(self, number: int, content: bytes | None = None) -> Path:
+        path = self.claude / f"{CLAUDE.format(number)}.jsonl"
+        if content is None:
+            content = said(self.top, number, f"ask {number}", f"answer {number}")
+        path.write_bytes(content)
+        return path
+
+    def add_codex(self) -> Path:
+        path = self.codex / f"rollout-2026-03-02T09-00-00-{CODEX}.jsonl"
+        payload = {"id": CODEX, "cwd": str(self.top), "source": "exec"}
+        at = "2026-03-02T09:00:00.000Z"
+        spoken = [
+            line(
+                timestamp=at,
+                type="response_item",
+                payload={
+                    "type": "message",
+                    "role": role,
+                    "content": [{"type": kind, "text": text}],
+                },
+            )
+            for role, kind, text in (
+                ("user", "input_text", "zebra"),
+                ("assistant", "output_text", "striped"),
+            )
+        ]
+        meta = line(timestamp=at, type="session_meta", payload=payload)
+        path.write_bytes(meta + b"".join(spoken))
+        return path
+
+    def add_gemini(self) -> Path:
+        path = self.gemini / "session-2026-03-04T09-00-059961f5.jsonl"
+        header = {
+            "sessionId": "059961f5",
+            "projectHash": sha256(os.fsencode(self.top)).hexdigest(),
+            "kind": "main",
+        }
+        at = "2026-03-04T09:00:00.000Z"
+        turn = (("u", "user", "giraffe"), ("g", "gemini", "tall"))
+        path.write_bytes(
+            line(**header)
+            + b"".join(
+                line(id=ident, type=kind, timestamp=at, content=text)
+                for ident, kind, text in turn
+            )
+        )
+        return path
+
+
+@pytest.fixture
+def home(repo: Path, sealed: Path) -> Home:
+    return Home(sealed, repo)
+
+
+def refs(repo: Path) -> bytes:
+    return git(repo, "for-each-ref", "refs/gitcp")
+
+
+def test_each_client_s_conversations_become_sessions_once(repo, home):
+    ok(repo, "save", "-m", "own", "--allow-empty")
+    home.add(1)
+    home.add(3)
+    home.add_codex()
+    home.add_gemini()
+    before = tree_bytes(repo)
+    done = ok(repo, "import-history")
+    assert done["left"] == done["noted"] == []
+    made = {one["checkpoint"]["session"] for one in done["conversations"]}
+    assert made == {
+        "claude-code-11111111",
+        f"claude-code-{CLAUDE.format(3)}",
+        "codex-2efeb542",
+        "gemini-059961f5",
+    }
+    tips = refs(repo)
+    again = ok(repo, "import-history")
+    assert (again["conversations"], again["known"]) == ([], 4)
+    assert refs(repo) == tips
+    assert tree_bytes(repo) == before
+    assert ok(repo, "verify")["ok"]
+    assert git(repo, "fsck", "--strict", "--no-dangling") == b""
+
+
+def test_they_are_listed_where_asked_for_by_the_time_they_happened(repo, home):
+    home.add(3)
+    home.add(1)
+    home.add_codex()
+    own = ok(repo, "save", "-m", "own", "--allow-empty")["checkpoint"]
+    ok(repo, "import-history")
+    found = []
+    for options in ([], ["--all"]):
+        found = ok(repo, "log", *options)["checkpoints"]
+        assert [one["note"] for one in found] == ["own"]
+    for options in (["--imported"], ["--imported", "--all"]):
+        found = ok(repo, "log", *options)["checkpoints"]
+        notes = [one["note"] for one in found]
+        assert notes == ["own", "ask 3", "zebra", "ask 1"]
+    assert found[1]["base"] is None
+    # Neither a time nor `last` means one of them, and no briefing speaks of them.
+    assert ok(repo, "show", "last")["checkpoint"]["id"] == own["id"]
+    fails(repo, 13, "show", "2026-03-20")
+    assert "ask" not in invoke(repo, "context").stdout.decode()
+    (hit,) = ok(repo, "search", "striped")["hits"]
+    assert hit["session"] == "codex-2efeb542"
+
+
+def test_restoring_one_touches_no_file(repo, home):
+    home.add(1)
+    ok(repo, "import-history")
+    (repo / "work").write_bytes(b"mine")
+    before = tree_bytes(repo)
+    done = ok(repo, "restore", "claude-code-11111111:last", "--yes")
+    assert done["plan"] == []
+    assert tree_bytes(repo) == before
+    new = done["resume"].split()[-1]
+    assert (home.claude / f"{new}.jsonl").read_bytes() == said(
+        repo, 1, "ask 1", "answer 1"
+    )
+    assert "no files" in fails(
+        repo, 2, "restore", "claude-code-11111111:1", "work", "-y"
+    )
+
+
+def test_a_transcript_that_grew_goes_on_where_it_was(repo, home):
+    path = home.add(1)
+    ok(repo, "import-history")
+    more = said(repo, 2, "more", "yes")
+    # Its client is writing the last line just now.
+    path.write_bytes(path.read_bytes() + more + b'{"type":"user","mess')
+    (done,) = ok(repo, "import-history")["conversations"]
+    assert done["result"] == "fast-forward"
+    assert (done["checkpoint"]["seq"], done["checkpoint"]["note"]) == (2, "ask 1")
+    stored = invoke(repo, "messages", "claude-code-11111111:last", "--format", "jsonl")
+    assert stored.stdout == said(repo, 1, "ask 1", "answer 1") + more
+    assert ok(repo, "import-history")["conversations"] == []
+
+
+def test_what_hooks_have_saved_is_theirs_and_they_go_on_with_what_was_taken_in(
+    repo, home, sealed
+):
+    agent = Agent(repo, sealed / ".claude", CLAUDE.format(7))
+    agent.transcript = home.claude / f"{agent.ident}.jsonl"
+    agent.spoke("user", "hello")
+    agent.spoke("assistant", "hi")
+    ok(repo, "import-history")
+    agent.spoke("user", "go on")
+    agent.spoke("assistant", "done")
+    made = agent.hook("Stop", last_assistant_message="done")
+    assert made is not None
+    assert (made.session, made.seq) == ("claude-code-11111111", 2)
+    assert made.holds_files
+    agent.spoke("user", "unsaved")
+    done = ok(repo, "import-history")
+    assert (done["conversations"], done["known"]) == ([], 1)
+
+
+def test_hostile_transcripts_end_in_a_line_each(repo, home, monkeypatch):
+    monkeypatch.setattr(import_history, "_LARGEST", 60_000)
+    monkeypatch.setattr(import_history, "_LONGEST_LINE", 50_000)
+    home.add(1)
+    (home.claude / f"{CLAUDE.format(2)}.jsonl").symlink_to("/etc/passwd")
+    os.mkfifo(home.claude / f"{CLAUDE.format(3)}.jsonl")
+    home.add(4, b"x" * 60_001)
+    home.add(5, b'{"type":"user","text":"' + b"x" * 55_000 + b'"}\n')
+    home.add(6, b"no JSON\n[1]\n")
+    home.add(
+        8, said(repo, 8, "kept", "all the same") + b"{broken\n" + b"[" * 5000 + b"\n"
+    )
+    home.add(9, b"")
+    done = invoke(repo, "import-history", "--json")
+    assert done.returncode == 3, done
+    found = json.loads(done.stdout)
+    assert [one["checkpoint"]["note"] for one in found["conversations"]] == [
+        "ask 1",
+        "kept",
+    ]
+    reasons = sorted(each.rpartition(": ")[2] for each in found["left"])
+    assert reasons == [
+        "has a line of more than 0 MiB",
+        "is larger than 0 MiB",
+        "no message can be read; 2 lines are not JSON",
+        "not a regular file",
+        "not a regular file",
+    ]
+    (noted,) = found["noted"]
+    assert "2 of its lines are not JSON objects" in noted
+
+
+def test_only_this_project_s_are_taken_in(repo, home, tmp_path):
+    # `/p` and a neighbour `/p-q`; a folder below it; a repository inside of it.
+    neighbour = repo.parent / f"{repo.name}-q"
+    inner = repo / "inner"
+    (inner / ".git").mkdir(parents=True)
+    below = repo / "below"
+    below.mkdir()
+    for number, top in enumerate((neighbour, inner, below), 1):
+        top.mkdir(exist_ok=True)
+        folder = home.claude.parent / claude_code.slug(str(top))
+        folder.mkdir(exist_ok=True)
+        path = folder / f"{number}2345678-1111-4111-8111-111111111111.jsonl"
+        path.write_bytes(said(top, number, f"in {top.name}", "yes"))
+    elsewhere = home.add_codex()
+    elsewhere.write_bytes(
+        elsewhere.read_bytes().replace(os.fsencode(repo), os.fsencode(neighbour))
+    )
+    found = ok(repo, "import-history")["conversations"]
+    assert [one["checkpoint"]["note"] for one in found] == ["in below"]
+
+
+def test_some_agents_and_times_can_be_named(repo, home):
+    for path in (home.add(1), home.add(3)):
+        os.utime(path)
+    home.add_codex()
+    found = ok(repo, "import-history", "claude-code", "--since", "2026-03-02 00:00 UTC")
+    notes = [one["checkpoint"]["note"] for one in found["conversations"]]
+    assert notes == ["ask 3"]
+    assert "no form that gitcp can read" in fails(repo, 2, "import-history", "cursor")
+
+
+def test_they_leave_only_if_they_are_named_and_never_with_a_secret(tmp_path, sealed):
+    hub = make_hub(tmp_path)
+    ann = clone(hub, "ann")
+    home = Home(sealed, ann)
+    home.add(1)
+    key = "AKIA" + "QYLPMN5HHHFPZAM2"
+    home.add(2, said(ann, 2, "use this", f"the key is {key}"))
+    ok(ann, "save", "-m", "own", "--allow-empty")
+    ok(ann, "import-history")
+    sent = {one["session"] for one in ok(ann, "push")["branches"]}
+    assert sent == {"main"}
+    fails(ann, 24, "push", "origin", f"claude-code-{CLAUDE.format(2)}")
+    (one,) = ok(ann, "push", "origin", "claude-code-11111111")["branches"]
+    assert one["result"] == "created"
+
+
+def test_one_that_is_gone_from_disk_stays(repo, home):
+    path = home.add(1)
+    ok(repo, "import-history")
+    path.unlink()
+    assert ok(repo, "import-history")["known"] == 0
+    tip = open_workspace(repo).store.tip("claude-code-11111111", "main")
+    assert tip is not None
+    shutil.rmtree(home.claude)
+    assert ok(repo, "import-history")["conversations"] == []
