@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from gitcp.format import tree
 from gitcp.format.layout import BranchKey
-from gitcp.git.grep import Line, lines_with
+from gitcp.git.grep import Line, Search
 from gitcp.search.hits import Hit
 from gitcp.search.passages import FILES
 from gitcp.search.read_back import Reader, Said, prompt_of
@@ -29,33 +29,46 @@ class _Content(NamedTuple):
     key: BranchKey
 
 
-def in_files(index: sqlite3.Connection, reader: Reader, query: Query) -> Iterator[Hit]:
-    """Yields a hit for each file that has all that is searched for, the newest first."""
-    found: dict[bytes, list[_Content]] = {}
-    since = reader.filters.since
-    for oid, path, commit, ident, session, branch, created, agent in index.execute(
-        _NEWEST, (MOST,)
-    ):
-        key = BranchKey(session, branch)
-        if since is not None and created < since:
-            break
-        if reader.wanted(ident, key, agent):
-            found.setdefault(oid, []).append(_Content(oid, path, commit, ident, key))
-    words = [item.typed for item in query.items]
-    shown: set[bytes] = set()
-    for oid, lines in lines_with(reader.repository, list(found), words):
-        line = _best(lines, query)
-        if line is None:
-            continue
-        # First of all where it was first.
-        for content in reversed(found[oid]):
-            if content.path in shown:
-                continue
-            hit = _hit(reader, content, line, query)
-            if hit is not None:
-                shown.add(content.path)
-                yield hit
+class InFiles:
+    """A search through the contents of files; git begins with it when this is made."""
+
+    def __init__(self, index: sqlite3.Connection, reader: Reader, query: Query) -> None:
+        self._reader = reader
+        self._query = query
+        self._contents: dict[bytes, list[_Content]] = {}
+        since = reader.filters.since
+        for oid, path, commit, ident, session, branch, created, agent in index.execute(
+            _NEWEST, (MOST,)
+        ):
+            key = BranchKey(session, branch)
+            if since is not None and created < since:
                 break
+            if reader.wanted(ident, key, agent):
+                content = _Content(oid, path, commit, ident, key)
+                self._contents.setdefault(oid, []).append(content)
+        words = [item.typed for item in query.items]
+        self._search = Search(reader.repository, list(self._contents), words)
+
+    def hits(self) -> Iterator[Hit]:
+        """Yields a hit for each file that has all that is searched for, the newest first."""
+        shown: set[bytes] = set()
+        for oid, lines in self._search.found():
+            line = _best(lines, self._query)
+            if line is None:
+                continue
+            # First of all where it was first.
+            for content in reversed(self._contents[oid]):
+                if content.path in shown:
+                    continue
+                hit = _hit(self._reader, content, line, self._query)
+                if hit is not None:
+                    shown.add(content.path)
+                    yield hit
+                    break
+
+    def close(self) -> None:
+        """Ends the search."""
+        self._search.close()
 
 
 def _best(lines: list[Line], query: Query) -> Line | None:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from itertools import islice
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from gitcp.project import search_files
 from gitcp.project.workspace import Workspace
 from gitcp.search import database
 from gitcp.search.build import Builder
-from gitcp.search.contents import in_files
+from gitcp.search.contents import InFiles
 from gitcp.search.database import StaleIndexError
 from gitcp.search.hits import Filters, Found, Hit
 from gitcp.search.passages import COLUMNS, FILES
@@ -20,8 +20,9 @@ from gitcp.search.words import Item, Query
 
 # Of so many hits one may be in a file, where there are more hits elsewhere.
 _FILES = 3
-# Passages that are ranked at once.
-_RANKED = 6_000
+# Passages that are ranked at once; those with the words of a phrase, of which fewer have it.
+_RANKED = 3_000
+_RANKED_OF_PHRASE = 6_000
 _LAST = 2**62
 # How much a word counts in each column.
 _WEIGHTS = "bm25(4.0, 2.0, 1.0, 6.0, 6.0, 3.0)"
@@ -69,16 +70,18 @@ def _throw_away(workspace: Workspace) -> None:
 
 def _searched(workspace: Workspace, query: Query, filters: Filters) -> Found:
     index = _open(workspace)
-    with closing(index.connection):
+    with ExitStack() as stack:
+        stack.callback(index.connection.close)
         reader = Reader(workspace, index.connection, filters)
-        said = list(
-            islice(_in_index(index.connection, reader, query, filters), filters.most)
-        )
-        written: list[Hit] = []
+        # git searches the files while the index is asked.
+        files = None
         if FILES in filters.places:
-            written = list(
-                islice(in_files(index.connection, reader, query), filters.most)
+            files = stack.enter_context(
+                closing(InFiles(index.connection, reader, query))
             )
+        found = _in_index(index.connection, reader, query, filters)
+        said = list(islice(found, filters.most))
+        written = list(islice(files.hits(), filters.most)) if files is not None else []
     kept = filters.most - min(len(written), filters.most // _FILES)
     said = said[:kept]
     hits = said + written[: filters.most - len(said)]
@@ -95,10 +98,8 @@ def _in_index(
     queries = [Query((query.phrase,)), query] if query.phrase else [query]
     seen: set[tuple[str, str]] = set()
     asked: set[int] = set()
-    # A query and its phrase have the same words.
-    bounds: dict[tuple[str, int], int] = {}
     for each in queries:
-        for n in _ranked(index, each, columns, bounds):
+        for n in _ranked(index, each, columns):
             if n in asked:
                 continue
             hit = reader.hit(n, each)
@@ -112,30 +113,25 @@ def _in_index(
 
 
 def _ranked(
-    index: sqlite3.Connection,
-    query: Query,
-    columns: list[str],
-    bounds: dict[tuple[str, int], int],
+    index: sqlite3.Connection, query: Query, columns: list[str]
 ) -> Iterator[int]:
     """Yields the passages that match, the best first.
 
     Ranking takes some microseconds for each. Where very many have the words, these tell
     little: the newest so many are ranked and come first, then those before them, and so on.
-    `bounds` keeps where these parts end, by the words and where they begin.
     """
     # To count those with the words of a phrase in any order takes far less time.
     words = Query(tuple(Item((word,)) for item in query.items for word in item.words))
     expression, with_words = (_expression(each, columns) for each in (query, words))
+    at_once = _RANKED if len(words.items) == len(query.items) else _RANKED_OF_PHRASE
     below = _LAST
     while below:
-        least = bounds.get((with_words, below))
-        if least is None:
-            row = index.execute(
-                "SELECT rowid FROM words WHERE words MATCH ? AND rowid < ?"
-                " ORDER BY rowid DESC LIMIT 1 OFFSET ?",
-                (with_words, below, _RANKED - 1),
-            ).fetchone()
-            least = bounds[with_words, below] = row[0] if row is not None else 0
+        row = index.execute(
+            "SELECT rowid FROM words WHERE words MATCH ? AND rowid < ?"
+            " ORDER BY rowid DESC LIMIT 1 OFFSET ?",
+            (with_words, below, at_once - 1),
+        ).fetchone()
+        least = row[0] if row is not None else 0
         found = index.execute(
             "SELECT rowid FROM words WHERE words MATCH ? AND rank MATCH ?"
             " AND rowid >= ? AND rowid < ? ORDER BY rank",

@@ -1,7 +1,6 @@
 """Divides what is indexed into passages: what a hit is found as, and read back from git."""
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from gitcp.checkpoints.conversation import UNREADABLE
@@ -59,9 +58,9 @@ class Record(NamedTuple):
 
 
 def records(
-    blocks: Iterable[Block], has: re.Pattern[bytes] | None = None
+    blocks: Iterable[Block], wanted: Callable[[bytes], bool] | None = None
 ) -> Iterator[Record]:
-    """Yields the records in a segment, or those in which a pattern matches.
+    """Yields the records in a segment, or those whose line is wanted.
 
     What is not JSON, or too long, is left out.
     """
@@ -75,7 +74,7 @@ def records(
             end = block.data.find(b"\n", at)
             end = len(block.data) if end < 0 else end
             line = block.data[at:end]
-            if line.strip() and (has is None or has.search(line)):
+            if line.strip() and (wanted is None or wanted(line)):
                 value = _value(line)
                 if value is not UNREADABLE:
                     yield Record(block.start + at, number, value)

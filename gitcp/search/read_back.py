@@ -255,7 +255,7 @@ class Reader:
 
 
 def _talk(lines: Iterable[Block], first: int, query: Query) -> Iterator[Said]:
-    for record in passages.records(lines, query.in_json):
+    for record in passages.records(lines, query.may_be_in):
         at = spoken.time_of(record.value)
         for where, text in spoken.texts(record.value):
             yield Said(where, text, first + record.line, at, record.value)

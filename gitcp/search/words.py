@@ -6,6 +6,7 @@ script without spaces is a word of its own.
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
@@ -94,28 +95,32 @@ class Query:
         return Item(tuple(word for item in self.items for word in item.words))
 
     @cached_property
-    def patterns(self) -> tuple[re.Pattern[str], ...]:
-        """What matches each item in a text that is `folded`."""
-        return tuple(item.pattern() for item in self.items)
+    def _patterns(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
+        """The first word of each item, and what matches the item in a `folded` text."""
+        return tuple((item.words[0], item.pattern()) for item in self.items)
 
     @cached_property
-    def in_json(self) -> re.Pattern[bytes]:
-        """What matches each line of JSON that may have one of the items.
+    def _bytes(self) -> tuple[bytes, ...]:
+        longest = (item.longest for item in self.items)
+        return tuple(word.encode() for word in longest if word.isascii())
+
+    def may_be_in(self, line: bytes) -> bool:
+        """Whether a line of JSON may have one of the items.
 
         What is not ASCII may be any letter without its accent.
         """
-        words = [
-            re.escape(item.longest) for item in self.items if item.longest.isascii()
-        ]
-        return re.compile(
-            "|".join([*words, r"\\u", "[\x80-\xff]"]).encode("latin-1"), re.IGNORECASE
-        )
+        if not line.isascii() or b"\\u" in line:
+            return True
+        lowered = line.lower()
+        return any(word in lowered for word in self._bytes)
 
     def held(self, text: str) -> int:
         """Returns which items are in a text, as bits."""
         plain = folded(text)
         return sum(
-            1 << at for at, pattern in enumerate(self.patterns) if pattern.search(plain)
+            1 << which
+            for which, (first, pattern) in enumerate(self._patterns)
+            if any(True for _ in _matches(plain, first, pattern))
         )
 
     def excerpt(self, text: str, room: int = _ROOM) -> Excerpt:
@@ -139,8 +144,8 @@ class Query:
         """Returns where items stand in a text: start, end, and which one."""
         plain, places = _with_places(text)
         found = []
-        for which, pattern in enumerate(self.patterns):
-            for count, match in enumerate(pattern.finditer(plain)):
+        for which, (first, pattern) in enumerate(self._patterns):
+            for count, match in enumerate(_matches(plain, first, pattern)):
                 if count == _LOOKED_AT:
                     break
                 start, end = match.span()
@@ -148,6 +153,22 @@ class Query:
                     start, end = places[start], places[end - 1] + 1
                 found.append((start, end, which))
         return found
+
+
+def _matches(
+    plain: str, first: str, pattern: re.Pattern[str]
+) -> Iterator[re.Match[str]]:
+    """Yields where a pattern matches, as `finditer` does; each match begins with `first`.
+
+    To find a word and to look around it takes a tenth of the time of a search with a pattern
+    that looks around first.
+    """
+    at = plain.find(first)
+    while at >= 0:
+        match = pattern.match(plain, at)
+        if match is not None:
+            yield match
+        at = plain.find(first, match.end() if match is not None else at + 1)
 
 
 def _start(text: str, spans: list[tuple[int, int, int]], room: int) -> int:
