@@ -21,16 +21,19 @@ from gitcp.store.numbers import last_restore
 
 
 class Resumption(NamedTuple):
-    """How to continue a restored conversation."""
+    """How to continue a restored conversation: a command, or what the user does instead."""
 
     agent: str
     agent_session: str
     command: tuple[str, ...]
     directory: Path
     first: tuple[str, ...] = ()
+    told: str | None = None
 
-    def shown(self, here: str) -> str:
-        """Returns the command for a shell that is in a directory."""
+    def shown(self, here: str) -> str | None:
+        """Returns the command for a shell that is in a directory; None if there is none."""
+        if not self.command:
+            return None
         import shlex  # noqa: PLC0415  only a resumption that is shown
 
         command = shlex.join(self.command)
@@ -162,6 +165,7 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
         written.command,
         written.directory,
         written.first,
+        written.told,
     )
 
 

@@ -4,49 +4,67 @@ import os
 import select
 import sys
 import time
+from collections.abc import Callable
 
 from gitcp import notices
 from gitcp.cli.guard import guarded, here, limited
 
 # Nothing a client sends is larger, but for what a tool has said.
 _LIMIT = 256 * 1024 * 1024
+# Set by `gitcp acp` for the agent that it starts.
+_BEHIND = "GITCP_BEHIND_ACP"
 
 
 def run(agent: str, event: str, directory: str = ".") -> None:
     """Handles one event of one client; prints what its agent has to know, if anything."""
+    if os.environ.get(_BEHIND):
+        # The proxy that the agent runs behind makes the checkpoint of the same turn.
+        return
     where = here() if directory == "." else directory
-    what = f"{agent} {event}"
 
     def work(started: float) -> bytes | None:
-        from gitcp.agents import hook_events as turns
-        from gitcp.clients import registry
+        return answer(agent, event, _stdin, started)
 
-        client = registry.client(agent)
-        # The limit is a setting of the project, which the event names: until that is
-        # known the default holds.
-        with limited(_DEFAULT, what):
-            received = turns.read_event(client, event, _stdin(), os.environ)
-            if received is None:
-                return None
-            workspace = turns.workspace_of(received)
-        warning = turns.warning(workspace, received)
-        if warning is not None:
-            notices.tell(warning)
-            return client.answer(event, warning)
-        timeout = workspace.settings.hook_timeout
-        workspace.deadline = started + timeout * _FOR_FILES
-        left = timeout - (time.monotonic() - started)
-        with limited(left, what), workspace.repository.objects.few_reads():
-            told = turns.overtaken(workspace, client, received)
-            told = told or turns.left_behind(workspace, received)
-            turns.handle(workspace, client, received)
-            reminder = turns.reminded(workspace, client, received)
-        if told is None:
-            return client.answer(event, reminder, quietly=True) if reminder else None
-        notices.tell(told)
-        return client.answer(event, told)
+    guarded(f"{agent} {event}", work, directory=where)
 
-    guarded(what, work, directory=where)
+
+def answer(
+    agent: str, event: str, sent: Callable[[], bytes], started: float
+) -> bytes | None:
+    """Handles one event of one client, and returns what its agent has to know, if anything.
+
+    Raises:
+        GitcpError: nothing was saved.
+        OutOfTimeError: it took longer than `hookTimeout`.
+    """
+    from gitcp.agents import hook_events as turns
+    from gitcp.clients import registry
+
+    what = f"{agent} {event}"
+    client = registry.client(agent)
+    # The limit is a setting of the project, which the event names: until that is
+    # known the default holds.
+    with limited(_DEFAULT, what):
+        received = turns.read_event(client, event, sent(), os.environ)
+        if received is None:
+            return None
+        workspace = turns.workspace_of(received)
+    warning = turns.warning(workspace, received)
+    if warning is not None:
+        notices.tell(warning)
+        return client.answer(event, warning)
+    timeout = workspace.settings.hook_timeout
+    workspace.deadline = started + timeout * _FOR_FILES
+    left = timeout - (time.monotonic() - started)
+    with limited(left, what), workspace.repository.objects.few_reads():
+        told = turns.overtaken(workspace, client, received)
+        told = told or turns.left_behind(workspace, received)
+        turns.handle(workspace, client, received)
+        reminder = turns.reminded(workspace, client, received)
+    if told is None:
+        return client.answer(event, reminder, quietly=True) if reminder else None
+    notices.tell(told)
+    return client.answer(event, told)
 
 
 _DEFAULT = 10.0

@@ -54,7 +54,7 @@ SECTIONS = {
         "label": "label",
     },
     "Files of a checkpoint": {"files": "files", "cat": "files"},
-    "Automatic checkpoints": {"uninstall": "install", "watch": "watch"},
+    "Automatic checkpoints": {"uninstall": "install", "watch": "watch", "acp": "acp"},
     "Commands and pipelines": {"run": "run", "steps": "steps"},
     "Sharing": {
         "push": "share",

@@ -125,6 +125,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp watch", "Save every half hour, if something changed"),
         ("gitcp watch --minutes 5", "Every five minutes"),
     ),
+    "acp": (
+        ("gitcp acp -- gemini --acp", "What the editor starts instead of the agent"),
+        ("gitcp acp -- opencode acp", "The same for another agent"),
+    ),
     "run": (
         ("gitcp run -- make test", "Save, run it, and keep the output if it fails"),
         (

@@ -27,7 +27,7 @@ def guarded(
     its own limit with `limited`. What it returns is all that is printed.
     `GITCP_DISABLE` in the environment turns hooks off.
     """
-    if os.environ.get(_DISABLE, "0") not in ("", "0"):
+    if is_disabled():
         return
     started = time.monotonic()
     noted: list[str] = []
@@ -49,6 +49,11 @@ def guarded(
         # Where the client has closed its end there is no one to tell.
         with suppress(OSError):
             os.write(1, output)
+
+
+def is_disabled() -> bool:
+    """Whether the environment turns hooks off."""
+    return os.environ.get(_DISABLE, "0") not in ("", "0")
 
 
 def _log(directory: str, what: str, started: float, text: str) -> None:

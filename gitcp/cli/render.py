@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _SIGN = {"added": ("A", "green"), "modified": ("M", "yellow"), "deleted": ("D", "red")}
 SIGNS = {status: sign for status, (sign, _) in _SIGN.items()}
 _TITLES = {
+    "acp": "the agent in the editor",
     "claude-code": "Claude Code",
     "codex": "Codex",
     "copilot": "Copilot CLI",

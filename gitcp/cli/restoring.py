@@ -305,7 +305,8 @@ def resume_line(out: Output, handed: Handed) -> None:
             " something was taken out of it"
         )
     out.print("  to continue the conversation:")
-    out.print(f"    {safe(handed.resumption.shown(out.directory))}", whole=True)
+    how = handed.resumption.shown(out.directory) or handed.resumption.told or ""
+    out.print(f"    {safe(how)}", whole=True)
 
 
 def report(

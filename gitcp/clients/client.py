@@ -85,7 +85,8 @@ class ResumeFiles(NamedTuple):
     `session` is the new id; `root` is the client's own folder: nothing is written
     outside of it, and nothing in it is replaced. `copies` are directories to copy where
     they exist; `directory` is where the command has to be run, `first` a command to be
-    run before it. `grown` is a list that the client keeps and that has to grow.
+    run before it. `grown` is a list that the client keeps and that has to grow. Where there
+    is no command, `told` is what the user has to do.
     """
 
     session: str
@@ -96,6 +97,7 @@ class ResumeFiles(NamedTuple):
     copies: tuple[tuple[Path, Path], ...] = ()
     first: tuple[str, ...] = ()
     grown: "GrownList | None" = None
+    told: str | None = None
 
 
 class GrownList(NamedTuple):

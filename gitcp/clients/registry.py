@@ -16,6 +16,8 @@ _MODULES = {
     "opencode": "gitcp.clients.opencode",
 }
 NAMES = tuple(sorted(_MODULES))
+# Clients without hooks to install: a proxy tells what they do.
+_PROXIED = {"acp": "gitcp.clients.acp"}
 # name -> the variable in the shell of the client's agent that has the conversation's id.
 # OpenCode has none: gitcp's plugin sets it.
 SESSION_VARIABLES = {
@@ -37,7 +39,7 @@ _REWINDS = {
 
 def known(name: str | None) -> bool:
     """Whether there is a client of this name."""
-    return name in _MODULES
+    return name in _MODULES or name in _PROXIED
 
 
 def client(name: str) -> Client:
@@ -46,7 +48,7 @@ def client(name: str) -> Client:
     Raises:
         UsageError: no client has this name.
     """
-    module = _MODULES.get(name)
+    module = _MODULES.get(name) or _PROXIED.get(name)
     if module is None:
         raise UsageError(
             f"gitcp does not know the agent {name!a}",

@@ -62,7 +62,7 @@ def collect(
             )
             at_fork.started(process)
     except OSError as exc:
-        raise _unstartable(args, exc) from exc
+        raise unstartable(args, exc) from exc
     output, _ = process.communicate()
     return Finished(_status(process.returncode), output)
 
@@ -136,7 +136,7 @@ def _start(
             )
             at_fork.started(process)
     except OSError as exc:
-        raise _unstartable(args, exc) from exc
+        raise unstartable(args, exc) from exc
     return process
 
 
@@ -217,7 +217,8 @@ def _status(returncode: int) -> int:
     return returncode if returncode >= 0 else _SIGNALLED - returncode
 
 
-def _unstartable(args: Sequence[str], exc: OSError) -> NotFoundError:
+def unstartable(args: Sequence[str], exc: OSError) -> NotFoundError:
+    """Returns the error for a program that cannot be started."""
     kind = (
         ProgramNotFoundError
         if isinstance(exc, FileNotFoundError)

@@ -25,8 +25,9 @@ def resume_command(workspace: Workspace, number: str) -> Iterator[str]:
     if not resume.can_resume(checkpoint):
         raise NothingToDoError("no conversation of a client was saved with this")
     there = resume.where_it_is(workspace, checkpoint)
-    if there is not None:
-        yield there.shown(os.sep)
+    shown = there.shown(os.sep) if there is not None else None
+    if shown is not None:
+        yield shown
         return
     name = checkpoint.number or checkpoint.id
     top = shlex.quote(str(workspace.top))

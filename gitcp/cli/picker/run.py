@@ -77,6 +77,8 @@ def _offer(out: Output, handed: "Handed") -> None:
     """Asks whether the conversation goes on here; if so, its client takes this process."""
     resumption = handed.resumption
     assert resumption is not None
+    if not resumption.command:
+        return
     from gitcp.agents.resume import become
     from gitcp.cli.render import title_of
 

@@ -1,0 +1,156 @@
+"""The folder of one session behind `gitcp acp`: its talk, and the turns not in it yet.
+
+The proxy writes each turn down line by line, in a file of its own (`TURN.turn`), before it
+hands a line on. A turn that has ended is made into messages and added to `talk.jsonl`; only
+then its file goes. A kill at any moment leaves the file, or the messages, never both twice.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from gitcp import durable
+from gitcp.clients import acp_talk
+
+_TALK = "talk.jsonl"
+_ABOUT = "session.json"
+_LOCK = "proxy.lock"
+_FOLDS = "fold.lock"
+_TURN = re.compile(r"(?a)(\d{1,20})\.turn")
+# The size that the talk had before a turn was added to it.
+_ADDING = re.compile(r"(?a)(\d{1,20})@(\d{1,20})\.adding")
+_PATIENCE = 10.0
+_NAME = 80
+
+
+class About(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known of a session: the agent's id of it, and where it works.
+
+    A session that a restore made has no id until an agent has one for it: it waits in `top`,
+    and `number` is the checkpoint that it goes on from. `whole` is the session of the agent
+    that has exactly this talk.
+    """
+
+    cwd: str
+    session: str | None = None
+    agent: str | None = None
+    top: str | None = None
+    number: int | None = None
+    whole: str | None = None
+    replayed: bool = True
+
+
+def root(environment: Mapping[str, str]) -> Path:
+    """Returns the folder of all sessions, in the user's state directory."""
+    own = environment.get("XDG_STATE_HOME")
+    home = Path(environment.get("HOME") or os.path.expanduser("~"))
+    state = Path(own) if own and os.path.isabs(own) else home / ".local" / "state"
+    return state / "gitcp" / "acp"
+
+
+def name_of(session: str) -> str:
+    """Returns the name of a session's folder, as far as it has one to itself."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", session)[:_NAME] or "_"
+
+
+class SessionFolder:
+    """One folder; its name is what gitcp knows the session by."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.talk = path / _TALK
+
+    @property
+    def name(self) -> str:
+        """The name of the session here."""
+        return self.path.name
+
+    def about(self) -> About | None:
+        """Returns what is known of the session; None where nothing can be read."""
+        with suppress(OSError, msgspec.MsgspecError):
+            raw = (self.path / _ABOUT).read_bytes()
+            return msgspec.json.decode(raw, type=About)
+        return None
+
+    def note(self, about: About) -> None:
+        """Writes down what is known of the session.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        with durable.storage("noting a session of an agent"):
+            durable.make_directories(self.path, private=True)
+            durable.replace(self.path / _ABOUT, encode(about))
+
+    def lock(self) -> int | None:
+        """Takes the session for this process; None where another has it."""
+        return durable.try_lock(self.path / _LOCK)
+
+    def turns(self) -> list[int]:
+        """Returns the turns that are not in the talk yet, the oldest first."""
+        return sorted({turn for turn, _, _ in self._waiting()})
+
+    def begin(self, turn: int) -> int:
+        """Returns the descriptor of a new file that a turn is written down in.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        return os.open(self.path / f"{turn}.turn", flags, 0o600)
+
+    def fold(self, upto: int) -> None:
+        """Adds the turns up to one to the talk.
+
+        Raises:
+            BusyError: another process is at it for ten seconds.
+            StorageError: the talk cannot be written.
+        """
+        if not self.path.is_dir():
+            return
+        lock = self.path / _FOLDS
+        with durable.locked(lock, what="the talk of a session", timeout=_PATIENCE):
+            for turn, path, size in sorted(self._waiting()):
+                if turn <= upto:
+                    with durable.storage("adding a turn to the talk"):
+                        self._add(turn, path, size)
+
+    def _add(self, turn: int, path: Path, size: int | None) -> None:
+        lines = acp_talk.messages(path.read_bytes())
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(self.talk, flags, 0o600), "wb") as talk:
+            if size is None:
+                size = os.fstat(talk.fileno()).st_size
+                path = path.rename(self.path / f"{turn}@{size}.adding")
+            # What a killed process had added of this turn is not stored anywhere yet.
+            talk.truncate(size)
+            talk.seek(size)
+            talk.write(b"".join(msgspec.json.encode(one) + b"\n" for one in lines))
+        path.unlink()
+
+    def _waiting(self) -> Iterator[tuple[int, Path, int | None]]:
+        with suppress(OSError):
+            for name in os.listdir(self.path):
+                found = _TURN.fullmatch(name)
+                if found:
+                    yield int(found[1]), self.path / name, None
+                found = _ADDING.fullmatch(name)
+                if found:
+                    yield int(found[1]), self.path / name, int(found[2])
+
+
+def encode(about: About) -> bytes:
+    """Returns what `session.json` says."""
+    return msgspec.json.encode(about)
+
+
+def folders(directory: Path) -> Iterator[SessionFolder]:
+    """Yields the folders of all sessions."""
+    with suppress(OSError):
+        for name in sorted(os.listdir(directory)):
+            if not name.startswith("."):
+                yield SessionFolder(directory / name)

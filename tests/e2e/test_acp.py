@@ -1,0 +1,284 @@
+"""`gitcp acp` between an editor and an agent, both made up."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import acp_agent
+from tests.support.gitrepo import gitcp_argv, gitcp_environment, run_gitcp
+
+AGENT = str(Path(acp_agent.__file__))
+NEW = {"jsonrpc": "2.0", "id": 1, "method": "session/new"}
+
+
+class Editor:
+    """The other end of the proxy's input and output."""
+
+    def __init__(self, repo: Path, heard: Path, environment: dict[str, str]) -> None:
+        self.repo = repo
+        self.sent = self.got = b""
+        self.next = 2
+        self.errors = heard.with_name("errors")
+        environment = {**gitcp_environment(), "HEARD": str(heard), **environment}
+        with self.errors.open("ab") as errors:
+            self.process = subprocess.Popen(
+                gitcp_argv("acp", "--", sys.executable, AGENT),
+                cwd=repo,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+
+    def send(self, data: bytes | dict[str, Any]) -> None:
+        raw = data if isinstance(data, bytes) else json.dumps(data).encode() + b"\n"
+        self.sent += raw
+        assert self.process.stdin is not None
+        self.process.stdin.write(raw)
+        self.process.stdin.flush()
+
+    def line(self) -> bytes:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        self.got += line
+        return line
+
+    def until(self, ident: int) -> dict[str, Any]:
+        while line := self.line():
+            with contextlib.suppress(ValueError):
+                message: dict[str, Any] = json.loads(line)
+                if message.get("id") == ident:
+                    return message
+        raise AssertionError(self.errors.read_text())
+
+    def open(self, cwd: Path | None = None, ident: int = 1) -> str:
+        params = {"cwd": str(cwd or self.repo), "mcpServers": []}
+        self.send({**NEW, "id": ident, "params": params})
+        return str(self.until(ident)["result"]["sessionId"])
+
+    def prompt(self, session: str, text: str) -> int:
+        self.next += 1
+        params = {"sessionId": session, "prompt": [{"type": "text", "text": text}]}
+        method = "session/prompt"
+        self.send(
+            {"jsonrpc": "2.0", "id": self.next, "method": method, "params": params}
+        )
+        return self.next
+
+    def turn(self, session: str, text: str) -> dict[str, Any]:
+        return self.until(self.prompt(session, text))
+
+    def close(self) -> int:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        if not self.process.stdout.closed:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.close()
+            self.got += self.process.stdout.read()
+            self.process.stdout.close()
+        return self.process.wait()
+
+
+@pytest.fixture
+def editor(repo, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    started: list[Editor] = []
+
+    def start(**environment: str) -> Editor:
+        started.append(Editor(repo, tmp_path / "heard", environment))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+        one.close()
+
+
+def _log(repo: Path) -> list[dict[str, Any]]:
+    done = run_gitcp(repo, "log", "--all", "--json", "--full")
+    found = json.loads(done.stdout)["checkpoints"]
+    return sorted(found, key=lambda one: one["number"])
+
+
+def _talk(repo: Path, number: int) -> list[Any]:
+    raw = run_gitcp(repo, "messages", str(number), "--format", "jsonl").stdout
+    return [json.loads(line) for line in raw.splitlines()]
+
+
+def _texts(talk: list[Any]) -> list[str]:
+    return [block["text"] for one in talk for block in one["content"]]
+
+
+def test_each_turn_is_saved_with_its_talk_before_the_next_prompt_is_handed_on(
+    repo, editor
+):
+    one = editor()
+    session = one.open()
+    for text in ("first", "second"):
+        assert one.turn(session, f"write {text}")["result"]["stopReason"] == "end_turn"
+    assert one.close() == 0
+    made = _log(repo)
+    assert [(each["trigger"], each["note"]) for each in made] == [
+        ("turn-start", "before: write first"),
+        ("turn-end", "write first"),
+        ("turn-end", "write second"),
+    ]
+    assert _texts(_talk(repo, made[-1]["number"])) == [
+        "write first",
+        "wrote first",
+        "write second",
+        "wrote second",
+    ]
+    run_gitcp(repo, "restore", str(made[1]["number"]), "--yes", "--files")
+    assert (repo / "written").read_text() == "first\n"
+    assert one.errors.read_text() == ""
+
+
+def test_all_else_passes_byte_for_byte(repo, editor, tmp_path):
+    one = editor()
+    session = one.open()
+    odd = (
+        b'  {"method" : "x/unknown", "params":[1, 2]}\r\n'
+        b"\xff\xfe not JSON\n\n"
+        b'{"id":7,"result":{"content":"' + b"\xc3\xa4" * 4_000_000 + b'"}}\n'
+        b'[{"jsonrpc":"2.0","method":"x"}]\n'
+    )
+    said = b'\x00\x1b[2J\n{"method":"x/y","params":"' + b"z" * 3_000_000 + b'"}\n{}'
+    one.send(odd)
+    one.send({"method": "x/raw", "params": {"hex": said.hex()}})
+    one.send(b"\n")
+    one.turn(session, "write a")
+    one.send(b'{"unfinished')
+    assert one.close() == 0
+    assert (tmp_path / "heard").read_bytes() == one.sent
+    assert said in one.got
+
+
+def test_what_was_said_before_a_kill_is_saved_by_the_next_start(repo, editor):
+    one = editor()
+    session = one.open()
+    one.turn(session, "write a")
+    one.prompt(session, "hang")
+    while b"half an answer" not in one.line():
+        pass
+    one.process.send_signal(signal.SIGKILL)
+    one.process.wait()
+    other = editor()
+    other.turn(other.open(), "write b")
+    assert other.close() == 0
+    last = [each for each in _log(repo) if each["note"] == "hang"][-1]
+    talk = _talk(repo, last["number"])
+    assert _texts(talk) == ["write a", "wrote a", "hang", "half an answer"]
+    assert talk[-1]["stop_reason"] == "interrupted"
+    assert run_gitcp(repo, "verify").returncode == 0
+
+
+def test_a_new_session_after_a_restore_is_given_the_talk_once(repo, editor):
+    one = editor()
+    session = one.open()
+    one.turn(session, "write a")
+    one.turn(session, "write b")
+    assert one.close() == 0
+    first = next(each for each in _log(repo) if each["note"] == "write a")
+    told = run_gitcp(repo, "restore", str(first["number"]), "--yes").stdout
+    assert b"open a new thread" in told
+    other = editor()
+    session = other.open()
+    for wanted in (True, False):
+        other.turn(session, "heard")
+        given = other.got.rpartition(b"agent_message_chunk")[2]
+        assert (b"write a" in given) == wanted
+        assert b"write b" not in given
+    assert other.close() == 0
+    newest = _log(repo)[-1]
+    assert newest["branch"] == first["branch"]
+    assert _texts(_talk(repo, newest["number"]))[:3] == ["write a", "wrote a", "heard"]
+
+
+def test_an_agent_that_forks_gets_the_restored_session_as_a_fork(repo, editor):
+    one = editor()
+    session = one.open()
+    one.turn(session, "write a")
+    assert one.close() == 0
+    (repo / "written").unlink()
+    run_gitcp(repo, "restore", str(_log(repo)[-1]["number"]), "--yes")
+    other = editor(FORKS="1")
+    other.send({"jsonrpc": "2.0", "id": 90, "method": "initialize", "params": {}})
+    other.until(90)
+    fork = other.open()
+    assert fork == f"fork-of-{session}"
+    other.turn(fork, "heard")
+    assert b'"[]"' in other.got
+    assert other.close() == 0
+    talk = _talk(repo, _log(repo)[-1]["number"])
+    assert _texts(talk) == ["write a", "wrote a", "heard", "[]"]
+
+
+def test_a_cancel_behind_a_prompt_reaches_the_agent_after_it(repo, editor):
+    one = editor()
+    session = one.open()
+    asked = one.prompt(session, "hang")
+    one.send({"method": "session/cancel", "params": {"sessionId": session}})
+    assert one.until(asked)["result"]["stopReason"] == "cancelled"
+    assert one.close() == 0
+    assert _talk(repo, _log(repo)[-1]["number"])[-1]["stop_reason"] == "cancelled"
+
+
+def test_a_command_that_was_asked_about_runs_after_a_checkpoint(repo, editor):
+    one = editor()
+    session = one.open()
+    one.turn(session, "write a")
+    (repo / "hours").write_text("of work\n")
+    asked = one.prompt(session, "ask rm -rf .")
+    one.until(1000)
+    (repo / "more").write_text("work\n")
+    one.send({"jsonrpc": "2.0", "id": 1000, "result": {"outcome": "yes"}})
+    one.until(asked)
+    assert one.close() == 0
+    assert "before-command" in [each["trigger"] for each in _log(repo)]
+
+
+def test_sessions_side_by_side_and_one_outside_of_any_repository(
+    repo, editor, tmp_path
+):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    one = editor()
+    inside, other = one.open(), one.open(outside, ident=500)
+    hangs = one.prompt(inside, "hang")
+    one.turn(other, "write b")
+    one.send({"method": "session/cancel", "params": {"sessionId": inside}})
+    one.until(hangs)
+    one.turn(other, "write c")
+    assert one.close() == 0
+    (line,) = one.errors.read_text().splitlines()
+    assert line.startswith(f"gitcp acp: {outside} is not in a git repository")
+    assert {each["note"] for each in _log(repo)} == {"before: hang", "hang"}
+
+
+def test_the_end_of_an_agent_is_that_of_the_proxy(repo, editor):
+    one = editor()
+    session = one.open()
+    one.prompt(session, "die")
+    while one.line():
+        pass
+    assert one.process.wait() == 3
+    assert _texts(_talk(repo, _log(repo)[-1]["number"])) == ["die", "last words"]
+
+
+def test_a_prompt_that_waits_is_handed_on_though_the_editor_has_closed(repo, editor):
+    one = editor()
+    session = one.open()
+    one.prompt(session, "write a")
+    assert one.close() == 0
+    assert (repo / "written").read_text() == "a\n"
+    assert _log(repo)[-1]["note"] == "write a"
