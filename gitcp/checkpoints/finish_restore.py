@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple, NoReturn
 
 from gitcp.checkpoints.not_captured import note_brought
@@ -37,6 +38,7 @@ from gitcp.worktree.journal import Journal
 from gitcp.worktree.plan import WRITE, FilePlan, Left
 from gitcp.worktree.read import Written
 from gitcp.worktree.snapshot import Snapshot
+from gitcp.worktree.spool import Spool
 
 _WAYS = "`gitcp restore --continue` finishes it; `gitcp restore --abort` takes it back"
 
@@ -71,10 +73,12 @@ def finish(
     saved: Checkpoint | None = None,
     *,
     again: bool = False,
+    spool: Spool | None = None,
 ) -> Restored:
     """Applies, verifies, appends, and removes the journal; repeatable (I6).
 
-    `again` says that an earlier run may have left temporary files.
+    `again` says that an earlier run may have left temporary files. `spool` keeps contents
+    that were read already.
 
     Raises:
         PartialError: done, but files changed meanwhile and were left.
@@ -93,7 +97,9 @@ def finish(
         if request.files:
             steps = steps_of(restore, txn)
             token = journal.checkpoint
-            left = _apply(workspace, token, steps, steps, again=again, written=written)
+            left = _apply(
+                workspace, token, steps, again=again, written=written, spool=spool
+            )
         # Before the checkpoint: what it says of the ledger includes this.
         restore_observer().after_apply(
             workspace, request, restore.branch, journal.checkpoint
@@ -220,19 +226,20 @@ def _lines(left: list[Left]) -> list[str]:
 def _apply(
     workspace: Workspace,
     token: str,
-    whole: FilePlan,
     steps: FilePlan,
     *,
     again: bool,
+    whole: FilePlan | None = None,
     tolerant: bool = False,
     written: Written | None = None,
+    spool: Spool | None = None,
 ) -> list[Left]:
     """Carries steps out, after what an earlier run left of the whole plan."""
     objects = workspace.repository.objects
     objects.expect(sum(step.action == WRITE for step in steps.steps))
     stream = objects.content
     with workspace.root() as root:
-        left = leftovers.settle(root, whole, stream, token) if again else []
+        left = leftovers.settle(root, whole or steps, stream, token) if again else []
         known = {item.path for item in left}
         more = apply.apply(
             root,
@@ -240,7 +247,7 @@ def _apply(
             stream,
             token=token,
             tolerant=tolerant,
-            streams=objects.contents,
+            streams=partial(spool.contents, objects) if spool else objects.contents,
             written=written,
         )
         return left + [item for item in more if item.path not in known]
@@ -248,7 +255,7 @@ def _apply(
 
 def _take_back(workspace: Workspace, journal: Journal, steps: FilePlan) -> list[Left]:
     token, back = journal.checkpoint, steps.reversed()
-    return _apply(workspace, token, steps, back, again=True, tolerant=True)
+    return _apply(workspace, token, back, whole=steps, again=True, tolerant=True)
 
 
 def _append(

@@ -9,7 +9,7 @@ from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.restore_observer import restore_observer
 from gitcp.checkpoints.restore_plan import RestorePlan, compute
 from gitcp.checkpoints.restore_request import RestoreRequest
-from gitcp.checkpoints.save import append, captured
+from gitcp.checkpoints.save import append, remember
 from gitcp.checkpoints.standing import RESTORE, continues_on, stands_on
 from gitcp.errors import NotFoundError, NothingToDoError, WouldOverwriteError
 from gitcp.format.checkpoint import show_path
@@ -23,6 +23,7 @@ from gitcp.worktree.capture import Capture
 from gitcp.worktree.journal import Journal
 from gitcp.worktree.plan import FilePlan
 from gitcp.worktree.snapshot import Snapshot
+from gitcp.worktree.spool import Spool
 
 _SHOWN = 5
 
@@ -51,8 +52,11 @@ def restore(
         target = find_current(workspace.store, request.target)
         request = request._replace(target=target)
         _check_logs(request)
-        with workspace.capturing() as capture:
-            return _restore(workspace, capture, request, agreed)
+        with (
+            workspace.capturing() as capture,
+            Spool(workspace.directory) as spool,
+        ):
+            return _restore(workspace, capture, request, agreed, spool)
 
 
 def _check_logs(request: RestoreRequest) -> None:
@@ -74,14 +78,13 @@ def _restore(
     capture: Capture,
     request: RestoreRequest,
     agreed: FilePlan | None,
+    spool: Spool,
 ) -> Restored:
     stood = stands_on(workspace)
     with transaction(workspace.repository) as txn:
 
-        def save_present(
-            snapshot: Snapshot,
-        ) -> tuple[Saved, frozenset[bytes], FilePlan]:
-            plan = compute(workspace, txn, snapshot, request)
+        def save_present(snapshot: Snapshot) -> tuple[Saved, FilePlan]:
+            plan = compute(workspace, txn, snapshot, request, spool)
             _refuse_obstacles(plan)
             if agreed is not None:
                 refuse_if_outdated(plan, agreed)
@@ -97,9 +100,10 @@ def _restore(
                 branch=stood.branch,
                 steer=False,
             )
-            return saved, snapshot.sparse, plan.steps
+            return saved, plan.steps
 
-        saved, sparse, steps = captured(capture, txn, save_present)
+        snapshot, (saved, steps) = capture.using(txn, save_present)
+        _remember_others(capture, snapshot, steps)
         if request.hunk is not None:
             # What the file is going to be no checkpoint has so far.
             txn.store()
@@ -117,7 +121,7 @@ def _restore(
         files=request.files,
         conversation=request.conversation,
         paths=tuple(map(journal.base64, request.paths)),
-        sparse=tuple(map(journal.base64, sparse)),
+        sparse=tuple(map(journal.base64, snapshot.sparse)),
         note=request.note,
         fork=request.fork,
         withhold=request.withhold,
@@ -128,7 +132,13 @@ def _restore(
     ).holding(steps)
     journal.write(workspace.directory, entry)
     with naming_both_ways():
-        return finish(workspace, entry, before if saved.created else None)
+        return finish(workspace, entry, before if saved.created else None, spool=spool)
+
+
+def _remember_others(capture: Capture, snapshot: Snapshot, steps: FilePlan) -> None:
+    """Keeps what a scan has learnt, unless all of that is about to change."""
+    if not capture.looked_at <= {step.path for step in steps.steps}:
+        remember(capture, snapshot)
 
 
 def _refuse_obstacles(plan: RestorePlan) -> None:

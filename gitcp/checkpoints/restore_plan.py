@@ -40,6 +40,7 @@ from gitcp.worktree.plan import (
     Withheld,
 )
 from gitcp.worktree.snapshot import Snapshot
+from gitcp.worktree.spool import Spool
 
 _LOOKED_AT = 200
 _SINCE = 5
@@ -205,9 +206,15 @@ def _saved_since(
 
 
 def compute(
-    workspace: Workspace, txn: Transaction, snapshot: Snapshot, request: RestoreRequest
+    workspace: Workspace,
+    txn: Transaction,
+    snapshot: Snapshot,
+    request: RestoreRequest,
+    spool: Spool | None = None,
 ) -> RestorePlan:
     """Returns the plan of a request from a snapshot: the steps, what is in their way.
+
+    `spool` is given what was read of many files that are going to be written.
 
     Raises:
         CorruptError, UnsafePathError, NotFoundError: as `plan_restore`.
@@ -241,7 +248,7 @@ def compute(
         forced=bool(snapshot.state.forced),
         undone=undone,
     )
-    check_objects(request.target, steps)
+    check_objects(request.target, steps, spool)
     with durable.storage("looking at what is there"), workspace.root() as root:
         if request.hunk is not None:
             steps = only_hunk(root, steps, request.hunk, txn)

@@ -193,7 +193,12 @@ def captured(
     See `Capture.using`.
     """
     snapshot, result = capture.using(txn, use)
-    # Derived (I7): losing it costs time, and what `use` did is done.
+    remember(capture, snapshot)
+    return result
+
+
+def remember(capture: Capture, snapshot: Snapshot) -> None:
+    """Keeps what a scan has learnt, where the disk allows it."""
+    # Derived (I7): losing it costs time, and what was saved is saved.
     with suppress(StorageError):
         capture.remember(snapshot)
-    return result

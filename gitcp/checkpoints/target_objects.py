@@ -11,7 +11,8 @@ from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import GITLINK
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import bulk
-from gitcp.worktree.plan import FilePlan
+from gitcp.worktree.plan import WRITE, FilePlan
+from gitcp.worktree.spool import Spool
 
 
 def bring_objects(target: Checkpoint, steps: FilePlan) -> list[tuple[bytes, bytes]]:
@@ -29,10 +30,13 @@ def bring_objects(target: Checkpoint, steps: FilePlan) -> list[tuple[bytes, byte
     return wanted
 
 
-def check_objects(target: Checkpoint, steps: FilePlan) -> None:
+def check_objects(
+    target: Checkpoint, steps: FilePlan, spool: Spool | None = None
+) -> None:
     """Reads what would be written, so that damage is found before the first write.
 
-    What a partial clone has left at its remote is fetched first.
+    What a partial clone has left at its remote is fetched first. Of many files `spool` is
+    given the contents, for those who write them.
 
     Raises:
         CorruptError: something is missing or damaged.
@@ -40,6 +44,12 @@ def check_objects(target: Checkpoint, steps: FilePlan) -> None:
     """
     objects, wanted = target.objects, bring_objects(target, steps)
     parts = bulk.parts(wanted) if len(wanted) >= bulk.AT_LEAST else [wanted]
+    # Links are not among them, and what is chunked is not one blob.
+    writes = {
+        step.path
+        for step in (steps.steps if spool is not None else ())
+        if step.action == WRITE and step.after and step.after.oid not in objects.chunked
+    }
     stopped = threading.Event()
     report = progress.of("reading the checkpoint:")
 
@@ -47,24 +57,34 @@ def check_objects(target: Checkpoint, steps: FilePlan) -> None:
         oids = (oid for _, oid in part)
         many = share > 1 or len(part) >= bulk.AT_LEAST
         contents = objects.contents(oids) if many else map(objects.content, oids)
-        for done, ((path, _), content) in enumerate(zip(part, contents, strict=True)):
+        kept = spool.part() if many and spool is not None else None
+        for done, ((path, oid), content) in enumerate(zip(part, contents, strict=True)):
             if stopped.is_set():
                 return
             # One is enough to report: all have as much to do.
             if report is not None and part is parts[0]:
                 report(done * share, len(wanted))
-            _read_whole(target, path, content)
+            data = _read_whole(target, path, content)
+            if kept is not None and data is not None and path in writes:
+                kept.add(oid, data)
+        if kept is not None:
+            kept.end()
 
     tasks = [partial(read, part, len(parts)) for part in parts]
     bulk.at_once(tasks, stopped)
 
 
-def _read_whole(target: Checkpoint, path: bytes, content: Iterable[bytes]) -> None:
+def _read_whole(
+    target: Checkpoint, path: bytes, content: Iterable[bytes]
+) -> bytes | None:
+    """Reads a content to its end; returns it if it came in one piece."""
+    only: bytes | None = None
     try:
-        for _ in content:
-            pass
+        for number, piece in enumerate(content):
+            only = None if number else piece
     except CorruptError as exc:
         raise CorruptError(
             f"{show_path(path)} in checkpoint {target.id} is damaged: {exc.message}",
             hint="nothing was changed; `gitcp verify` shows what else is affected",
         ) from exc
+    return only

@@ -80,6 +80,8 @@ def look_ahead(
     already: set[bytes] = set()
     seen: set[bytes] = set()
     twins = spelling.twins(step.path for step in plan.steps)
+    # Directories that are not there: they hold nothing.
+    absent: set[bytes] = set()
     for step in plan.steps:
         if step.after is None:
             continue
@@ -90,10 +92,15 @@ def look_ahead(
         try:
             if step.before is not None:
                 continue
+            if step.path.rpartition(b"/")[0] in absent:
+                absent.add(step.path)
+                continue
             if step.path not in tracked:
                 for left in _on_the_way(root, step.path, going, seen):
                     obstacles[left.path] = left
             there = root.lstat(step.path)
+            if there is None and step.action == MAKE_DIR:
+                absent.add(step.path)
             if there is None or (others and not spelling.is_listed(root, step.path)):
                 continue
             if one_step.state(root, step) is Held.AFTER:
@@ -171,7 +178,13 @@ def apply(
         left = _one_by_one(root, steps, plan, stream, token, tolerant=tolerant)
         if bulk and streams is not None:
             writer = BulkWriter(
-                root, streams, disks, token=token, tolerant=tolerant, written=written
+                root,
+                streams,
+                disks,
+                token=token,
+                tolerant=tolerant,
+                written=written,
+                made={step.path for step in steps if step.action == MAKE_DIR},
             )
             left += writer.write(bulk)
             more = _one_by_one(

@@ -7,7 +7,7 @@ before, or all of what it was to hold.
 
 import os
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
@@ -30,10 +30,11 @@ AT_LEAST = 200
 # None: as many as there are processors, up to a few.
 WORKERS: int | None = None
 _MOST = 4
-# So many files are written before they get their names: what they replace needs room, too.
+# So many files are replaced before they get their names: what they replace needs room, too.
 AT_ONCE = 10_000
 # For the same reason a larger file is replaced alone.
 _ALONE = 8 * 1024 * 1024
+_NOTHING = PreviousContent(None)
 
 Streams = Callable[[Iterable[bytes]], Generator[Iterator[bytes], None, None]]
 
@@ -80,7 +81,7 @@ class BulkWriter:
 
     `streams` yields the content of many blobs; `token` names temporary files. `alone` are
     the steps that are to be carried out one by one. `written` is given what was written, so
-    that it need not be read to be compared.
+    that it need not be read to be compared. `made` are directories that were made for this.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class BulkWriter:
         token: str,
         tolerant: bool,
         written: Written | None,
+        made: Container[bytes] = (),
     ) -> None:
         self.root = root
         self.streams = streams
@@ -99,6 +101,7 @@ class BulkWriter:
         self.token = token
         self.tolerant = tolerant
         self.written = {} if written is None else written
+        self.made = made
         self.alone: list[FileStep] = []
         self.stopped = threading.Event()
         self._report = progress.of("writing files:")
@@ -111,8 +114,10 @@ class BulkWriter:
             OSError: the disk refused. No file stays under a temporary name.
         """
         left: list[Left] = []
-        for at in range(0, len(steps), AT_ONCE):
-            left += self._batch(steps[at : at + AT_ONCE], at, len(steps))
+        at = 0
+        for end in _batches(steps):
+            left += self._batch(steps[at:end], at, len(steps))
+            at = end
         return left
 
     def _batch(self, steps: Sequence[FileStep], done: int, total: int) -> list[Left]:
@@ -164,6 +169,8 @@ class _Worker:
         # The directory that was looked at last, and whether a sync of all covers it.
         self._directory: bytes | None = None
         self._covered = False
+        # What it holds, where it was made for this.
+        self._names: set[bytes] | None = None
 
     def stage(self) -> None:
         """Writes every file under its temporary name."""
@@ -215,23 +222,37 @@ class _Worker:
             self.left.append(Left(step.path, problem))
 
     def _stage(self, step: FileStep, content: Iterator[bytes]) -> str | None:
-        seen = one_step.look(self.root, step)
+        above, _, name = step.path.rpartition(b"/")
+        if above in self._writer.made:
+            self._enter(above)
+        free = self._names is not None and above == self._directory
+        if free and step.before is None and name not in (self._names or ()):
+            seen = _NOTHING
+        else:
+            seen = one_step.look(self.root, step)
         held = one_step.compare(seen, step)
         if held is not Held.BEFORE or step.after is None:
             return CHANGED if held is Held.OTHER else None
         if seen.stat is not None and seen.stat.st_size > _ALONE:
             self.alone.append(step)
             return None
-        above, _, name = step.path.rpartition(b"/")
-        fd = self.root.make_directory(above)
-        if above != self._directory:
-            self._directory, self._covered = above, self._writer.disks.note(fd)
+        fd = self._enter(above)
         temporary = replace.temporary_name(self._writer.token, name)
         status = one_step.write(
             fd, temporary, step.after, content, seen.stat, sync=not self._covered
         )
         self._staged.append(_Staged(step, temporary, seen, status))
         return None
+
+    def _enter(self, directory: bytes) -> int:
+        """Returns a directory, which is made where it is missing."""
+        fd = self.root.make_directory(directory)
+        if directory != self._directory:
+            self._directory, self._covered = directory, self._writer.disks.note(fd)
+            # One look at an empty directory is less than one for each file.
+            is_made = directory in self._writer.made
+            self._names = set(map(os.fsencode, os.listdir(fd))) if is_made else None
+        return fd
 
     def _place(self, staged: _Staged) -> str | None:
         step, temporary, seen, status = staged
@@ -245,6 +266,17 @@ class _Worker:
             if same and replace.is_as_written(now, status):
                 self._writer.written[step.path] = step.after, now
         return problem
+
+
+def _batches(steps: Sequence[FileStep]) -> Iterator[int]:
+    """Yields where each batch ends."""
+    replaced = 0
+    for at, step in enumerate(steps):
+        if replaced == AT_ONCE:
+            yield at
+            replaced = 0
+        replaced += step.before is not None
+    yield len(steps)
 
 
 def _processors() -> int:

@@ -39,8 +39,8 @@ _REASONS = {
 class Capture:
     """Captures one work tree; holds what makes the next capture cheap.
 
-    `begin` starts git's comparison at once, so that it runs while the caller does
-    other things; `take` finishes the work.
+    `begin` starts git's comparison at once, so that it runs while the caller does other
+    things; `take` finishes the work. `looked_at` are the paths that it read or missed.
     """
 
     def __init__(self, repository: Repository, root: Root, rules: Rules) -> None:
@@ -54,6 +54,7 @@ class Capture:
         self._clock: Clock | None = None
         # What was just written here, and need not be read while its stat stays the same.
         self.written: Written = {}
+        self.looked_at: set[bytes] = set()
 
     def begin(self) -> None:
         """Starts comparing in the background.
@@ -132,12 +133,11 @@ class Capture:
                 # The private index may be damaged; without it nothing depends on it.
                 state = ScanState()
                 result = self._scan(state, builder, clock)
+            self.looked_at = result.look | result.gone
             return builder.build(state, result)
 
     def using(
-        self,
-        transaction: Transaction,
-        use: Callable[[Snapshot], T],
+        self, transaction: Transaction, use: Callable[[Snapshot], T]
     ) -> tuple[Snapshot, T]:
         """Captures, and returns the snapshot with what `use` makes of it.
 

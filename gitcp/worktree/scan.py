@@ -227,8 +227,13 @@ class Scan:
     def _compare(self, differing: list[bytes]) -> None:
         """Takes from git's answer, and from what it cannot know, what truly changed."""
         overlay = self._state.overlay
-        for path in {*differing, *overlay}:
-            status = self._place.stat(path)
+        absent: bytes | None = None
+        # In order, so that each directory is opened once.
+        for path in sorted({*differing, *overlay}):
+            gone = absent is not None and path.startswith(absent)
+            status = None if gone else self._place.stat(path)
+            if status is None and not gone:
+                absent = self._absent_above(path)
             if (
                 status is None
                 or is_directory(status)
@@ -247,6 +252,13 @@ class Scan:
                 # A pipe that nothing leads to is ignored: a setting named the file there.
                 out = _is_special(status) and not listed
                 (self._found.gone if out else self._found.look).add(path)
+
+    def _absent_above(self, path: bytes) -> bytes | None:
+        """Returns what paths begin with that cannot be there, as this one's directory is not."""
+        directory = path.rpartition(b"/")[0]
+        if not directory or self._place.stat(directory) is not None:
+            return None
+        return directory + b"/"
 
     def _scan_everything(self) -> None:
         state = self._state
