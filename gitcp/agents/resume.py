@@ -10,7 +10,12 @@ from gitcp import durable
 from gitcp.agents import bindings, placing
 from gitcp.agents.bindings import Binding
 from gitcp.clients import known, registry
-from gitcp.clients.client import ClientPlaces, ResumeFiles, StoredConversation
+from gitcp.clients.client import (
+    Client,
+    ClientPlaces,
+    ResumeFiles,
+    StoredConversation,
+)
 from gitcp.errors import UsageError
 from gitcp.format.layout import LogName
 from gitcp.names import decode
@@ -124,6 +129,21 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
     if held is None or not registry.known(held.kind):
         return None
     client = registry.client(held.kind)
+    written = client.resume_files(kept(workspace, checkpoint), place(workspace.top))
+    if written is None:
+        return None
+    return _placed(workspace, checkpoint, client, written, held.source)
+
+
+def kept(workspace: Workspace, checkpoint: Checkpoint) -> StoredConversation:
+    """Returns a checkpoint's conversation, of whatever client, and where it goes on.
+
+    Raises:
+        CorruptError: it is damaged.
+        AgentRecordError: it was made elsewhere, and is too large to be rebuilt.
+    """
+    held = checkpoint.manifest.conversation
+    assert held is not None
     names = _names_beside(checkpoint, held.source)
     foreign = is_foreign(checkpoint)
     if foreign:
@@ -133,19 +153,45 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
     if foreign:
         for each in (content, *beside.values()):
             known.refuse_if_dense(each)
-    recorded = None if foreign else client.directory(content)
-    written = client.resume_files(
-        StoredConversation(
-            None if foreign else held.agent_session,
-            content,
-            beside,
-            _directory(workspace, recorded),
-            foreign,
-        ),
-        place(workspace.top),
+    recorded = None
+    if not foreign and registry.known(held.kind):
+        recorded = registry.client(held.kind).directory(content)
+    return StoredConversation(
+        None if foreign else held.agent_session,
+        content,
+        beside,
+        _directory(workspace, recorded),
+        foreign,
     )
-    if written is None:
-        return None
+
+
+def write_for(
+    workspace: Workspace,
+    checkpoint: Checkpoint,
+    client: Client,
+    conversation: StoredConversation,
+) -> Resumption:
+    """Writes a conversation for a client whose own it was not, as `write_back` does.
+
+    What is said in it is stored apart from what the checkpoint has.
+
+    Raises:
+        StorageError: a file could not be written.
+    """
+    written = client.resume_files(conversation, place(workspace.top))
+    assert written is not None
+    source = f"{client.name}-{written.session}"
+    return _placed(workspace, checkpoint, client, written, source)
+
+
+def _placed(
+    workspace: Workspace,
+    checkpoint: Checkpoint,
+    client: Client,
+    written: ResumeFiles,
+    source: str,
+) -> Resumption:
+    """Writes the files, and binds the new conversation to the checkpoint's branch."""
     placing.place(written)
     restore = last_restore(workspace.store.numbers)
     bindings.take_over(
@@ -154,7 +200,7 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
             client.name,
             written,
             checkpoint,
-            held.source,
+            source,
             restore.id if restore is not None else None,
         ),
         _before(workspace, checkpoint),

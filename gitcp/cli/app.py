@@ -39,6 +39,7 @@ SECTIONS = {
     "Conversation and reasons": {
         "messages": "messages",
         "context": "context",
+        "resume": "resume",
         "decide": "decisions",
         "decisions": "decisions",
         "search": "search",

@@ -57,6 +57,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp context", "What the next conversation should know"),
         ("gitcp context 3 --window 100000", "Warn if that and the talk are too long"),
     ),
+    "resume": (
+        ("gitcp resume", "Continue the newest conversation where it ended"),
+        ("gitcp resume 3 --with codex", "Continue the one of #3 in Codex"),
+    ),
     "view": (
         ("gitcp view", "Write this session as a page, and say where"),
         ("gitcp view 3 -o talk.html --redact", "One to hand on, opened at #3"),

@@ -119,8 +119,8 @@ def _rebuilt(
     content: bytes, beside: Mapping[str, bytes], thread: str, directory: Path
 ) -> Iterator[dict[str, Any]]:
     began = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-    parts = _parts(content, beside)
-    meta = next(filter(None, (_meta(data) for data, _ in parts)), {})
+    files = parts(content, beside)
+    meta = next(filter(None, (_meta(data) for data, _ in files)), {})
     yield {
         "timestamp": began,
         "type": "session_meta",
@@ -135,7 +135,7 @@ def _rebuilt(
             **known.fields(meta, _META),
         },
     }
-    for data, end in parts:
+    for data, end in files:
         for record in known.objects(data):
             at = number(record.get("ordinal"))
             if end is not None and at is not None and at >= end:
@@ -153,7 +153,7 @@ def _rebuilt(
                 yield {"timestamp": stamp, "type": kind, "payload": picked}
 
 
-def _parts(
+def parts(
     content: bytes, beside: Mapping[str, bytes]
 ) -> list[tuple[bytes, int | None]]:
     """Returns the files of a thread, the one it began with first.
@@ -166,16 +166,16 @@ def _parts(
         ident = _payload(next(known.objects(data), {})).get("id")
         if isinstance(ident, str):
             files.setdefault(ident, data)
-    parts: list[tuple[bytes, int | None]] = [(content, None)]
+    chain: list[tuple[bytes, int | None]] = [(content, None)]
     while True:
-        last, before = parts[-1]
+        last, before = chain[-1]
         meta = _meta(last)
         origin = meta.get("forked_from_id")
         end = meta.get("forked_from_ordinal_exclusive")
         found = files.pop(origin, None) if isinstance(origin, str) else None
         if found is None or type(end) is not int:
-            return parts[::-1]
-        parts.append((found, end if before is None else min(end, before)))
+            return chain[::-1]
+        chain.append((found, end if before is None else min(end, before)))
 
 
 def _meta(data: bytes) -> dict[str, Any]:

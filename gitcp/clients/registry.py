@@ -1,10 +1,15 @@
 """The list of clients; each is imported on use."""
 
 import importlib
-from typing import cast
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
 
 from gitcp.clients.client import Client
 from gitcp.errors import UsageError
+
+if TYPE_CHECKING:
+    from gitcp.clients.exchange import Message, Spoken
 
 # name -> module; each has a `CLIENT`, or this client in its `TABLE`
 _MODULES = {
@@ -35,6 +40,32 @@ _REWINDS = {
     "codex": "gitcp.clients.codex_rollbacks",
     "gemini": "gitcp.clients.gemini_rewinds",
 }
+# name -> module; each reads what other clients can take over, and writes that again.
+_EXCHANGES = {
+    "claude-code": "gitcp.clients.claude_code_exchange",
+    "codex": "gitcp.clients.codex_exchange",
+}
+# name -> how it is started with a first prompt, which comes last.
+_PROMPTED: dict[str, tuple[str, ...]] = {
+    "claude-code": ("claude",),
+    "codex": ("codex",),
+    "copilot": ("copilot", "-i"),
+    "cursor": ("cursor-agent",),
+    "gemini": ("gemini", "-i"),
+    "opencode": ("opencode", "--prompt"),
+}
+
+
+class Exchange(Protocol):
+    """How one client's conversations are taken over by another's."""
+
+    def read(self, content: bytes, beside: Mapping[str, bytes]) -> "Spoken":
+        """Returns what was said, as the model has it now."""
+
+    def written(
+        self, messages: "Sequence[Message]", session: str, directory: Path
+    ) -> bytes:
+        """Returns a conversation of this client's, under an id."""
 
 
 def known(name: str | None) -> bool:
@@ -66,3 +97,14 @@ def active(name: str, content: bytes) -> bytes:
         return content
     found: bytes = importlib.import_module(module).active(content)
     return found
+
+
+def exchange(name: str) -> Exchange | None:
+    """Returns how a client's conversations are exchanged; None where they are not."""
+    module = _EXCHANGES.get(name)
+    return cast("Exchange", importlib.import_module(module)) if module else None
+
+
+def prompted(name: str) -> tuple[str, ...] | None:
+    """Returns how a client is started with a prompt, which comes last."""
+    return _PROMPTED.get(name)

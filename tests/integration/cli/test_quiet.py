@@ -15,7 +15,7 @@ SHOWING = frozenset(
     {
         *("log", "ui", "show", "diff", "status", "messages", "context", "decisions"),
         *("sessions", "branches", "files", "cat", "remote-sessions", "scan"),
-        *("doctor", "verify", "search", "why", "view", "du", "help", "demo"),
+        *("doctor", "verify", "search", "why", "view", "du", "help", "demo", "resume"),
         "completion",
         *("hook", "git-hook", "acp"),
     }

@@ -1,0 +1,131 @@
+"""Continues the conversation of one client in another."""
+
+import os
+import uuid
+from typing import NamedTuple
+
+from gitcp import durable
+from gitcp.agents import neutral_talk, resume
+from gitcp.agents.resume import Resumption
+from gitcp.checkpoints import briefing, conversation
+from gitcp.clients import exchange, registry
+from gitcp.clients.client import Client, StoredConversation
+from gitcp.clients.exchange import Spoken
+from gitcp.errors import NothingToDoError, UsageError
+from gitcp.project.workspace import Workspace
+from gitcp.store.checkpoint import Checkpoint
+
+# How a conversation goes on: its own client has it; its own client gets a copy, word for
+# word; every message was written for another client; another client gets it to read.
+IN_PLACE, VERBATIM, CONVERTED, TOLD = "in-place", "verbatim", "converted", "told"
+_FOLDER = "handed-over"
+
+
+class HandedOver(NamedTuple):
+    """How a conversation goes on, and what was left out on the way, by what it is."""
+
+    resumption: Resumption
+    how: str
+    left: dict[str, int]
+
+
+def target(checkpoint: Checkpoint, agent: str | None) -> Client:
+    """Returns the client that is to continue a conversation.
+
+    Raises:
+        NothingToDoError: the checkpoint has no conversation.
+        UsageError: no client has this name, or none was named and none is known.
+    """
+    held = checkpoint.manifest.conversation
+    if held is None:
+        raise NothingToDoError(
+            f"checkpoint {checkpoint.id} holds no conversation",
+            hint="`gitcp log` shows which do; name one of them",
+        )
+    if agent is None and not registry.known(held.kind):
+        raise UsageError(
+            f"the conversation of {checkpoint.id} is of no client that gitcp knows",
+            hint=f"name one: --with {' or '.join(registry.NAMES)}",
+        )
+    return registry.client(agent or held.kind)
+
+
+def hand_over(
+    workspace: Workspace, checkpoint: Checkpoint, client: Client
+) -> HandedOver:
+    """Writes a conversation for another client, and binds that to the branch.
+
+    `checkpoint` is the newest of its branch, which grows by what is said from now on. The
+    caller has asked whether a conversation that was made elsewhere may go there.
+
+    Raises:
+        NothingToDoError: nothing was said in it yet.
+        StorageError: a file could not be written.
+        CorruptError: the conversation is damaged.
+        AgentRecordError: it was made elsewhere, and is too large.
+    """
+    kept = resume.kept(workspace, checkpoint)
+    spoken = _read(checkpoint, kept)
+    messages = exchange.paired(spoken.messages)
+    if not messages:
+        raise NothingToDoError(
+            f"nothing was said in the conversation of {checkpoint.id}",
+            hint="`gitcp messages` shows what it holds",
+        )
+    writer = registry.exchange(client.name)
+    if writer is None:
+        resumption = _told(workspace, checkpoint, client, kept)
+        return HandedOver(resumption, TOLD, spoken.left)
+    session = str(uuid.uuid4())
+    content = writer.written(messages, session, kept.directory)
+    resumption = resume.write_for(
+        workspace,
+        checkpoint,
+        client,
+        StoredConversation(session, content, {}, kept.directory),
+    )
+    return HandedOver(resumption, CONVERTED, spoken.left)
+
+
+def _read(checkpoint: Checkpoint, kept: StoredConversation) -> Spoken:
+    held = checkpoint.manifest.conversation
+    assert held is not None
+    reader = registry.exchange(held.kind)
+    if reader is not None:
+        return reader.read(kept.content, kept.beside)
+    content = kept.content
+    if registry.known(held.kind):
+        content = registry.active(held.kind, content)
+    return neutral_talk.read(content)
+
+
+def _told(
+    workspace: Workspace,
+    checkpoint: Checkpoint,
+    client: Client,
+    kept: StoredConversation,
+) -> Resumption:
+    """Writes context and talk to a file that the client is asked to read first.
+
+    Raises:
+        UsageError: the client takes no first prompt.
+    """
+    start = registry.prompted(client.name)
+    if start is None:
+        raise UsageError(
+            f"{client.title} cannot be started with a prompt",
+            hint="`gitcp context` and `gitcp messages` print what it has to know",
+        )
+    page = (
+        f"{briefing.context(checkpoint)}\n\n# The conversation so far\n\n"
+        f"{conversation.as_markdown(kept.content)}"
+    )
+    path = workspace.directory / _FOLDER / f"{checkpoint.id}.md"
+    with durable.storage("writing the conversation down"):
+        workspace.repository.make_directory(path.parent)
+        durable.replace(path, page.encode("utf-8", "replace"), mode=0o600)
+    prompt = (
+        f"Read {os.path.abspath(path)} first. It is a conversation that another agent"
+        " had in this project, with what was decided and tried. Continue from there."
+    )
+    return Resumption(client.name, "", (*start, prompt), kept.directory)

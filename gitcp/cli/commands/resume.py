@@ -1,0 +1,132 @@
+"""`gitcp resume`: continues a conversation, in its own client or in another."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from gitcp.agents import handover, resume
+from gitcp.agents.handover import CONVERTED, IN_PLACE, TOLD, VERBATIM, HandedOver
+from gitcp.checkpoints.reach import Reach, readable
+from gitcp.checkpoints.restore_request import request_restore
+from gitcp.checkpoints.selectors import select
+from gitcp.checkpoints.standing import timeline
+from gitcp.cli import documents
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.options import command, trust_option, writer
+from gitcp.cli.render import name_of, title_of, whose
+from gitcp.cli.restoring import stoppable, with_trust
+from gitcp.errors import NothingToDoError, UsageError
+
+if TYPE_CHECKING:
+    from gitcp import Checkpoint
+    from gitcp.clients.client import Client
+    from gitcp.project.workspace import Workspace
+
+_HOW = {
+    IN_PLACE: "its client has it as it is",
+    VERBATIM: "word for word, as a copy",
+    CONVERTED: "each message with its role, its text, its tool calls and their results",
+    TOLD: "as a text to read, with decisions and dead ends",
+}
+
+
+@command("resume")
+@click.argument("selector", metavar="[SEL]", required=False)
+@click.option("--with", "agent", metavar="AGENT", help="Continue it in another client")
+@trust_option
+def resume_command(
+    out: Output, selector: str | None, agent: str | None, trust: bool
+) -> None:
+    """Continue a conversation, if wanted in another client.
+
+    Without SEL it is the newest one of this work tree. No file of yours changes: `gitcp
+    restore` brings files. Between Claude Code and Codex each message keeps its role, text,
+    tool calls and results; a client that cannot take that over is given the talk and its
+    reasons to read. What was left out is named. At a terminal it asks before it starts the
+    client; else it prints the command.
+
+    A conversation that was pulled goes to no client unless --trust is given.
+    """
+    workspace = writer(out)
+    chosen = select(workspace, selector) if selector else _newest(workspace)
+    client = handover.target(chosen, agent)
+    trust = with_trust(workspace, chosen, trust)
+    if resume.is_foreign(chosen) and not trust:
+        raise UsageError(
+            f"the conversation is {whose(chosen)}: no client is given it unasked",
+            hint="look at it with `gitcp messages`; the same command with --trust does it",
+        )
+    workspace.refuse_if_interrupted()
+    done = _continued(workspace, chosen, client, trust=trust)
+    shown = done.resumption.shown(out.directory)
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.resume/1",
+                "checkpoint": documents.checkpoint(chosen),
+                "agent": client.name,
+                "how": done.how,
+                "left": done.left,
+                "resume": shown,
+                "told": done.resumption.told,
+            }
+        )
+        return
+    out.tell(f"{name_of(out, chosen)} in {title_of(client.name)}: {_HOW[done.how]}")
+    for what, number in sorted(done.left.items()):
+        out.note(f"  left out: {number} {safe(what)}")
+    at_terminal = sys.stdin.isatty() and sys.stderr.isatty() and sys.stdout.isatty()
+    if shown is None or not at_terminal:
+        out.print(safe(shown or done.resumption.told or ""), whole=True)
+        return
+    out.tell(f"  {safe(shown)}", whole=True)
+    if click.confirm(f"Start {client.title} now?", default=False, err=True):
+        resume.become(done.resumption)
+
+
+def _newest(workspace: "Workspace") -> "Checkpoint":
+    """Returns the newest checkpoint of this work tree that has a conversation.
+
+    Raises:
+        NothingToDoError: none has.
+    """
+    reach = Reach(workspace.store)
+    for entry in timeline(workspace):
+        found = readable(reach, entry)
+        if found is not None and found.manifest.conversation is not None:
+            return found
+    raise NothingToDoError(
+        "no checkpoint of this work tree holds a conversation",
+        hint="`gitcp install` has agents save them, `gitcp import-history` takes in"
+        " those that they have on disk",
+    )
+
+
+def _continued(
+    workspace: "Workspace", chosen: "Checkpoint", client: "Client", *, trust: bool
+) -> HandedOver:
+    """Hands a conversation to a client, on a branch that ends with it."""
+    held = chosen.manifest.conversation
+    assert held is not None
+    same = held.kind == client.name
+    if same and (there := resume.where_it_is(workspace, chosen)) is not None:
+        return HandedOver(there, IN_PLACE, {})
+    tip = workspace.store.tip(chosen.session, chosen.branch)
+    if tip != chosen:
+        # What is said from now on follows what was said up to there.
+        from gitcp.checkpoints.restore import restore
+
+        request = request_restore(chosen, files=False, trust=trust)
+        with stoppable():
+            tip = restore(workspace, request).checkpoint
+    assert tip is not None
+    if not same:
+        return handover.hand_over(workspace, tip, client)
+    resumption = resume.write_back(workspace, tip)
+    if resumption is None:
+        raise NothingToDoError(
+            f"{client.title} has no way to continue the conversation of {chosen.id}",
+            hint="name another client: --with AGENT",
+        )
+    return HandedOver(resumption, VERBATIM, {})
