@@ -161,6 +161,10 @@ class GitFailedError(GitcpError):
     exit_status = 20
 
 
+class GitTimeoutError(GitFailedError):
+    """The git executable took longer than it was given, and was killed."""
+
+
 class StorageError(GitcpError):
     """The disk or the file system refused: full, read-only, input/output error."""
 

@@ -149,6 +149,8 @@ def sealed(
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     # Each process that pushes would take two seconds to load it.
     monkeypatch.setenv("GITCP_SECRETS_LIBRARY", "false")
+    # What works on after a command would be there while a test looks, or ends.
+    monkeypatch.setenv("GITCP_BACKGROUND", "false")
     # HOME means nothing to a libgit2 that is loaded already.
     for level in (
         ConfigLevel.PROGRAMDATA,

@@ -1,28 +1,50 @@
 """Merges gitcp's packs when there are more than 20 (docs/format.md, 10)."""
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.errors import GitFailedError
-from gitcp.git import grace
+from gitcp.errors import CorruptError, GitFailedError, GitTimeoutError
+from gitcp.git import delta_order, grace
 from gitcp.git.ended import sweep
+from gitcp.git.objects import COMMIT
 from gitcp.git.registry import Registry
 from gitcp.git.repository import Repository
+from gitcp.git.stock import oids_in
 from gitcp.git.transaction import Transaction, transaction
 
 AT_MOST = 20
 
 
+class MergeTooLongError(GitTimeoutError):
+    """Merging packs of `size` bytes together took more time than it was given."""
+
+    def __init__(self, message: str, size: int) -> None:
+        super().__init__(message)
+        self.size = size
+
+
 def consolidate(
-    repository: Repository, *, force: bool = False, new_deltas: bool = False
+    repository: Repository,
+    *,
+    force: bool = False,
+    new_deltas: bool = False,
+    deadline: float | None = None,
+    largest: int | None = None,
 ) -> int:
     """Merges packs where there are too many; returns how many went.
 
     With `new_deltas` git looks for deltas within each pack too: worth it where one pack
-    holds many checkpoints, which were written without deltas.
+    holds many checkpoints, which were written without deltas. At the `deadline`, by
+    `time.monotonic`, it gives up; packs of more than `largest` bytes together are left.
 
     It is housekeeping: another process at it, or a failing git, leaves things as they
     are.
+
+    Raises:
+        MergeTooLongError: the deadline came; the packs are as they were.
+        StorageError: the disk refused.
     """
     registry = Registry(repository)
     directory = repository.common_dir / "objects" / "pack"
@@ -38,7 +60,7 @@ def consolidate(
             sweep(repository)
             names = registry.names()
             there = standing(directory, names)
-            merge = _to_merge(there, everything=force)
+            merge = _to_merge(there, everything=force, largest=largest)
             if len(merge) < (
                 1 if new_deltas and force else 2
             ):  # one alone is merged already
@@ -47,7 +69,12 @@ def consolidate(
                 return 0
             try:
                 with transaction(repository) as opened:
-                    return _merge(repository, opened, merge, new_deltas=new_deltas)
+                    return _merge(
+                        opened, merge, new_deltas=new_deltas, deadline=deadline
+                    )
+            except GitTimeoutError as exc:
+                total = sum(there[name] for name in merge)
+                raise MergeTooLongError(exc.message, total) from exc
             except (GitFailedError, FileNotFoundError):
                 # A pack may have gone under our hands: the user's own gc.
                 return 0
@@ -83,7 +110,9 @@ def discard(directory: Path, name: str) -> None:
         (directory / f"{name}.{suffix}").unlink(missing_ok=True)
 
 
-def _to_merge(sizes: dict[str, int], *, everything: bool) -> list[str]:
+def _to_merge(
+    sizes: dict[str, int], *, everything: bool, largest: int | None
+) -> list[str]:
     """Returns the smallest packs, up to one that is twice as large as all of them."""
     ordered = sorted(sizes, key=lambda name: sizes[name])
     if everything:
@@ -93,25 +122,35 @@ def _to_merge(sizes: dict[str, int], *, everything: bool) -> list[str]:
         if count >= AT_MOST // 2 and sizes[name] > 2 * total:
             return ordered[:count]
         total += sizes[name]
+        if largest is not None and total > largest:
+            return ordered[:count]
     return ordered
 
 
 def _merge(
-    repository: Repository, opened: Transaction, names: list[str], *, new_deltas: bool
+    opened: Transaction,
+    names: list[str],
+    *,
+    new_deltas: bool,
+    deadline: float | None,
 ) -> int:
+    repository = opened.repository
     directory = repository.common_dir / "objects" / "pack"
     base = opened.scratch / "merged"
     packs = [directory / f"{name}.pack" for name in names]
+    lines = _ordered(repository, packs, deadline)
+    given = b"".join(lines or (f"{path.name}\n".encode() for path in packs))
     out = repository.plumbing(
         "-c",
         "pack.threads=1",
         "pack-objects",
         "--quiet",
-        "--stdin-packs",
+        *([] if lines else ["--stdin-packs"]),
         "--delta-base-offset",
         *(["--no-reuse-delta"] if new_deltas else []),
         str(base),
-        data="".join(f"{name}.pack\n" for name in names).encode(),
+        data=given,
+        timeout=_left(deadline),
     )
     made = out.decode("ascii").strip()
     merged = f"pack-{made}"
@@ -129,3 +168,65 @@ def _merge(
     durable.sync_directory(directory)
     Registry(repository).forget(set(names))
     return len(names) - 1
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+
+def _ordered(
+    repository: Repository, packs: Sequence[Path], deadline: float | None
+) -> list[bytes]:
+    """Returns all objects in packs that hold chunked files, as `delta_order` names them.
+
+    Without such files, or where git cannot walk, it returns nothing: then git finds the
+    paths itself, and all deltas that there are.
+    """
+    size = repository.form.size
+    oids = set().union(*(oids_in(path.with_suffix(".idx"), size) for path in packs))
+    asked = "".join(f"{oid.hex()}\n" for oid in sorted(oids)).encode()
+    kinds = repository.plumbing(
+        "cat-file",
+        "--batch-check=%(objecttype) %(objectname)",
+        "--buffer",
+        data=asked,
+        timeout=_left(deadline),
+    )
+    commits = [
+        word.split()[1].decode("ascii")
+        for word in kinds.splitlines()
+        if word.startswith(f"{COMMIT} ".encode())
+    ]
+    try:
+        parents = {
+            parent.hex()
+            for commit in commits
+            for parent in repository.objects.commit(bytes.fromhex(commit)).parents
+        }
+    except CorruptError:
+        return []
+    limits = sorted(f"^{one}" for one in parents.difference(commits))
+    try:
+        walked = repository.plumbing(
+            "rev-list",
+            "--objects",
+            "--missing=allow-any",
+            "--ignore-missing",
+            "--stdin",
+            data="\n".join([*commits, *limits, ""]).encode(),
+            timeout=_left(deadline),
+        ).splitlines(keepends=True)
+    except GitTimeoutError:
+        raise
+    except GitFailedError:
+        return []
+    lines = delta_order.named(repository.objects, walked)
+    if lines == walked:
+        return []
+    found = [line for line in lines if _oid(line) in oids]
+    rest = oids.difference(map(_oid, found))
+    return [*found, *(f"{oid.hex()}\n".encode() for oid in sorted(rest))]
+
+
+def _oid(line: bytes) -> bytes:
+    return bytes.fromhex(line.split(maxsplit=1)[0].decode("ascii"))

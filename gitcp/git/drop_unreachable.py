@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.errors import BusyError, GitFailedError
-from gitcp.git import grace
+from gitcp.git import delta_order, grace
 from gitcp.git.consolidate import discard, standing
 from gitcp.git.ended import (
     LEAVING,
@@ -111,7 +111,7 @@ def drop_unreachable(
         if split is None:
             return Reclaimed(0, 0, stock.waiting)
         with _unless_taken(directory, split.names), transaction(repository) as opened:
-            lines = b"".join(reach.lines)
+            lines = b"".join(delta_order.named(repository.objects, reach.lines))
             rest = "".join(f"{oid.hex()}\n" for oid in sorted(split.held)).encode()
             made = {
                 _pack(opened, split.names, lines, PACKS, split.used),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from gitcp import at_fork
-from gitcp.errors import GitFailedError
+from gitcp.errors import GitFailedError, GitTimeoutError
 
 Process = subprocess.Popen[bytes]
 PIPE = subprocess.PIPE
@@ -122,18 +122,47 @@ def start(
     return started
 
 
+def detach(words: Sequence[str], *, cwd: str) -> None:
+    """Runs a program that starts another one and ends, in a session of its own.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    with at_fork.opening():
+        started = subprocess.Popen(
+            words,
+            cwd=cwd,
+            env=environment(),
+            stdin=NOTHING,
+            stdout=NOTHING,
+            stderr=NOTHING,
+            start_new_session=True,
+        )
+        at_fork.started(started)
+    started.wait()
+
+
 def finish(
     process: Process,
     data: bytes | None = None,
     *,
     accept: Sequence[int] = (0,),
+    timeout: float | None = None,
 ) -> bytes:
-    """Feeds `data`, waits, and returns stdout.
+    """Feeds `data`, waits, and returns stdout; after `timeout` seconds the process is killed.
 
     Raises:
         GitFailedError: the exit status is not in `accept`.
+        GitTimeoutError: it took too long.
     """
-    out, err = process.communicate(data)
+    try:
+        out, err = process.communicate(data, timeout=timeout)
+    except subprocess.TimeoutExpired as exc:
+        process.kill()
+        process.communicate()
+        raise GitTimeoutError(
+            f"git took more than {timeout:g} s", hint="a later run goes on"
+        ) from exc
     if process.returncode not in accept:
         raise failure(process, err)
     return out
@@ -159,11 +188,14 @@ def run(
     env: Mapping[str, str] | None = None,
     data: bytes | None = None,
     accept: Sequence[int] = (0,),
+    timeout: float | None = None,
 ) -> bytes:
-    """Runs `git ARGS` and returns its stdout.
+    """Runs `git ARGS` and returns its stdout; after `timeout` seconds git is killed.
 
     Raises:
-        GitFailedError: git is missing or its exit status is not in `accept`.
+        GitFailedError: git is missing, its exit status is not in `accept`, or it took too
+            long (GitTimeoutError).
     """
     pipe = subprocess.DEVNULL if data is None else subprocess.PIPE
-    return finish(start(args, cwd=cwd, env=env, stdin=pipe), data, accept=accept)
+    started = start(args, cwd=cwd, env=env, stdin=pipe)
+    return finish(started, data, accept=accept, timeout=timeout)

@@ -239,15 +239,21 @@ class Repository:
         """
         return process.run(args, cwd=self._place, env=naming(self), data=data)
 
-    def plumbing(self, *args: str | bytes, data: bytes | None = None) -> bytes:
+    def plumbing(
+        self,
+        *args: str | bytes,
+        data: bytes | None = None,
+        timeout: float | None = None,
+    ) -> bytes:
         """Runs git on what all work trees share, with no work tree.
 
         Raises:
             GitFailedError: git failed.
+            GitTimeoutError: it took more than `timeout` seconds, and was killed.
         """
-        return process.run(
-            args, cwd=self.common_dir, env={"GIT_DIR": str(self.common_dir)}, data=data
-        )
+        env = {"GIT_DIR": str(self.common_dir)}
+        place = self.common_dir
+        return process.run(args, cwd=place, env=env, data=data, timeout=timeout)
 
     def run(
         self,

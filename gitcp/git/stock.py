@@ -49,7 +49,7 @@ class Stock:
         self._kept = kept
         paths = {name: directory / f"{name}.pack" for name in (*own, *kept)}
         self._oids = {
-            name: _oids(path.with_suffix(".idx"), form.size)
+            name: oids_in(path.with_suffix(".idx"), form.size)
             for name, path in paths.items()
         }
         self.times = {name: path.stat().st_mtime_ns for name, path in paths.items()}
@@ -113,7 +113,7 @@ class Stock:
         return grace.latest(self._used[name] for name in holding)
 
 
-def _oids(index: Path, size: int) -> set[bytes]:
+def oids_in(index: Path, size: int) -> set[bytes]:
     """Returns the objects in a pack, from its index."""
     raw = index.read_bytes()
     (total,) = struct.unpack_from(">I", raw, _FANOUT - 4)

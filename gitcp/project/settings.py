@@ -188,6 +188,17 @@ KNOWN = {
         _last(parse_count),
         "checkpoints to keep of a branch, besides labelled ones and forks (0: all)",
     ),
+    "maxSize": Known(
+        "5g",
+        _last(parse_size),
+        "beyond it old automatic checkpoints go; where gitcp was in use before this setting"
+        " and it is not set, it only warns (0: no limit)",
+    ),
+    "background": Known(
+        "true",
+        _last(parse_flag),
+        "whether packs are merged and old checkpoints go in the background after a save",
+    ),
     "frequency": Known(
         "turn",
         _one_of("turn", "tool", "manual"),
@@ -302,6 +313,8 @@ class Settings(NamedTuple):
     commit_trailer: bool
     max_checkpoints: int
     inject_context: str
+    max_size: int
+    background: bool
 
     @property
     def hooks_off(self) -> str | None:
