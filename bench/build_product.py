@@ -105,7 +105,9 @@ def main() -> None:
                 )
         tenth = statistics.median(took[10 - AROUND : 10 + AROUND])
         last = statistics.median(took[-2 * AROUND :])
-        print(f"median save {last:.3f} s, {last / tenth:.2f} x that of turn 10 (bar 1.2)")
+        print(
+            f"median save {last:.3f} s, {last / tenth:.2f} x that of turn 10 (bar 1.2)"
+        )
         before = size_of(top)
         run([gitcp, "gc", "-q"], top)
         print(f".git {before:.0f} MB; `gitcp gc` leaves {size_of(top):.0f} MB")

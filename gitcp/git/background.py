@@ -6,8 +6,7 @@ from contextlib import suppress
 
 from gitcp.git import process
 
-# A shell starts it and ends: nobody has to wait for it, and nothing that the starter has
-# open stays open with it.
+# A shell starts it and ends, so it is not a child that has to be waited for.
 _SCRIPT = 'exec nice -n 19 "$@" >/dev/null 2>&1 </dev/null &'
 
 

@@ -74,7 +74,9 @@ class _Places:
     def _is_new(self, groups: Sequence[bytes]) -> bool:
         if not self._groups.keys().isdisjoint(groups):
             return False
-        return all(oid not in self.of for group in groups for oid in self._chunks(group))
+        return all(
+            oid not in self.of for group in groups for oid in self._chunks(group)
+        )
 
     def _chunks(self, group: bytes) -> Iterator[bytes]:
         for _, entry in sorted(self._objects.tree(group).items()):

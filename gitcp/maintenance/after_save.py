@@ -1,10 +1,10 @@
-"""Keeps a repository small after a save: prunes, merges packs, packs refs."""
+"""Keeps a repository small after a save: prunes, has packs merged, packs refs."""
 
 from contextlib import suppress
 
 from gitcp.errors import GitcpError, StorageError
-from gitcp.git.consolidate import consolidate
 from gitcp.git.pack_refs import pack_refs
+from gitcp.maintenance import upkeep
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 
@@ -19,6 +19,11 @@ def after_save(workspace: Workspace, tip: Checkpoint) -> None:
             from gitcp.maintenance.prune import keep_to_limit  # noqa: PLC0415  mostly not due
 
             keep_to_limit(workspace, tip)
+    if tip.number == 1:
+        upkeep.begin(workspace.repository)
     with suppress(StorageError):
-        consolidate(workspace.repository)
+        if workspace.settings.background:
+            upkeep.start_if_due(workspace)
+        else:
+            upkeep.after(workspace)
     pack_refs(workspace.repository)

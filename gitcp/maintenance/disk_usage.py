@@ -12,6 +12,7 @@ from gitcp.git.registry import KEPT, Registry
 from gitcp.project import search_files
 from gitcp.project.workspace import Workspace
 
+_ALL = "refs/gitcp/*"
 # Has git walk over what is missing.
 _INCOMPLETE = ("--missing=allow-any", "--ignore-missing")
 
@@ -69,7 +70,7 @@ def usage(workspace: Workspace) -> Usage:
     return Usage(
         sum(packs.values()),
         len(packs),
-        measure(workspace, "refs/gitcp/*") if names else 0,
+        measure(workspace, _ALL) if names else 0,
         _below(workspace.directory / "scan"),
         sessions,
         tuple(unreadable),
@@ -89,6 +90,15 @@ def pack_sizes(workspace: Workspace) -> dict[str, int]:
         except FileNotFoundError:
             continue
     return found
+
+
+def held(workspace: Workspace) -> int:
+    """Returns what checkpoints hold and no branch, tag or remote does, in bytes on disk.
+
+    Raises:
+        GitFailedError: git failed; an object of the user's own may be missing.
+    """
+    return _held(workspace, _ALL, *_INCOMPLETE)
 
 
 def _held_of_rest(workspace: Workspace, glob: str) -> int:

@@ -1,19 +1,17 @@
 """`gitcp doctor`: checks everything that could keep gitcp from working."""
 
 import re
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.errors import GitcpError
-from gitcp.git.consolidate import AT_MOST
 from gitcp.git.drop_unreachable import packed_objects
 from gitcp.git.ended import sweep
 from gitcp.git.versions import OLDEST_GIT, TABLES_UNSYNCED, git_version, libgit2_version
-from gitcp.maintenance.disk_usage import pack_sizes
+from gitcp.maintenance import disk_checks
+from gitcp.maintenance.doctor_check import DoctorCheck
 from gitcp.maintenance.doubts import doubts
 from gitcp.maintenance.lost_refs import lost
 from gitcp.maintenance.verify import head_damage
@@ -27,23 +25,12 @@ from gitcp.wal import log_file
 from gitcp.worktree import journal
 from gitcp.worktree import state as states
 
-_LOW = 200 * 1024 * 1024
-_MIB = 1024 * 1024
 _SHOWN = 5
 # In a repository with more objects, finding what nothing refers to takes long.
 _LARGE = 500_000
 # How long to look for what an older gitcp may have done, in seconds.
 _DOUBTS = 5.0
 _WHOLE = re.compile(r"\+?refs/\*:refs/\*")
-
-
-class DoctorCheck(NamedTuple):
-    """The result of one check; `hint` says what to do if it failed."""
-
-    name: str
-    ok: bool
-    detail: str
-    hint: str | None = None
 
 
 Look = Callable[[Workspace], DoctorCheck]
@@ -79,8 +66,9 @@ def doctor(directory: Path, features: Sequence[Look] = ()) -> Iterator[DoctorChe
         _mirrors,
         *features,
         _scan,
-        _packs,
-        _disk,
+        disk_checks.packs,
+        disk_checks.size,
+        disk_checks.disk,
     ):
         try:
             yield look(workspace)
@@ -378,23 +366,3 @@ def _scan(workspace: Workspace) -> DoctorCheck:
         ok=True,
         detail="not usable: the next save reads every file and rebuilds it",
     )
-
-
-def _packs(workspace: Workspace) -> DoctorCheck:
-    count = len(pack_sizes(workspace))
-    detail = f"{count} of gitcp's"
-    if count > AT_MOST:
-        hint = "`gitcp gc` merges them"
-        return DoctorCheck(
-            "packs", ok=False, detail=f"{detail}, more than {AT_MOST}", hint=hint
-        )
-    return DoctorCheck("packs", ok=True, detail=detail)
-
-
-def _disk(workspace: Workspace) -> DoctorCheck:
-    free = shutil.disk_usage(workspace.repository.common_dir).free
-    detail = f"{free // _MIB:,} MiB free"
-    if free < _LOW:
-        hint = "make room: a save that does not fit is refused, nothing is lost"
-        return DoctorCheck("disk", ok=False, detail=detail, hint=hint)
-    return DoctorCheck("disk", ok=True, detail=detail)

@@ -7,6 +7,7 @@ from gitcp.git.drop_unreachable import drop_unreachable, git_directories, store_
 from gitcp.git.ended import sweep
 from gitcp.git.pack_refs import pack_refs
 from gitcp.git.repository import Repository
+from gitcp.maintenance import upkeep
 from gitcp.maintenance.disk_usage import pack_sizes
 from gitcp.maintenance.lost_refs import Lost, kept
 from gitcp.project.workspace import Workspace
@@ -61,6 +62,7 @@ def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
     with store_locked(workspace.repository, timeout=timeout):
         done = drop_unreachable(workspace.repository, roots=roots, timeout=timeout)
     pack_refs(workspace.repository)
+    upkeep.forget(workspace.repository)
     after = pack_sizes(workspace)
     return Cleaned(
         len(before),

@@ -1,6 +1,6 @@
 """Prunes old checkpoints; ids and numbers of the others stay."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -76,11 +76,12 @@ def plan_prune(
     only: Sequence[tuple[str, str | None]] = (),
     *,
     max_size: int | None = None,
+    may_go: Callable[[Checkpoint], bool] = lambda _: True,
 ) -> PrunePlan:
     """Returns what would go, writing nothing.
 
-    With `max_size` (bytes) of what the rules let go only the oldest do, until the rest
-    fits.
+    With `max_size` (bytes) of what the rules and `may_go` let go only the oldest do, until
+    the rest fits.
 
     Raises:
         NotFoundError: one of `only` does not exist.
@@ -91,7 +92,13 @@ def plan_prune(
     keys = _keys(forest, only)
     if only and keys is not None:
         _refuse_threads(forest, keys)
-    judged = _judge(workspace, forest, rules, keys)
+    judged = [
+        each._replace(
+            stay=(*each.stay, *(one for one in each.go if not may_go(one))),
+            go=tuple(filter(may_go, each.go)),
+        )
+        for each in _judge(workspace, forest, rules, keys)
+    ]
     before = after = None
     if max_size is not None:
         taken = sizes(judged, lambda trees: disk_usage.added(workspace, trees))
@@ -296,9 +303,10 @@ def keep_to_limit(workspace: Workspace, tip: Checkpoint) -> None:
         and packed_objects(repository) <= _LARGE
     ):
         with store_locked(repository, timeout=0):
-            drop_unreachable(repository, roots=lambda: _roots(workspace), timeout=0)
+            drop_unreachable(repository, roots=lambda: roots(workspace), timeout=0)
 
 
-def _roots(workspace: Workspace) -> Iterator[str]:
+def roots(workspace: Workspace) -> Iterator[str]:
+    """Yields the commits that `drop_unreachable` keeps, besides what refs reach."""
     yield from journals(workspace.repository)
     yield from (one.tip.commit for one in kept(workspace))

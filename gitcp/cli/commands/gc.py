@@ -8,8 +8,11 @@ import click
 from gitcp.cli.emit import Output
 from gitcp.cli.options import command, yes_option
 from gitcp.cli.render import count, place, prompt_plan, size
+from gitcp.errors import UsageError
+from gitcp.maintenance import upkeep
 from gitcp.maintenance.gc import Cleaned, gc
 from gitcp.maintenance.lost_refs import Lost, kept
+from gitcp.maintenance.upkeep import Upkept
 from gitcp.project.workspace import open_workspace
 
 
@@ -19,15 +22,30 @@ from gitcp.project.workspace import open_workspace
     is_flag=True,
     help="Also remove, for good, checkpoints whose branch has lost its ref",
 )
+@click.option(
+    "--auto",
+    is_flag=True,
+    help="Do only what is due, as gitcp does in the background after a save",
+)
 @yes_option
-def gc_command(out: Output, drop_lost: bool, yes: bool) -> None:
+def gc_command(out: Output, drop_lost: bool, auto: bool, yes: bool) -> None:
     """Free the disk space of pruned checkpoints.
 
     gitcp's packs become one. No checkpoint is removed, and nothing that git itself
     can reach; `gitcp verify --lost` lists what --drop-lost removes. What killed processes
     left is cleared away.
+
+    With --auto packs are merged only where there are too many, for a minute at most, and
+    old automatic checkpoints go if gitcp takes more than gitcp.maxSize.
     """
+    if auto and drop_lost:
+        raise UsageError(
+            "--auto and --drop-lost are mutually exclusive", hint="use one of them"
+        )
     workspace = open_workspace(out.directory, bare=out.directory != ".")
+    if auto:
+        _auto(out, upkeep.run(workspace))
+        return
     if drop_lost:
         lines = kept(workspace)
         if lines and not yes and not out.json:
@@ -39,6 +57,28 @@ def gc_command(out: Output, drop_lost: bool, yes: bool) -> None:
         out.document(_document(done, drop_lost=drop_lost))
     else:
         _show(out, done, drop_lost=drop_lost)
+
+
+def _auto(out: Output, done: Upkept) -> None:
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.gc-auto/1",
+                "packs": {"before": done.packs_before, "after": done.packs_after},
+                "bytes": {"before": done.bytes_before, "after": done.bytes_after},
+                "removed": done.removed,
+            }
+        )
+        return
+    if done.packs_after < done.packs_before:
+        out.print(
+            f"merged {count(done.packs_before, 'pack')} into {done.packs_after}:"
+            f" {size(done.bytes_before)} became {size(done.bytes_after)}"
+        )
+    if done.removed:
+        out.print(f"removed {count(done.removed, 'old checkpoint')}: gitcp.maxSize")
+    elif done.packs_after >= done.packs_before:
+        out.print("nothing is due")
 
 
 def _document(done: Cleaned, *, drop_lost: bool) -> dict[str, Any]:

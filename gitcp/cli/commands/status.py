@@ -18,8 +18,10 @@ from gitcp.cli.render import (
     decision_line,
     title_of,
 )
+from gitcp.cli.size_warning import tell_if_large
 from gitcp.cli.unshared import tell_failed_push
 from gitcp.errors import GitcpError
+from gitcp.maintenance import upkeep
 from gitcp.project.installers import Done, all_installed
 from gitcp.project.workspace import MAIN, Workspace, may_have_been_private
 
@@ -65,6 +67,7 @@ def status_command(out: Output, where: str | None) -> None:
                 "hooks_off": workspace.settings.hooks_off,
                 "private_store": workspace.private_store,
                 "left_behind": _left_behind(workspace),
+                "size": _size(workspace),
             }
         )
         return
@@ -80,6 +83,12 @@ def status_command(out: Output, where: str | None) -> None:
         out.print(f"Agents' hooks make no checkpoints here: {off}")
     for warning in unprotected(workspace):
         out.warn(warning)
+    _show_folder(out, workspace)
+    tell_failed_push(out, workspace)
+    tell_if_large(out, workspace)
+
+
+def _show_folder(out: Output, workspace: Workspace) -> None:
     if workspace.private_store is not None:
         out.print(
             f"A folder without git; its private store is {workspace.private_store}"
@@ -88,7 +97,11 @@ def status_command(out: Output, where: str | None) -> None:
         from gitcp.cli.private_folder import tell_left_behind
 
         tell_left_behind(out, workspace)
-    tell_failed_push(out, workspace)
+
+
+def _size(workspace: Workspace) -> dict[str, int | bool]:
+    found = upkeep.size(workspace)
+    return {"bytes": found.used, "limit": found.limit, "over": found.over}
 
 
 def _at_work(workspace: Workspace, session: str | None) -> list[Binding]:

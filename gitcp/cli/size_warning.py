@@ -1,0 +1,18 @@
+"""Tells a person that gitcp takes more disk space than `gitcp.maxSize`."""
+
+from gitcp.cli.emit import Output
+from gitcp.cli.render import size
+from gitcp.maintenance import upkeep
+from gitcp.project.workspace import Workspace
+
+
+def tell_if_large(out: Output, workspace: Workspace) -> None:
+    """Warns if it does, and says what to do."""
+    found = upkeep.size(workspace)
+    if not found.over:
+        return
+    out.warn(
+        f"gitcp takes {size(found.used)} here, more than gitcp.maxSize"
+        f" ({size(found.limit)}):\n  {upkeep.told(found)}\n"
+        "  `gitcp du` shows what holds it, `gitcp prune` removes old checkpoints"
+    )

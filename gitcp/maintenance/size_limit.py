@@ -1,0 +1,106 @@
+"""Prunes old automatic checkpoints until gitcp keeps to `gitcp.maxSize` (0103)."""
+
+import time
+
+import msgspec
+
+from gitcp.clients import triggers
+from gitcp.errors import CorruptError, FormatTooNewError
+from gitcp.format import layout
+from gitcp.git.drop_unreachable import drop_unreachable, store_locked
+from gitcp.maintenance.disk_usage import held, pack_sizes
+from gitcp.maintenance.prune import DEFAULT_LAST, plan_prune, prune, roots
+from gitcp.maintenance.upkeep import read_note, write_note
+from gitcp.project import config, hook_log
+from gitcp.project.workspace import Workspace
+from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.retention import RetentionRules
+
+# Seconds within which nothing goes.
+YOUNG = 30 * 24 * 60 * 60.0
+# It prunes further than it must, so that not each save does it again.
+_SHARE = 0.9
+# No person asked for these; what git's hooks make holds little that git does not.
+AUTOMATIC = frozenset(
+    {
+        triggers.TURN_START,
+        triggers.TURN_END,
+        triggers.TOOL,
+        triggers.BEFORE_COMMAND,
+        triggers.COMPACT,
+        triggers.SUBAGENT_STOP,
+        triggers.SESSION_END,
+        "interval",
+        "before-run",
+        "before-restore",
+    }
+)
+
+
+def prune_to_size(workspace: Workspace) -> int:
+    """Measures what checkpoints hold, prunes what may go, and returns how many went.
+
+    Raises:
+        BusyError: another process uses the store; nothing went, or the space comes later.
+        GitFailedError: git failed, as where an object of the user's own is missing.
+        StorageError: the disk refused.
+    """
+    repository = workspace.repository
+    limit = workspace.settings.max_size
+    used = held(workspace)
+    removed = 0
+    note = read_note(repository)
+    given = config.get(repository, "maxSize").origin != "default"
+    if used > limit and (note.prunes or given):
+        removed = _prune(workspace, int(limit * _SHARE))
+        if removed:
+            used = held(workspace)
+    note = read_note(repository)
+    now = workspace.store.time()
+    note = msgspec.structs.replace(
+        note, held=used, packs=sum(pack_sizes(workspace).values()), at=now
+    )
+    if removed:
+        note = msgspec.structs.replace(
+            note, removed=note.removed + removed, removed_at=workspace.store.now()
+        )
+    write_note(repository, note)
+    return removed
+
+
+def _prune(workspace: Workspace, target: int) -> int:
+    started = time.monotonic()
+    remote = _trees_of_remotes(workspace)
+
+    def may_go(checkpoint: Checkpoint) -> bool:
+        if checkpoint.trailers.trigger not in AUTOMATIC:
+            return False
+        # Its ref of the remote's would hold it, and nothing be gained.
+        if checkpoint.raw.tree.hex() in remote:
+            return False
+        try:
+            return checkpoint.origin.here and not checkpoint.origin.foreign
+        except (CorruptError, FormatTooNewError):
+            return False
+
+    rules = RetentionRules(DEFAULT_LAST, YOUNG)
+    plan = plan_prune(workspace, rules, max_size=target, may_go=may_go)
+    done = prune(workspace, plan)
+    if not done.go:
+        return 0
+    repository = workspace.repository
+    timeout = workspace.settings.lock_timeout
+    with store_locked(repository, timeout=timeout):
+        drop_unreachable(repository, roots=lambda: roots(workspace), timeout=timeout)
+    numbers = sorted(one.number for one in done.go if one.number is not None)
+    named = f" (#{numbers[0]} to #{numbers[-1]})" if numbers else ""
+    text = f"removed {len(done.go):,} old automatic checkpoints{named}: gitcp.maxSize"
+    hook_log.write(workspace.top, "gc --auto", started, text)
+    return len(done.go)
+
+
+def _trees_of_remotes(workspace: Workspace) -> frozenset[str]:
+    out = workspace.repository.git(
+        "log", "--format=%T", "--no-show-signature", f"--glob={layout.REMOTES}*"
+    )
+    return frozenset(out.decode("ascii").split())

@@ -1,0 +1,216 @@
+"""Keeps a repository small by itself: merges packs, and keeps to `gitcp.maxSize`.
+
+What is due is done in the background, by a process that `after_save` starts: an agent
+waits for its hooks, and merging may take a minute.
+"""
+
+import time
+from contextlib import suppress
+from typing import NamedTuple
+
+import msgspec
+
+from gitcp import durable
+from gitcp.errors import GitcpError
+from gitcp.git.background import start_gitcp
+from gitcp.git.consolidate import AT_MOST, MergeTooLongError, consolidate
+from gitcp.git.registry import Registry
+from gitcp.git.repository import Repository
+from gitcp.maintenance.disk_usage import pack_sizes
+from gitcp.project.workspace import Workspace
+
+# Seconds that a run spends on merging, at most, and how many new packs are there between two.
+BUDGET = 60.0
+_BETWEEN = AT_MOST // 2
+# What could not be brought below the limit is looked at again after so long, in seconds, or
+# when it has grown by so much.
+_AGAIN = 24 * 60 * 60.0
+_GROWN = 1.1
+_NOTE = "upkeep.json"
+_LOCK = "upkeep.lock"
+
+
+class UpkeepNote(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What earlier runs found; derived, but for `prunes`.
+
+    `prunes`: the first checkpoint here was made by a gitcp that keeps to `maxSize`. `left`
+    packs stood after the last run. To merge `largest` bytes took too long. At `at`, in
+    seconds since 1970, checkpoints held `held` bytes and gitcp's packs had `packs`.
+    `removed` checkpoints have gone for their size, the last ones at `removed_at`.
+    """
+
+    prunes: bool = False
+    left: int = 0
+    largest: int | None = None
+    held: int = 0
+    packs: int = 0
+    at: float = 0.0
+    removed: int = 0
+    removed_at: str = ""
+
+
+class Size(NamedTuple):
+    """What gitcp takes, about, and its limit, in bytes; whether it `prunes` beyond it."""
+
+    used: int
+    limit: int
+    prunes: bool
+
+    @property
+    def over(self) -> bool:
+        """Whether it takes more than it may."""
+        return 0 < self.limit < self.used
+
+
+class Upkept(NamedTuple):
+    """The result of a run: packs and their bytes before and after, checkpoints removed."""
+
+    packs_before: int
+    packs_after: int
+    bytes_before: int
+    bytes_after: int
+    removed: int = 0
+
+
+def read_note(repository: Repository) -> UpkeepNote:
+    """Returns what earlier runs noted; nothing where that cannot be read."""
+    with suppress(OSError, msgspec.MsgspecError):
+        raw = (repository.store_dir / _NOTE).read_bytes()
+        return msgspec.json.decode(raw, type=UpkeepNote)
+    return UpkeepNote()
+
+
+def write_note(repository: Repository, note: UpkeepNote) -> None:
+    """Notes what was found; losing it costs time, or pruning that does not happen."""
+    with suppress(OSError):
+        path = repository.store_dir / _NOTE
+        durable.replace(path, msgspec.json.encode(note), sync=False)
+
+
+def begin(repository: Repository) -> None:
+    """Notes that the first checkpoint of a repository was just made.
+
+    A number is given once, so this is never one in which an older gitcp was in use.
+    """
+    write_note(repository, msgspec.structs.replace(read_note(repository), prunes=True))
+
+
+def forget(repository: Repository) -> None:
+    """Forgets what was measured: `gitcp gc` has changed it, and merged what took too long."""
+    note = read_note(repository)
+    if note != UpkeepNote():
+        write_note(
+            repository,
+            UpkeepNote(note.prunes, removed=note.removed, removed_at=note.removed_at),
+        )
+
+
+def size(workspace: Workspace) -> Size:
+    """Returns how gitcp stands to its limit, by what the last run measured."""
+    note = read_note(workspace.repository)
+    return _size(workspace, note, sum(pack_sizes(workspace).values()))
+
+
+def _size(workspace: Workspace, note: UpkeepNote, packs: int) -> Size:
+    from gitcp.project import config  # noqa: PLC0415  not at each save
+
+    limit = workspace.settings.max_size
+    # Unmeasured, nothing is known but the packs; git's gc may have taken some over.
+    used = note.held + max(0, packs - note.packs) if note.at else packs
+    if not 0 < limit < used:
+        return Size(used, limit, note.prunes)
+    given = config.get(workspace.repository, "maxSize").origin != "default"
+    return Size(used, limit, note.prunes or given)
+
+
+def start_if_due(workspace: Workspace) -> None:
+    """Starts a run in the background, if one is due and none is at work."""
+    repository = workspace.repository
+    note = read_note(repository)
+    if not (_merging_due(repository, note) or size_due(workspace, note)):
+        return
+    held = durable.try_lock(repository.store_dir / _LOCK)
+    if held is None:
+        return
+    durable.unlock(held)
+    start_gitcp("-C", str(workspace.top), "gc", "--auto", "--quiet")
+
+
+def _merging_due(repository: Repository, note: UpkeepNote) -> bool:
+    count = len(Registry(repository).names())
+    return count > AT_MOST and count >= note.left + _BETWEEN
+
+
+def size_due(workspace: Workspace, note: UpkeepNote) -> bool:
+    """Whether gitcp takes too much, and something may be done about it."""
+    found = _size(workspace, note, sum(pack_sizes(workspace).values()))
+    if not found.over:
+        return False
+    passed = workspace.store.time() - note.at
+    return not 0 <= passed < _AGAIN or found.used > note.held * _GROWN
+
+
+def run(workspace: Workspace) -> Upkept:
+    """Does what is due, within its time; returns what came of it.
+
+    Raises:
+        BusyError: another process uses the store.
+        StorageError: the disk refused.
+    """
+    repository = workspace.repository
+    before = pack_sizes(workspace)
+    with durable.storage("preparing"):
+        repository.make_directory(repository.store_dir)
+        held = durable.try_lock(repository.store_dir / _LOCK)
+    removed = 0
+    if held is not None:
+        try:
+            _merge(repository)
+            removed = keep_to_size(workspace)
+        finally:
+            durable.unlock(held)
+    after = pack_sizes(workspace)
+    return Upkept(
+        len(before), len(after), sum(before.values()), sum(after.values()), removed
+    )
+
+
+def _merge(repository: Repository) -> None:
+    note = read_note(repository)
+    deadline = time.monotonic() + BUDGET
+    largest = note.largest
+    try:
+        consolidate(repository, deadline=deadline, largest=largest)
+    except MergeTooLongError as exc:
+        # The next run takes fewer: what takes longer than that is left to `gitcp gc`.
+        largest = exc.size // 2
+    left = len(Registry(repository).names())
+    note = read_note(repository)
+    write_note(repository, msgspec.structs.replace(note, left=left, largest=largest))
+
+
+def keep_to_size(workspace: Workspace) -> int:
+    """Prunes what `maxSize` lets go, if that is due; returns how many went."""
+    if not size_due(workspace, read_note(workspace.repository)):
+        return 0
+    from gitcp.maintenance.size_limit import prune_to_size  # noqa: PLC0415  rarely due
+
+    return prune_to_size(workspace)
+
+
+def told(found: Size) -> str:
+    """Returns why gitcp takes more than it may, in one sentence, for `status` and `doctor`."""
+    if found.prunes:
+        return "what stays is newer than 30 days, labelled, or not automatic"
+    return (
+        "gitcp was in use here before this limit, so nothing is removed until"
+        " `gitcp config maxSize` says so"
+    )
+
+
+def after(workspace: Workspace) -> None:
+    """Does in this process what is due; not what takes long, where a hook has little time."""
+    consolidate(workspace.repository)
+    if workspace.deadline is None:
+        with suppress(GitcpError):
+            keep_to_size(workspace)
