@@ -207,7 +207,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "gc": (
         ("gitcp gc", "Give back the space of pruned checkpoints"),
         ("gitcp gc --json", "The same, with the numbers for a program"),
-        ("gitcp gc --auto", "Only what is due, within a minute: for cron"),
+        ("gitcp gc --auto", "Only what is due, within minutes: for cron"),
     ),
     "config": (
         ("gitcp config", "Every setting with its meaning"),

@@ -1,7 +1,7 @@
 """What `gitcp doctor` says of git's hooks."""
 
 from gitcp.githooks import scripts
-from gitcp.maintenance.doctor import DoctorCheck
+from gitcp.maintenance.doctor_check import DoctorCheck
 from gitcp.project.workspace import Workspace
 
 

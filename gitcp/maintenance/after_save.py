@@ -25,5 +25,7 @@ def after_save(workspace: Workspace, tip: Checkpoint) -> None:
         if workspace.settings.background:
             upkeep.start_if_due(workspace)
         else:
-            upkeep.after(workspace)
+            from gitcp.maintenance import auto_gc  # noqa: PLC0415  loads what merging needs
+
+            auto_gc.after(workspace)
     pack_refs(workspace.repository)

@@ -1,7 +1,7 @@
 """Disk usage of gitcp."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -126,10 +126,36 @@ def _held(workspace: Workspace, glob: str, *options: str) -> int:
     return int(out)
 
 
+class Walked(NamedTuple):
+    """An object that a walk over trees meets first: oid, path, kind, bytes on disk."""
+
+    oid: str
+    path: bytes
+    kind: str
+    size: int
+
+
 def added(workspace: Workspace, trees: Sequence[str]) -> dict[str, int]:
     """Returns what each tree adds on disk to those before it and to what git holds.
 
     What is missing adds nothing.
+
+    Raises:
+        GitFailedError: git failed; a commit of the user's may be missing.
+    """
+    roots = set(trees)
+    found: dict[str, int] = {}
+    root = ""
+    for one in walked(workspace, trees):
+        root = one.oid if one.oid in roots else root
+        found[root] = found.get(root, 0) + one.size
+    return found
+
+
+def walked(workspace: Workspace, trees: Sequence[str]) -> Iterator[Walked]:
+    """Yields what each tree has that those before it and git's branches have not.
+
+    Each tree comes before what is below it. What is missing is left out.
 
     Raises:
         GitFailedError: git failed; a commit of the user's may be missing.
@@ -149,18 +175,20 @@ def added(workspace: Workspace, trees: Sequence[str]) -> dict[str, int]:
         "rev-list",
         "--objects",
         *_INCOMPLETE,
-        "--no-object-names",
         "--stdin",
         data="\n".join([*asked, ""]).encode(),
     )
-    sizes = git("cat-file", "--batch-check=%(objectsize:disk)", "--buffer", data=listed)
-    roots = set(trees)
-    found: dict[str, int] = {}
-    root = ""
-    for oid, size in zip(listed.decode().split(), sizes.split(), strict=True):
-        root = oid if oid in roots else root
-        found[root] = found.get(root, 0) + int(size)
-    return found
+    lines = [line.partition(b" ") for line in listed.splitlines()]
+    sizes = git(
+        "cat-file",
+        "--batch-check=%(objecttype) %(objectsize:disk)",
+        "--buffer",
+        data=b"".join(oid + b"\n" for oid, _, _ in lines),
+    )
+    for (oid, _, path), answer in zip(lines, sizes.splitlines(), strict=True):
+        kind, size = answer.decode("ascii", "replace").split()
+        if size.isdigit():
+            yield Walked(oid.decode("ascii"), path, kind, int(size))
 
 
 def _below(directory: Path) -> int:

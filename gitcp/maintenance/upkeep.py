@@ -1,26 +1,23 @@
-"""Keeps a repository small by itself: merges packs, and keeps to `gitcp.maxSize`.
+"""What is due to keep a repository small: packs to merge, or `gitcp.maxSize` to keep to.
 
-What is due is done in the background, by a process that `after_save` starts: an agent
+It is done in the background, by a process that `after_save` starts (`auto_gc`): an agent
 waits for its hooks, and merging may take a minute.
 """
 
-import time
 from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
 
 from gitcp import durable
-from gitcp.errors import GitcpError
 from gitcp.git.background import start_gitcp
-from gitcp.git.consolidate import AT_MOST, MergeTooLongError, consolidate
+from gitcp.git.consolidate import AT_MOST
 from gitcp.git.registry import Registry
 from gitcp.git.repository import Repository
 from gitcp.maintenance.disk_usage import pack_sizes
 from gitcp.project.workspace import Workspace
 
-# Seconds that a run spends on merging, at most, and how many new packs are there between two.
-BUDGET = 60.0
+# How many new packs are there between two runs.
 _BETWEEN = AT_MOST // 2
 # What could not be brought below the limit is looked at again after so long, in seconds, or
 # when it has grown by so much.
@@ -60,16 +57,6 @@ class Size(NamedTuple):
     def over(self) -> bool:
         """Whether it takes more than it may."""
         return 0 < self.limit < self.used
-
-
-class Upkept(NamedTuple):
-    """The result of a run: packs and their bytes before and after, checkpoints removed."""
-
-    packs_before: int
-    packs_after: int
-    bytes_before: int
-    bytes_after: int
-    removed: int = 0
 
 
 def read_note(repository: Repository) -> UpkeepNote:
@@ -129,11 +116,20 @@ def start_if_due(workspace: Workspace) -> None:
     note = read_note(repository)
     if not (_merging_due(repository, note) or size_due(workspace, note)):
         return
-    held = durable.try_lock(repository.store_dir / _LOCK)
+    held = upkeep_lock(repository)
     if held is None:
         return
     durable.unlock(held)
     start_gitcp("-C", str(workspace.top), "gc", "--auto", "--quiet")
+
+
+def upkeep_lock(repository: Repository) -> int | None:
+    """Takes the lock that a run holds; None where one is at work.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    return durable.try_lock(repository.store_dir / _LOCK)
 
 
 def _merging_due(repository: Repository, note: UpkeepNote) -> bool:
@@ -150,54 +146,6 @@ def size_due(workspace: Workspace, note: UpkeepNote) -> bool:
     return not 0 <= passed < _AGAIN or found.used > note.held * _GROWN
 
 
-def run(workspace: Workspace) -> Upkept:
-    """Does what is due, within its time; returns what came of it.
-
-    Raises:
-        BusyError: another process uses the store.
-        StorageError: the disk refused.
-    """
-    repository = workspace.repository
-    before = pack_sizes(workspace)
-    with durable.storage("preparing"):
-        repository.make_directory(repository.store_dir)
-        held = durable.try_lock(repository.store_dir / _LOCK)
-    removed = 0
-    if held is not None:
-        try:
-            _merge(repository)
-            removed = keep_to_size(workspace)
-        finally:
-            durable.unlock(held)
-    after = pack_sizes(workspace)
-    return Upkept(
-        len(before), len(after), sum(before.values()), sum(after.values()), removed
-    )
-
-
-def _merge(repository: Repository) -> None:
-    note = read_note(repository)
-    deadline = time.monotonic() + BUDGET
-    largest = note.largest
-    try:
-        consolidate(repository, deadline=deadline, largest=largest)
-    except MergeTooLongError as exc:
-        # The next run takes fewer: what takes longer than that is left to `gitcp gc`.
-        largest = exc.size // 2
-    left = len(Registry(repository).names())
-    note = read_note(repository)
-    write_note(repository, msgspec.structs.replace(note, left=left, largest=largest))
-
-
-def keep_to_size(workspace: Workspace) -> int:
-    """Prunes what `maxSize` lets go, if that is due; returns how many went."""
-    if not size_due(workspace, read_note(workspace.repository)):
-        return 0
-    from gitcp.maintenance.size_limit import prune_to_size  # noqa: PLC0415  rarely due
-
-    return prune_to_size(workspace)
-
-
 def told(found: Size) -> str:
     """Returns why gitcp takes more than it may, in one sentence, for `status` and `doctor`."""
     if found.prunes:
@@ -206,11 +154,3 @@ def told(found: Size) -> str:
         "gitcp was in use here before this limit, so nothing is removed until"
         " `gitcp config maxSize` says so"
     )
-
-
-def after(workspace: Workspace) -> None:
-    """Does in this process what is due; not what takes long, where a hook has little time."""
-    consolidate(workspace.repository)
-    if workspace.deadline is None:
-        with suppress(GitcpError):
-            keep_to_size(workspace)

@@ -1,31 +1,96 @@
-"""`gitcp du`: prints the disk usage of sessions."""
+"""`gitcp du`: prints the disk usage of sessions, turns and paths."""
 
-from gitcp.cli.emit import Output, safe
+from typing import Any
+
+from gitcp.cli import documents
+from gitcp.cli.emit import Output, safe, safe_path
+from gitcp.cli.layout import fit, width
 from gitcp.cli.options import command, left_out, reader
-from gitcp.cli.render import size
-from gitcp.maintenance.disk_usage import usage
+from gitcp.cli.render import count, size
+from gitcp.cli.size_warning import tell_if_large
+from gitcp.maintenance.disk_breakdown import Breakdown, TurnCost, breakdown
+from gitcp.maintenance.disk_usage import Usage, usage
 
 
 @command("du")
 def du_command(out: Output) -> int:
-    """Show what gitcp takes on disk."""
-    used = usage(reader(out))
+    """Show what gitcp takes on disk.
+
+    What sessions hold, what the newest turns added, which paths take most, and which of
+    them to leave out: those that git does not track. What is removed from the work tree, or
+    excluded now, is held by older checkpoints until `gitcp prune` removes these.
+    """
+    workspace = reader(out)
+    used = usage(workspace)
+    parts = breakdown(workspace)
     if out.json:
-        out.document(
-            {
-                "schema": "gitcp.du/1",
-                "packs": {"bytes": used.packs, "count": used.pack_count},
-                "only": used.only,
-                "scan": used.scan,
-                "search": used.search,
-                "sessions": [
-                    {"name": name, "bytes": count}
-                    for name, count in used.sessions.items()
-                ],
-                "unreadable": list(used.unreadable),
-            }
-        )
+        out.document(_document(used, parts))
         return left_out(out, used.unreadable)
+    _show_totals(out, used)
+    if parts.turns:
+        out.print(f"\n{'':10}  what the newest turns added")
+    for turn in parts.turns:
+        out.print(fit(_turn_line(turn), width()))
+    if parts.paths:
+        out.print(f"\n{'':10}  what holds the space")
+    for path in parts.paths:
+        versions = count(path.versions, "version")
+        shown = f"{size(path.bytes):>10}  {safe_path(path.path)}"
+        out.print(f"{shown}  ({versions})")
+    if parts.own:
+        out.print(
+            f"{size(parts.own):>10}  conversations, decisions, lists of directories"
+        )
+    if parts.exclude:
+        out.print("\nTo leave out what git does not track of it:")
+    for one in parts.exclude:
+        out.print(f"  gitcp config --add exclude {_quoted(one.pattern)}", whole=True)
+    tell_if_large(out, workspace)
+    return left_out(out, used.unreadable)
+
+
+def _document(used: Usage, parts: Breakdown) -> dict[str, Any]:
+    return {
+        "schema": "gitcp.du/1",
+        "packs": {"bytes": used.packs, "count": used.pack_count},
+        "only": used.only,
+        "scan": used.scan,
+        "search": used.search,
+        "sessions": [
+            {"name": name, "bytes": count} for name, count in used.sessions.items()
+        ],
+        "turns": [
+            {
+                "number": turn.checkpoint.number,
+                "id": turn.checkpoint.id,
+                "bytes": turn.bytes,
+                "most": None
+                if turn.most is None
+                else {
+                    **documents.path_fields(turn.most.path),
+                    "bytes": turn.most.bytes,
+                },
+            }
+            for turn in parts.turns
+        ],
+        "paths": [
+            {
+                **documents.path_fields(path.path),
+                "bytes": path.bytes,
+                "versions": path.versions,
+            }
+            for path in parts.paths
+        ],
+        "records": parts.own,
+        "exclude": [
+            {**documents.path_fields(one.pattern), "bytes": one.bytes}
+            for one in parts.exclude
+        ],
+        "unreadable": list(used.unreadable),
+    }
+
+
+def _show_totals(out: Output, used: Usage) -> None:
     packs = "1 pack" if used.pack_count == 1 else f"{used.pack_count} packs"
     rows = [
         (used.only, "held by checkpoints and by no branch, tag or remote"),
@@ -33,10 +98,24 @@ def du_command(out: Output) -> int:
         (used.scan, "scan state, which can be removed at any time"),
         (used.search, "index of `gitcp search`, which can be, too"),
     ]
-    for count, what in rows:
-        out.print(f"{size(count):>10}  {what}")
+    for number, what in rows:
+        out.print(f"{size(number):>10}  {what}")
     if used.sessions:
         out.print(f"\n{'':10}  by session; what two share counts in both")
-    for name, count in used.sessions.items():
-        out.print(f"{size(count):>10}  {out.style(safe(name), fg='cyan')}")
-    return left_out(out, used.unreadable)
+    for name, number in used.sessions.items():
+        out.print(f"{size(number):>10}  {out.style(safe(name), fg='cyan')}")
+
+
+def _turn_line(turn: TurnCost) -> str:
+    one = turn.checkpoint
+    name = f"#{one.number}" if one.number is not None else one.id
+    line = f"{size(turn.bytes):>10}  {name}"
+    if turn.most is not None and turn.most.bytes:
+        line += f"  {size(turn.most.bytes)} of it {safe_path(turn.most.path)}"
+    return line
+
+
+def _quoted(pattern: bytes) -> str:
+    import shlex
+
+    return shlex.quote(safe_path(pattern))

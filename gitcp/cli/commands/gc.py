@@ -9,10 +9,9 @@ from gitcp.cli.emit import Output
 from gitcp.cli.options import command, yes_option
 from gitcp.cli.render import count, place, prompt_plan, size
 from gitcp.errors import UsageError
-from gitcp.maintenance import upkeep
+from gitcp.maintenance.auto_gc import Upkept, run
 from gitcp.maintenance.gc import Cleaned, gc
 from gitcp.maintenance.lost_refs import Lost, kept
-from gitcp.maintenance.upkeep import Upkept
 from gitcp.project.workspace import open_workspace
 
 
@@ -35,7 +34,7 @@ def gc_command(out: Output, drop_lost: bool, auto: bool, yes: bool) -> None:
     can reach; `gitcp verify --lost` lists what --drop-lost removes. What killed processes
     left is cleared away.
 
-    With --auto packs are merged only where there are too many, for a minute at most, and
+    With --auto packs are merged only where there are too many, for two minutes at most, and
     old automatic checkpoints go if gitcp takes more than gitcp.maxSize.
     """
     if auto and drop_lost:
@@ -44,7 +43,7 @@ def gc_command(out: Output, drop_lost: bool, auto: bool, yes: bool) -> None:
         )
     workspace = open_workspace(out.directory, bare=out.directory != ".")
     if auto:
-        _auto(out, upkeep.run(workspace))
+        _auto(out, run(workspace))
         return
     if drop_lost:
         lines = kept(workspace)
