@@ -13,11 +13,12 @@ import random
 import shutil
 import statistics
 import tempfile
-import time
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from generate import make
-from measure import Edits, run
+from measure import Case, Edits, Taken, in_turn, run
 
 SESSION = "11111111-2222-4333-8444-555555555555"
 PARTS = 200
@@ -54,6 +55,14 @@ class Product:
         self._path.write_bytes(b"".join(self._parts))
 
 
+def medians(taken: Sequence[Taken]) -> Taken:
+    """Returns the median time, and the median processor time."""
+    return Taken(
+        statistics.median(one.wall for one in taken),
+        statistics.median(one.cpu for one in taken),
+    )
+
+
 def size_of(top: Path) -> float:
     """Returns the megabytes below `.git`."""
     found = 0
@@ -82,7 +91,7 @@ def main() -> None:
         product = Product(top / "program")
         transcript = Path(place, "transcript.jsonl")
         print(f"product {(top / 'program').stat().st_size / 1e6:.1f} MB")
-        took: list[float] = []
+        took: list[Taken] = []
         for turn in range(1, given.turns + 1):
             edit()
             product.link()
@@ -92,21 +101,21 @@ def main() -> None:
                     f'{{"role":"user","content":"{chance.randbytes(5_000).hex()}"}}}}\n'
                 )
             words = ["save", "-q", "--trigger", "turn-end", "--transcript", transcript]
-            began = time.perf_counter()
-            run([gitcp, *words], top)
-            took.append(time.perf_counter() - began)
+            save = Case("save", partial(run, [gitcp, *words], top))
+            took += in_turn([save], 1)[save.name]
             if turn in {10, given.turns} or turn % max(1, given.turns // 10) == 0:
-                some = took[-2 * AROUND :]
+                some = medians(took[-2 * AROUND :])
                 print(
-                    f"turn {turn}: .git {size_of(top):.0f} MB, median of the last"
-                    f" {len(some)} saves {statistics.median(some):.3f} s"
-                    f" (max {max(took[-given.turns // 10 :]):.2f})",
+                    f"turn {turn}: .git {size_of(top):.0f} MB, median save"
+                    f" {some.wall:.3f} s, {some.cpu:.3f} s of processor time",
                     flush=True,
                 )
-        tenth = statistics.median(took[10 - AROUND : 10 + AROUND])
-        last = statistics.median(took[-2 * AROUND :])
+        tenth, every = medians(took[10 - AROUND : 10 + AROUND]), medians(took)
+        longest = max(one.wall for one in took)
         print(
-            f"median save {last:.3f} s, {last / tenth:.2f} x that of turn 10 (bar 1.2)"
+            f"median save {every.wall:.3f} s, {every.wall / tenth.wall:.2f} x that of turn"
+            f" 10 (bar 1.2), {every.cpu / tenth.cpu:.2f} x its processor time; at most"
+            f" {longest:.2f} s"
         )
         before = size_of(top)
         run([gitcp, "gc", "-q"], top)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -159,7 +160,12 @@ def finish(
         out, err = process.communicate(data, timeout=timeout)
     except subprocess.TimeoutExpired as exc:
         process.kill()
-        process.communicate()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            # What git did not read is lost with it.
+            with suppress(OSError):
+                if stream is not None:
+                    stream.close()
+        process.wait()
         raise GitTimeoutError(
             f"git took more than {timeout:g} s", hint="a later run goes on"
         ) from exc

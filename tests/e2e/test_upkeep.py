@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 
 import pytest
 
+from gitcp import durable
+from gitcp.git.consolidate import AT_MOST
 from tests.support.forms import lock_of
 from tests.support.gitrepo import (
     git,
@@ -226,3 +229,23 @@ def test_status_works_before_the_first_commit(tmp_path):
     repo = make_repo(tmp_path / "fresh")
     write_files(repo, {"a": b"1"})
     assert b"Nothing was saved here yet" in run_gitcp(repo, "status").stdout
+
+
+def test_packs_are_merged_after_a_save_that_does_not_wait_for_it(repo):
+    env = {"GITCP_BACKGROUND": "true"}
+    directory = repo / ".git" / "objects" / "pack"
+    for number in range(AT_MOST):
+        write_files(repo, {"a": b"%d" % number})
+        run_gitcp(repo, "save", env=env)
+    assert len(list(directory.glob("*.pack"))) == AT_MOST
+    write_files(repo, {"a": b"last"})
+    run_gitcp(repo, "save", env=env)
+    note = repo / ".git" / "gitcp" / "upkeep.json"
+    until = time.monotonic() + 100
+    while b"left" not in note.read_bytes():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    # It ends with its lock.
+    with durable.locked(note.with_suffix(".lock"), what="the run", timeout=100):
+        assert len(list(directory.glob("*.pack"))) < AT_MOST // 2
+    assert document(repo, "verify")["problems"] == []
