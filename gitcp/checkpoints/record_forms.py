@@ -3,6 +3,7 @@
 So everything that reads conversations (talk, search, pages) has to know few forms.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -19,7 +20,9 @@ def common(value: Any) -> Any:
         return value
     kind = value.get("type")
     if not isinstance(kind, str):
-        return value
+        return _of_pydantic(value)
+    if kind in _ITEMS:
+        return {"type": "response_item", "payload": value}
     data = value.get("data")
     if isinstance(data, dict) and "parentId" in value:
         return _of_copilot(value, kind, data)
@@ -31,6 +34,17 @@ def common(value: Any) -> Any:
     if kind == "message" and isinstance(message.get("role"), str):
         return _of_pi(value, message)
     return value
+
+
+# What stands by itself in a history of OpenAI's Responses interface.
+_ITEMS = frozenset(
+    {
+        *("function_call", "function_call_output"),
+        *("custom_tool_call", "custom_tool_call_output"),
+    }
+)
+# Who speaks in a message of Pydantic AI's.
+_PYDANTIC = {"request": "user", "response": "assistant"}
 
 
 def is_noted(value: dict[str, Any]) -> bool:
@@ -102,6 +116,34 @@ def _of_pi(value: dict[str, Any], message: dict[str, Any]) -> Any:
     if isinstance(content, list):
         content = list(_blocks(content, _PI_BLOCKS))
     return _spoken(value, role, content, "id")
+
+
+def _of_pydantic(value: dict[str, Any]) -> Any:
+    kind, parts = value.get("kind"), value.get("parts")
+    role = _PYDANTIC.get(kind) if isinstance(kind, str) else None
+    if role is None or not isinstance(parts, list):
+        return value
+    content: list[Any] = []
+    for part in parts:
+        content += _pydantic_blocks(part) if isinstance(part, dict) else ()
+    return _spoken(value, role, content, "run_id")
+
+
+def _pydantic_blocks(part: dict[str, Any]) -> list[Any]:
+    kind, content = part.get("part_kind"), part.get("content")
+    if not isinstance(kind, str):
+        return []
+    if kind in {"tool-call", "builtin-tool-call"}:
+        named = {**part, "name": part.get("tool_name")}
+        return [_call(named, "tool_call_id", "args")]
+    if kind in {"tool-return", "builtin-tool-return", "retry-prompt"}:
+        text = content if isinstance(content, str) else json.dumps(content)
+        failed = kind == "retry-prompt" or part.get("outcome") == "failed"
+        return [_result(part.get("tool_call_id"), text, is_error=failed)]
+    if kind not in {"user-prompt", "text"}:
+        return []
+    texts = content if isinstance(content, list) else [content]
+    return [{"type": "text", "text": text} for text in texts if isinstance(text, str)]
 
 
 def _blocks(
