@@ -320,7 +320,7 @@ class Turns:
                 else:
                     session = self._sessions.begin(ident, cwd, restored)
                 if request.method == observed.FORK:
-                    session.replays = False
+                    session.replayed()
                     self._copy(request.session, session)
         except _UNWRITABLE as exc:
             self._tell(f"its turns are not saved: {exc}")

@@ -116,11 +116,13 @@ class _Call:
                 for name, field in _DIFF.items():
                     if isinstance(one.get(field), str):
                         shown.setdefault(name, _cut(one[field]))
-        for one in _list(self.fields.get("locations")):
+        runs = self.fields.get("kind") == "execute"
+        # A command's place is where it runs, and not what it is about.
+        for one in () if runs else _list(self.fields.get("locations")):
             if isinstance(one, dict) and isinstance(one.get("path"), str):
                 shown.setdefault("file_path", one["path"])
         title = self.fields.get("title")
-        if self.fields.get("kind") == "execute" and isinstance(title, str):
+        if runs and isinstance(title, str):
             shown.setdefault("command", title.strip("`"))
         return shown
 
