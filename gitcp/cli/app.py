@@ -55,7 +55,12 @@ SECTIONS = {
         "label": "label",
     },
     "Files of a checkpoint": {"files": "files", "cat": "files"},
-    "Automatic checkpoints": {"uninstall": "install", "watch": "watch", "acp": "acp"},
+    "Automatic checkpoints": {
+        "uninstall": "install",
+        "watch": "watch",
+        "acp": "acp",
+        "mcp": "mcp",
+    },
     "Commands and pipelines": {"run": "run", "steps": "steps"},
     "Sharing": {
         "push": "share",

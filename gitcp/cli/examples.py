@@ -133,6 +133,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp acp -- gemini --acp", "What the editor starts instead of the agent"),
         ("gitcp acp -- opencode acp", "The same for another agent"),
     ),
+    "mcp": (
+        ("claude mcp add gitcp -- gitcp mcp", "Have Claude Code start it"),
+        ("codex mcp add gitcp -- gitcp mcp", "Have Codex start it"),
+    ),
     "run": (
         ("gitcp run -- make test", "Save, run it, and keep the output if it fails"),
         (

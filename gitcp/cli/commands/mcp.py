@@ -1,0 +1,25 @@
+"""`gitcp mcp`: the tools for clients without a shell."""
+
+import importlib.util
+
+from gitcp.cli.emit import Output
+from gitcp.cli.options import command
+from gitcp.errors import UsageError
+
+
+@command("mcp")
+def mcp_command(out: Output) -> None:
+    """Serve checkpoints to a client of the Model Context Protocol.
+
+    For agents without a shell: the client starts this command in the project and talks to
+    it on stdin and stdout. A restore takes two tools: one shows the plan, the other carries
+    out exactly that, as long as no file changed since.
+    """
+    if importlib.util.find_spec("mcp") is None:
+        raise UsageError(
+            "this needs the protocol's SDK, which is not installed",
+            hint="install it: `pip install 'gitcp[mcp]'`",
+        )
+    from gitcp.adapters.mcp_server.server import serve
+
+    serve(out.directory)
