@@ -16,16 +16,20 @@ _WORDS = """
 """.split()  # noqa: SIM905
 
 
-def make(top: Path, files: int) -> None:
-    """Makes a committed git project of so many source files, the same each time."""
+def make(top: Path, files: int, *, short: bool = False) -> None:
+    """Makes a committed git project of so many source files, the same each time.
+
+    `short` ones are a twentieth as long: half a million fit into 3 GB.
+    """
     chance = random.Random(1)
+    mean = 12 if short else 250
     top.mkdir(parents=True)
     for number in range(files):
         path = top / f"part{number % 40}" / f"unit{number // 640}" / f"f{number}.c"
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = [
             " ".join(chance.choices(_WORDS, k=9))
-            for _ in range(max(1, int(chance.expovariate(1 / 250))))
+            for _ in range(max(1, int(chance.expovariate(1 / mean))))
         ]
         path.write_text("\n".join(lines) + "\n")
     commit(top)

@@ -36,14 +36,19 @@ def main() -> None:
     parser.add_argument("--rewind", help="the command of rewind-ai")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--only", help="part of a title")
+    parser.add_argument(
+        "--watched",
+        action="store_true",
+        help="500,000 files, with Watchman: only that case; give it a HOME of its own",
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         top = given.tree
         if top is None:
             top = Path(scratch, "project")
-            make(top, 78_000)
+            make(top, 500_000 if given.watched else 78_000, short=given.watched)
         bench = _Bench(given, top.absolute(), Path(scratch))
-        for title, cases, unit in bench.parts():
+        for title, cases, unit in bench.watched() if given.watched else bench.parts():
             if given.only is None or given.only in title:
                 bench.warm(title)
                 table(title, in_turn(cases, given.rounds), unit)
@@ -102,6 +107,28 @@ class _Bench:
             everyone = [pipeline, save, *others]
             parts.append(("save, beside other packages", everyone, pipeline.name))
         return parts
+
+    def watched(self) -> list[tuple[str, list[Case], str]]:
+        """Returns the case of a large tree with a watcher; git works without one."""
+        run(["watchman", "watch", self._top], self._top)
+        run(["git", "config", "core.fsmonitor", "query-watchman"], self._top)
+        for _ in range(2):
+            self._gitcp("save")
+        print(run([self._given.gitcp, "doctor"], self._top))
+        pipeline = Case("git, four commands", self._pipeline, self._edit)
+        cases = [pipeline, *self._saves(self._edit)]
+        if not self._given.before:
+            whole = Case("gitcp save, no watcher", self._unwatched, self._edit)
+            cases.append(whole)
+        return [("save, 10 of 500,000 files, with a watcher", cases, pipeline.name)]
+
+    def _unwatched(self) -> None:
+        environment = {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "core.fsmonitor",
+            "GIT_CONFIG_VALUE_0": "false",
+        }
+        run([self._given.gitcp, "save"], self._top, environment)
 
     def _saves(self, prepare: Callable[[], object] = lambda: None) -> list[Case]:
         cases = [Case("gitcp save", lambda: self._gitcp("save"), prepare)]

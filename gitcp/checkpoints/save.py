@@ -52,7 +52,7 @@ def save(
     with workspace.locked():
         journal.refuse_if_open(workspace.directory)
         with (
-            workspace.capturing(include) as capture,
+            workspace.capturing(include, watched=True) as capture,
             transaction(workspace.repository) as txn,
         ):
             whole = complete(draft) if complete else draft

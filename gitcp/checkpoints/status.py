@@ -30,6 +30,8 @@ class Status(NamedTuple):
     skipped: int
     pending: tuple[Decision, ...]
     interrupted: Journal | None
+    # A change that the user's watcher missed: it is not believed any more.
+    missed: str | None = None
 
 
 def status(workspace: Workspace, where: str | None = None) -> Status:
@@ -52,7 +54,10 @@ def status(workspace: Workspace, where: str | None = None) -> Status:
         if tip is None:
             tip = workspace.store.tip(current.session, current.branch)
     # Never published, so nothing that is read here gets into the repository.
-    with workspace.capturing() as capture, looking(workspace.repository) as txn:
+    with (
+        workspace.capturing(watched=True) as capture,
+        looking(workspace.repository) as txn,
+    ):
 
         def compare(snapshot: "Snapshot") -> tuple[tuple[Change, ...], int]:
             before = tip.files_tree if tip else None
@@ -67,4 +72,14 @@ def status(workspace: Workspace, where: str | None = None) -> Status:
         skipped,
         tuple(pending_decisions.pending(workspace)),
         journal.read(workspace.directory),
+        _missed(workspace),
     )
+
+
+def _missed(workspace: Workspace) -> str | None:
+    directory = workspace.directory / "scan"
+    if not (directory / "watcher-missed").exists():
+        return None
+    from gitcp.worktree import watched  # noqa: PLC0415  few have a watcher
+
+    return watched.distrusted(workspace.repository, directory)

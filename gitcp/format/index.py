@@ -19,6 +19,7 @@ _EXTENDED = 0x4000
 # Of the second flags, which version 3 has: not checked out.
 _SKIPPED = 0x4000
 _U32 = 0xFFFFFFFF
+_MODES = frozenset({0o100644, 0o100755, 0o120000})
 
 
 class Stat(NamedTuple):
@@ -97,6 +98,30 @@ def decode(raw: bytes, form: ObjectFormat = SHA1) -> Iterator[IndexEntry]:
         end = raw.index(b"\0", start)
         yield IndexEntry(raw[start:end], oid, Stat(*numbers))
         at = end + 8 - (end - at) % 8
+
+
+def part(
+    raw: bytes, at: int, count: int, form: ObjectFormat = SHA1
+) -> tuple[list[IndexEntry], int]:
+    """Returns up to `count` whole entries of a piece of an index, and how long they are.
+
+    `raw` was read from the byte `at`; with 0 it begins with the header. What is no entry,
+    such as the checksum at the end, ends the list.
+    """
+    layout = _layout(form)
+    found: list[IndexEntry] = []
+    here = 0 if at else _HEAD.size
+    while len(found) < count and here + layout.size + 1 < len(raw):
+        *numbers, oid, flags = layout.unpack_from(raw, here)
+        start = here + layout.size
+        length = flags & _NAME_MASK
+        end = start + length if length < _NAME_MASK else raw.find(b"\0", start)
+        after = end + 8 - (end - here) % 8
+        if end < start or after > len(raw) or raw[end] or numbers[6] not in _MODES:
+            break
+        found.append(IndexEntry(raw[start:end], oid, Stat(*numbers)))
+        here = after
+    return found, here
 
 
 def merged(

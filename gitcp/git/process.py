@@ -143,6 +143,31 @@ def detach(words: Sequence[str], *, cwd: str) -> None:
     started.wait()
 
 
+def start_program(args: Sequence[str], *, cwd: str | Path) -> Process:
+    """Starts a program that is not git, in a process group of its own; stdout is a pipe.
+
+    Raises:
+        GitFailedError: it cannot be started.
+    """
+    try:
+        with at_fork.opening():
+            started = subprocess.Popen(
+                args,
+                cwd=cwd,
+                env=environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            at_fork.started(started)
+    except OSError as exc:
+        raise GitFailedError(
+            f"{args[0]} could not be started: {exc.strerror}", hint="see `gitcp doctor`"
+        ) from exc
+    return started
+
+
 def finish(
     process: Process,
     data: bytes | None = None,

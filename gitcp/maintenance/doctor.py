@@ -22,7 +22,7 @@ from gitcp.project.workspace import (
     open_workspace,
 )
 from gitcp.wal import log_file
-from gitcp.worktree import journal
+from gitcp.worktree import journal, watched
 from gitcp.worktree import state as states
 
 _SHOWN = 5
@@ -355,12 +355,12 @@ def _mirrors(workspace: Workspace) -> DoctorCheck:
 def _scan(workspace: Workspace) -> DoctorCheck:
     directory = workspace.directory / "scan"
     if not directory.is_dir():
-        return DoctorCheck(
-            "scan", ok=True, detail="none yet: the next save reads every file"
-        )
+        unread = "none yet: the next save reads every file"
+        return DoctorCheck("scan", ok=True, detail=unread)
     with suppress(OSError):
         if states.load(directory) != states.ScanState():
-            return DoctorCheck("scan", ok=True, detail="usable")
+            said, hint = watched.standing(workspace.repository, directory)
+            return DoctorCheck("scan", ok=True, detail=said, hint=hint)
     return DoctorCheck(
         "scan",
         ok=True,

@@ -220,11 +220,16 @@ class Workspace:
 
     @contextmanager
     def capturing(
-        self, include: tuple[str, ...] = (), *, chunked: bool = True
+        self,
+        include: tuple[str, ...] = (),
+        *,
+        chunked: bool = True,
+        watched: bool = False,
     ) -> "Iterator[Capture]":
         """Opens the work tree for capture; git's comparison starts at once.
 
-        Not `chunked` stores no file in chunks, however large.
+        Not `chunked` stores no file in chunks, however large. `watched` believes the user's
+        watcher: not for what decides whether a file may be written over.
         """
         # Commands that only look do without all this.
         from gitcp.worktree.capture import Capture  # noqa: PLC0415
@@ -236,6 +241,7 @@ class Workspace:
             self.settings.exclude,
             self.settings.chunk_above if chunked else 0,
             self.deadline,
+            watched,
         )
         with self.root() as root:
             capture = Capture(self.repository, root, rules)

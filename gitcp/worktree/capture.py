@@ -1,39 +1,29 @@
 """Captures the work tree as a tree object; reads only what changed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from gitcp import durable, progress
+from gitcp import durable
 from gitcp.errors import CorruptError, GitFailedError
-from gitcp.format import tree as trees
-from gitcp.format.checkpoint import Skipped
-from gitcp.format.tree import GITLINK, Entry, Tree
 from gitcp.git.process import Process, finish
 from gitcp.git.repository import Repository
-from gitcp.git.transaction import Transaction, files_in
-from gitcp.worktree import nested
+from gitcp.git.transaction import Transaction
 from gitcp.worktree import state as states
-from gitcp.worktree.chunks import ChunkWriter
+from gitcp.worktree.build import Builder
 from gitcp.worktree.clock import Clock
 from gitcp.worktree.files import Root
-from gitcp.worktree.listing import Found, Previous, ScanPlace
-from gitcp.worktree.names import parents
+from gitcp.worktree.listing import Found, ScanPlace
 from gitcp.worktree.private import PrivateGit
-from gitcp.worktree.read import DELETED, Content, FileReader, Trouble, Written
-from gitcp.worktree.scan import Rules, Scan, empty_directories
+from gitcp.worktree.scan import Rules, Scan
 from gitcp.worktree.snapshot import Snapshot
 from gitcp.worktree.state import ScanState
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from gitcp.worktree.read import Written
+    from gitcp.worktree.watched import Watch
 
-_REASONS = {
-    Trouble.UNREADABLE: "unreadable",
-    Trouble.SPECIAL: "special-file",
-    Trouble.TOO_LARGE: "too-large",
-    Trouble.DEFERRED: "deferred",
-    Trouble.UNSETTLED: "changed-while-reading",
-}
+T = TypeVar("T")
 
 
 class Capture:
@@ -52,6 +42,9 @@ class Capture:
         self._comparison: Process | None = None
         self._state: ScanState | None = None
         self._clock: Clock | None = None
+        self._watch: Watch | None = None
+        # The checksum of the state that was loaded.
+        self._stored = b""
         # What was just written here, and need not be read while its stat stays the same.
         self.written: Written = {}
         self.looked_at: set[bytes] = set()
@@ -66,9 +59,22 @@ class Capture:
             clock = self._clock = self._prepare()
         state = self._state = states.load(self._private.directory)
         if state.clock is not None and clock.went_back(state.clock):
-            self._state = ScanState()
-        if self._state.index:
+            state = self._state = ScanState()
+        self._stored = state.stored
+        if not (self._ask(state, clock) or not state.index):
             self._comparison = self._private.start_diff_files()
+
+    def _ask(self, state: ScanState, clock: Clock) -> bool:
+        """Asks the user's watcher; returns whether its answer may be enough."""
+        if not self._rules.watched or self._private.is_temporary:
+            return False
+        from gitcp.worktree import watched  # noqa: PLC0415  few have one
+
+        watch = watched.watch(
+            self._repository, self._private.directory, clock, self._rules.deadline
+        )
+        self._watch = watch
+        return watch is not None and watch.begin(state)
 
     def _prepare(self) -> Clock:
         try:
@@ -88,6 +94,8 @@ class Capture:
         if process is not None:
             process.kill()
             process.communicate()
+        if self._watch is not None:
+            self._watch.close()
 
     def take(self, transaction: Transaction, *, fresh: bool = False) -> Snapshot:
         """Captures the work tree into a transaction.
@@ -109,6 +117,19 @@ class Capture:
         if fresh or state is None:
             self.abandon()
             state = ScanState()
+        snapshot = self._take(transaction, state, clock, fresh=fresh)
+        watch = self._watch
+        if watch is not None and watch.missed is not None and watch.trusted:
+            watch.trusted = False
+            self._watch = None
+            state = states.load(self._private.directory)
+            snapshot = self._take(transaction, state, clock, fresh=False)
+            self._watch = watch
+        return snapshot
+
+    def _take(
+        self, transaction: Transaction, state: ScanState, clock: Clock, *, fresh: bool
+    ) -> Snapshot:
         with ExitStack() as stack:
             stack.callback(self.abandon)
             stack.enter_context(durable.storage("reading the project's files"))
@@ -116,7 +137,7 @@ class Capture:
                 transaction.objects.pin(state.root)
             if state.lists is not None:
                 transaction.objects.chunked.learn(state.lists)
-            builder = _Builder(
+            builder = Builder(
                 self._repository,
                 self._root,
                 self._rules,
@@ -125,16 +146,17 @@ class Capture:
                 {} if fresh else self.written,
                 state.lists,
             )
+            watch = None if fresh else self._watch
             try:
-                result = self._scan(state, builder, clock)
+                result = self._scan(state, builder, clock, watch)
             except GitFailedError:
                 if not state.index:
                     raise
                 # The private index may be damaged; without it nothing depends on it.
-                state = ScanState()
-                result = self._scan(state, builder, clock)
+                state, watch = ScanState(), None
+                result = self._scan(state, builder, clock, watch)
             self.looked_at = result.look | result.gone
-            return builder.build(state, result)
+            return builder.build(state, result, watch)
 
     def using(
         self, transaction: Transaction, use: Callable[[Snapshot], T]
@@ -154,7 +176,15 @@ class Capture:
             snapshot = self.take(transaction, fresh=True)
             return snapshot, use(snapshot)
 
-    def _scan(self, state: ScanState, builder: "_Builder", clock: Clock) -> Found:
+    def _scan(
+        self, state: ScanState, builder: Builder, clock: Clock, watch: "Watch | None"
+    ) -> Found:
+        def differing() -> list[bytes]:
+            process, self._comparison = self._comparison, None
+            if process is None and state.index:
+                process = self._private.start_diff_files()
+            return finish(process).split(b"\0")[:-1] if process is not None else []
+
         context = ScanPlace(
             self._repository,
             self._top,
@@ -163,11 +193,7 @@ class Capture:
             self._private,
             builder.previous(state.tree),
         )
-        return Scan(context, self._rules, state).run(self._differing)
-
-    def _differing(self) -> list[bytes]:
-        process, self._comparison = self._comparison, None
-        return finish(process).split(b"\0")[:-1] if process is not None else []
+        return Scan(context, self._rules, state, watch).run(differing)
 
     def remember(self, snapshot: Snapshot) -> None:
         """Keeps what was learnt; only once a ref holds what was captured."""
@@ -180,221 +206,16 @@ class Capture:
                 self._clock,
                 self._repository.form,
             )
+            self._remember_watch(snapshot.state)
         if self._repository.private:
             from gitcp.git.private_stores import note_names  # noqa: PLC0415  rarely
 
             note_names(self._repository)
 
+    def _remember_watch(self, state: ScanState) -> None:
+        if self._watch is not None:
+            self._watch.remember(state)
+        elif self._stored and (self._private.directory / "watcher").exists():
+            from gitcp.worktree import watched  # noqa: PLC0415  few have one
 
-class _Builder:
-    """Reads what a scan found and makes the tree."""
-
-    def __init__(
-        self,
-        repository: Repository,
-        root: Root,
-        rules: Rules,
-        transaction: Transaction,
-        clock: Clock,
-        written: Written,
-        lists: bytes | None,
-    ) -> None:
-        self._top = repository.top or repository.git_dir
-        self._repository = repository
-        self._root = root
-        self._rules = rules
-        self._transaction = transaction
-        self._objects = transaction.objects
-        self._clock = clock
-        self._written = written
-        self._chunks = ChunkWriter(
-            transaction, rules.chunk_above, rules.deadline, lists
-        )
-        self._head_tree = self._readable_head()
-
-    def _readable_head(self) -> bytes | None:
-        """Returns HEAD's tree; none where it is damaged: then nothing is known of it."""
-        head, _ = self._repository.head()
-        if head is None:
-            return None
-        try:
-            return self._transaction.objects.commit(bytes.fromhex(head)).tree
-        except CorruptError:
-            return None
-
-    def previous(self, tree: bytes | None) -> Previous:
-        """Returns what a scan has to know of the tree that it starts from."""
-        entry = self.lookup(tree)
-
-        def names(directory: bytes) -> Iterable[bytes]:
-            found = entry(directory)
-            if found is None or found.mode != trees.DIRECTORY:
-                return ()
-            return files_in(self._transaction)(found.oid)
-
-        return Previous(entry, names)
-
-    def lookup(
-        self, tree: bytes | None, read: trees.ReadTree | None = None
-    ) -> Callable[[bytes], Entry | None]:
-        """Returns a function from paths to entries of a tree.
-
-        It is quick where paths of one directory follow each other.
-        """
-        read = read or files_in(self._transaction)
-        last: bytes | None = None
-        inner: Tree = {}
-
-        def find(path: bytes) -> Entry | None:
-            nonlocal last, inner
-            directory, _, name = path.rpartition(b"/")
-            if not name:
-                return trees.lookup(tree, path, read)
-            if directory != last:
-                # Where it cannot be read that is said once.
-                last, inner = directory, {}
-                found = trees.lookup(tree, directory, read)
-                if found is not None and found.mode == trees.DIRECTORY:
-                    inner = read(found.oid)
-            return inner.get(name)
-
-        return find
-
-    def build(self, state: ScanState, result: Found) -> Snapshot:
-        """Reads, and returns the snapshot with the state that belongs to it."""
-        previous = self.lookup(state.tree)
-        head = self._head_lookup()
-
-        def known(path: bytes, entry: Entry) -> bool:
-            for other in (previous(path), head(path)):
-                if other is not None and other.oid == entry.oid:
-                    return True
-            return entry.oid in self._transaction
-
-        form = self._transaction.objects.form
-        reader = FileReader(
-            self._root,
-            self._clock,
-            form=form,
-            limit=self._rules.limit,
-            known=known,
-            store=self._transaction.add_blob,
-            store_stream=self._transaction.add_blob_stream,
-            written=self._written,
-            chunks=self._chunks,
-            before=lambda path: previous(path) or head(path),
-        )
-        changes: dict[bytes, Entry | None] = {}
-        for path in result.gone | self._unwanted(state, result):
-            changes[path] = None
-            if path in state.overlay or state.index:
-                state.overlay[path] = (b"", DELETED)
-        dropped = set(changes)
-
-        def before(path: bytes) -> Entry | None:
-            return previous(path) if dropped.isdisjoint(parents(path)) else None
-
-        report = progress.of("reading files:")
-        for done, path in enumerate(sorted(result.look)):
-            if report is not None:
-                report(done, len(result.look))
-            self._enter(path, reader.read(path), before(path), state, changes)
-        sparse = {
-            path: Entry(*entry)
-            for path, entry in state.sparse.items()
-            if path not in result.excluded
-        }
-        nested.enter(self._top, form, state, sparse, changes, before)
-        tree = self._edit(state.tree, changes)
-        more = nested.not_checked_out(state, self.lookup(tree), head)
-        tree = self._edit(tree, more) if more else tree
-        state.tree = tree
-        state.large, state.lists = self._chunks.listed(state.large, self.lookup(tree))
-        state.root = b"" if tree is None else trees.encode(self._transaction.tree(tree))
-        return self._snapshot(tree, state, head)
-
-    def _snapshot(
-        self,
-        tree: bytes | None,
-        state: ScanState,
-        head: Callable[[bytes], Entry | None],
-    ) -> Snapshot:
-        """Returns the snapshot of a tree: what it leaves out, and its empty directories."""
-        entry = self.lookup(tree)
-        skipped = [Skipped(path, reason) for path, reason in state.skipped.items()]
-        for path in state.nested:
-            in_head = head(path)
-            submodule = in_head is not None and in_head.mode == GITLINK
-            skipped.append(
-                Skipped(path, "submodule" if submodule else "nested-repository")
-            )
-        return Snapshot(
-            tree,
-            tuple(
-                path
-                for path in sorted(empty_directories(state))
-                # It may hold what is tracked though ignored, or is not checked out.
-                if path not in state.nested and entry(path) is None
-            ),
-            tuple(sorted(skipped)),
-            frozenset(state.sparse),
-            frozenset(state.forced),
-            state,
-        )
-
-    def _head_lookup(self) -> Callable[[bytes], Entry | None]:
-        """Returns a function from paths to HEAD's entries.
-
-        HEAD only saves work: of damaged trees nothing is known; a pointer there is a text.
-        """
-        find = self.lookup(self._head_tree, self._transaction.tree)
-
-        def look(path: bytes) -> Entry | None:
-            try:
-                return find(path)
-            except CorruptError:
-                return None
-
-        return look
-
-    def _unwanted(self, state: ScanState, result: Found) -> set[bytes]:
-        """Returns what was captured before and does not belong any more."""
-        if result.wanted is None or state.tree is None:
-            return set()
-        before = trees.walk(state.tree, self._transaction.tree)
-        return {path for path, _ in before if path not in result.wanted}
-
-    def _enter(
-        self,
-        path: bytes,
-        content: Content | Trouble,
-        before: Entry | None,
-        state: ScanState,
-        changes: dict[bytes, Entry | None],
-    ) -> None:
-        state.skipped.pop(path, None)
-        if isinstance(content, Trouble):
-            if content in _REASONS:
-                state.skipped[path] = _REASONS[content]
-            if before is not None and before.mode != trees.DIRECTORY:
-                changes[path] = None
-                state.overlay[path] = (b"", DELETED)
-            return
-        large = self._chunks.holds(content.entry.oid)
-        if large:
-            state.large[path] = content.entry.oid
-        if content.entry != before:
-            stored = self._objects.chunked.stored
-            changes[path] = stored(content.entry) if large else content.entry
-        else:
-            changes.pop(path, None)
-        state.overlay[path] = (content.entry.oid, content.stat)
-        if not content.settled:
-            state.skipped[path] = "changed-while-reading"
-
-    def _edit(
-        self, tree: bytes | None, changes: dict[bytes, Entry | None]
-    ) -> bytes | None:
-        return trees.edit(
-            tree, changes, self._transaction.tree, self._transaction.add_tree
-        )
+            watched.keep_token(self._private.directory, self._stored, state)

@@ -23,8 +23,7 @@ from gitcp.worktree.private import IgnoreChecker, PrivateGit
 from gitcp.worktree.state import ScanState, Signature
 
 Known = Callable[[bytes], bool]
-# A signature that nothing has.
-UNSETTLED = (0, 0, 0)
+UNSETTLED = (0, 0, 0)  # that nothing has
 
 
 class Previous(NamedTuple):
@@ -66,13 +65,15 @@ class Found(msgspec.Struct):
 
     `look` are the paths to read; `gone` those to take out, with all below them;
     `excluded` those that a sparse checkout leaves out, and `gitcp.exclude` names;
-    `wanted`, after a whole scan, everything that belongs to the snapshot.
+    `wanted`, after a whole scan, everything that belongs to it; `excused` what was
+    looked at for another reason than a change.
     """
 
     look: set[bytes] = msgspec.field(default_factory=set)
     gone: set[bytes] = msgspec.field(default_factory=set)
     excluded: set[bytes] = msgspec.field(default_factory=set)
     wanted: set[bytes] | None = None
+    excused: set[bytes] = msgspec.field(default_factory=set)
 
 
 class _Child(NamedTuple):
@@ -283,8 +284,7 @@ class Listing:
         known_as: Signature,
     ) -> "list[_Child]":
         state = self._state
-        prefix = directory + b"/" if directory else b""
-        count = 0
+        prefix, count = directory + b"/" if directory else b"", 0
         judged: list[_Child] = []
         for child in listed:
             path = prefix + child.path

@@ -58,13 +58,13 @@ class PrivateGit:
     def __init__(self, repository: Repository, top: Path) -> None:
         self._repository = repository
         self._top = top
-        self._temporary = False
+        self.is_temporary = False
         self.directory = repository.worktree_dir / "scan"
         self.index = self.directory / "index"
 
     def prepare(self) -> None:
         """Makes the directory where it is missing; brings its excludes up to date."""
-        for name in () if self._temporary else _DIRECTORIES:
+        for name in () if self.is_temporary else _DIRECTORIES:
             self._repository.make_directory(self.directory / name)
         files = {
             "HEAD": b"ref: refs/heads/none\n",
@@ -84,7 +84,7 @@ class PrivateGit:
 
         self.directory = Path(tempfile.mkdtemp(prefix="gitcp-scan-"))
         self.index = self.directory / "index"
-        self._temporary = True
+        self.is_temporary = True
         for name in _DIRECTORIES:
             (self.directory / name).mkdir()
         weakref.finalize(self, shutil.rmtree, self.directory, ignore_errors=True)

@@ -8,7 +8,7 @@ changed, everything is.
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.worktree import state as states
 from gitcp.worktree.files import is_directory, is_link, is_regular
@@ -17,6 +17,10 @@ from gitcp.worktree.names import IGNORE_FILE, TEMPORARY, parents
 from gitcp.worktree.read import index_stat
 from gitcp.worktree.state import ScanState
 from gitcp.worktree.tracked import Tracked, closed, is_leaf
+
+if TYPE_CHECKING:
+    from gitcp.worktree.narrow import Narrowed
+    from gitcp.worktree.watched import Watch
 
 __all__ = ["IGNORE_FILE", "TEMPORARY", "Rules", "Scan", "empty_directories", "parents"]
 
@@ -39,7 +43,7 @@ class Rules(NamedTuple):
 
     Files above `chunk_above` are stored in chunks; 0 stores each as one blob. What cannot
     be read before `deadline` (of `time.monotonic`) is left to a later capture, if it is
-    large and new.
+    large and new. With `watched`, the user's watcher may say what changed.
     """
 
     limit: int
@@ -47,12 +51,19 @@ class Rules(NamedTuple):
     exclude: tuple[str, ...] = ()
     chunk_above: int = 0
     deadline: float | None = None
+    watched: bool = False
 
 
 class Scan:
     """One scan; it brings `state` up to date as it goes."""
 
-    def __init__(self, context: ScanPlace, rules: Rules, state: ScanState) -> None:
+    def __init__(
+        self,
+        context: ScanPlace,
+        rules: Rules,
+        state: ScanState,
+        watch: "Watch | None" = None,
+    ) -> None:
         self._place = context
         self._repository = context.repository
         self._rules = rules
@@ -64,6 +75,8 @@ class Scan:
         self._tracked = Tracked(context, state, self._found, self._listing)
         # What was known to have changed when everything was listed again.
         self._changed: set[bytes] = set()
+        self._watch = watch
+        self._narrowed: Narrowed | None = None
 
     def run(self, differing: Callable[[], list[bytes]]) -> Found:
         """Scans; `differing` returns the paths that git's comparison named."""
@@ -74,13 +87,17 @@ class Scan:
             whole = rules != state.rules or state.tree is None or not state.dirs
             shut = closed(state)
             known = sparse_rules(state)
+            narrow = self._narrowed = self._narrow(whole=whole)
             listed = frozenset() if whole else self._scan_directories()
             self._tracked.look_again()
-            self._compare(differing())
+            self._compare(differing() if narrow is None else narrow.files)
             whole = (
                 whole or known != sparse_rules(state) or self._ignore_rules_changed()
             )
             if whole:
+                if narrow is not None:
+                    self._narrow_no_more()
+                    self._compare(differing())
                 self._scan_everything()
                 rules = self._rules_digest()
             else:
@@ -88,12 +105,42 @@ class Scan:
             state.rules = rules
             state.limit = self._rules.limit
             self._tracked.learn_hidden(everything=whole or closed(state) != shut)
+            self._look_at_forced()
             self._apply_settings()
             self._tracked.drop_what_is_closed()
             return self._found
         finally:
             self._listing.close()
             self._tracked.close()
+
+    # --- the watcher ------------------------------------------------------------
+
+    def _narrow(self, *, whole: bool) -> "Narrowed | None":
+        """Returns what to compare by the watcher's answer; None for everything."""
+        watch = self._watch
+        if watch is None:
+            return None
+        names = watch.hear()
+        if names is None or whole or self._listing.folds or self._rules.include:
+            return None
+        from gitcp.worktree.narrow import narrowed  # noqa: PLC0415  few have a watcher
+
+        found = narrowed(names, self._place, self._state, watch)
+        watch.trusted = found is not None
+        return found
+
+    def _narrow_no_more(self) -> None:
+        self._narrowed = None
+        if self._watch is not None:
+            self._watch.trusted = False
+
+    def _look_at_forced(self) -> None:
+        """Has the overlay remember what git ignores: a watcher need not name it."""
+        forced = set(self._state.forced) - self._state.overlay.keys()
+        if self._watch is not None and len(forced) <= states.FORCED_AT_MOST:
+            self._found.look |= {
+                path for path in forced if is_leaf(self._previous(path))
+            }
 
     # --- rules ----------------------------------------------------------------
 
@@ -143,7 +190,13 @@ class Scan:
             if result.wanted is not None:
                 result.wanted |= included
         if self._rules.exclude:
-            excluded = set(self._private.list_matching(self._rules.exclude))
+            globs = self._rules.exclude
+            # The rules are those of the last scan: only what is new can match them.
+            excluded = set(
+                self._private.list_matching(globs)
+                if self._narrowed is None
+                else self._private.matching(globs, result.look)
+            )
             result.excluded = self._tracked.sparse.named(self._rules.exclude)
             excluded |= result.excluded | self._excluded_special()
             excluded |= self._excluded_inside()
@@ -186,7 +239,9 @@ class Scan:
         listing = self._listing
         changed: list[bytes] = []
         submodules = set(state.submodules)
-        for path, known in state.dirs.items():
+        if self._narrowed is not None:
+            changed += self._narrowed.directories
+        for path, known in state.dirs.items() if self._narrowed is None else ():
             try:
                 status = os.stat(
                     path or b".", dir_fd=self._place.root.fd, follow_symlinks=False
@@ -202,6 +257,7 @@ class Scan:
             if self._place.stat(path + b"/.git") is None:
                 del state.nested[path]
                 self._found.gone.add(path)
+                self._found.excused.add(path)
                 if path not in submodules:
                     changed.append(path)
         again: set[bytes] = set()
@@ -209,6 +265,7 @@ class Scan:
             if reason not in _LOOK_AGAIN:
                 continue
             del state.skipped[path]
+            self._found.excused.add(path)
             found_now = self._place.stat(path)
             if found_now is not None and is_directory(found_now):
                 changed.append(path)

@@ -15,6 +15,9 @@ from gitcp.worktree.clock import Clock, Reading
 _VERSION = 3
 # Beyond this many remembered paths, writing the index is the cheaper way.
 _FOLD_AT = 1_000
+# Files that git tracks though it ignores them, up to this number, stay remembered: a
+# watcher may leave them out.
+FORCED_AT_MOST = 500
 _CHECKSUM = 20
 
 Signature = tuple[int, int, int]
@@ -95,10 +98,12 @@ def save(directory: Path, state: ScanState, clock: Clock, form: ObjectFormat) ->
     stored, state.stored = state.stored, b""
     raw = msgspec.msgpack.encode(state)
     if _digest(raw) == stored:
+        state.stored = stored
         return
     state.clock = clock.reading
     raw = msgspec.msgpack.encode(state)
-    durable.replace(directory / "state", _digest(raw) + raw, sync=False)
+    state.stored = _digest(raw)
+    durable.replace(directory / "state", state.stored + raw, sync=False)
 
 
 def _digest(raw: bytes) -> bytes:
@@ -108,13 +113,14 @@ def _digest(raw: bytes) -> bytes:
 def _fold(directory: Path, state: ScanState, clock: Clock, form: ObjectFormat) -> None:
     changes: dict[bytes, IndexEntry | None] = {}
     kept: dict[bytes, Remembered] = {}
+    forced = set(state.forced) if len(state.forced) <= FORCED_AT_MOST else set()
     for path, (oid, stat) in state.overlay.items():
         changes[path] = None
         # Most builds of git compare whole seconds. A file that was changed in the
         # second in which it was last seen could change again unnoticed.
         is_same_disk = stat.device == trim(clock.device)
         second = clock.second if is_same_disk else clock.second_elsewhere
-        if stat.ctime >= second or stat.mtime >= second:
+        if stat.ctime >= second or stat.mtime >= second or path in forced:
             kept[path] = oid, stat
         elif stat.mode:
             changes[path] = IndexEntry(path, oid, stat)

@@ -153,6 +153,11 @@ def _show(out: Output, state: Status) -> None:
     if state.interrupted is not None:
         out.print(out.style("A restore was interrupted here.", fg="red", bold=True))
         out.print("  `gitcp restore --continue` finishes it, `--abort` takes it back")
+    if state.missed is not None:
+        out.warn(
+            f"the watcher of core.fsmonitor missed a change of {state.missed!a}: each save"
+            " compares every file (`gitcp doctor`)"
+        )
     out.print(_where(out, state))
     out.print(_what(state))
     current = state.current

@@ -1,0 +1,274 @@
+"""Reads what a scan found, and makes the tree of a capture."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from gitcp import progress
+from gitcp.errors import CorruptError
+from gitcp.format import tree as trees
+from gitcp.format.checkpoint import Skipped
+from gitcp.format.tree import GITLINK, Entry, Tree
+from gitcp.git.repository import Repository
+from gitcp.git.transaction import Transaction, files_in
+from gitcp.worktree import nested
+from gitcp.worktree.chunks import ChunkWriter
+from gitcp.worktree.clock import Clock
+from gitcp.worktree.files import Root
+from gitcp.worktree.listing import Found, Previous
+from gitcp.worktree.names import parents
+from gitcp.worktree.read import DELETED, Content, FileReader, Trouble, Written
+from gitcp.worktree.scan import Rules, empty_directories
+from gitcp.worktree.snapshot import Snapshot
+from gitcp.worktree.state import ScanState
+
+if TYPE_CHECKING:
+    from gitcp.worktree.judge import Judge
+    from gitcp.worktree.watched import Watch
+
+Lookup = Callable[[bytes], Entry | None]
+_REASONS = {
+    Trouble.UNREADABLE: "unreadable",
+    Trouble.SPECIAL: "special-file",
+    Trouble.TOO_LARGE: "too-large",
+    Trouble.DEFERRED: "deferred",
+    Trouble.UNSETTLED: "changed-while-reading",
+}
+
+
+class Builder:
+    """Reads what a scan found and makes the tree."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        root: Root,
+        rules: Rules,
+        transaction: Transaction,
+        clock: Clock,
+        written: Written,
+        lists: bytes | None,
+    ) -> None:
+        self._top = repository.top or repository.git_dir
+        self._repository = repository
+        self._root = root
+        self._rules = rules
+        self._transaction = transaction
+        self._objects = transaction.objects
+        self._clock = clock
+        self._written = written
+        self._chunks = ChunkWriter(
+            transaction, rules.chunk_above, rules.deadline, lists
+        )
+        self._head_tree = self._readable_head()
+
+    def _readable_head(self) -> bytes | None:
+        """Returns HEAD's tree; none where it is damaged: then nothing is known of it."""
+        head, _ = self._repository.head()
+        if head is None:
+            return None
+        try:
+            return self._transaction.objects.commit(bytes.fromhex(head)).tree
+        except CorruptError:
+            return None
+
+    def previous(self, tree: bytes | None) -> Previous:
+        """Returns what a scan has to know of the tree that it starts from."""
+        entry = self.lookup(tree)
+
+        def names(directory: bytes) -> Iterable[bytes]:
+            found = entry(directory)
+            if found is None or found.mode != trees.DIRECTORY:
+                return ()
+            return files_in(self._transaction)(found.oid)
+
+        return Previous(entry, names)
+
+    def lookup(
+        self, tree: bytes | None, read: trees.ReadTree | None = None
+    ) -> Callable[[bytes], Entry | None]:
+        """Returns a function from paths to entries of a tree.
+
+        It is quick where paths of one directory follow each other.
+        """
+        read = read or files_in(self._transaction)
+        last: bytes | None = None
+        inner: Tree = {}
+
+        def find(path: bytes) -> Entry | None:
+            nonlocal last, inner
+            directory, _, name = path.rpartition(b"/")
+            if not name:
+                return trees.lookup(tree, path, read)
+            if directory != last:
+                # Where it cannot be read that is said once.
+                last, inner = directory, {}
+                found = trees.lookup(tree, directory, read)
+                if found is not None and found.mode == trees.DIRECTORY:
+                    inner = read(found.oid)
+            return inner.get(name)
+
+        return find
+
+    def build(
+        self, state: ScanState, result: Found, watch: "Watch | None" = None
+    ) -> Snapshot:
+        """Reads, and returns the snapshot with the state that belongs to it.
+
+        `watch` is told what truly changed, so that it can tell what was not named.
+        """
+        previous = self.lookup(state.tree)
+        judge = self._judge(watch, state, result)
+        head = self._head_lookup()
+
+        reader = self._reader(previous, head)
+        changes: dict[bytes, Entry | None] = {}
+        for path in result.gone | self._unwanted(state, result):
+            changes[path] = None
+            if path in state.overlay or state.index:
+                state.overlay[path] = (b"", DELETED)
+            if judge is not None:
+                judge.gone(path, previous(path))
+        dropped = set(changes)
+
+        def before(path: bytes) -> Entry | None:
+            return previous(path) if dropped.isdisjoint(parents(path)) else None
+
+        report = progress.of("reading files:")
+        for done, path in enumerate(sorted(result.look)):
+            if report is not None:
+                report(done, len(result.look))
+            content = reader.read(path)
+            if judge is not None:
+                judge.read(path, content, before(path))
+            self._enter(path, content, before(path), state, changes)
+        sparse = {
+            path: Entry(*entry)
+            for path, entry in state.sparse.items()
+            if path not in result.excluded
+        }
+        nested.enter(
+            self._top, self._transaction.objects.form, state, sparse, changes, before
+        )
+        tree = self._edit(state.tree, changes)
+        more = nested.not_checked_out(state, self.lookup(tree), head)
+        tree = self._edit(tree, more) if more else tree
+        state.tree = tree
+        state.large, state.lists = self._chunks.listed(state.large, self.lookup(tree))
+        state.root = b"" if tree is None else trees.encode(self._transaction.tree(tree))
+        return self._snapshot(tree, state, head)
+
+    def _snapshot(
+        self,
+        tree: bytes | None,
+        state: ScanState,
+        head: Callable[[bytes], Entry | None],
+    ) -> Snapshot:
+        """Returns the snapshot of a tree: what it leaves out, and its empty directories."""
+        entry = self.lookup(tree)
+        skipped = [Skipped(path, reason) for path, reason in state.skipped.items()]
+        for path in state.nested:
+            in_head = head(path)
+            submodule = in_head is not None and in_head.mode == GITLINK
+            skipped.append(
+                Skipped(path, "submodule" if submodule else "nested-repository")
+            )
+        return Snapshot(
+            tree,
+            tuple(
+                path
+                for path in sorted(empty_directories(state))
+                # It may hold what is tracked though ignored, or is not checked out.
+                if path not in state.nested and entry(path) is None
+            ),
+            tuple(sorted(skipped)),
+            frozenset(state.sparse),
+            frozenset(state.forced),
+            state,
+        )
+
+    def _reader(self, previous: Lookup, head: Lookup) -> FileReader:
+        def known(path: bytes, entry: Entry) -> bool:
+            for other in (previous(path), head(path)):
+                if other is not None and other.oid == entry.oid:
+                    return True
+            return entry.oid in self._transaction
+
+        form = self._transaction.objects.form
+        return FileReader(
+            self._root,
+            self._clock,
+            form=form,
+            limit=self._rules.limit,
+            known=known,
+            store=self._transaction.add_blob,
+            store_stream=self._transaction.add_blob_stream,
+            written=self._written,
+            chunks=self._chunks,
+            before=lambda path: previous(path) or head(path),
+        )
+
+    def _judge(
+        self, watch: "Watch | None", state: ScanState, result: Found
+    ) -> "Judge | None":
+        if watch is None:
+            return None
+        from gitcp.worktree.judge import Judge  # noqa: PLC0415  few have a watcher
+
+        return Judge(watch, self._root, state, result)
+
+    def _head_lookup(self) -> Callable[[bytes], Entry | None]:
+        """Returns a function from paths to HEAD's entries.
+
+        HEAD only saves work: of damaged trees nothing is known; a pointer there is a text.
+        """
+        find = self.lookup(self._head_tree, self._transaction.tree)
+
+        def look(path: bytes) -> Entry | None:
+            try:
+                return find(path)
+            except CorruptError:
+                return None
+
+        return look
+
+    def _unwanted(self, state: ScanState, result: Found) -> set[bytes]:
+        """Returns what was captured before and does not belong any more."""
+        if result.wanted is None or state.tree is None:
+            return set()
+        before = trees.walk(state.tree, self._transaction.tree)
+        return {path for path, _ in before if path not in result.wanted}
+
+    def _enter(
+        self,
+        path: bytes,
+        content: Content | Trouble,
+        before: Entry | None,
+        state: ScanState,
+        changes: dict[bytes, Entry | None],
+    ) -> None:
+        state.skipped.pop(path, None)
+        if isinstance(content, Trouble):
+            if content in _REASONS:
+                state.skipped[path] = _REASONS[content]
+            if before is not None and before.mode != trees.DIRECTORY:
+                changes[path] = None
+                state.overlay[path] = (b"", DELETED)
+            return
+        large = self._chunks.holds(content.entry.oid)
+        if large:
+            state.large[path] = content.entry.oid
+        if content.entry != before:
+            stored = self._objects.chunked.stored
+            changes[path] = stored(content.entry) if large else content.entry
+        else:
+            changes.pop(path, None)
+        state.overlay[path] = (content.entry.oid, content.stat)
+        if not content.settled:
+            state.skipped[path] = "changed-while-reading"
+
+    def _edit(
+        self, tree: bytes | None, changes: dict[bytes, Entry | None]
+    ) -> bytes | None:
+        return trees.edit(
+            tree, changes, self._transaction.tree, self._transaction.add_tree
+        )

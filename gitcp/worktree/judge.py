@@ -1,0 +1,57 @@
+"""Tells which changes that a capture found a watcher should have named."""
+
+from gitcp.format.tree import Entry
+from gitcp.worktree.files import Root
+from gitcp.worktree.listing import Found
+from gitcp.worktree.names import parents
+from gitcp.worktree.read import Content, Trouble
+from gitcp.worktree.state import ScanState
+from gitcp.worktree.tracked import is_leaf
+from gitcp.worktree.watched import Watch
+
+
+class Judge:
+    """Compares what is read with what the watcher said.
+
+    Only what proves a wrong answer counts: content that differs, in a file that was last
+    written before the watcher was asked.
+    """
+
+    def __init__(
+        self, watch: Watch, root: Root, state: ScanState, result: Found
+    ) -> None:
+        self._watch = watch
+        self._root = root
+        # What a change of rules, of the index or of a setting shows, no watcher names.
+        self._excused = {*result.excused, *state.forced, *state.sparse, *state.nested}
+        self._whole = result.wanted is not None
+
+    def _is_excused(self, path: bytes) -> bool:
+        excused = self._excused
+        return bool(excused) and not excused.isdisjoint((path, *parents(path)))
+
+    def read(
+        self, path: bytes, content: Content | Trouble, before: Entry | None
+    ) -> None:
+        """Judges a path that was read; `before` is what the last capture had there."""
+        if isinstance(content, Trouble) or not content.settled:
+            return
+        new = not is_leaf(before)
+        if content.entry == before or (new and self._whole) or self._is_excused(path):
+            return
+        self._watch.judge_stat(path, content.stat)
+
+    def gone(self, path: bytes, before: Entry | None) -> None:
+        """Judges a path that the last capture had: its directory has the time."""
+        if not is_leaf(before) or self._is_excused(path):
+            return
+        try:
+            if self._root.lstat(path) is not None:
+                return
+            for above in reversed((b"", *parents(path))):
+                status = self._root.lstat(above) if above else None
+                if status is not None:
+                    self._watch.judge_directory(path, status)
+                    return
+        except OSError:
+            return
