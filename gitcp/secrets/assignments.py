@@ -67,6 +67,11 @@ _RUN = 100
 # Three letters are a word in what a program wrote by chance, but not spelt as one.
 _SHORT_WORD = 3
 _NO_NAME = re.compile(rb"\d{1,2}[A-Za-z]|[A-Z]\Z")
+# How long what stands before a keyword is at most, if it is made by chance.
+_NO_WORD = 24
+_VARIABLE = re.compile(rb"[A-Za-z_][\w.]*")
+_OPERATOR = re.compile(rb"[ \t]{1,4}(?:[-+*/%&|^?]|<<|>>)[ \t]")
+_PUBLIC = re.compile(rb"(?i)public[ _-]?key")
 _CALLED = frozenset({b"(", b"["})
 _GOES_ON = frozenset({b",", b";", b")", b"}", b"|", b"<", b">"})
 _CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
@@ -102,7 +107,8 @@ def _named(text: Text) -> Iterator[re.Match[bytes]]:
     yield from at_places(_ASSIGNED, text.lower, _BEGINS.starts(text))
 
 
-def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
+def _value(data: bytes, match: re.Match[bytes]) -> tuple[int, bytes]:
+    """Returns where a value starts, and the value; an empty one where it cannot be a secret."""
     quoted = match["quoted"] is not None
     start, end = match.span("quoted" if quoted else "bare")
     value = data[start:end]
@@ -112,12 +118,18 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
         behind = data[end : end + 1]
         if cut or behind in _CALLED or (behind in _GOES_ON and words.worded(value)):
             # The beginning of what a tool shows; a function, an element of a list, a type.
-            return None
+            return start, b""
         if data[start + len(value) : start + len(value) + 1] == b"\\":
             # An escape cuts it short: the text without escapes has the whole.
-            return None
+            return start, b""
+    return start, value
+
+
+def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
+    start, value = _value(data, match)
     if b"\\" in value or not heuristics.plausible(value):
         return None
+    quoted = match["quoted"] is not None
     at = match.start()
     keyword = data[at : match.start("rest")]
     rest = data[match.start("rest") : match.end("rest")]
@@ -136,7 +148,10 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
         # The name of a user in a URL: what follows is looked at as that.
         return None
     strength = names.strength(name, rest, data[at - len(before) - 1 : at - len(before)])
-    if strength == names.NONE:
+    if strength == names.NONE or (
+        # Three letters at the end of what is encoded.
+        len(before) >= _NO_WORD and heuristics.irregular(before)
+    ):
         return None
     if (
         data[at - len(before) - 1 : at - len(before)] in _QUERIES
@@ -147,9 +162,31 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     loose = any(match[group] is not None for group in ("space", "cell", "call", "pair"))
     if loose and _declared(data, at - len(before), match, name):
         loose = False
-    if not names.holds(strength, name, value, quoted=quoted, loose=loose):
+    if names.repeats(name, rest, value) or _public(data, match):
         return None
-    return Token("assigned-secret", value, start)
+    if not quoted and _computed(data, start, value):
+        return None
+    name = names.whole(name, rest)
+    held = names.holds(strength, name, value, quoted=quoted, loose=loose)
+    return Token("assigned-secret", value, start) if held else None
+
+
+def _public(data: bytes, match: re.Match[bytes]) -> bool:
+    """Whether what a function takes is a public key, as the words before it say."""
+    at = match.start()
+    return (
+        match["call"] is not None
+        and _PUBLIC.search(data, max(0, at - _CLOSE), at) is not None
+    )
+
+
+def _computed(data: bytes, start: int, value: bytes) -> bool:
+    """Whether a value is a name of a program to which an operator stands behind."""
+    return (
+        _VARIABLE.fullmatch(value) is not None
+        and _OPERATOR.match(data, start + len(value)) is not None
+        and not heuristics.chance(value)
+    )
 
 
 def _in_data(data: bytes, at: int) -> bool:

@@ -73,7 +73,7 @@ _LINE_ENDS = b"\r\n"
 # string that is put together from two, or because it was full.
 _CONTINUED = re.compile(
     rb"\\[ \t]{0,4}(?:\r\n|\n|\r)[ \t]{0,40}"
-    rb"|[\r\n](?:(?<=[\w+/=.:-]{16}[\r\n])(?P<full>)"
+    rb"|[\r\n](?:(?<=[\w+/=.:-]{16}[\r\n])(?!\n?\w{1,40}[ \t]=[ \t])(?P<full>)"
     # Three quotes begin or end a text of many lines, which no name is beside.
     rb"|(?<=[\"'][\r\n])(?<!\"{3}[\r\n])(?<!'{3}[\r\n])"
     rb"|(?<=[\"'][+.&\\][\r\n])|(?<=[\"'] [+.&\\][\r\n]))"

@@ -13,7 +13,7 @@ from gitcp.secrets import words
 _PLACEHOLDER = re.compile(
     rb"(?i)example|sample|placeholder|change.?me|replace.?(?:me|this|with)|redacted"
     rb"|\xe2\x80\xa6|purged:|your[_.-]|my[_-]?(?:secret|token|pass|key)|dummy|fake[_-]|insert|todo"
-    rb"|x{4,}|\*{3,}|\.{3,}|0{8,}|([1-9])\1{7}|12345678|abcdefgh|deadbeef|undefined|%\(|%s|lorem"
+    rb"|x{4,}|\*{3,}|\.{3,}|0{8,}|([1-9])\1{7}|12345678|abcdefgh|deadbeef|abcdef0?123|undefined|%\(|%s|lorem"
 )
 _REFERENCE = re.compile(
     rb"\$[({]|\$[A-Za-z_]\w*(?:\Z|[/\"':{.-])|%[A-Za-z_]\w*%|%\(|%[sdr]\Z|<[A-Za-z/!?_| -]"
@@ -23,7 +23,8 @@ _REFERENCE = re.compile(
     rb"|args|secrets|vars|params|req"
     rb"|request)[.\[]|//[a-z]|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\("
     rb"|\[[a-z-]{1,30}[~|^$*]?=[^\]]{0,60}\]\Z|--[a-z][a-z0-9-]{1,40}(?:=|\Z)"
-    rb"|\[[a-z]\S*-|\[[A-Za-z_ -][A-Za-z0-9_ -]*\]\Z|\(\?|\^|arn:aws:|(?:sha|md)\d{1,3}[-:=]|\?"
+    rb"|\[[a-z]\S*-|\[[A-Za-z_ -][A-Za-z0-9_ -]*\]\Z|\([A-Za-z_ -]+\)\Z|__[\w-]+__\Z"
+    rb"|\(\?|\^|arn:aws:|urn:[a-z]|(?:sha|md)\d{1,3}[-:=]|\?"
     rb"|/\^|\((?:[&|!]\()?[A-Za-z]{1,20}=%|%\{|https?%3A|\*{1,2}_?[a-z][a-z0-9]*_\w*\Z"
     rb"|(?:\.[a-z]{2,20}){3}|\d{1,4}(?:\.\d{1,6}){2}[\w.-]{0,20}@"
     rb"|(?i:uid|cn|ou|dc|o)=[^,=]{1,60},(?i:ou|dc|o|c)="
@@ -32,9 +33,9 @@ _REFERENCE = re.compile(
 _EXPRESSION = re.compile(
     rb"\$\{|\{\{|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
     rb"|[*/+-]this\.|@[a-z_]{2,30}@|:\$[A-Za-z]\w{0,30}\Z|\w\*:|\[\^?a-f0-9\]|_ref\d{0,3}\$"
-    rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|%d\Z|=;"
+    rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|\{[A-Z][A-Z0-9_]{2,30}\}|\{\d{1,2}\}|%d\Z|=;"
     # What a signature in the way of AWS is for: a day, a region, a service.
-    rb"|/\d{8}/[\w-]{1,40}/[\w-]{1,40}/\w{1,20}_request|(?:/|%2F)\d{8}(?:/|%2F)#"
+    rb"|/\d{8}/[\w-]{1,40}/[\w-]{1,40}/\w{1,20}_request|(?:/|%2F)\d{8}(?:/|%2F)(?:#|[a-z]{2}-)"
     # The id of a commit, and the line behind it.
     rb"|\A[0-9a-f]{40}[a-z]{2,20}\.[a-z]{2,3}/"
 )
@@ -43,7 +44,7 @@ _ROOTED = re.compile(
     rb"/(?:tmp|usr|etc|home|var|opt|root|Users|mnt|bin|lib|dev|proc|run|srv|app|data)/"
 )
 _CONSTANT = re.compile(
-    rb"(?:[a-z][a-z0-9]{1,5}_)?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:\$\d{1,3}|(?<=_[A-Z]{2})_[a-z][a-z0-9]{1,12})?"
+    rb"[*&]?_{0,2}(?:[a-z][a-z0-9]{1,5}_)?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:\$\d{1,3}|(?<=_[A-Z]{2})_[a-z][a-z0-9]{1,12})?"
 )
 _SPELT = re.compile(rb"_[A-Z]{5,}(?:_|\Z)")
 _PATH = re.compile(rb"/(?:[\w.@-]+(?:/|\Z))*")
@@ -80,6 +81,11 @@ _STANDARD = re.compile(
     # A setting, a host with a port, a page of a manual.
     rb"|[a-z]{2,20}=\d{1,6}|(?:[a-z][a-z0-9-]{0,30}\.){1,4}[a-z]{2,6}:\d{1,5}"
     rb"|[a-z_]{2,30}\(\d\)"
+    # A colour; a version in the name of a module; how often a rule of a grammar applies.
+    rb"|#[0-9a-fA-F]{3,8}|(?:[A-Za-z][\w-]{0,30}\.){1,5}v?\d{1,4}(?:[_.]\d{1,4}){1,5}"
+    rb"|\d{0,2}\*\d{0,2}[A-Z][A-Z-]+"
+    # A type of things, at a version of it.
+    rb"|[A-Za-z][\w.-]{0,40}(?:/[A-Za-z][\w.-]{0,40}){1,5}@v?\d[\w.-]{0,20}"
 )
 # Where a database is, and how it is spoken to, without a password for it.
 _SOURCE = re.compile(
@@ -123,6 +129,10 @@ _KEY_LINE = 20
 _KEY_HEAD = 200
 _PROGRAM = re.compile(rb"[{};]")
 _COUNTER = 6
+# In a hundred random hexadecimal digits two or three of the threes are there twice.
+_REPEATS_LENGTH = 24
+_REPEATS_LOOKED_AT = 128
+_UNLIKE = 0.85
 _WITHIN_WORDS = str.maketrans("", "", "-'\u2019\u02bc")
 
 
@@ -181,6 +191,8 @@ def irregular(value: bytes) -> bool:
     """
     if len(value) < _IRREGULAR or (not re.search(rb"\d", value) and len(value) < 24):  # noqa: PLR2004
         return False
+    if repeats(value):
+        return False
     if _HEX.fullmatch(value):
         return entropy(value) >= _RANDOM and len(set(value)) >= 10  # noqa: PLR2004
     classes = value.translate(_CLASSES)
@@ -193,6 +205,21 @@ def irregular(value: bytes) -> bool:
         and entropy(value) >= _RANDOM
         and classes.count(b"0") >= (1 if both else 3)
     )
+
+
+def repeats(value: bytes) -> bool:
+    """Whether a value has the same letters side by side too often for chance.
+
+    A program encodes its tables in the letters of base64, and they repeat.
+    """
+    if len(value) < _REPEATS_LENGTH:
+        return False
+    begin = value[:_REPEATS_LOOKED_AT].lower()
+    threes = {begin[at : at + 3] for at in range(len(begin) - 2)}
+    if len(threes) < _UNLIKE * (len(begin) - 2):
+        return True
+    pairs = Counter(itertools.pairwise(begin))
+    return max(pairs.values()) > 3 + len(begin) // 12
 
 
 def chance(value: bytes) -> bool:
@@ -212,6 +239,8 @@ def plausible(value: bytes) -> bool:
     if _DATED.fullmatch(value) or _STANDARD.fullmatch(value) or not words.text(value):
         return False
     if _SOURCE.fullmatch(value) or _OTHER_LETTERS.search(value):
+        return False
+    if words.listed(value) or words.public(value):
         return False
     return len(value) >= _SHORT and (not value.isalpha() or len(value) >= _PLAIN_WORD)
 
@@ -269,10 +298,16 @@ def key_body(body: bytes) -> bool:
     return (
         letters >= _KEY_CHARACTERS
         and _PROGRAM.search(body, 0, _KEY_HEAD) is None
-        and max(map(len, _KEY_RUN.findall(body))) >= _KEY_LINE
+        and _in_lines(body, letters)
         and letters >= _KEY_SHARE * (len(body) - blank)
         and entropy(body) > _VERY_RANDOM
     )
+
+
+def _in_lines(body: bytes, letters: int) -> bool:
+    """Whether most of what lies between the lines of a key are long runs, and no words."""
+    runs = [len(run) for run in _KEY_RUN.findall(body)]
+    return sum(run for run in runs if run >= _KEY_LINE) >= letters // 2
 
 
 def key_letters(key: bytes) -> bytes:

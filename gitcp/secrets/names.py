@@ -102,6 +102,7 @@ _LEAST_WEAK = 20
 _NUMBERED = re.compile(rb"(?i)(?:pw|pwd|pass|password|token|secret|key)_\d{1,4}")
 # A salt is stored beside what it is for; a short seed is a test's.
 _ALONE = frozenset({b"salt", b"seed"})
+_REPEATED = 5
 _HEX = re.compile(rb"(?i)[0-9a-f]+")
 _LONG = 64
 _QUERIES = frozenset({b"?", b"&"})
@@ -195,6 +196,21 @@ def holds(
             and not _ID.fullmatch(value.strip(b"-"))
         )
     return heuristics.assigned(value, quoted=quoted, password=strength == PASSWORD)
+
+
+def repeats(name: bytes, rest: bytes, value: bytes) -> bool:
+    """Whether a value is the name that it is assigned to, as in `a.pw_1 = b.pw_1`."""
+    if len(rest) >= _REPEATED and value.endswith(rest):
+        return True
+    whole = name + rest
+    own, other = (one.rpartition(b".")[2].lower().strip(b"_") for one in (whole, value))
+    return len(other) >= _REPEATED and own.endswith(other)
+
+
+def whole(name: bytes, rest: bytes) -> bytes:
+    """Returns a name that ends in a keyword with the next one: `auth` of `authToken`."""
+    more = _MORE.match(rest)
+    return name if more is None else name + more[0]
 
 
 def _sure(name: bytes) -> bool:

@@ -61,9 +61,13 @@ _ID_NAME = re.compile(
 )
 # What a program decodes is data.
 _DECODED = re.compile(rb"(?i)(?:decode|unpack|inflate|parse)\w{0,20}\([\"'`]\Z")
+# The lines of something that is encrypted, say.
+_BEHIND_FULL = re.compile(rb"[A-Za-z0-9_-]{60,80}[\r\n]{1,2}[ \t]{0,40}\Z")
 # With it, the id of a message; with a colon in front of both, a user of a host.
 _OF_HOST = re.compile(rb"@[\w-]+(?:\.[\w-]+)+")
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
+# What a cloud names a thing by.
+_ID = re.compile(rb"(?!(?:[sra]k|pat|tok|api)-)[a-z]{1,5}-[a-z0-9]{8,24}")
 _UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # What judging a shape costs, in bytes looked at.
 _JUDGED = 300
@@ -84,7 +88,9 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
             continue
         if is_digest(data, start) or _ID_NAME.search(data, max(0, start - 60), start):
             continue
-        if words.decoded(match[0]) is not None:
+        if _BEHIND_FULL.search(data, max(0, start - 130), start) is not None:
+            continue
+        if _ID.fullmatch(match[0]) or words.decoded(match[0]) is not None:
             # What it says is looked at by itself.
             continue
         if _ELSE.search(head) is None and _random_tail(head, tail):
@@ -96,6 +102,8 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         if _ID_NAME.search(data, max(0, match.start() - 60), match.start()):
             continue
         parts = match[0].split(b".")
+        if heuristics.repeats(match[0]):
+            continue
         long = [part for part in parts if len(part) >= _LONG_NAMED]
         random = all(
             heuristics.irregular(part)

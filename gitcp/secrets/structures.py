@@ -29,9 +29,9 @@ _AFTER_SCHEME = re.compile(
 )
 # With it the query of a URL has begun, and the sign behind is no more than a letter of it.
 _IN_QUERY = re.compile(rb"\?[a-z_]{1,20}=", re.IGNORECASE)
-# In the address of a node of a network the key is public.
+# In the address of a node of a network the key is public; to ssh it is a user's name.
 _ALONE = re.compile(
-    rb"://(?<!enrtree://)(?<!enode://)([A-Za-z0-9_-]{20,255})@(?=[\w\[-])"
+    rb"://(?<!enrtree://)(?<!enode://)(?<!ssh://)([A-Za-z0-9_-]{20,255})@(?=[\w\[-])"
 )
 _HEADER = re.compile(
     rb"(?:\b(?:bearer|basic|ssws|bot|apikey|geniekey|flyv1|splunk|negotiate"
@@ -74,6 +74,9 @@ def urls(text: Text, spend: Spend) -> Iterator[Token]:
         return
     for match in _AFTER_SCHEME.finditer(data):
         spend(_JUDGED)
+        if match[1].lower() == b"anonymous":
+            # Such a user gives an address, if anything.
+            continue
         if _IN_QUERY.search(match[2]) is None and heuristics.password(match[2]):
             yield Token("url-password", match[2], match.start(2))
         elif heuristics.irregular(match[1]):
@@ -146,7 +149,8 @@ _WIF = re.compile(rb"(?<![A-Za-z0-9])[5KLc9][1-9A-HJ-NP-Za-km-z]{50,51}(?![A-Za-
 _STELLAR = re.compile(rb"(?<![A-Za-z0-9])S[A-Z2-7]{55}(?![A-Za-z0-9])")
 _SECRET_HEX = re.compile(rb"(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
 _SAYS_SECRET = re.compile(
-    rb"(?i)priv|secret|wallet|signing|\bsk\b|seed|key[ \"'=:]{1,4}\Z"
+    rb"(?i)priv|secret|wallet|signing|\bsk\b|seed"
+    rb"|(?<!pub)(?<!public)(?<!public[ _-])key[ \"'=:]{1,4}\Z"
 )
 # `walletTxId` names a transaction of a wallet.
 _NAMES_ID = re.compile(

@@ -24,7 +24,7 @@ _LONG_DATA = 64
 _DATA = re.compile(rb"[A-Za-z0-9+/_-]{63}[+/_-]")
 # Full lines of base64, as certificates have them.
 _BLOCK = re.compile(
-    rb"(?:[A-Za-z0-9+/]{60,80}[\r\n]{1,2}[ \t]{0,40}){1,4}[A-Za-z0-9+/]{4,80}={0,2}"
+    rb"(?:[A-Za-z0-9+/]{60,80}[\r\n]{1,2}[ \t]{0,40}){1,4}[A-Za-z0-9+/]{4,80}={0,2}(?![\w+/=:])"
 )
 _BLOCK_LETTERS = (
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n\t "

@@ -11,10 +11,26 @@ import re
 _NAME = re.compile(rb"[\w:./$<>=?@!#*+~-]+", re.ASCII)
 _PART = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SNAKE = re.compile(
-    rb"_*[a-z]+\d{0,4}(?:_(?:[a-z]+\d{0,4}|\d{1,4})){2,}|\d{1,4}(?:_[a-z]{3,}){2,}(?:_\d{1,4})?",
+    rb"_*[a-z]+\d{0,4}(?:_(?:[a-z]+\d{0,4}|[a-z]{5,}\d{5,6}|\d{1,4})){2,}|\d{1,4}(?:_[a-z]{3,}){2,}(?:_\d{1,4})?",
     re.IGNORECASE,
 )
 _TYPE = re.compile(rb"[A-Za-z]+\d{0,2}(?:[:/][A-Za-z]+\d{0,2}){2,}")
+# A list that a program takes apart: `20/m/ip,5/m/key`, `app:OKP:HKDF:Ed25519`.
+_ELEMENT = rb"(?:\d{1,4}[a-z]{0,2}|(?:[A-Z]?[a-z]{1,20}|[A-Z]{2,20})\d{0,6})"
+_LISTED = re.compile(_ELEMENT + rb"(?:[/,:;]" + _ELEMENT + rb"){2,20}")
+# A set of ciphers, in whose name each part is a word or a number.
+_CIPHERS = re.compile(rb"[A-Z]{2,10}\d{0,4}(?:-(?:[A-Z]{2,10}\d{0,4}|\d{1,4})){3,12}")
+# What the names of ciphers, digests, curves and mechanisms are put together from.
+_ALGORITHMS = re.compile(
+    rb"(?=[^g-z]*[g-z])(?:aes|aria|camellia|seed|t?des|rc|cast|blowfish|twofish|serpent|x?chacha"
+    rb"|x?salsa|poly|shake|sha|md|hmac|pss|psk|[hrep]s|edh|ed|dsa|dss|rsa|ecdsa|ecdhe?|dhe?|kwp?"
+    rb"|gcm|ccm|cbc|ctr|cfb|ofb|ecb|xts|siv|eax|ocb|oaep|pkcs|pbes|pbkdf|pbe|with|and|tls|ssl"
+    rb"|null|export|srp|ripemd|rmd|whirlpool|tiger|blake|keccak|kmac|cmac"
+    rb"|gmac|hkdf|scrypt|bcrypt|argon|crypt|scram|plus|sasl|plain|digest|cram|ntlm|mschap|chap"
+    rb"|peap|eap|ttls|secp|sect|prime|curve|mgf|jwe?s?|[aek]|[sxkrvb](?=\d)|\d{1,5}+|[-_+/.:!])"
+    rb"{2,40}+",
+    re.IGNORECASE,
+)
 _DIGITS = re.compile(rb"\d+(?:\.\d+)*")
 # A letter, and those that follow it in nine of ten places of the words in programs.
 _FOLLOWS = (
@@ -32,6 +48,10 @@ _LONGEST_NUMBER = 5
 _MEAN_PART = 2.6
 _BASE64 = re.compile(rb"[A-Za-z0-9+/]{8,4000}={0,2}")
 _ONE_ALPHABET = bytes.maketrans(b"-_", b"+/")
+# Base64 of 65 bytes, and the curve y² = x³ - 3x + b.
+_POINT = 87
+_P256 = 2**256 - 2**224 + 2**192 + 2**96 - 1
+_P256_B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
 _PRINTED = re.compile(rb"[ -~]{6,3000}")
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 
@@ -54,6 +74,16 @@ def worded(value: bytes) -> bool:
     )
 
 
+def listed(value: bytes) -> bool:
+    """Whether a value is a list of words and numbers, or the name of a set of ciphers."""
+    if _LISTED.fullmatch(value) or _ALGORITHMS.fullmatch(value):
+        return True
+    if _CIPHERS.fullmatch(value) is None:
+        return False
+    # Parts of one length are those of a key that is to be typed.
+    return len({len(part) for part in value.split(b"-")}) > 1
+
+
 def _paired(parts: list[bytes]) -> float:
     """Returns the share of neighbouring letters that words have side by side."""
     words = [part.lower() for part in parts if not part.isupper()]
@@ -69,6 +99,18 @@ def text(value: bytes) -> bool:
         return value.decode().isprintable()
     except UnicodeDecodeError:
         return False
+
+
+def public(value: bytes) -> bool:
+    """Whether a value is base64 of a public key: a point that is on the curve P-256."""
+    if len(value.rstrip(b"=")) != _POINT or not value.startswith(b"B"):
+        return False
+    try:
+        raw = base64.b64decode(value.translate(_ONE_ALPHABET).rstrip(b"=") + b"=")
+    except binascii.Error:
+        return False
+    x, y = int.from_bytes(raw[1:33]), int.from_bytes(raw[33:])
+    return raw[0] == 4 and (y * y - x**3 + 3 * x - _P256_B) % _P256 == 0  # noqa: PLR2004
 
 
 def decoded(value: bytes) -> bytes | None:

@@ -166,6 +166,50 @@ CLEAN = {
     "the id of a payment": f'"walletTxId": "{random.Random(2).randbytes(32).hex()}"',
     "a program in a string": f"x='{random_base64(96)}password:{random_base64(24)}'",
     "a table": f"key: [{','.join(map(str, random.Random(1).sample(range(64), 64)))}]",
+    "a thing in a cloud": "* @example\n * pw-bp1a9yavgq3dgttvowun\n",
+    "sets of ciphers": "'TLS-RSA-WITH-SEED-CBC-SHA', 'TLS-RSA-WITH-ARIA-128-CBC-SHA256',",
+    "how often": '"reset_password": "20/m/ip,5/m/key",',
+    "a name with the lengths of two digests": '"x_auth_hmac","x_auth_hmacsha512256_final","a"',
+    "a day and a region": "X-Amz-Credential=ABC%2F20250820%2Fus-east-1&",
+    "what is filled in": '"Password": f"{PERSON_V2_OID}13", pw = "md5{0}"',
+    "a line behind a full one": f"SaltVal = {random.Random(4).randbytes(20).hex()}\nMsg = 1",
+    "the point of a public key": f"pubkey: '{random.Random(5).randbytes(32).hex()}',",
+    "a product": "pw = generator_256 * 1",
+    "what is assigned to its own name": "self.p4passwd = p4passwd\nPWD_MIN = argon2id.PWD_MIN",
+    "a pointer in a header": "} X1_0_OTHER_CREDENTIAL_V2, *PX1_0_OTHER_CREDENTIAL_V2;",
+    "the last of a list": "\tX80211_KEY_MAX = __X80211_KEY_AFTER_LAST - 1\n",
+    "a name in a registry": 'PASSWORD = "urn:oasis:names:tc:SAML:2.0:ac:classes:Password"',
+    "a table of a parser": "kW'OOQR1_mOOQR1G3d1G3dOOQR1G3f1G3fO.YQ_O1G3fOOQR1G3k1G3kO7",
+    "a key in a sentence": (
+        'armored\n`"-----BEGIN EC PRIVATE KEY-----"` base64-encoded format, and the DER format\n'
+        "is a shorter binary form of the same data, for theotherencodingofcharacters.\n"
+    ),
+    "letters in their order": "Invalid access token: abcdef123456",
+    "an anonymous user": "ftp://anonymous:mail%40host1.org@ftp.host.test/pub",
+    "a digest behind base64": (
+        f'["{random_base64(60)}yPWe", "{random.Random(6).randbytes(64).hex()}"]'
+    ),
+    "the user of a shell": "`ssh://687fb701029421ae5549d998@ssh.host.test`",
+    "an algorithm": 'setdefault("id_token_encrypted_response_enc", "A128CBC-HS256")',
+    "a sentinel": 'customToken="__ES6-PROMISIFY--CUSTOM-ARGUMENTS__";',
+    "what was taken out": "redacted.password = '(hidden)';",
+    "a type at a version": "resource serverKey 'Vendor.Sql/servers/keys@2021-11-01' = {",
+    "a public key for notices": (
+        "--key=BL7ELU24fJTAlH5Kyl8N6BDCac8u8li_U5PIwG963MOvdYs9s7LSzj8x_7v7RFdLZ9Eap50PiiyF5K0TDAis7t0"
+    ),
+    "a public key in a comment": f"// the public key\nnew AcmeWebhook('{random_base64(32)}');",
+    "a version of a module": '("resetPassword", "vim.version.v9_1_0_0", F_OPTIONAL)',
+    "a line of what is encrypted": (
+        "OKOawDo13gRp2ojaHV7LFpZcgV7T6DVZKTyKOMTYUmKoTCVJRgckCL9kiMT03JGe\n"
+        "ipsEdY3mx_etLbbWSrFr05kLzcSr4qKAq7YN7e9jwQRb23nfa6c9d-StnImGyFDb\n"
+    ),
+    "a salt of words": '"salt": b"joserfc:OKP:PBKDF2:Ed25519",',
+    "pairs of a parser": "Q8}8]Q9O8^ Q9j9_Q9k9aQ9l9cQ9m9fQ9n9hQ9q9oQ9r9pQ9t9sQ9w:QU",
+    "a colour": 'mw="#84613daa",pw="#98676a",bw="#dc3958"',
+    "another name of it": "NAME ( 'passwordMin8bit' 'pwdMin8bit' ) DESC 'a'",
+    "a rule of a grammar": "# passwd    = 1*SAFE ; MUST accept up to 255 octets",
+    "ciphers that are left out": "b'!DES:!MD5:!PSK:!aECDH:!EDH-DSS-DES-CBC3-SHA:'",
+    "a class of a module": "class J extends docGenJobBaseV2025R0_3.DocGenJobBaseV2025R0 {",
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
