@@ -17,7 +17,9 @@ from gitcp.errors import UsageError
 _MODULES = {
     "claude-code": "gitcp.clients.claude_code_history",
     "codex": "gitcp.clients.codex_history",
+    "copilot": "gitcp.clients.copilot_history",
     "gemini": "gitcp.clients.gemini_history",
+    "opencode": "gitcp.clients.opencode_history",
 }
 NAMES = tuple(sorted(_MODULES))
 # Of a file that long the first records are looked at, to see whose it is.

@@ -31,7 +31,8 @@ _HOOKS: Final = {
     "tool.execute.after": triggers.TOOL,
     "session.idle": triggers.TURN_END,
 }
-_SESSION: Final = "session.json"
+# What describes a session, beside its messages.
+DESCRIPTION: Final = "session.json"
 _MARK = b"Made by `gitcp install opencode`"
 _SEAL = b"// as installed: "
 
@@ -100,7 +101,7 @@ class OpenCode:
         elif content is not None:
             inline.append(Source("", content=content))
             if described is not None:
-                inline.append(Source(_SESSION, content=described.encode()))
+                inline.append(Source(DESCRIPTION, content=described.encode()))
         tool = records.text(payload, "tool")
         command = records.text(payload, "command")
         if what == triggers.BEFORE_COMMAND and command is None:
@@ -161,7 +162,7 @@ class OpenCode:
     ) -> ResumeFiles | None:
         """Returns a document for `opencode import`, with ids of its own."""
         content = whole_lines(kept.content)
-        described = kept.beside.get(_SESSION)
+        described = kept.beside.get(DESCRIPTION)
         if described is None or not self.has_messages(content):
             return None
         # Only a restore wants it, and every hook would wait for it.
@@ -174,9 +175,7 @@ class OpenCode:
         )
         if document is None:
             return None
-        own = places.environment.get("XDG_DATA_HOME")
-        data = Path(own) if own else places.home / ".local" / "share"
-        root = data / "opencode" / "gitcp"
+        root = data_directory(places) / "gitcp"
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         path = root / f"{stamp}-{document.session}.json"
         return ResumeFiles(
@@ -240,6 +239,12 @@ class OpenCode:
 
 
 CLIENT = OpenCode()
+
+
+def data_directory(places: ClientPlaces) -> Path:
+    """Returns the folder that the client keeps its sessions in."""
+    own = places.environment.get("XDG_DATA_HOME")
+    return (Path(own) if own else places.home / ".local" / "share") / "opencode"
 
 
 def _check_ours(text: bytes) -> None:

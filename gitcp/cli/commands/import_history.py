@@ -22,7 +22,8 @@ def import_history_command(
     Each becomes a session without files: `gitcp search` finds it, `gitcp log --imported`
     lists it, `gitcp view` shows its turns, and `gitcp resume` continues it. Restoring it
     touches no file. Running it again takes in what is new since. AGENT is claude-code,
-    codex or gemini; without it all of them are looked at. What hooks have saved is known.
+    codex, copilot, gemini or opencode; without it all of them are looked at. What hooks
+    have saved is left to them.
 
     Nothing leaves the machine: a push sends what was taken in only if it is named.
     """
@@ -60,7 +61,7 @@ def import_history_command(
         if not done.taken:
             out.print("nothing new to take in")
         if done.known:
-            out.note(f"  {count(done.known, 'conversation')} were here already")
+            out.note(f"  here already: {count(done.known, 'conversation')}")
         for line in done.noted:
             out.note(f"  {safe(line)}")
         if done.taken:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -296,3 +297,82 @@ def test_one_that_is_gone_from_disk_stays(repo, home):
     assert tip is not None
     shutil.rmtree(home.claude)
     assert ok(repo, "import-history")["conversations"] == []
+
+
+def add_opencode(home: Path, top: Path) -> Path:
+    """The client's database, with a session and one of a subagent that worked for it."""
+    path = home / ".local" / "share" / "opencode" / "opencode.db"
+    path.parent.mkdir(parents=True)
+    fields = (
+        "id, parent_id, directory, project_id, slug, path, title, version, agent, model,"
+        " permission, cost, time_created, time_updated"
+    )
+    database = sqlite3.connect(path)
+    database.execute(f"CREATE TABLE session({fields})")
+    database.execute("CREATE TABLE message(id, session_id, time_created, data)")
+    database.execute("CREATE TABLE part(id, message_id, session_id, data)")
+    model = '{"id":"m","providerID":"p"}'
+    at = 1_772_614_800_000
+    for ident, parent in (("ses_one", None), ("ses_sub", "ses_one")):
+        row = (ident, parent, str(top), "global", "s", "", "A title", "1", "build")
+        database.execute(
+            f"INSERT INTO session VALUES({', '.join('?' * 14)})",
+            (*row, model, None, 0.0, at, at),
+        )
+        for number, (role, text) in enumerate(
+            (("user", "otter"), ("assistant", "wet"))
+        ):
+            message = f"msg_{ident}{number}"
+            info = {"role": role, "time": {"created": at + number}}
+            database.execute(
+                "INSERT INTO message VALUES(?, ?, ?, ?)",
+                (message, ident, at + number, json.dumps(info)),
+            )
+            part = {"type": "text", "text": f"{text} {ident}"}
+            database.execute(
+                "INSERT INTO part VALUES(?, ?, ?, ?)",
+                (f"prt_{message}", message, ident, json.dumps(part)),
+            )
+    database.commit()
+    database.close()
+    return path
+
+
+def test_opencode_s_database_is_read_and_not_written(repo, home, sealed):
+    path = add_opencode(sealed, repo)
+    before = path.read_bytes()
+    (one,) = ok(repo, "import-history")["conversations"]
+    assert one["checkpoint"]["note"] == "otter ses_one"
+    assert one["checkpoint"]["created"] == "2026-03-04T09:00:00.001Z"
+    assert ok(repo, "import-history")["known"] == 1
+    assert path.read_bytes() == before
+    tip = open_workspace(repo).store.tip(one["checkpoint"]["session"], "main")
+    assert tip is not None
+    held = tip.manifest.conversation
+    assert held is not None
+    source = held.source
+    described = json.loads(tip.conversation(f"{source}/session.json"))
+    assert described["model"] == {"id": "m", "providerID": "p"}
+    assert b"otter ses_sub" in tip.conversation(f"{source}/ses_sub.jsonl")
+    done = ok(repo, "resume", str(one["checkpoint"]["number"]))
+    assert done["resume"].startswith("opencode import ")
+    path.write_bytes(b"no database")
+    done = invoke(repo, "import-history")
+    assert done.returncode == 3
+    assert b"opencode.db: cannot be read: file is not a database" in done.stderr
+
+
+def test_copilot_s_sessions_are_told_by_where_they_began(repo, home, sealed):
+    for name, top in (("ours", repo), ("theirs", repo.parent)):
+        folder = sealed / ".copilot" / "session-state" / name
+        folder.mkdir(parents=True)
+        at = "2026-03-05T09:00:00.000Z"
+        began = {"sessionId": name, "context": {"cwd": str(top)}}
+        said = {"content": f"badger {name}"}
+        (folder / "events.jsonl").write_bytes(
+            line(type="session.start", id="1", parentId=None, timestamp=at, data=began)
+            + line(type="user.message", id="2", parentId="1", timestamp=at, data=said)
+        )
+    (one,) = ok(repo, "import-history", "copilot")["conversations"]
+    assert one["checkpoint"]["conversation"]["agent_session"] == "ours"
+    assert one["checkpoint"]["note"] == "badger ours"
