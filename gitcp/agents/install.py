@@ -84,8 +84,8 @@ def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
 
 def _reasons_note(client: Client) -> tuple[str, ...]:
     """Says that the model will be told something, where the client lets hooks do that."""
-    starts = ("SessionStart", "sessionStart")
-    if not any(client.answer(hook, "", quietly=True) for hook in starts):
+    starts = ("SessionStart", "sessionStart", "session_start")
+    if all(client.answer(hook, "", quietly=True) is None for hook in starts):
         return ()
     note = (
         "its model is given a project's decisions and next steps as a conversation"

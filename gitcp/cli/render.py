@@ -23,8 +23,14 @@ _TITLES = {
     "codex": "Codex",
     "copilot": "Copilot CLI",
     "cursor": "Cursor",
+    "droid": "Droid",
     "gemini": "Gemini CLI",
+    "kilo": "Kilo",
     "opencode": "OpenCode",
+    "pi": "Pi",
+    "openhands": "OpenHands",
+    "qwen": "Qwen Code",
+    "vscode": "VS Code",
 }
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 _KILO = 1024

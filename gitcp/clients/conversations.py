@@ -5,7 +5,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gitcp.clients import records, triggers
-from gitcp.clients.client import Event, ResumeFiles, Source, StoredConversation
+from gitcp.clients.client import (
+    ClientPlaces,
+    Event,
+    ResumeFiles,
+    Source,
+    StoredConversation,
+)
 
 
 class Message(NamedTuple):
@@ -20,10 +26,15 @@ class Conversations:
     """The conversations of one client: a file of JSON lines each."""
 
     def completed(
-        self, event: Event, hook: str, payload: Mapping[str, Any], folder: Path
+        self,
+        event: Event,
+        hook: str,
+        payload: Mapping[str, Any],
+        environment: Mapping[str, str],
+        folder: Path,
     ) -> Event | None:
         """Returns an event with what the common fields lack; `folder` is the client's."""
-        del hook, payload, folder
+        del hook, payload, environment, folder
         return event
 
     def messages(self, raw: bytes) -> Iterator[Message]:
@@ -61,10 +72,12 @@ class Conversations:
         del line
         return None
 
-    def written(self, kept: StoredConversation, folder: Path) -> ResumeFiles | None:
+    def written(
+        self, kept: StoredConversation, folder: Path, places: ClientPlaces
+    ) -> ResumeFiles | None:
         """Returns the files of a copy under a new id, below the client's folder.
 
         The command is the new id only: the caller puts the client's before it.
         """
-        del kept, folder
+        del kept, folder, places
         return None

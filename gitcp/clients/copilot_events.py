@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from gitcp.clients import records, triggers
-from gitcp.clients.client import Event, ResumeFiles, StoredConversation
+from gitcp.clients.client import ClientPlaces, Event, ResumeFiles, StoredConversation
 from gitcp.clients.conversations import Conversations, Message
 
 _ROLES = {"user.message": "user", "assistant.message": "assistant"}
@@ -49,10 +49,15 @@ class CopilotEvents(Conversations):
     """The conversations of Copilot CLI."""
 
     def completed(
-        self, event: Event, hook: str, payload: Mapping[str, Any], folder: Path
+        self,
+        event: Event,
+        hook: str,
+        payload: Mapping[str, Any],
+        environment: Mapping[str, str],
+        folder: Path,
     ) -> Event | None:
         """Returns an event with the place of the conversation, which few hooks name."""
-        del hook, payload
+        del hook, payload, environment
         if event.transcript is not None or not _is_plain(event.session):
             return event
         return event._replace(transcript=_file(folder, event.session))
@@ -80,8 +85,11 @@ class CopilotEvents(Conversations):
         context = records.decode_or(_DATA, event.data, _Data()).context
         return context.cwd if context is not None else None
 
-    def written(self, kept: StoredConversation, folder: Path) -> ResumeFiles | None:
+    def written(
+        self, kept: StoredConversation, folder: Path, places: ClientPlaces
+    ) -> ResumeFiles | None:
         """Returns a copy whose first event names the new session; the rest stays."""
+        del places
         new = str(uuid.uuid4())
         if kept.foreign:
             # Only a restore wants it, and every hook would wait for it.

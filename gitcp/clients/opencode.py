@@ -5,9 +5,8 @@ interface returns: each message with its parts as one JSON text, and what descri
 session. `opencode import` takes the same back, in one document, under new ids.
 """
 
-import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from gitcp.clients.client import (
     StoredConversation,
     whole_lines,
 )
+from gitcp.clients.plugin_file import PluginFile
 
 # what the plugin calls us for -> what it means
 _HOOKS: Final = {
@@ -33,10 +33,6 @@ _HOOKS: Final = {
 }
 # What describes a session, beside its messages.
 DESCRIPTION: Final = "session.json"
-_MARK = b"Made by `gitcp install opencode`"
-_SEAL = b"// as installed: "
-
-_FILES: Final = {"project": Path(".opencode/plugin/gitcp.js")}
 
 
 class _Time(msgspec.Struct):
@@ -68,12 +64,21 @@ class _Session(msgspec.Struct):
 _RECORD = msgspec.json.Decoder(_MessageRecord)
 
 
-class OpenCode:
-    """The client of this module."""
+class OpenCode(PluginFile):
+    """OpenCode, or a client that was made from it and has a name of its own."""
 
-    name = "opencode"
-    title = "OpenCode"
-    resuming: tuple[str, ...] = ("opencode", "--session")
+    meanings: Mapping[str, str] = _HOOKS
+    source = "opencode_plugin.js"
+
+    def __init__(self, name: str, title: str) -> None:
+        self.name = name
+        self.title = title
+        self.resuming: tuple[str, ...] = (name, "--session")
+        self.renamed = {
+            b"opencode": name.encode(),
+            b"OpenCode": title.encode(),
+            b"OPENCODE": name.upper().encode(),
+        }
 
     # --- hooks ----------------------------------------------------------------------
 
@@ -175,7 +180,7 @@ class OpenCode:
         )
         if document is None:
             return None
-        root = data_directory(places) / "gitcp"
+        root = data_directory(places, self.name) / "gitcp"
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         path = root / f"{stamp}-{document.session}.json"
         return ResumeFiles(
@@ -184,7 +189,7 @@ class OpenCode:
             ((path, document.content),),
             (*self.resuming, document.session),
             kept.directory,
-            first=("opencode", "import", str(path)),
+            first=(self.name, "import", str(path)),
         )
 
     # --- the plugin -----------------------------------------------------------------
@@ -193,72 +198,33 @@ class OpenCode:
         """Returns the plugin's file for a scope."""
         own = places.environment.get("XDG_CONFIG_HOME")
         config = Path(own) if own else places.home / ".config"
-        files = {"user": config / "opencode" / "plugin" / "gitcp.js", **_FILES}
+        files = {
+            "user": config / self.name / "plugin" / "gitcp.js",
+            "project": Path(f".{self.name}/plugin/gitcp.js"),
+        }
         return words.settings_file(self, places, scope, files)
-
-    def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
-        """Returns the plugin.
-
-        Raises:
-            ValueError: another plugin has this name, or the user has changed ours.
-        """
-        if text is not None:
-            _check_ours(text)
-        commands = msgspec.json.encode({hook: command(hook) for hook in _HOOKS})
-        from importlib import resources  # noqa: PLC0415  to install, not to look
-
-        plugin = resources.files("gitcp.agents").joinpath("opencode_plugin.js")
-        script = plugin.read_bytes().replace(
-            b"const COMMANDS = {}", b"const COMMANDS = " + commands
-        )
-        return script + _SEAL + _digest(script) + b"\n"
-
-    def unmerge(self, text: bytes) -> bytes | None:
-        """Returns None: nothing is left of the plugin.
-
-        Raises:
-            ValueError: the user has changed it.
-        """
-        if not self.installed(text):
-            return text
-        _check_ours(text)
-        return None
-
-    def installed(self, text: bytes) -> bool:
-        """Whether it is our plugin."""
-        return _MARK in text
 
     def notes(self, scope: str) -> tuple[str, ...]:
         """Returns what the user has to know."""
         del scope
         note = (
-            "OpenCode fetches what its plugins need when it starts: without a network"
+            f"{self.title} fetches what its plugins need when it starts: without a network"
             " that may take it a minute, the first time"
         )
         return (note,)
 
 
-CLIENT = OpenCode()
+CLIENT = OpenCode("opencode", "OpenCode")
+TABLE = {
+    "opencode": CLIENT,
+    "kilo": OpenCode("kilo", "Kilo"),
+}
 
 
-def data_directory(places: ClientPlaces) -> Path:
+def data_directory(places: ClientPlaces, name: str = "opencode") -> Path:
     """Returns the folder that the client keeps its sessions in."""
     own = places.environment.get("XDG_DATA_HOME")
-    return (Path(own) if own else places.home / ".local" / "share") / "opencode"
-
-
-def _check_ours(text: bytes) -> None:
-    if _MARK not in text:
-        raise ValueError("it is not a plugin of gitcp's")
-    script, seal, digest = text.rpartition(_SEAL)
-    if not seal or digest.strip() != _digest(script):
-        raise ValueError(
-            "it was changed by hand; remove it yourself if you do not need it"
-        )
-
-
-def _digest(script: bytes) -> bytes:
-    return hashlib.sha256(script).hexdigest().encode()
+    return (Path(own) if own else places.home / ".local" / "share") / name
 
 
 def _parent(described: str | None) -> str | None:

@@ -85,4 +85,34 @@ def _codex(client: Client, path: Path, places: ClientPlaces, read: Read) -> Perm
     return codex_trust.permission(path, read(path), read(config), places.top)
 
 
-_LOOKS = {"claude-code": _claude_code, "codex": _codex, "gemini": _gemini}
+def _droid(client: Client, path: Path, places: ClientPlaces, read: Read) -> Permission:
+    """Droid reads the hooks of its settings only where there is no file of hooks."""
+    del client, places
+    hooks = path.with_name("hooks.json")
+    if read(hooks):
+        reason = f"{hooks} takes the place of the hooks in {path.name}: move them there"
+        return Permission(granted=False, reason=reason)
+    return Permission()
+
+
+def _copilot(
+    client: Client, path: Path, places: ClientPlaces, read: Read
+) -> Permission:
+    del path
+    settings = client.settings("user", places).parents[1] / "settings.json"
+    if hook_settings.field(read(settings), "disableAllHooks") is True:
+        return Permission(
+            granted=False, reason=f"remove `disableAllHooks` from {settings}"
+        )
+    return Permission()
+
+
+_LOOKS = {
+    "claude-code": _claude_code,
+    "codex": _codex,
+    "copilot": _copilot,
+    "droid": _droid,
+    "gemini": _gemini,
+    # The same setting in the same places.
+    "qwen": _claude_code,
+}

@@ -17,18 +17,25 @@ _MODULES = {
     "codex": "gitcp.clients.codex",
     "copilot": "gitcp.clients.rows",
     "cursor": "gitcp.clients.cursor",
+    "droid": "gitcp.clients.rows",
     "gemini": "gitcp.clients.gemini",
+    "kilo": "gitcp.clients.opencode",
     "opencode": "gitcp.clients.opencode",
+    "openhands": "gitcp.clients.rows",
+    "pi": "gitcp.clients.rows",
+    "qwen": "gitcp.clients.rows",
+    "vscode": "gitcp.clients.rows",
 }
 NAMES = tuple(sorted(_MODULES))
 # Clients without hooks to install: a proxy tells what they do.
 _PROXIED = {"acp": "gitcp.clients.acp"}
 # name -> the variable in the shell of the client's agent that has the conversation's id.
-# OpenCode has none: gitcp's plugin sets it.
+# OpenCode and Kilo have none: gitcp's plugin sets it.
 SESSION_VARIABLES = {
     "claude-code": "CLAUDE_CODE_SESSION_ID",
     "codex": "CODEX_THREAD_ID",
     "copilot": "COPILOT_AGENT_SESSION_ID",
+    "kilo": "GITCP_KILO_SESSION",
     "opencode": "GITCP_OPENCODE_SESSION",
 }
 # name -> the variable that says no more than that it is this client's shell.

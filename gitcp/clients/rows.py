@@ -1,7 +1,14 @@
 """The table of clients: see `table` for what its columns mean."""
 
 from gitcp.clients import triggers
-from gitcp.clients.table import Row, TableClient, flat_context
+from gitcp.clients.plugin_file import PluginFile
+from gitcp.clients.table import (
+    Row,
+    TableClient,
+    flat_context,
+    plain_text,
+    told_with_a_prompt,
+)
 
 COPILOT = Row(
     name="copilot",
@@ -31,4 +38,151 @@ COPILOT = Row(
     told=flat_context,
 )
 
-TABLE = {row.name: TableClient(row) for row in (COPILOT,)}
+QWEN = Row(
+    name="qwen",
+    title="Qwen Code",
+    program="qwen",
+    meanings={
+        "SessionStart": triggers.SESSION_START,
+        "UserPromptSubmit": triggers.TURN_START,
+        "PreToolUse": triggers.BEFORE_COMMAND,
+        "PostToolUse": triggers.TOOL,
+        "Stop": triggers.TURN_END,
+        "StopFailure": triggers.TURN_END,
+        "PreCompact": triggers.COMPACT,
+        "SessionEnd": triggers.SESSION_END,
+    },
+    folder=".qwen",
+    folder_variable="QWEN_HOME",
+    files={"user": "settings.json", "project": ".qwen/settings.json"},
+    conversations="gitcp.clients.qwen_chats",
+    resuming=("qwen", "--resume"),
+    timeout=30_000,
+    shell_tool="run_shell_command",
+    project_variable="QWEN_PROJECT_DIR",
+)
+
+PI = Row(
+    name="pi",
+    title="Pi",
+    program="pi",
+    # What gitcp's extension calls it for, under the names of Pi's events.
+    meanings={
+        "session_start": triggers.SESSION_START,
+        "before_agent_start": triggers.TURN_START,
+        "tool_call": triggers.BEFORE_COMMAND,
+        "tool_result": triggers.TOOL,
+        "agent_end": triggers.TURN_END,
+        "session_before_compact": triggers.COMPACT,
+        "session_shutdown": triggers.SESSION_END,
+    },
+    folder=".pi/agent",
+    folder_variable="PI_CODING_AGENT_DIR",
+    files={"user": "extensions/gitcp.ts", "project": ".pi/extensions/gitcp.ts"},
+    conversations="gitcp.clients.pi_sessions",
+    resuming=("pi", "--session"),
+    told=plain_text,
+)
+
+DROID = Row(
+    name="droid",
+    title="Droid",
+    program="droid",
+    meanings={
+        "SessionStart": triggers.SESSION_START,
+        "UserPromptSubmit": triggers.TURN_START,
+        "PreToolUse": triggers.BEFORE_COMMAND,
+        "PostToolUse": triggers.TOOL,
+        "Stop": triggers.TURN_END,
+        "PreCompact": triggers.COMPACT,
+        "SessionEnd": triggers.SESSION_END,
+    },
+    folder=".factory",
+    files={
+        "user": "settings.json",
+        "project": ".factory/settings.json",
+        "local": ".factory/settings.local.json",
+    },
+    conversations="gitcp.clients.droid_sessions",
+    shell_tool="Execute",
+    project_variable="FACTORY_PROJECT_DIR",
+    notes=(
+        (
+            "a restore brings back the files, and the conversation to read; Droid itself was"
+            " not tried, its hooks are as its documentation has them"
+        ),
+    ),
+)
+OPENHANDS = Row(
+    name="openhands",
+    title="OpenHands",
+    program="openhands",
+    meanings={
+        "SessionStart": triggers.SESSION_START,
+        "UserPromptSubmit": triggers.TURN_START,
+        "PreToolUse": triggers.BEFORE_COMMAND,
+        "PostToolUse": triggers.TOOL,
+        "Stop": triggers.TURN_END,
+        "SessionEnd": triggers.SESSION_END,
+    },
+    folder=".openhands",
+    files={"user": "hooks.json", "project": ".openhands/hooks.json"},
+    conversations="gitcp.clients.hook_words",
+    # Its editor has a `command`, too, which is not one for a shell.
+    shell_tool="terminal|execute_bash",
+    session="session_id",
+    cwd="working_dir",
+    prompt="message",
+    required=("event_type", "session_id"),
+    project_variable="OPENHANDS_PROJECT_DIR",
+    told=told_with_a_prompt,
+    notes=(
+        "a project's .openhands/hooks.json takes the place of yours",
+        (
+            "of its conversations gitcp keeps what the hooks show; a restore brings back the"
+            " files, and that to read"
+        ),
+    ),
+)
+VSCODE = Row(
+    name="vscode",
+    title="VS Code",
+    program="code",
+    meanings={
+        "SessionStart": triggers.SESSION_START,
+        "UserPromptSubmit": triggers.TURN_START,
+        "PreToolUse": triggers.BEFORE_COMMAND,
+        "PostToolUse": triggers.TOOL,
+        "Stop": triggers.TURN_END,
+        "PreCompact": triggers.COMPACT,
+    },
+    folder=".copilot",
+    files={
+        "user": "hooks/gitcp-vscode.json",
+        "project": ".github/hooks/gitcp-vscode.json",
+    },
+    conversations="gitcp.clients.hook_words",
+    grouped=False,
+    shell_tool=None,
+    session="sessionId",
+    # Copilot CLI reads the same files, and names the session otherwise.
+    required=("hookEventName", "sessionId"),
+    notes=(
+        (
+            "of its chats gitcp keeps what the hooks show; a restore brings back the files,"
+            " and that to read"
+        ),
+    ),
+)
+
+
+class Pi(PluginFile, TableClient):
+    """Pi, whose hooks are an extension of ours."""
+
+    source = "pi_extension.js"
+
+
+TABLE: dict[str, TableClient] = {
+    **{row.name: TableClient(row) for row in (COPILOT, DROID, OPENHANDS, QWEN, VSCODE)},
+    "pi": Pi(PI),
+}

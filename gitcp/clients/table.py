@@ -34,11 +34,12 @@ class Row(NamedTuple):
 
     An entry of the settings has the command under `command_name` and the timeout, in the
     client's unit, under `timeout_name`; with `grouped` it stands in a group. The hook
-    before a command is called for the tools that match `shell`. `head` is what the settings
+    before a command is called for the tools that match `shell_tool`. `head` is what the settings
     need besides.
 
-    `session`, `final_text` and `required` are fields of what a hook is sent: the conversation's
-    id, the last words of a turn, and those without which it came from another client.
+    `session`, `cwd`, `prompt`, `final_text` and `required` are fields of what a hook is sent:
+    the conversation's id, where the agent works, the first and the last words of a turn,
+    and those without which it came from another client.
     `told` makes what a hook answers, so that the model reads a text (None: nothing does).
     """
 
@@ -55,9 +56,11 @@ class Row(NamedTuple):
     command_name: str = "command"
     timeout_name: str = "timeout"
     timeout: int = 30
-    shell: str | None = "Bash"
+    shell_tool: str | None = "Bash"
     head: Mapping[str, Any] | None = None
     session: str = "session_id"
+    cwd: str = "cwd"
+    prompt: str = "prompt"
     final_text: str = "last_assistant_message"
     required: tuple[str, ...] = ()
     project_variable: str | None = None
@@ -91,9 +94,9 @@ class TableClient(HooksInJson):
         row = self.row
         if any(payload.get(name) is None for name in row.required):
             return None
-        if row.session != "session_id":
-            payload = {**payload, "session_id": payload.get(row.session)}
-        event = words.event_in_common_fields(row.meanings, hook, payload)
+        common = {"session_id": row.session, "cwd": row.cwd, "prompt": row.prompt}
+        named = {name: payload.get(other) for name, other in common.items()}
+        event = words.event_in_common_fields(row.meanings, hook, {**payload, **named})
         if event is None:
             return None
         place = self.folder(_places(environment))
@@ -103,7 +106,7 @@ class TableClient(HooksInJson):
         event = event._replace(
             final_text=records.text(payload, row.final_text), project=project
         )
-        return self.conversations.completed(event, hook, payload, place)
+        return self.conversations.completed(event, hook, payload, environment, place)
 
     def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
         """Returns what shows a text to the model, and to the user unless `quietly`."""
@@ -158,7 +161,7 @@ class TableClient(HooksInJson):
         if not self.has_messages(content):
             return None
         written = self.conversations.written(
-            kept._replace(content=content), self.folder(places)
+            kept._replace(content=content), self.folder(places), places
         )
         if written is None:
             return None
@@ -193,7 +196,7 @@ class TableClient(HooksInJson):
             row.command_name: command,
             row.timeout_name: row.timeout,
         }
-        matcher = row.shell if what == triggers.BEFORE_COMMAND else None
+        matcher = row.shell_tool if what == triggers.BEFORE_COMMAND else None
         match = {"matcher": matcher} if matcher else {}
         return {**match, "hooks": [entry]} if row.grouped else {**match, **entry}
 
@@ -209,9 +212,17 @@ def flat_context(hook: str, text: str, *, quietly: bool = False) -> bytes:
     return json.dumps({"additionalContext": text}).encode()
 
 
-def nothing_told(hook: str, text: str, *, quietly: bool = False) -> None:
-    """Returns None: no hook of the client can tell anything."""
-    del hook, text, quietly
+def plain_text(hook: str, text: str, *, quietly: bool = False) -> bytes:
+    """Returns the text itself, for a plugin of ours."""
+    del hook, quietly
+    return text.encode()
+
+
+def told_with_a_prompt(hook: str, text: str, *, quietly: bool = False) -> bytes | None:
+    """Returns an answer where the model reads those of one hook only."""
+    if hook != "UserPromptSubmit":
+        return None
+    return flat_context(hook, text, quietly=quietly)
 
 
 def _places(environment: Mapping[str, str]) -> ClientPlaces:

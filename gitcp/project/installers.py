@@ -16,7 +16,13 @@ THINGS = {
     "copilot": "gitcp.agents.install",
     "cursor": "gitcp.agents.install",
     "gemini": "gitcp.agents.install",
+    "kilo": "gitcp.agents.install",
     "opencode": "gitcp.agents.install",
+    "pi": "gitcp.agents.install",
+    "qwen": "gitcp.agents.install",
+    "vscode": "gitcp.agents.install",
+    "openhands": "gitcp.agents.install",
+    "droid": "gitcp.agents.install",
 }
 
 

@@ -21,6 +21,9 @@ from tests.support.stand_in import Block, say, use
 pytestmark = pytest.mark.timeout(600)
 
 
+_PATIENCE = 60.0
+
+
 class RealClient(NamedTuple):
     """How to run a client without a person or a network.
 
@@ -37,6 +40,7 @@ class RealClient(NamedTuple):
     prepare: Callable[[Path, str], None]
     resumed: Callable[[str], list[str]]
     settings: str
+    after: Callable[[str], list[str]] | None = None
 
 
 def _no_settings(home: Path, url: str) -> None:
@@ -59,7 +63,111 @@ COPILOT = RealClient(
     resumed=lambda session: ["--resume", session],
     settings=".copilot/hooks/gitcp.json",
 )
-CLIENTS = (COPILOT,)
+
+
+def _qwen_settings(home: Path, url: str) -> None:
+    del url
+    settings = {
+        "security": {"auth": {"selectedType": "openai"}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "general": {"enableAutoUpdate": False},
+        "telemetry": {"enabled": False},
+        # Qwen Code adds it, and rewrites the file.
+        "$version": 4,
+    }
+    (home / ".qwen").mkdir()
+    (home / ".qwen" / "settings.json").write_text(json.dumps(settings, indent=2))
+
+
+QWEN = RealClient(
+    "qwen",
+    "qwen",
+    "@qwen-code/qwen-code",
+    words=lambda prompt: ["-p", prompt, "--approval-mode", "yolo"],
+    shell=lambda command: use(
+        "run_shell_command", command=command, is_background=False
+    ),
+    environment=lambda url, home: {
+        "OPENAI_API_KEY": "x",
+        "OPENAI_BASE_URL": f"{url}/v1",
+        "OPENAI_MODEL": "qwen3-coder-plus",
+    },
+    prepare=_qwen_settings,
+    resumed=lambda session: ["--resume", session],
+    settings=".qwen/settings.json",
+)
+
+
+def _pi_settings(home: Path, url: str) -> None:
+    provider = {
+        "baseUrl": f"{url}/v1",
+        "api": "openai-completions",
+        "apiKey": "x",
+        "models": [{"id": "model"}],
+    }
+    (home / ".pi" / "agent").mkdir(parents=True)
+    models = home / ".pi" / "agent" / "models.json"
+    models.write_text(json.dumps({"providers": {"stand-in": provider}}))
+
+
+PI = RealClient(
+    "pi",
+    "pi",
+    "@earendil-works/pi-coding-agent",
+    words=lambda prompt: ["--provider", "stand-in", "--model", "model", "-p", prompt],
+    shell=lambda command: use("bash", command=command),
+    environment=lambda url, home: {"PI_OFFLINE": "1"},
+    prepare=_pi_settings,
+    resumed=lambda session: ["--session", session],
+    settings=".pi/agent/extensions/gitcp.ts",
+)
+
+
+def _kilo_settings(home: Path, url: str) -> None:
+    model = {"tool_call": True, "limit": {"context": 100_000, "output": 1000}}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": f"{url}/v1", "apiKey": "dummy"},
+        "models": {"model": model},
+    }
+    settings = {
+        "autoupdate": False,
+        "share": "disabled",
+        "model": "stand-in/model",
+        "small_model": "stand-in/model",
+        "provider": {"stand-in": provider},
+        "permission": {"edit": "allow", "bash": "allow"},
+    }
+    config = home / ".config" / "kilo"
+    config.mkdir(parents=True)
+    (config / "kilo.json").write_text(json.dumps(settings))
+
+
+KILO = RealClient(
+    "kilo",
+    "kilo",
+    "@kilocode/cli-linux-x64",
+    words=lambda prompt: ["run", "--format", "json", "--auto", prompt],
+    shell=lambda command: use("bash", command=command, description="x"),
+    environment=lambda url, home: {
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "XDG_DATA_HOME": str(home / ".local" / "share"),
+        "XDG_STATE_HOME": str(home / ".local" / "state"),
+        "XDG_CACHE_HOME": str(home / ".cache"),
+        "KILO_DISABLE_AUTOUPDATE": "1",
+        "KILO_DISABLE_MODELS_FETCH": "1",
+        "KILO_DISABLE_LSP_DOWNLOAD": "1",
+        "KILO_DISABLE_DEFAULT_PLUGINS": "1",
+        # A registry that says at once that it has nothing.
+        "npm_config_registry": f"{url}/npm/",
+        "npm_config_fetch_retries": "0",
+    },
+    prepare=_kilo_settings,
+    resumed=lambda session: [],
+    settings=".config/kilo/plugin/gitcp.js",
+    after=lambda session: ["--session", session],
+)
+CLIENTS = (COPILOT, QWEN, PI, KILO)
 
 
 class Project:
@@ -80,10 +188,14 @@ class Project:
         found = shutil.which(self.client.program)
         assert found is not None
         more = self.client.resumed(session) if session else []
+        words = self.client.words(prompt)
+        if self.client.after is not None and session:
+            words = [words[0], *self.client.after(session), *words[1:]]
         return subprocess.Popen(
-            [found, *more, *self.client.words(prompt)],
+            [found, *more, *words],
             cwd=self.top,
-            env=self.environment,
+            # Kilo believes this one rather than the system.
+            env={**self.environment, "PWD": str(self.top)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -92,9 +204,33 @@ class Project:
         )
 
     def turn(self, prompt: str, session: str | None = None) -> None:
+        before = self.checkpoints("turn-end")[-1:]
+        self.turn_without_hooks(prompt, session)
+        # Some clients end before their last hook does.
+        deadline = time.monotonic() + _PATIENCE
+        while self.checkpoints("turn-end")[-1:] == before:
+            assert time.monotonic() < deadline, "there is no checkpoint of the turn"
+            time.sleep(0.05)
+
+    def turn_without_hooks(self, prompt: str, session: str | None = None) -> None:
         process = self.start(prompt, session)
         told = process.communicate()
         assert process.returncode == 0, told
+
+    def ready(self, shown: str) -> str:
+        """Runs what has to be run before a session is resumed; returns its id."""
+        first, _, then = shown.rpartition(" && ")
+        if first:
+            path = {"PWD": str(self.top), "PATH": os.environ["PATH"]}
+            done = subprocess.run(
+                ["sh", "-c", first],
+                cwd=self.top,
+                env={**self.environment, **path},
+                capture_output=True,
+                check=False,
+            )
+            assert done.returncode == 0, done
+        return then.split()[-1]
 
     def gitcp(self, *args: str) -> Any:
         done = run_gitcp(self.top, *args, "--json", env=self.extra)
@@ -103,6 +239,9 @@ class Project:
 
     def checkpoints(self, trigger: str | None = None) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.gitcp("log", "--full")["checkpoints"]
+        for one in found:
+            # Kilo puts quotes around what stands in its command line.
+            one["note"] = (one["note"] or "").replace('"', "")
         return [one for one in found[::-1] if trigger in {None, one["trigger"]}]
 
     def sent_before(self, prompt: str) -> list[Any]:
@@ -153,7 +292,7 @@ def test_restore_and_fork_resume_with_the_words_that_were_said(project):
 
     restored = project.gitcp("restore", ends[0]["id"], "-y")
     assert tree_bytes(project.top) == tree
-    session = restored["resume"].split()[-1]
+    session = project.ready(restored["resume"])
     assert session != first
     project.turn("another way", session)
     assert (project.top / "new.txt").read_bytes() == b"n\n"
@@ -162,7 +301,7 @@ def test_restore_and_fork_resume_with_the_words_that_were_said(project):
     assert (last["note"], last["branch"]) == ("another way", "main")
 
     forked = project.gitcp("fork", ends[0]["id"], "second", "-y")
-    project.turn("another way", forked["resume"].split()[-1])
+    project.turn("another way", project.ready(forked["resume"]))
     assert project.sent_before("another way") == project.sent_before("turn two")
     assert project.checkpoints()[-1]["branch"] == "second"
     assert project.gitcp("verify")["ok"]
@@ -201,5 +340,5 @@ def test_uninstall_puts_the_settings_back(project):
     project.turn("turn one")
     project.gitcp("uninstall", name)
     assert (settings.read_bytes() if settings.exists() else None) == before
-    project.turn("another way")
+    project.turn_without_hooks("another way")
     assert [one["note"] for one in project.checkpoints("turn-end")] == ["turn one"]

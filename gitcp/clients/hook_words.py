@@ -1,0 +1,88 @@
+"""Conversations that a client keeps to itself: what its hooks were sent is kept instead.
+
+Each call of a hook is written down as it comes, in a file of ours in the user's state
+directory: `{type, payload, message}`. Nothing can be resumed from it.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gitcp.clients import records
+from gitcp.clients.client import Event
+from gitcp.clients.conversations import Conversations, Message
+
+# Whose account it is goes nowhere.
+_LEFT_OUT = frozenset({"user_email"})
+
+
+class _HookMessage(msgspec.Struct):
+    role: str
+    content: Any = None
+
+
+class _HookRecord(msgspec.Struct):
+    """A line of ours: what a hook was sent, and as a message where it is one."""
+
+    ident: str | None = None
+    cwd: str | None = None
+    message: _HookMessage | None = None
+
+
+_RECORD = msgspec.json.Decoder(_HookRecord)
+
+
+class HookWords(Conversations):
+    """What the hooks of a client were sent."""
+
+    def completed(
+        self,
+        event: Event,
+        hook: str,
+        payload: Mapping[str, Any],
+        environment: Mapping[str, str],
+        folder: Path,
+    ) -> Event | None:
+        """Returns an event with its words to be written down, and where."""
+        kept = {name: each for name, each in payload.items() if name not in _LEFT_OUT}
+        record: dict[str, Any] = {"type": hook, "cwd": event.cwd, "payload": kept}
+        if event.prompt_text:
+            record["message"] = {"role": "user", "content": event.prompt_text}
+        elif event.final_text:
+            record["message"] = {"role": "assistant", "content": event.final_text}
+        line = msgspec.json.encode(record) + b"\n"
+        spool = _spool(environment, folder.name, event.session)
+        return event._replace(transcript=spool, record=line)
+
+    def messages(self, raw: bytes) -> Iterator[Message]:
+        """Yields what was said."""
+        for line in records.lines(raw):
+            record = records.decode_or(_RECORD, line, _HookRecord())
+            said = record.message
+            if said is not None:
+                text = records.content_text(said.content)
+                yield Message(record.ident, said.role, text)
+
+    def is_flushed(self, event: Event, tail: bytes) -> bool:
+        """Returns True: we have written it ourselves."""
+        del event, tail
+        return True
+
+    def cwd(self, line: bytes) -> str | None:
+        """Returns the directory that a record names."""
+        return records.decode_or(_RECORD, line, _HookRecord()).cwd
+
+
+CONVERSATIONS = HookWords()
+
+
+def _spool(environment: Mapping[str, str], client: str, session: str) -> Path:
+    own = environment.get("XDG_STATE_HOME")
+    home = Path(environment.get("HOME", "/"))
+    state = Path(own) if own and os.path.isabs(own) else home / ".local" / "state"
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", session)[:100]
+    return state / "gitcp" / "hooks" / client.lstrip(".") / f"{plain}.jsonl"
