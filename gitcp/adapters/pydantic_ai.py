@@ -1,0 +1,278 @@
+"""gitcp for Pydantic AI (`pip install 'gitcp[pydantic-ai]'`).
+
+See docs/how-to/pydantic-ai.md.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple
+
+try:
+    from pydantic_ai.agent import EventStreamHandler
+    from pydantic_ai.durable_exec import (
+        JSON_CODEC,
+        BaseDurabilityCapability,
+        DurabilityEngineSpec,
+        DurableOperationBackend,
+        DurableOperationId,
+        JournalCallableOperationBackend,
+        OperationConfigRole,
+        ToolsetCallToolId,
+        conversation_id_from_run_id,
+    )
+    from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter
+    from pydantic_ai.models import Model
+    from pydantic_ai.run import AgentRunResult
+    from pydantic_ai.tools import AgentDepsT
+except ModuleNotFoundError as exc:
+    if exc.name != "pydantic_ai":
+        raise
+    raise ModuleNotFoundError(
+        "gitcp.adapters.pydantic_ai needs Pydantic AI:"
+        " pip install 'gitcp[pydantic-ai]'",
+        name=exc.name,
+    ) from exc
+
+from gitcp.adapters.turn_notes import TurnNotes
+from gitcp.checkpoints.session import BaseSession
+from gitcp.errors import UsageError
+from gitcp.steps.model import StepOptions
+from gitcp.steps.session import Session
+from gitcp.store.checkpoint import Checkpoint
+
+__all__ = ["GitcpDurability", "message_history", "save_run"]
+
+# The key of a tool's metadata with its options as a step, or False.
+_METADATA = "gitcp"
+# What only computes, or asks: it is asked again where it was interrupted.
+_ASKS: StepOptions = {"effect": "none", "loops": None}
+_Config = StepOptions | Literal[False]
+
+
+class _Run(NamedTuple):
+    """The run in which steps are taken: its session, its name, the runs of agents in it."""
+
+    session: Session
+    name: str
+    begun: list[str]
+
+
+_CURRENT: ContextVar[_Run | None] = ContextVar("gitcp_run", default=None)
+
+
+def message_history(session: BaseSession) -> list[ModelMessage]:
+    """Returns the messages of a session's newest checkpoint, for `message_history=`.
+
+    Raises:
+        CorruptError: a part of the conversation is missing or damaged.
+    """
+    last = session.last
+    return ModelMessagesTypeAdapter.validate_python(
+        last.messages() if last is not None else []
+    )
+
+
+def save_run(
+    session: BaseSession, result: AgentRunResult[Any], **given: Any
+) -> Checkpoint:
+    """Makes a checkpoint of the files and of all messages up to the end of a run.
+
+    `given` is what `Session.save` takes, such as `label` or `decisions`; without a `note`
+    it is the prompt.
+
+    Raises:
+        BusyError, StorageError: as `Session.save`.
+    """
+    everything = result.all_messages()
+    messages = ModelMessagesTypeAdapter.dump_python(everything, mode="json")
+    trigger, note = TurnNotes().name(messages)
+    return session.save(
+        messages=messages, **{"trigger": trigger, "note": note, **given}
+    )
+
+
+class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
+    """Makes the runs of an agent durable: what was done is not done again after a crash.
+
+        durable = GitcpDurability(gitcp.open(".").session("orders"))
+        agent = Agent("openai:gpt-5.5", name="clerk", capabilities=[durable])
+        with durable.run("order 4711"):
+            result = agent.run_sync("Order paper")
+
+    Inside of `run` each request to the model, each call of a tool and each look for tools is
+    a step of the session. Started again with the same name of a run, the program gets what
+    is recorded, and goes on where it was. A request that was interrupted is made again. A tool that
+    was interrupted may have reached the world outside: it raises `StepUnknownError` until
+    that is answered, unless its metadata says what it does:
+
+        @agent.tool_plain(metadata={"gitcp": {"effect": "none"}})
+
+    The value is what `Session.step` takes, or False: then the tool is called as without
+    gitcp. What is durable is a run in one process at a time.
+    """
+
+    engine_spec = DurabilityEngineSpec(
+        engine_name="gitcp",
+        durable_unit_noun="step",
+        durable_container_noun="run",
+        codec=JSON_CODEC,
+        toolset_lifecycles={
+            "function": "enter-always",
+            "mcp": "enter-in-durable-unit",
+            "dynamic": "enter-never",
+        },
+        # A step is known by its number among those of its name: their order must be the same.
+        sequential_tools_in_durable_context=True,
+        tool_config_key=_METADATA,
+    )
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        tools: StepOptions | None = None,
+        models: Mapping[str, Model] | None = None,
+        event_stream_handler: EventStreamHandler[AgentDepsT] | None = None,
+        name: str | None = None,
+    ) -> None:
+        """`tools` are the options of tools that say nothing of their own."""
+        super().__init__(
+            models=models, event_stream_handler=event_stream_handler, name=name
+        )
+        self._session = session
+        self._tools = tools or {}
+
+    @contextmanager
+    def run(self, name: str) -> Iterator[None]:
+        """What the agent does inside is durable, under the name of a run.
+
+        Raises:
+            UsageError: the name is empty, or this is inside of another run.
+        """
+        if not name:
+            raise UsageError("a run needs a name", hint="give it that of its job")
+        if _CURRENT.get() is not None:
+            raise UsageError(
+                f"the run {name!a} is inside of another one",
+                hint="end that one first, or name the steps of both together",
+            )
+        session = self._session
+        # Its own, as one object counts the steps of one run.
+        own = Session(session.workspace, session.name, session.branch)
+        token = _CURRENT.set(_Run(own, name, []))
+        try:
+            yield
+        finally:
+            _CURRENT.reset(token)
+
+    @property
+    def in_durable_context(self) -> bool:
+        """Whether this is inside of a run."""
+        return _CURRENT.get() is not None
+
+    def get_default_run_id(self) -> str | None:
+        """Returns the id of an agent's run: the same when the program is started again."""
+        current = _CURRENT.get()
+        if current is None:
+            return None
+        current.begun.append(self.name)
+        number = current.begun.count(self.name)
+        return f"{current.session.name}/{current.name}/{self.name}:{number}"
+
+    async def get_run_start_time(self, run_id: str) -> datetime | None:
+        """Returns when an agent's run first began: its `timeout=` counts from then."""
+        current = _CURRENT.get()
+        if current is None:
+            return None
+
+        async def began() -> float:
+            return current.session.workspace.store.time()
+
+        options: StepOptions = {**_ASKS, "scope": current.name, "key": run_id}
+        name = f"{self.name}__run_start_time"
+        return datetime.fromtimestamp(
+            await current.session.step(name, began, **options), UTC
+        )
+
+    def get_default_conversation_id(self, run_id: str) -> str | None:
+        """Returns the id of the conversation of such a run."""
+        return conversation_id_from_run_id(run_id) if self.in_durable_context else None
+
+    def get_durable_operation_backend(self) -> DurableOperationBackend[Any]:
+        """Returns what takes the steps."""
+        return _Backend(
+            agent_name=self.name,
+            default_model_id=self.default_model_id,
+            config=_Options(self._tools),
+        )
+
+
+class _Options:
+    """The options of each step, by what is done in it."""
+
+    def __init__(self, tools: StepOptions) -> None:
+        self._tools = tools
+
+    def base(
+        self, role: OperationConfigRole, *, operation_id: DurableOperationId
+    ) -> StepOptions:
+        if role == "capability" or isinstance(operation_id, ToolsetCallToolId):
+            return self._tools
+        return _ASKS
+
+    def for_tool(
+        self,
+        role: OperationConfigRole,
+        *,
+        operation_id: DurableOperationId,
+        tool: object | None,
+        tool_name: str,
+    ) -> _Config:
+        base = self.base(role, operation_id=operation_id)
+        if not isinstance(operation_id, ToolsetCallToolId):
+            return base
+        described = getattr(tool, "tool_def", None)
+        said = (getattr(described, "metadata", None) or {}).get(_METADATA, {})
+        if said is False:
+            return False
+        if not isinstance(said, dict):
+            raise UsageError(
+                f"the tool {tool_name!a} has {said!a} for gitcp in its metadata",
+                hint='give options of a step, such as {"effect": "none"}, or False',
+            )
+        return {**base, **said}
+
+
+class _Backend(JournalCallableOperationBackend[StepOptions]):
+    """Takes each operation of an agent as a step."""
+
+    async def execute(
+        self,
+        *,
+        operation_id: DurableOperationId,
+        name: str,
+        body: Callable[[], Awaitable[object]],
+        cache_key: tuple[object, ...],
+        config: StepOptions,
+    ) -> object:
+        del cache_key
+        current = _CURRENT.get()
+        if current is None:
+            return await body()
+
+        async def take() -> object:
+            return await body()
+
+        options: StepOptions = {"scope": current.name, **config}
+        result = await current.session.step(name, take, **options)
+        if isinstance(operation_id, ToolsetCallToolId) and not _is_recorded(result):
+            # A person said what became of it: `gitcp steps answer NAME done --result JSON`.
+            return {"kind": "tool_return", "result": result}
+        return result
+
+
+def _is_recorded(result: object) -> bool:
+    """Whether a result is in the form in which Pydantic AI records those of tools."""
+    return isinstance(result, dict) and "kind" in result
