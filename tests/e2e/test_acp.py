@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,13 @@ NEW = {"jsonrpc": "2.0", "id": 1, "method": "session/new"}
 class Editor:
     """The other end of the proxy's input and output."""
 
-    def __init__(self, repo: Path, heard: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        repo: Path,
+        heard: Path,
+        environment: dict[str, str],
+        agent: Sequence[str] = (sys.executable, AGENT),
+    ) -> None:
         self.repo = repo
         self.sent = self.got = b""
         self.next = 2
@@ -30,7 +37,7 @@ class Editor:
         environment = {**gitcp_environment(), "HEARD": str(heard), **environment}
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
-                gitcp_argv("acp", "--", sys.executable, AGENT),
+                gitcp_argv("acp", "--", *agent),
                 cwd=repo,
                 env=environment,
                 stdin=subprocess.PIPE,
@@ -55,9 +62,20 @@ class Editor:
         while line := self.line():
             with contextlib.suppress(ValueError):
                 message: dict[str, Any] = json.loads(line)
-                if message.get("id") == ident:
+                if message.get("id") == ident and "method" not in message:
                     return message
+                if message.get("method") == "session/request_permission":
+                    self.allow(message)
         raise AssertionError(self.errors.read_text())
+
+    def allow(self, request: dict[str, Any]) -> None:
+        """Answers what an agent asks for, where it gives a choice."""
+        for option in request["params"]["options"]:
+            if option["kind"].startswith("allow"):
+                chosen = {"outcome": "selected", "optionId": option["optionId"]}
+                result = {"outcome": chosen}
+                self.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
+                return
 
     def open(self, cwd: Path | None = None, ident: int = 1) -> str:
         params = {"cwd": str(cwd or self.repo), "mcpServers": []}
@@ -239,7 +257,8 @@ def test_a_command_that_was_asked_about_runs_after_a_checkpoint(repo, editor):
     one.turn(session, "write a")
     (repo / "hours").write_text("of work\n")
     asked = one.prompt(session, "ask rm -rf .")
-    one.until(1000)
+    while b"request_permission" not in one.line():
+        pass
     (repo / "more").write_text("work\n")
     one.send({"jsonrpc": "2.0", "id": 1000, "result": {"outcome": "yes"}})
     one.until(asked)

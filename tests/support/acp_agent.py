@@ -46,6 +46,9 @@ def prompted(ident: int, session: str, texts: list[str]) -> None:
         case "die":
             say(session, "last words")
             os._exit(3)
+        case "stream":
+            for number in range(int(rest)):
+                say(session, f"{number} ")
         case "heard":
             say(session, json.dumps(texts[:-1]))
         case _:
