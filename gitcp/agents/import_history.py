@@ -4,6 +4,7 @@ What was taken in before is known by its size: clients only add to a transcript.
 grew since goes on where it was; one that hooks keep is theirs.
 """
 
+import hashlib
 import os
 import stat
 import time
@@ -16,6 +17,8 @@ import msgspec
 
 from gitcp import progress
 from gitcp.agents import bindings, resume
+from gitcp.agents.bindings import Binding
+from gitcp.agents.resume import Resumption
 from gitcp.checkpoints import conversation, spoken_turns
 from gitcp.checkpoints.first_line import brief
 from gitcp.clients import history, registry
@@ -144,7 +147,7 @@ class _Import:
             self.known += 1
             return
         bound = bindings.find(self._workspace, client.name, kept.session)
-        if tip is None and bound is not None and bound.session is not None:
+        if tip is None and bound is not None and _is_theirs(bound, kept):
             self.known += 1
             return
         try:
@@ -243,6 +246,37 @@ class _Import:
                     )
                 )
         return tuple(found) or None
+
+
+def where_it_is(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | None:
+    """Returns how to continue a conversation that its client has as it was taken in.
+
+    None where it has gone on since, or is gone. Nothing is written.
+    """
+    held = checkpoint.manifest.conversation
+    if held is None or checkpoint.trigger != IMPORT or held.kind not in history.NAMES:
+        return None
+    client = registry.client(held.kind)
+    places, roots = resume.place(workspace.top), _roots(workspace)
+    for kept in history.find(held.kind, places, roots, lambda *_: None):
+        if kept.session == held.agent_session and kept.size == held.bytes:
+            directory = resume.kept(workspace, checkpoint).directory
+            command = (*client.resuming, kept.session)
+            return Resumption(client.name, kept.session, command, directory)
+    return None
+
+
+def _is_theirs(bound: Binding, kept: Kept) -> bool:
+    """Whether hooks keep a conversation, or nothing was said in a copy that gitcp wrote."""
+    if bound.session is None:
+        return False
+    if bound.transcript is not None or kept.sources:
+        return True
+    written = bound.written.get(str(kept.path))
+    with suppress(_Refused):
+        raw = _content(Source("", kept.path))
+        return written == hashlib.sha256(raw).hexdigest()
+    return False
 
 
 def _roots(workspace: Workspace) -> list[Path]:

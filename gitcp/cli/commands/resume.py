@@ -110,7 +110,12 @@ def _continued(
     held = chosen.manifest.conversation
     assert held is not None
     same = held.kind == client.name
-    if same and (there := resume.where_it_is(workspace, chosen)) is not None:
+    there = resume.where_it_is(workspace, chosen) if same else None
+    if same and there is None:
+        from gitcp.agents import import_history
+
+        there = import_history.where_it_is(workspace, chosen)
+    if there is not None:
         return HandedOver(there, IN_PLACE, {})
     tip = workspace.store.tip(chosen.session, chosen.branch)
     if tip != chosen:

@@ -355,7 +355,7 @@ def test_opencode_s_database_is_read_and_not_written(repo, home, sealed):
     assert described["model"] == {"id": "m", "providerID": "p"}
     assert b"otter ses_sub" in tip.conversation(f"{source}/ses_sub.jsonl")
     done = ok(repo, "resume", str(one["checkpoint"]["number"]))
-    assert done["resume"].startswith("opencode import ")
+    assert done["resume"] == "opencode --session ses_one"
     path.write_bytes(b"no database")
     done = invoke(repo, "import-history")
     assert done.returncode == 3
@@ -376,3 +376,23 @@ def test_copilot_s_sessions_are_told_by_where_they_began(repo, home, sealed):
     (one,) = ok(repo, "import-history", "copilot")["conversations"]
     assert one["checkpoint"]["conversation"]["agent_session"] == "ours"
     assert one["checkpoint"]["note"] == "badger ours"
+
+
+def test_what_its_client_still_has_goes_on_there_and_else_in_a_copy(repo, home):
+    path = home.add(1)
+    (one,) = ok(repo, "import-history")["conversations"]
+    number = str(one["checkpoint"]["number"])
+    there = ok(repo, "resume", number)
+    assert there["how"] == "in-place"
+    assert there["resume"] == f"claude --resume {CLAUDE.format(1)}"
+    path.unlink()
+    copied = ok(repo, "resume", number)
+    assert copied["how"] == "verbatim"
+    new = home.claude / f"{copied['resume'].split()[-1]}.jsonl"
+    # Nothing was said in it yet: it is what is here already.
+    done = ok(repo, "import-history")
+    assert (done["conversations"], done["known"]) == ([], 1)
+    # No hook sees what is said in it.
+    new.write_bytes(new.read_bytes() + said(repo, 2, "in the copy", "yes"))
+    (grown,) = ok(repo, "import-history")["conversations"]
+    assert grown["checkpoint"]["conversation"]["messages"] == 4
