@@ -128,6 +128,12 @@ def _imported(store: Store, oid: str) -> bool:
     return False
 
 
+def stay_here(workspace: Workspace) -> int:
+    """Returns how many branches a push sends only if they are named: imported ones."""
+    refs = workspace.store.refs().values()
+    return sum(_imported(workspace.store, oid) for oid in refs)
+
+
 def session_and_branch(spec: str) -> tuple[str, str | None]:
     """Returns session and branch of `SESSION[/BRANCH]`.
 

@@ -115,7 +115,7 @@ def push_command(
     fork: bool,
     dry_run: bool,
 ) -> None:
-    """Push sessions to a remote (default: all).
+    """Push sessions to a remote (default: all but imported ones).
 
     A branch there only moves forward. Where it went on there, too, it is left alone;
     with --fork yours goes there under a name of its own, and you continue on that.
@@ -161,14 +161,20 @@ def push_command(
         if gate.findings:
             out.warn("secrets were sent, as gitcp.secrets is `warn`:")
             findings.show(out, gate.findings)
-        _print_pushed(out, name, pushed, dry_run=dry_run)
+        _print_pushed(out, workspace, name, pushed, sessions, dry_run=dry_run)
     refuse_rejected(pushed, name)
     if not (dry_run or sessions):
         failed_push.forget(workspace.repository, name)
 
 
 def _print_pushed(
-    out: Output, remote: str, pushed: "list[Outcome]", *, dry_run: bool
+    out: Output,
+    workspace: Workspace,
+    remote: str,
+    pushed: "list[Outcome]",
+    named: tuple[str, ...],
+    *,
+    dry_run: bool,
 ) -> None:
     for outcome in pushed:
         if outcome.result != "up-to-date" or outcome.reason or outcome.address:
@@ -177,6 +183,10 @@ def _print_pushed(
         out.note(f"{remote} has everything" if pushed else "no sessions yet")
     elif dry_run:
         out.note("nothing was sent")
+    from gitcp.sync.push import stay_here
+
+    if not named and (number := stay_here(workspace)):
+        out.note(f"  imported sessions stay here unless named: {number}")
 
 
 @command("pull")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
+from gitcp.agents import resume
+from gitcp.cli import main
 from gitcp.clients import codex_exchange
 from gitcp.clients.exchange import Text
 from tests.support.agent import Agent
 from tests.support.gitrepo import git, run_gitcp, tree_bytes
 from tests.support.inprocess import fails, invoke, ok
+from tests.support.terminal import Terminal
 
 
 @pytest.fixture
@@ -134,3 +140,19 @@ def test_what_was_made_elsewhere_goes_to_no_client_unasked(ann, bob, sealed):
     written = rollout(sealed)
     assert texts(written) == ["hello there"]
     assert b"bypassPermissions" not in written
+
+
+@pytest.mark.parametrize(("answer", "starts"), [("y", True), ("n", False), ("", False)])
+def test_at_a_terminal_it_asks_before_it_starts_the_client(
+    repo, agent, monkeypatch, answer, starts
+):
+    monkeypatch.chdir(repo)
+    started: list[tuple[str, ...]] = []
+    monkeypatch.setattr(resume, "become", lambda one: started.append(one.command))
+    monkeypatch.setattr("sys.stdin", Terminal(io.BytesIO(f"{answer}\n".encode())))
+    for name in ("stdout", "stderr"):
+        stream = Terminal(io.BytesIO(), write_through=True)
+        monkeypatch.setattr(sys, name, stream)
+    with mock.patch.dict("os.environ", {"TERM": "dumb"}):
+        assert main(["resume"]) == 0
+    assert started == ([("claude", "--resume", agent.ident)] if starts else [])
