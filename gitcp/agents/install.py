@@ -50,7 +50,7 @@ def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
     client = registry.client(agent)
     path = _settings(client, places, scope or SCOPES[0])
     text = settings_text(path)
-    command = _command(client, scope or SCOPES[0])
+    command = command_of(client, scope or SCOPES[0])
     notes = (*client.notes(scope or SCOPES[0]), *_path_note(scope))
     present = _understood(client, path, lambda: client.merge(text, command))
     if present == text:
@@ -215,7 +215,7 @@ def _understood(
         ) from exc
 
 
-def _command(client: Client, scope: str) -> Callable[[str], str]:
+def command_of(client: Client, scope: str) -> Callable[[str], str]:
     """Makes commands that are nothing where gitcp is gone.
 
     Where the client shows what a hook says, gitcp may say something there; else nothing.

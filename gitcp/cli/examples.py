@@ -187,6 +187,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "doctor": (
         ("gitcp doctor", "What is wrong here, if anything"),
         ("gitcp doctor --json", "The same for a program"),
+        ("gitcp doctor --test copilot", "Whether a client's hook makes a checkpoint"),
     ),
     "verify": (
         ("gitcp verify", "Read and check all that is stored"),

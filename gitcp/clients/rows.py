@@ -13,7 +13,6 @@ from gitcp.clients.table import (
 COPILOT = Row(
     name="copilot",
     title="Copilot CLI",
-    program="copilot",
     # Under these names, and not under `sessionStart` and the like, it sends Claude Code's fields.
     meanings={
         "SessionStart": triggers.SESSION_START,
@@ -41,7 +40,6 @@ COPILOT = Row(
 QWEN = Row(
     name="qwen",
     title="Qwen Code",
-    program="qwen",
     meanings={
         "SessionStart": triggers.SESSION_START,
         "UserPromptSubmit": triggers.TURN_START,
@@ -65,7 +63,6 @@ QWEN = Row(
 PI = Row(
     name="pi",
     title="Pi",
-    program="pi",
     # What gitcp's extension calls it for, under the names of Pi's events.
     meanings={
         "session_start": triggers.SESSION_START,
@@ -87,7 +84,6 @@ PI = Row(
 DROID = Row(
     name="droid",
     title="Droid",
-    program="droid",
     meanings={
         "SessionStart": triggers.SESSION_START,
         "UserPromptSubmit": triggers.TURN_START,
@@ -116,7 +112,6 @@ DROID = Row(
 OPENHANDS = Row(
     name="openhands",
     title="OpenHands",
-    program="openhands",
     meanings={
         "SessionStart": triggers.SESSION_START,
         "UserPromptSubmit": triggers.TURN_START,
@@ -147,7 +142,6 @@ OPENHANDS = Row(
 VSCODE = Row(
     name="vscode",
     title="VS Code",
-    program="code",
     meanings={
         "SessionStart": triggers.SESSION_START,
         "UserPromptSubmit": triggers.TURN_START,

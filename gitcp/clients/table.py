@@ -45,7 +45,6 @@ class Row(NamedTuple):
 
     name: str
     title: str
-    program: str
     meanings: Mapping[str, str]
     folder: str
     files: Mapping[str, str]

@@ -3,11 +3,15 @@
 from contextlib import suppress
 from pathlib import Path
 
+import click
+
 from gitcp.agents import resume
 from gitcp.agents.health import AgentHealth, agents_health
+from gitcp.agents.hook_trial import try_hook
 from gitcp.cli import agent_lines
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
+from gitcp.clients import registry
 from gitcp.errors import GitcpError
 from gitcp.githooks.health import git_hooks
 from gitcp.maintenance.doctor import doctor
@@ -17,14 +21,25 @@ _HINT = 15
 
 
 @command("doctor")
-def doctor_command(out: Output) -> int:
+@click.option(
+    "--test",
+    "tried",
+    type=click.Choice(registry.NAMES),
+    help="Fire this client's hook in a project that is thrown away",
+)
+def doctor_command(out: Output, tried: str | None) -> int:
     """Look for anything that keeps gitcp from working here.
 
     For each coding agent it says whether hooks are installed, whether the program that
     they call is there, whether the agent trusts them, and when the last one ran. Exits
     with 1 if something is not well. Nothing is changed, except that what killed
     processes left is cleared away.
+
+    With --test nothing else is looked at: the command that stands in the client's settings
+    is run as the client would run it before a prompt, in a repository of its own.
     """
+    if tried is not None:
+        return _try(out, tried)
     checks = list(doctor(Path(out.directory), [git_hooks]))
     agents = _agents(out)
     ok = all(check.ok for check in checks)
@@ -50,6 +65,32 @@ def doctor_command(out: Output) -> int:
     absent = [one.name for one in agents if not one.installed]
     if absent:
         out.print(f"    {'no hooks':<11} {', '.join(absent)}")
+    return 0 if ok else 1
+
+
+def _try(out: Output, agent: str) -> int:
+    """Fires a hook, and says what became of it."""
+    top = None
+    with suppress(GitcpError):
+        top = open_workspace(out.directory).top
+    trial = try_hook(agent, resume.place(top))
+    ok = trial.problem is None
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.doctor-test/1",
+                "ok": ok,
+                "agent": trial.agent,
+                "scope": trial.scope,
+                "hook": trial.hook,
+                "seconds": trial.seconds,
+                "problem": trial.problem,
+            }
+        )
+    else:
+        made = f"hook {trial.hook} ({trial.scope}) made a checkpoint"
+        detail = trial.problem or f"{made} in {trial.seconds:.2f} s"
+        _line(out, trial.agent, safe(detail), ok=ok)
     return 0 if ok else 1
 
 

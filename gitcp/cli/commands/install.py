@@ -1,13 +1,18 @@
 """`gitcp install` and `uninstall`: hooks and skills of agents and of git."""
 
+import sys
+from contextlib import suppress
 from typing import Any
 
 import click
 
 from gitcp.agents import resume
+from gitcp.agents.install import settings_text
 from gitcp.cli.emit import Output, safe_path
 from gitcp.cli.options import command, yes_option
+from gitcp.clients import registry
 from gitcp.clients.client import SCOPES, ClientPlaces
+from gitcp.clients.present import present
 from gitcp.errors import GitcpError, NotARepositoryError, UnsureFolderError, UsageError
 from gitcp.git.discover import discover
 from gitcp.project import installers
@@ -21,9 +26,8 @@ _scope = click.option(
 )
 _what = click.argument(
     "what",
-    metavar="WHAT...",
+    metavar="[WHAT]...",
     nargs=-1,
-    required=True,
     type=click.Choice(sorted(THINGS)),
 )
 
@@ -77,6 +81,45 @@ def _show(out: Output, done: list[tuple[str, Done]], schema: str) -> None:
             out.note(f"  {note}")
 
 
+def _chosen(out: Output, place: ClientPlaces, scope: str | None) -> tuple[str, ...]:
+    """Asks which of the clients that are here get hooks.
+
+    Raises:
+        UsageError: none is here without hooks, or there is no terminal to ask at.
+    """
+    found = [name for name in present(place.environment) if not _has_hooks(name, place)]
+    if not found:
+        raise UsageError(
+            "found no client on PATH that has no hooks yet",
+            hint=f"name one of {', '.join(sorted(THINGS))}",
+        )
+    if out.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            "name what to install", hint=f"clients found here: {', '.join(found)}"
+        )
+    where = scope or SCOPES[0]
+    chosen = []
+    for name in found:
+        title = registry.client(name).title
+        question = f"Let {title} save checkpoints ({where} settings)?"
+        if click.confirm(question, default=True, err=True):
+            chosen.append(name)
+    if not chosen:
+        raise UsageError("nothing was chosen", hint="nothing was changed")
+    return tuple(chosen)
+
+
+def _has_hooks(name: str, place: ClientPlaces) -> bool:
+    """Whether a client has hooks of ours in any settings."""
+    client = registry.client(name)
+    for scope in SCOPES:
+        with suppress(UsageError, OSError):
+            text = settings_text(client.settings(scope, place))
+            if text is not None and client.installed(text):
+                return True
+    return False
+
+
 @command("install")
 @_what
 @_scope
@@ -85,9 +128,11 @@ def install_command(out: Output, what: tuple[str, ...], scope: str | None) -> No
 
     Hooks are added to the settings that are there; again, and nothing changes. They
     never fail, block or delay what calls them: GITCP_DISABLE=1 turns them off at once,
-    `gitcp config autoCheckpoint false` for one project.
+    `gitcp config autoCheckpoint false` for one project. Without WHAT it offers, at a
+    terminal, the clients that it finds on PATH and that have no hooks yet.
     """
     place, note = _place(out)
+    what = what or _chosen(out, place, scope)
     _all(
         out,
         what,
