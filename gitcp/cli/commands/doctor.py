@@ -24,6 +24,7 @@ _HINT = 15
 @click.option(
     "--test",
     "tried",
+    metavar="CLIENT",
     type=click.Choice(registry.NAMES),
     help="Fire this client's hook in a project that is thrown away",
 )
