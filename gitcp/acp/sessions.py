@@ -15,6 +15,9 @@ from gitcp.clients.acp_folder import About, SessionFolder
 from gitcp.clients.acp_talk import Heading
 from gitcp.errors import GitcpError
 
+# A restored talk is for the next session in its project, within so many seconds.
+_WAITS = 12 * 3600.0
+
 
 class LiveSession:
     """One session: its folder, the turn that is open, and lines that wait for a checkpoint."""
@@ -170,19 +173,30 @@ class Sessions:
         session.leave()
 
     def restored(self, cwd: str) -> tuple[SessionFolder, About] | None:
-        """Takes the talk of a restore that waits for a new session in a directory."""
+        """Takes the talk of the last restore, if it waits for a new session in a directory.
+
+        One that waited for long is not what a new session is about, nor is one before it.
+        """
         here = os.path.realpath(cwd)
+        waiting = []
         for folder in acp_folder.folders(self._directory):
             about = folder.about()
             if about is None or about.replayed or about.top is None:
                 continue
-            if here != about.top and not here.startswith(about.top + os.sep):
-                continue
-            with suppress(OSError, GitcpError):
-                # The first to make the file has it: two editors may ask at once.
-                waiting = folder.path / "waiting"
-                os.close(os.open(waiting, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-                return folder, about
+            if here == about.top or here.startswith(about.top + os.sep):
+                waiting.append((folder.noted_at, folder, about))
+        waiting.sort(key=lambda one: one[0])
+        if not waiting or waiting[-1][0] < time.time() - _WAITS:
+            return None
+        for _, folder, about in waiting[:-1]:
+            with suppress(GitcpError):
+                folder.note(About(about.cwd, agent=about.agent))
+        _, folder, about = waiting[-1]
+        with suppress(OSError):
+            # The first to make the file has it: two editors may ask at once.
+            claim = folder.path / "waiting"
+            os.close(os.open(claim, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            return folder, about
         return None
 
     def give_back(self, folder: SessionFolder) -> None:

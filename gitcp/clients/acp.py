@@ -72,7 +72,7 @@ class Acp:
     ) -> Event | None:
         """Returns what the proxy tells; turns that have ended are in the talk by then."""
         session = records.text(payload, "session")
-        if hook not in _EVENTS or session is None:
+        if hook not in _EVENTS or session is None or not acp_folder.is_name(session):
             return None
         folder = SessionFolder(acp_folder.root(environment) / session)
         upto = payload.get("upto")
@@ -199,7 +199,7 @@ def _refuse() -> NoReturn:
 
 def _session_with(root: Path, kept: StoredConversation) -> About | None:
     """Returns the session whose talk is exactly this one: its agent may fork it."""
-    if kept.session is None or kept.foreign or os.sep in kept.session:
+    if kept.session is None or kept.foreign or not acp_folder.is_name(kept.session):
         return None
     folder = SessionFolder(root / kept.session)
     try:

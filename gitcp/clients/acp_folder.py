@@ -76,6 +76,13 @@ class SessionFolder:
             return msgspec.json.decode(raw, type=About)
         return None
 
+    @property
+    def noted_at(self) -> float:
+        """When that was written down, in seconds since 1970; 0 where it was not."""
+        with suppress(OSError):
+            return (self.path / _ABOUT).stat().st_mtime
+        return 0.0
+
     def note(self, about: About) -> None:
         """Writes down what is known of the session.
 
@@ -141,6 +148,11 @@ class SessionFolder:
                 found = _ADDING.fullmatch(name)
                 if found:
                     yield int(found[1]), self.path / name, int(found[2])
+
+
+def is_name(text: str) -> bool:
+    """Whether a text is the name of a folder, and of nothing outside of ours."""
+    return re.fullmatch(r"(?a)[A-Za-z0-9_-]{1,120}", text) is not None
 
 
 def encode(about: About) -> bytes:

@@ -241,6 +241,68 @@ def test_an_agent_that_forks_gets_the_restored_session_as_a_fork(repo, editor):
     assert _texts(talk) == ["write a", "wrote a", "heard", "[]"]
 
 
+def test_only_the_last_restore_is_taken_up(repo, editor):
+    one = editor()
+    session = one.open()
+    for text in ("first", "second"):
+        one.turn(session, f"write {text}")
+    assert one.close() == 0
+    ends = [each for each in _log(repo) if each["trigger"] == "turn-end"]
+    for each in reversed(ends):
+        run_gitcp(repo, "restore", str(each["number"]), "--yes")
+    other = editor()
+    for ident, wanted in ((1, True), (70, False)):
+        session = other.open(ident=ident)
+        other.turn(session, "heard")
+        given = other.got.rpartition(b"agent_message_chunk")[2]
+        assert (b"write first" in given) == wanted
+        assert b"write second" not in given
+    assert other.close() == 0
+
+
+def test_an_agent_is_told_of_a_restore_under_its_open_session(repo, editor):
+    one = editor()
+    session = one.open()
+    one.turn(session, "write a")
+    one.turn(session, "write b")
+    first = next(each for each in _log(repo) if each["note"] == "write a")
+    run_gitcp(repo, "restore", str(first["number"]), "--yes", "--files")
+    one.turn(session, "heard")
+    assert b"restored" in one.got.rpartition(b"agent_message_chunk")[2]
+    assert one.close() == 0
+
+
+def test_a_session_that_is_loaded_goes_on_where_it_was(repo, editor):
+    one = editor()
+    session = one.open()
+    one.turn(session, "write a")
+    assert one.close() == 0
+    other = editor()
+    params = {"sessionId": session, "cwd": str(repo), "mcpServers": []}
+    other.send({"id": 80, "method": "session/load", "params": params})
+    other.until(80)
+    other.turn(session, "write b")
+    assert other.close() == 0
+    made = _log(repo)
+    assert len({each["session"] for each in made}) == 1
+    assert _texts(_talk(repo, made[-1]["number"])) == [
+        "write a",
+        "wrote a",
+        "write b",
+        "wrote b",
+    ]
+
+
+def test_an_id_that_was_used_before_is_another_session(repo, editor):
+    for text in ("a", "b"):
+        one = editor()
+        one.turn(one.open(), f"write {text}")
+        assert one.close() == 0
+    made = _log(repo)
+    assert len({each["session"] for each in made}) == 2
+    assert _texts(_talk(repo, made[-1]["number"])) == ["write b", "wrote b"]
+
+
 def test_a_cancel_behind_a_prompt_reaches_the_agent_after_it(repo, editor):
     one = editor()
     session = one.open()

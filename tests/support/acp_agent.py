@@ -73,6 +73,9 @@ def take(message: dict[str, Any]) -> None:
         case "session/new":
             HELD["count"] = HELD.get("count", 0) + 1
             out({"id": ident, "result": {"sessionId": f"s{HELD['count']}"}})
+        case "session/load":
+            say(session, "said long ago")
+            out({"id": ident, "result": {}})
         case "session/fork":
             out({"id": ident, "result": {"sessionId": f"fork-of-{session}"}})
         case "session/prompt":
