@@ -167,7 +167,8 @@ KILO = RealClient(
     settings=".config/kilo/plugin/gitcp.js",
     after=lambda session: ["--session", session],
 )
-CLIENTS = (COPILOT, QWEN, PI, KILO)
+# A turn of Kilo's takes more than ten seconds.
+CLIENTS = (COPILOT, QWEN, PI, pytest.param(KILO, marks=pytest.mark.slow))
 
 
 class Project:
@@ -251,7 +252,7 @@ class Project:
         return [one for one in sent[:-1] if one["role"] != "system"]
 
 
-@pytest.fixture(params=CLIENTS, ids=lambda client: client.name)
+@pytest.fixture(params=CLIENTS, ids=["copilot", "qwen", "pi", "kilo"])
 def project(request, repo, tmp_path):
     client = request.param
     if shutil.which(client.program) is None:

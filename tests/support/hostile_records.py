@@ -157,3 +157,127 @@ CLIENTS: dict[str, list[dict[str, Any]]] = {
     "cursor": [{"hook": "stop", "payload": {"conversation_id": "x"}}],
     "messages": MESSAGES,
 }
+
+_PLACED = {"timestamp": TIME, "parentId": None}
+# Clients that are rows of the table.
+ROWS: dict[str, list[dict[str, Any]]] = {
+    "copilot": [
+        {
+            "type": "session.start",
+            "id": "a",
+            "data": {"sessionId": "old", "context": {"cwd": "/"}},
+            **_PLACED,
+        },
+        {
+            "type": "user.message",
+            "id": "b",
+            "data": {"content": "hi", "transformedContent": "hi", "messageId": "m"},
+            **_PLACED,
+        },
+        {
+            "type": "assistant.message",
+            "id": "c",
+            "data": {
+                "messageId": "n",
+                "originatingMessageId": "m",
+                "model": "m",
+                "content": "yes",
+                "toolRequests": [
+                    {"toolCallId": "t", "name": "bash", "arguments": {"command": "ls"}}
+                ],
+            },
+            **_PLACED,
+        },
+        {
+            "type": "tool.execution_complete",
+            "id": "d",
+            "data": {"toolCallId": "t", "success": True, "result": {"content": "a"}},
+            **_PLACED,
+        },
+    ],
+    "pi": [
+        {"type": "session", "version": 3, "id": "old", "timestamp": TIME, "cwd": "/"},
+        {
+            "type": "message",
+            "id": "b",
+            "message": {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+            **_PLACED,
+        },
+        {
+            "type": "message",
+            "id": "c",
+            "message": {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "x", "thinkingSignature": "y"},
+                    {
+                        "type": "toolCall",
+                        "id": "t",
+                        "name": "ls",
+                        "arguments": {"a": 1},
+                    },
+                ],
+                "usage": {"input": 1, "cost": {"total": 0}},
+                "stopReason": "toolUse",
+                "timestamp": 1,
+            },
+            **_PLACED,
+        },
+        {
+            "type": "message",
+            "id": "d",
+            "message": {"role": "toolResult", "toolCallId": "t", "content": "a"},
+            **_PLACED,
+        },
+        {
+            "type": "compaction",
+            "id": "e",
+            "summary": "so far",
+            "firstKeptEntryId": "c",
+            "tokensBefore": 9,
+            **_PLACED,
+        },
+    ],
+    "qwen": [
+        {
+            "uuid": "a",
+            "parentUuid": None,
+            "sessionId": "old",
+            "timestamp": TIME,
+            "type": "user",
+            "cwd": "/",
+            "version": "1",
+            "message": {"role": "user", "parts": [{"text": "hi"}]},
+        },
+        {
+            "uuid": "b",
+            "parentUuid": "a",
+            "type": "assistant",
+            "model": "m",
+            "message": {
+                "role": "model",
+                "parts": [
+                    {"functionCall": {"id": "t", "name": "ls", "args": {"a": 1}}},
+                    {"inlineData": {"mimeType": "image/png", "data": "eA=="}},
+                ],
+            },
+        },
+        {
+            "uuid": "c",
+            "parentUuid": "b",
+            "type": "tool_result",
+            "message": {
+                "role": "user",
+                "parts": [
+                    {
+                        "functionResponse": {
+                            "id": "t",
+                            "name": "ls",
+                            "response": {"output": "a"},
+                        }
+                    }
+                ],
+            },
+        },
+    ],
+}

@@ -11,21 +11,35 @@ import pytest
 from gitcp.clients import (
     claude_code_foreign,
     codex_foreign,
+    copilot_foreign,
     gemini_foreign,
     known,
     opencode_document,
+    pi_foreign,
+    qwen_foreign,
 )
 from gitcp.errors import AgentRecordError
 from tests.support.hostile import places, replaced, values
-from tests.support.hostile_records import CLIENTS, DESCRIBED
+from tests.support.hostile_records import CLIENTS, DESCRIBED, ROWS
 
 HERE = Path("/project")
 RAWS = values(Path("/canary"))
 
 
+_ROWS = {
+    "copilot": copilot_foreign.rebuilt,
+    "pi": pi_foreign.rebuilt,
+    "qwen": qwen_foreign.rebuilt,
+}
+_RECORDS = {**CLIENTS, **ROWS}
+_KINDS = ["claude-code", "codex", "copilot", "gemini", "opencode", "pi", "qwen"]
+
+
 def rebuilt(kind: str, content: bytes, described: bytes) -> object:
     if kind == "claude-code":
         return claude_code_foreign.rebuilt(content, "new", HERE)
+    if kind in _ROWS:
+        return _ROWS[kind](content, "new", HERE)
     if kind == "codex":
         return codex_foreign.rebuilt(content, {}, "new", HERE)
     if kind == "gemini":
@@ -41,9 +55,9 @@ def packed(value: Any) -> bytes:
     return json.dumps(value).encode()
 
 
-@pytest.mark.parametrize("kind", ["claude-code", "codex", "gemini", "opencode"])
+@pytest.mark.parametrize("kind", _KINDS)
 def test_any_value_in_any_field_is_rebuilt_or_left_out(kind):
-    records = CLIENTS[kind]
+    records = _RECORDS[kind]
     done = 0
     for at, one in enumerate(records):
         for path in places(one):
@@ -79,11 +93,11 @@ def test_a_record_that_stands_for_many_is_refused(monkeypatch):
     assert gemini_foreign.rebuilt(spoken("a", "b"), "new", "/project").count(b"\n") == 3
 
 
-@pytest.mark.parametrize("kind", ["claude-code", "codex", "gemini", "opencode"])
+@pytest.mark.parametrize("kind", _KINDS)
 def test_what_grows_too_large_is_refused(monkeypatch, kind):
     monkeypatch.setattr(known, "_MOST_MADE", 50)
     with pytest.raises(AgentRecordError, match="more than"):
-        rebuilt(kind, lines(list(map(packed, CLIENTS[kind]))), packed(DESCRIBED))
+        rebuilt(kind, lines(list(map(packed, _RECORDS[kind]))), packed(DESCRIBED))
 
 
 def test_a_record_of_many_values_is_refused_and_a_long_text_is_not(monkeypatch):

@@ -16,7 +16,7 @@ from gitcp.cli.layout import cells, wrap
 from gitcp.clients import registry
 from gitcp.search.spoken import texts
 from gitcp.view.talk import spoken
-from tests.support.hostile_records import CLIENTS
+from tests.support.hostile_records import CLIENTS, ROWS
 
 
 def lines(*values: Any) -> bytes:
@@ -346,9 +346,9 @@ def test_a_time_of_any_size_is_no_error():
     assert time_of({"info": {"time": {"created": 1_500}}}) == 1.5
 
 
-@pytest.mark.parametrize("client", sorted(CLIENTS))
+@pytest.mark.parametrize("client", sorted(CLIENTS | ROWS))
 def test_no_odd_record_is_an_error(client):
-    plain = CLIENTS[client]
+    plain = (CLIENTS | ROWS)[client]
     for at, record in enumerate(plain):
         for odd in changed(record):
             raw = lines(*plain[:at], odd, *plain[at:])
