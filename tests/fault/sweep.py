@@ -285,6 +285,8 @@ class Judge:
         self._pristine = copy(base, base.with_name(f"{base.name}.pristine"))
         self.user = users(base, hooks=verb.hooks)
         self.old = state(base)
+        # On a copy, as each trial: its files have other inodes, and all of them are read.
+        base = copy(self._pristine, base)
         self.points = points(base, verb.args, verb.program)
         assert not is_open(base)
         self.new = state(base)
