@@ -15,6 +15,7 @@ from gitcp.agents import resume
 from gitcp.cli import main
 from gitcp.clients import codex_exchange
 from gitcp.clients.exchange import Text
+from gitcp.project.workspace import open_workspace
 from tests.support.agent import Agent
 from tests.support.gitrepo import git, run_gitcp, tree_bytes
 from tests.support.inprocess import fails, invoke, ok
@@ -71,6 +72,11 @@ def test_another_client_grows_the_branch_that_the_first_one_grew(repo, agent, se
     assert (last["session"], last["branch"]) == (agent.line()[0].session, "main")
     assert last["conversation"]["agent"] == "codex"
     assert last["conversation"]["agent_session"] == thread
+    # Both are kept, each as its client has it.
+    tip = open_workspace(repo).store.tip(last["session"], "main")
+    assert tip is not None
+    assert tip.conversation(f"codex-{thread}") == path.read_bytes()
+    assert b"done: first" in tip.conversation(f"claude-code-{agent.ident}")
     # The first client is still open: it goes on beside it.
     made = agent.turn("third", c="3")
     assert made is not None
