@@ -35,7 +35,9 @@ class ObjectFormat(NamedTuple):
     def hasher(self, kind: str, size: int) -> "_Hash":
         """Returns a hash that gives an object's id once it was fed the content."""
         head = f"{kind} {size}\0".encode()
-        return hashlib.new(self.name, head, usedforsecurity=False)
+        if self.name == "sha1":
+            return hashlib.sha1(head, usedforsecurity=False)
+        return hashlib.sha256(head, usedforsecurity=False)
 
     def oid(self, kind: str, data: bytes) -> bytes:
         """Returns the id of an object; plain bytes, which records can hold."""

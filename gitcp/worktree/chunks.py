@@ -2,7 +2,6 @@
 
 import io
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 
@@ -71,7 +70,8 @@ class ChunkWriter:
         Raises:
             StorageError: so it is.
         """
-        free = shutil.disk_usage(self._transaction.repository.common_dir).free
+        disk = os.statvfs(self._transaction.repository.common_dir)
+        free = disk.f_bavail * disk.f_frsize
         if size > free:
             raise StorageError(
                 f"{show_path(path)} has {size:,} bytes, and the disk of the repository"

@@ -47,6 +47,9 @@ class Root:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         self.fd = os.dup(top) if isinstance(top, int) else os.open(top, flags)
         self._open: list[tuple[bytes, int]] = []
+        # The directory that was asked for last: one after the other is in it.
+        self._last: bytes | None = None
+        self._last_fd = -1
 
     def __enter__(self) -> Self:
         return self
@@ -70,6 +73,7 @@ class Root:
 
     def forget(self) -> None:
         """Forgets directories kept open; to be called after one was removed."""
+        self._last = None
         while self._open:
             os.close(self._open.pop()[1])
 
@@ -83,9 +87,14 @@ class Root:
                 turned into this), or one that is closed.
             OSError: it cannot be opened.
         """
+        if path != self._last:
+            self._last = None
+            self._last_fd = self._walk(path)
+            self._last = path
+        return self._last_fd
+
+    def _walk(self, path: bytes) -> int:
         names = path.split(b"/") if path else []
-        if self._open and self._open[-1][0] == b"/" + path:
-            return self._open[-1][1]
         keep = 0
         for (name, _), name_wanted in zip(self._open, names, strict=False):
             if name != name_wanted:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
-import shutil
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -279,8 +280,8 @@ def test_a_hook_leaves_a_large_new_file_that_it_has_no_time_for(project):
 
 def test_a_file_larger_than_the_disk_has_room_for_is_refused(project, monkeypatch):
     write_files(project, {"large": content()})
-    usage = shutil.disk_usage(project)._replace(free=200_000)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    room = SimpleNamespace(f_bavail=200, f_frsize=1000)
+    monkeypatch.setattr(os, "statvfs", lambda _: room)
     said = fails(project, 20, "save")
     assert "large has 300,000 bytes" in said
     assert ok(project, "log")["checkpoints"] == []
