@@ -137,7 +137,8 @@ def _restore(
 
 def _remember_others(capture: Capture, snapshot: Snapshot, steps: FilePlan) -> None:
     """Keeps what a scan has learnt, unless all of that is about to change."""
-    if not capture.looked_at <= {step.path for step in steps.steps}:
+    changing = {step.path for step in steps.steps}
+    if capture.is_watched or not capture.looked_at <= changing:
         remember(capture, snapshot)
 
 

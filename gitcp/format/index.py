@@ -156,12 +156,12 @@ class _Merging:
         self._layout = _layout(form)
         self._flags = self._layout.size - 2
         self._next = sorted(changes, reverse=True)
-        self._above = {
-            above
+        holding = {
+            path.rpartition(b"/")[0]
             for path, entry in changes.items()
             if entry is not None
-            for above in _parents(path)
         }
+        self._above = {above for path in holding for above in (path, *_parents(path))}
         # Where the pieces of added entries are, by path.
         self._added: dict[bytes, int] = {}
         self._pieces: list[bytes] = []

@@ -139,6 +139,17 @@ def below(root: bytes, read: ReadTree) -> set[bytes]:
     return found
 
 
+def count(root: bytes, read: ReadTree) -> int:
+    """Returns how many paths a tree holds that are no directories."""
+    found, waiting = 0, [root]
+    while waiting:
+        entries = read(waiting.pop()).values()
+        below = [entry.oid for entry in entries if entry.mode == DIRECTORY]
+        found += len(entries) - len(below)
+        waiting += below
+    return found
+
+
 class Change(NamedTuple):
     """One path that differs between two trees; None where it is absent."""
 

@@ -224,8 +224,11 @@ class Successor:
         counts = {"added": 0, "modified": 0, "deleted": 0}
         same = before is not None and before.files_oid == files.tree
         old = files.tree if same else before.files_tree if before else None
-        for change in tree.diff(old, files.tree, self._transaction.tree):
-            counts[change.status] += 1
+        if old is None and files.tree is not None:
+            counts["added"] = tree.count(files.tree, self._transaction.tree)
+        else:
+            for change in tree.diff(old, files.tree, self._transaction.tree):
+                counts[change.status] += 1
         oid = files.tree.hex() if files.tree else None
         return Files(oid, **counts, captured=files.captured)
 

@@ -90,6 +90,8 @@ class Builder:
 
         It is quick where paths of one directory follow each other.
         """
+        if tree is None:
+            return lambda _: None
         read = read or files_in(self._transaction)
         last: bytes | None = None
         inner: Tree = {}
@@ -131,7 +133,8 @@ class Builder:
         dropped = set(changes)
 
         def before(path: bytes) -> Entry | None:
-            return previous(path) if dropped.isdisjoint(parents(path)) else None
+            gone = dropped and not dropped.isdisjoint(parents(path))
+            return None if gone else previous(path)
 
         report = progress.of("reading files:")
         for done, path in enumerate(sorted(result.look)):

@@ -49,6 +49,11 @@ class Capture:
         self.written: Written = {}
         self.looked_at: set[bytes] = set()
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a watcher was asked; what became of that is remembered with the scan."""
+        return self._watch is not None
+
     def begin(self) -> None:
         """Starts comparing in the background.
 

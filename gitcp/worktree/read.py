@@ -167,6 +167,8 @@ class FileReader:
         Its object is stored: it was read from there.
         """
         entry, then = self._written.get(path, (None, status))
+        if entry is None:
+            return None
         same = (
             _same(then, status)
             and then.st_ino == status.st_ino
@@ -174,9 +176,8 @@ class FileReader:
             and then.st_mode == status.st_mode
         )
         readable = status.st_mode & stat.S_IRUSR
-        return (
-            entry if same and readable and self._clock.shows_changes(status) else None
-        )
+        sure = same and readable and self._clock.shows_changes(status)
+        return entry if sure else None
 
     def _read(self, path: bytes, fd: int) -> Content | Trouble:
         for attempt in range(_TRIES):

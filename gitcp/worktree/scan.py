@@ -77,6 +77,8 @@ class Scan:
         self._changed: set[bytes] = set()
         self._watch = watch
         self._narrowed: Narrowed | None = None
+        # What was found when everything was listed.
+        self._listed: set[bytes] = set()
 
     def run(self, differing: Callable[[], list[bytes]]) -> Found:
         """Scans; `differing` returns the paths that git's comparison named."""
@@ -107,7 +109,7 @@ class Scan:
             self._tracked.learn_hidden(everything=whole or closed(state) != shut)
             self._look_at_forced()
             self._apply_settings()
-            self._tracked.drop_what_is_closed()
+            self._tracked.drop_what_is_closed(self._listed)
             return self._found
         finally:
             self._listing.close()
@@ -333,6 +335,7 @@ class Scan:
         self._listing.everything = True
         self._listing.walk([b""], known=lambda _: False)
         listed, self._found.look = self._found.look, changed
+        self._listed = listed
         # After the listing: it finds the ignore files that git would hang on.
         self._tracked.learn(whole=True)
         changed = self._changed = self._found.look

@@ -5,7 +5,7 @@ become a repository of its own, or are left out by a sparse checkout.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 from gitcp.format import tree as trees
 from gitcp.format.tree import GITLINK
@@ -241,11 +241,12 @@ class Tracked:
             self._found.look.difference_update(names)
             self._found.look.update(names.values())
 
-    def drop_what_is_closed(self) -> None:
+    def drop_what_is_closed(self, listed: Set[bytes]) -> None:
         """Takes out what lies in nested repositories and other places never entered.
 
         Git may list such paths: `gitcp.include` names them. What this repository
-        tracks is its own, in a nested repository too.
+        tracks is its own, in a nested repository too. `listed` are paths that a listing of
+        this scan led to; their names were judged there.
         """
         result = self._found
         state = self._state
@@ -265,9 +266,13 @@ class Tracked:
                 path in own and shut.intersection(parents(path)) <= state.nested.keys()
             )
 
-        result.look = {path for path in result.look if is_open(path)}
+        paths = result.look | (result.wanted or set())
+        shut_out = {
+            path for path in (paths if shut else paths - listed) if not is_open(path)
+        }
+        result.look -= shut_out
         if result.wanted is not None:
-            result.wanted = {path for path in result.wanted if is_open(path)}
+            result.wanted -= shut_out
             result.gone -= result.wanted
 
 
