@@ -211,6 +211,8 @@ def _one_by_one(
     tolerant: bool,
 ) -> list[Left]:
     """Carries out some steps of a plan; returns what was not as expected."""
+    if not steps:
+        return []
     left: list[Left] = []
     report = progress.of("writing files:")
     last = ""

@@ -223,7 +223,7 @@ class _Worker:
 
     def _stage(self, step: FileStep, content: Iterator[bytes]) -> str | None:
         above, _, name = step.path.rpartition(b"/")
-        if above in self._writer.made:
+        if above != self._directory and above in self._writer.made:
             self._enter(above)
         free = self._names is not None and above == self._directory
         if free and step.before is None and name not in (self._names or ()):

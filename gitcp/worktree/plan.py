@@ -128,9 +128,9 @@ def make(
             continue
         steps.append(_step(path, old, new))
         if new is None:
-            touched.update(_above(path))
+            _add_above(touched, path)
         elif old is None:
-            needed.update(_above(path))
+            _add_above(needed, path)
     steps += _directory_steps(
         present,
         target,
@@ -224,6 +224,12 @@ def _directory_steps(
         if selects(path) and not has(target, path) and has(present, path)
     ]
     return steps + removed
+
+
+def _add_above(directories: set[bytes], path: bytes) -> None:
+    """Adds the directories above a path, unless one like it has brought them."""
+    if path.rpartition(b"/")[0] not in directories:
+        directories.update(_above(path))
 
 
 def _above(path: bytes) -> Iterable[bytes]:

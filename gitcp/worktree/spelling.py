@@ -18,6 +18,11 @@ def key(path: bytes) -> bytes:
 
 def twins(paths: Iterable[bytes]) -> dict[bytes, set[bytes]]:
     """Returns the paths that have another spelling among them, with all spellings."""
+    paths = set(paths)
+    joined = b"\0".join(paths)
+    if joined.isascii() and len(set(joined.lower().split(b"\0"))) >= len(paths):
+        # As it nearly always is; of many paths the loop below takes long to find that.
+        return {}
     groups: dict[bytes, set[bytes]] = defaultdict(set)
     for path in paths:
         groups[key(path)].add(path)

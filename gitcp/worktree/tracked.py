@@ -5,7 +5,7 @@ become a repository of its own, or are left out by a sparse checkout.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator
 
 from gitcp.format import tree as trees
 from gitcp.format.tree import GITLINK
@@ -241,7 +241,7 @@ class Tracked:
             self._found.look.difference_update(names)
             self._found.look.update(names.values())
 
-    def drop_what_is_closed(self, listed: Set[bytes]) -> None:
+    def drop_what_is_closed(self, listed: Collection[bytes]) -> None:
         """Takes out what lies in nested repositories and other places never entered.
 
         Git may list such paths: `gitcp.include` names them. What this repository
@@ -268,7 +268,9 @@ class Tracked:
 
         paths = result.look | (result.wanted or set())
         shut_out = {
-            path for path in (paths if shut else paths - listed) if not is_open(path)
+            path
+            for path in (paths if shut else paths.difference(listed))
+            if not is_open(path)
         }
         result.look -= shut_out
         if result.wanted is not None:
