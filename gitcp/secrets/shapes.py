@@ -55,14 +55,18 @@ _ELSE = re.compile(
 # What stands beside names like these is known to anyone who asks.
 _ID_NAME = re.compile(
     rb"(?:(?i:ids?|etag|hash|digest|version|cursor|marker|checksum|uuid|fingerprint)"
-    # The point of a public key, and what it signed.
-    rb"|(?<![A-Za-z0-9_])(?:[xy]|signature))"
+    # The point of a public key, its number, and what it signed.
+    rb"|(?<![A-Za-z0-9_])(?:[xyn]|signature|p256dh))"
     rb"[\"']?[ \t]{0,4}[:=>][ \t]{0,4}[\"'`]?\Z"
 )
 # What a program decodes is data.
 _DECODED = re.compile(rb"(?i)(?:decode|unpack|inflate|parse)\w{0,20}\([\"'`]\Z")
 # The lines of something that is encrypted, say.
-_BEHIND_FULL = re.compile(rb"[A-Za-z0-9_-]{60,80}[\r\n]{1,2}[ \t]{0,40}\Z")
+_BEHIND_FULL = re.compile(
+    rb"[A-Za-z0-9_-]{60,80}[\r\n]{1,2}[ \t]{0,40}\Z"
+    # The second half of a string is looked at where both are put together.
+    rb"|[A-Za-z0-9_-]{20,80}[\"'][\r\n]{1,2}[ \t]{0,40}[\"']\Z"
+)
 # With it, the id of a message; with a colon in front of both, a user of a host.
 _OF_HOST = re.compile(rb"@[\w-]+(?:\.[\w-]+)+")
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")

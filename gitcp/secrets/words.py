@@ -11,7 +11,8 @@ import re
 _NAME = re.compile(rb"[\w:./$<>=?@!#*+~-]+", re.ASCII)
 _PART = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SNAKE = re.compile(
-    rb"_*[a-z]+\d{0,4}(?:_(?:[a-z]+\d{0,4}|[a-z]{5,}\d{5,6}|\d{1,4})){2,}|\d{1,4}(?:_[a-z]{3,}){2,}(?:_\d{1,4})?",
+    rb"_*[a-z]+\d{0,4}(?:_(?:[a-z]+\d{0,4}|[a-z]{5,}\d{5,6}|\d{1,4})){2,}"
+    rb"|\d{1,4}_[a-z]{3,}(?:_(?:[a-z]{3,}|\d{1,8})){1,12}",
     re.IGNORECASE,
 )
 _TYPE = re.compile(rb"[A-Za-z]+\d{0,2}(?:[:/][A-Za-z]+\d{0,2}){2,}")
@@ -53,11 +54,15 @@ _POINT = 87
 _P256 = 2**256 - 2**224 + 2**192 + 2**96 - 1
 _P256_B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
 _PRINTED = re.compile(rb"[ -~]{6,3000}")
+_NOT_ASCII = bytes(range(128, 256))
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 
 
 def worded(value: bytes) -> bool:
     """Whether a value is made of words and a few numbers."""
+    if not value.isascii():
+        # A model writes a blank before a word as such a letter.
+        value = value.translate(None, _NOT_ASCII)
     parts = _PART.findall(value)
     if not parts or _NAME.fullmatch(value) is None:
         return False

@@ -210,6 +210,17 @@ CLEAN = {
     "a rule of a grammar": "# passwd    = 1*SAFE ; MUST accept up to 255 octets",
     "ciphers that are left out": "b'!DES:!MD5:!PSK:!aECDH:!EDH-DSS-DES-CBC3-SHA:'",
     "a class of a module": "class J extends docGenJobBaseV2025R0_3.DocGenJobBaseV2025R0 {",
+    "the number of a public key": (
+        '"kty":"RSA","n":"wji8Hk1TfEP_SHGnRcMh9LUslx4pQGMpLssQSIvMXJrJfsz7OZNqPSOgjhefwldiEg"'
+    ),
+    "where a cipher begins": "secretIv: '16eu2GxWu4Wo/ly1uOas6Q==',",
+    "a string of two lines": (
+        'key=(\n    "BOrnIslXrUow2VAzKCUAE4sIbK00daEZCswOcf8m3T"\n'
+        '    "F8V82B-OpOg5JbmYLg44kRcvQC1E2gMJshsUYA-_zMPR8"\n)'
+    ),
+    "a field": "word: de       \t\ttoken parent:4-5-du\nword: devient \t\ttoken parent:11-devient",
+    "words of a model": "'\u0120pass-01', '\u0120happy-01', '\u0120assume-02'",
+    "the time of a migration": "('authtoken', '0002_auto_20160226_1747'),",
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
