@@ -95,6 +95,7 @@ _QUOTED = re.compile(rb'"(?=(\n)| ?\+(\n)| ?(\+) ?")')
 _BROKEN = re.compile(rb"\\(?=[\n\r \t])")
 _WORD_END = re.compile(rb"[\w+/=.:-]{16,}\Z")
 _HALF = 48
+_WORD_REST = re.compile(rb"[^\s\"'<>]{0,400}")
 _SEAM = re.compile(rb"[\"'] ?[+.&\\]?\Z")
 _OPENS = re.compile(rb"[brf]?[\"']")
 _AROUND = 200
@@ -281,7 +282,7 @@ def _joined(data: bytes, spend: Spend) -> Iterator[tuple[int, bytes]]:
             if not _halved(data, low):
                 continue
         if parts and low - at > _AROUND:
-            yield begun, b"".join([*parts, data[at : at + _AROUND]])
+            yield begun, b"".join([*parts, _begun(data, at)])
             parts = []
         if not parts:
             begun = max(at, low - _AROUND)
@@ -295,4 +296,10 @@ def _joined(data: bytes, spend: Spend) -> Iterator[tuple[int, bytes]]:
         parts.append(part)
         at = high
     if parts:
-        yield begun, b"".join([*parts, data[at : at + _AROUND]])
+        yield begun, b"".join([*parts, _begun(data, at)])
+
+
+def _begun(data: bytes, at: int) -> bytes:
+    """Returns what begins at a place, to the end of a word."""
+    rest = _WORD_REST.match(data, min(at + _AROUND, len(data)))
+    return data[at : rest.end() if rest is not None else None]

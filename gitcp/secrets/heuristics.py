@@ -33,7 +33,7 @@ _REFERENCE = re.compile(
 _EXPRESSION = re.compile(
     rb"\$\{|\{\{|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
     rb"|[*/+-]this\.|@[a-z_]{2,30}@|:\$[A-Za-z]\w{0,30}\Z|\w\*:|\[\^?a-f0-9\]|_ref\d{0,3}\$"
-    rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|\{[A-Z][A-Z0-9_]{2,30}\}|\{\d{1,2}\}|%d\Z|=;"
+    rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|\{[A-Z][A-Z0-9_]{2,30}\}|\{\d{1,2}\}|\{[a-z_][\w.]{0,40}\(|%d\Z|=;"
     # What a signature in the way of AWS is for: a day, a region, a service.
     rb"|/\d{8}/[\w-]{1,40}/[\w-]{1,40}/\w{1,20}_request|(?:/|%2F)\d{8}(?:/|%2F)(?:#|[a-z]{2}-)"
     # The id of a commit, and the line behind it.
@@ -78,9 +78,9 @@ _STANDARD = re.compile(
     rb"|[a-z]{2,20}\d{0,3}(?:[/_-][a-z]{2,20}\d{0,3}){0,4}/[a-z]{2,20}\d{0,3}"
     rb"(?:[_-][a-z]{2,20}\d{0,3}){1,5}(?:\.[a-z]{1,4})?"
     rb"|[a-z]{2,20}@[a-z]{2,20}\.(?:com|net|org)"
-    # A setting, a host with a port, a page of a manual.
+    # A setting, a host with a port, a page of a manual, a language of a country.
     rb"|[a-z]{2,20}=\d{1,6}|(?:[a-z][a-z0-9-]{0,30}\.){1,4}[a-z]{2,6}:\d{1,5}"
-    rb"|[a-z_]{2,30}\(\d\)"
+    rb"|[a-z_]{2,30}\(\d\)|[a-z]{2,3}(?:[-_][A-Z][a-z]{3})?[-_](?:[A-Z]{2}|\d{3})"
     # A colour; a version in the name of a module; how often a rule of a grammar applies.
     rb"|#[0-9a-fA-F]{3,8}|(?:[A-Za-z][\w-]{0,30}\.){1,5}v?\d{1,4}(?:[_.]\d{1,4}){1,5}"
     rb"|\d{0,2}\*\d{0,2}[A-Z][A-Z-]+"

@@ -13,7 +13,7 @@ _BESIDE = re.compile(
     rb"(?i)[_.-]?(?:addr(?:ess)?|names?|files?|paths?|dirs?|ur[il]s?|hosts?|endpoint|types?|kind|len"
     rb"|length|count|limit|size|index|idx|expir\w*|ttl|at|age|date|time\w*|regex|re"
     rb"|pattern|fields?|label|hint|prompt|policy|column|refs?|header|format|version"
-    rb"|provider|iv|nonce|class|method|func\w*|algorithm|algo|alg|ids?|i[sz]e[rd]?\w*|map|list|set"
+    rb"|provider|iv|nonce|tx|class|method|func\w*|algorithm|algo|alg|ids?|i[sz]e[rd]?\w*|map|list|set"
     rb"|usages?|budget|cost|price|store|manager|service|error|message|valid\w*|src"
     rb"|bytes|chars?|words?|board\w*|hash|words|_?env|less|ring|stroke|frame\w*"
     rb"|s?um|types?|arn|digest|fingerprint|checksum|thumbprint|prefix|suffix|scope\w*"
@@ -94,7 +94,7 @@ _WEAKER = (
     b"otp",
 )
 # One that sets something else.
-_SETS = re.compile(rb"[A-Za-z_]{2,24}=[^=]+|[A-Za-z_]{3,24}:[^:]+")
+_SETS = re.compile(rb"[A-Za-z_]\w{1,23}=[^=]+|[A-Za-z_]{3,24}:[^:]+")
 # `authkey` is of two words.
 _MORE = re.compile(rb"(?i)key|token|secret")
 _LEAST_WEAK = 20
@@ -121,6 +121,9 @@ def strength(name: bytes, rest: bytes, before: bytes) -> int:
     if lower.endswith(b"key"):
         return _key(name, rest, before)
     if lower.endswith(_PEOPLE):
+        if lower.endswith(b"pwd") and rest[:1].isalpha() and rest.islower():
+            # The word goes on.
+            return NONE
         # `passwords`, `tokens`: of these there are many, and they are counted.
         return PASSWORD if rest.lower() not in _PLURAL else NONE
     if rest[:1].isalpha() and lower.endswith(

@@ -67,6 +67,9 @@ _BEHIND_FULL = re.compile(
     # The second half of a string is looked at where both are put together.
     rb"|[A-Za-z0-9_-]{20,80}[\"'][\r\n]{1,2}[ \t]{0,40}[\"']\Z"
 )
+_WHOLE = re.compile(
+    rb"([A-Za-z0-9_-]{1,400})([\"'][\r\n]{1,2}[ \t]{0,40}[\"'][A-Za-z0-9_-]{20})?"
+)
 # With it, the id of a message; with a colon in front of both, a user of a host.
 _OF_HOST = re.compile(rb"@[\w-]+(?:\.[\w-]+)+")
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
@@ -93,6 +96,9 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         if is_digest(data, start) or _ID_NAME.search(data, max(0, start - 60), start):
             continue
         if _BEHIND_FULL.search(data, max(0, start - 130), start) is not None:
+            continue
+        whole = _WHOLE.match(data, start)
+        if whole is not None and (whole[2] or words.public(whole[1])):
             continue
         if _ID.fullmatch(match[0]) or words.decoded(match[0]) is not None:
             # What it says is looked at by itself.

@@ -243,7 +243,8 @@ def numbers_and_words(text: Text) -> Iterator[Token]:
         values = [int(part) for part in re.findall(rb"\d+", match[0])]
         # Where each is there once, it is a table that says where things go.
         distinct = len(set(values))
-        if max(values) < 256 and 45 < distinct < len(values):  # noqa: PLR2004
+        # Of 64 bytes that chance made one is high; those of a table need not be.
+        if 200 < max(values) < 256 and 45 < distinct < len(values):  # noqa: PLR2004
             yield Token(KEY, match[0], match.start())
     yield from _mnemonics(text)
 

@@ -53,6 +53,9 @@ _ONE_ALPHABET = bytes.maketrans(b"-_", b"+/")
 _POINT = 87
 _P256 = 2**256 - 2**224 + 2**192 + 2**96 - 1
 _P256_B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
+_HEX_POINT = re.compile(rb"04[0-9a-fA-F]{128}")
+_SECP256K1 = 2**256 - 2**32 - 977
+_HEX = re.compile(rb"(?:0x)?((?:[0-9a-fA-F]{2}){6,2000})")
 _PRINTED = re.compile(rb"[ -~]{6,3000}")
 _NOT_ASCII = bytes(range(128, 256))
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
@@ -107,19 +110,30 @@ def text(value: bytes) -> bool:
 
 
 def public(value: bytes) -> bool:
-    """Whether a value is base64 of a public key: a point that is on the curve P-256."""
-    if len(value.rstrip(b"=")) != _POINT or not value.startswith(b"B"):
+    """Whether a value is a public key: a point on P-256 in base64, on secp256k1 in digits."""
+    hexadecimal = _HEX_POINT.fullmatch(value) is not None
+    if not hexadecimal and (len(value.rstrip(b"=")) != _POINT or value[:1] != b"B"):
         return False
     try:
-        raw = base64.b64decode(value.translate(_ONE_ALPHABET).rstrip(b"=") + b"=")
+        if hexadecimal:
+            raw = bytes.fromhex(value.decode())
+        else:
+            raw = base64.b64decode(value.translate(_ONE_ALPHABET).rstrip(b"=") + b"=")
     except binascii.Error:
         return False
     x, y = int.from_bytes(raw[1:33]), int.from_bytes(raw[33:])
-    return raw[0] == 4 and (y * y - x**3 + 3 * x - _P256_B) % _P256 == 0  # noqa: PLR2004
+    return raw[0] == 4 and (  # noqa: PLR2004
+        (y * y - x**3 + 3 * x - _P256_B) % _P256 == 0
+        or (y * y - x**3 - 7) % _SECP256K1 == 0
+    )
 
 
 def decoded(value: bytes) -> bytes | None:
-    """Returns what a value stands for that is base64 of printed text; None if it is not."""
+    """Returns what a value stands for that is printed text in base64 or digits, else None."""
+    digits = _HEX.fullmatch(value)
+    if digits is not None:
+        plain = bytes.fromhex(digits[1].decode())
+        return plain if _PRINTED.fullmatch(plain) else None
     value = value.translate(_ONE_ALPHABET)
     if _BASE64.fullmatch(value) is None:
         return None

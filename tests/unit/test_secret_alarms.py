@@ -221,6 +221,26 @@ CLEAN = {
     "a field": "word: de       \t\ttoken parent:4-5-du\nword: devient \t\ttoken parent:11-devient",
     "words of a model": "'\u0120pass-01', '\u0120happy-01', '\u0120assume-02'",
     "the time of a migration": "('authtoken', '0002_auto_20160226_1747'),",
+    "a word that is not cut": (
+        f'a = "{"b" * 20}"\n"{"c" * 172}",\nPRIVATE_KEY = SLIP10Ed25519Blake2bPrivateKey\n'
+    ),
+    "an argument behind a name": "loader = HexLoader(dongle, 0xE0, True, secret, scpv3=True)",
+    "a point of another curve": (
+        'ISSUER_KEY = "0490f5c9d15a0134bb019d2afd0bf297149738459706e7ac5be4abc350a1f818057224fce12e'
+        'c9a65de18ec34d6e8c24db927835ea1692b14c32e9836a75dad609"'
+    ),
+    "digits of text": '"storage_key": "0x3a65787472696e7369635f696e646578",',
+    "a call that is filled in": 'private_key=f"0x{ethereum_hdwallet.private_key()}"',
+    "a name that begins like one": '["jb", "pwdk", "ak135f_no_mud"]',
+    "a public key of two lines": (
+        'key = (\n    "BDd3_hVL9fZi9Ybo2UUzA284WG5FZR30_95YeZJsiApwXKpNcF1rRPF3foI"\n'
+        '    "iBHXRdJI2Qhumhf6_LFTeZaNndIo"\n)'
+    ),
+    "a table of small numbers": f"a=[{','.join(str(16 + 7 * at % 59) for at in range(64))}]",
+    "the hash of a payment": (
+        'Signer.pre_auth_tx("TCC3U63F5OJIG4VS6XCFUJGCQRRMNCVGASDGIZZEPA3AZ242K4JVOVKE", 2)'
+    ),
+    "a language of a country": '"en-PN": "en-001", "en-PW": "en-001"',
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
