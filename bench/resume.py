@@ -15,20 +15,19 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.e2e import test_gemini, test_opencode
+from tests.e2e import test_gemini, test_opencode, test_table_clients
 from tests.support import claude_code, codex
 from tests.support.anthropic_server import plain
-from tests.support.gitrepo import gitcp_environment, make_repo, run_gitcp
+from tests.support.gitrepo import make_repo, run_gitcp
 from tests.support.model_server import ModelServer
 from tests.support.stand_in import Block, Script, say, use
 
@@ -147,47 +146,22 @@ class OfOpenCode:
         return _gitcp(self._project.top, self._project.extra, *args)
 
 
-class OfCopilot:
-    """Copilot CLI."""
+class OfRow:
+    """A client of the table."""
 
-    def __init__(self, top: Path, home: Path, server: ModelServer) -> None:
-        self._top, self._server = top, server
-        self._extra = {"HOME": str(home)}
-        self._environment = {
-            **gitcp_environment(self._extra),
-            "COPILOT_OFFLINE": "true",
-            "COPILOT_PROVIDER_BASE_URL": f"{server.url}/v1",
-            "COPILOT_PROVIDER_API_KEY": "dummy",
-            "COPILOT_MODEL": "gpt-5.5",
-        }
-        self._home = home
+    def __init__(self, project: test_table_clients.Project) -> None:
+        self._project = project
+        self.gitcp = project.gitcp
+        self.resume = project.ready
 
     def ask(self, prompt: str, session: str | None = None) -> str:
-        resumed = [f"--resume={session}"] if session else []
-        done = subprocess.run(
-            ["copilot", *resumed, "-p", prompt, "--allow-all"],
-            cwd=self._top,
-            env=self._environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        if done.returncode:
-            raise SystemExit(f"copilot: {done.stdout!r} {done.stderr!r}")
-        if session is not None:
-            return session
-        talks = (self._home / ".copilot" / "session-state").glob("*/events.jsonl")
-        return max(talks, key=lambda one: one.stat().st_size).parent.name
-
-    def resume(self, shown: str) -> str:
-        return shown.replace("=", " ").split()[-1]
+        self._project.turn(prompt, session)
+        last = self._project.checkpoints("turn-end")[-1]
+        return str(last["conversation"]["agent_session"])
 
     def sent(self, prompt: str) -> Messages:
-        found: Messages = self._server.bodies(prompt)[0]["messages"]
+        found: Messages = self._project.server.bodies(prompt)[0]["messages"]
         return found[: _place(found, prompt)]
-
-    def gitcp(self, *args: str) -> Any:
-        return _gitcp(self._top, self._extra, *args)
 
 
 def _gitcp(top: Path, extra: Mapping[str, str], *args: str) -> Any:
@@ -238,11 +212,19 @@ def on_opencode(top: Path, home: Path) -> Iterator[Driver]:
         yield OfOpenCode(test_opencode.Project(top, home, server))
 
 
-@contextmanager
-def on_copilot(top: Path, home: Path) -> Iterator[Driver]:
-    home.mkdir()
-    with ModelServer(script("bash", description="does it")) as server:
-        yield OfCopilot(top, home, server)
+def on_row(
+    client: test_table_clients.RealClient,
+) -> Callable[[Path, Path], AbstractContextManager[Driver]]:
+    """Returns how a client of the table is started."""
+
+    @contextmanager
+    def started(top: Path, home: Path) -> Iterator[Driver]:
+        call = client.shell("")
+        given = {name: value for name, value in call["input"].items() if value != ""}
+        with ModelServer(script(call["name"], **given)) as server:
+            yield OfRow(test_table_clients.Project(client, top, home, server))
+
+    return started
 
 
 class Client(NamedTuple):
@@ -254,12 +236,20 @@ class Client(NamedTuple):
     bar: float
 
 
+def row(client: test_table_clients.RealClient, bar: float) -> Client:
+    """Returns a client of the table, to measure."""
+    return Client(client.name, shutil.which(client.program), on_row(client), bar)
+
+
 CLIENTS = (
     Client("claude-code", str(claude_code.program() or ""), on_claude_code, _WHOLE),
     Client("codex", codex.PROGRAM, on_codex, _WHOLE),
-    Client("copilot", shutil.which("copilot"), on_copilot, _WHOLE),
+    row(test_table_clients.COPILOT, _WHOLE),
     Client("gemini", test_gemini.GEMINI, on_gemini, _MOST),
+    row(test_table_clients.KILO, _MOST),
     Client("opencode", test_opencode.OPENCODE, on_opencode, _MOST),
+    row(test_table_clients.PI, _MOST),
+    row(test_table_clients.QWEN, _MOST),
 )
 
 

@@ -6,7 +6,6 @@ differs more than that is the form of their conversations, which has a module of
 """
 
 import importlib
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -208,6 +207,8 @@ class TableClient(HooksInJson):
 def flat_context(hook: str, text: str, *, quietly: bool = False) -> bytes:
     """Returns an answer of clients that show the user nothing of what hooks say."""
     del hook, quietly
+    import json  # noqa: PLC0415  only hooks that answer pay for it
+
     return json.dumps({"additionalContext": text}).encode()
 
 
