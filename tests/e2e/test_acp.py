@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -313,19 +314,69 @@ def test_a_cancel_behind_a_prompt_reaches_the_agent_after_it(repo, editor):
     assert _talk(repo, _log(repo)[-1]["number"])[-1]["stop_reason"] == "cancelled"
 
 
-def test_a_command_that_was_asked_about_runs_after_a_checkpoint(repo, editor):
+@contextlib.contextmanager
+def _no_checkpoints(one: Editor) -> Iterator[None]:
+    """Has no checkpoint made for as long as this lasts."""
+    children = Path(f"/proc/{one.process.pid}/task/{one.process.pid}/children")
+    threads = children.parent.parent.glob("*/children")
+    pids = [int(pid) for thread in threads for pid in thread.read_text().split()]
+    (worker,) = (
+        pid
+        for pid in pids
+        if b"acp_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    )
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(worker, signal.SIGCONT)
+
+
+def _passed(one: Editor, heard: Path) -> bytes:
+    """What the agent has got, once it has got what is sent last."""
+    one.send({"method": "x/raw", "params": {"hex": b"{}\n".hex()}})
+    while one.line() != b"{}\n":
+        pass
+    return heard.read_bytes()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_a_prompt_waits_for_the_checkpoint_of_the_turn_before_it(
+    repo, editor, tmp_path
+):
     one = editor()
     session = one.open()
     one.turn(session, "write a")
-    (repo / "hours").write_text("of work\n")
-    asked = one.prompt(session, "ask rm -rf .")
-    while b"request_permission" not in one.line():
-        pass
-    (repo / "more").write_text("work\n")
-    one.send({"jsonrpc": "2.0", "id": 1000, "result": {"outcome": "yes"}})
+    with _no_checkpoints(one):
+        asked = one.prompt(session, "write b")
+        assert b"write b" not in _passed(one, tmp_path / "heard")
     one.until(asked)
     assert one.close() == 0
-    assert "before-command" in [each["trigger"] for each in _log(repo)]
+    assert [each["note"] for each in _log(repo)][-2:] == ["write a", "write b"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_a_command_that_was_asked_about_runs_after_a_checkpoint(repo, editor, tmp_path):
+    one = editor()
+    session = one.open()
+    one.turn(session, "write a")
+    names = ("written", "hours")
+    with _no_checkpoints(one):
+        one.send({"method": "x/ask", "params": {"sessionId": session}})
+        while b"request_permission" not in one.line():
+            pass
+        (repo / "hours").write_text("of work\n")
+        one.send({"jsonrpc": "2.0", "id": 1000, "result": {"outcome": "yes"}})
+        assert b"yes" not in _passed(one, tmp_path / "heard")
+    while not one.line().startswith(b'{"jsonrpc": "2.0", "method": "x/removed"'):
+        pass
+    assert one.close() == 0
+    # The checkpoint of the turn before it, or its own if that was made by then.
+    held = [
+        [run_gitcp(repo, "cat", str(each["number"]), name).returncode for name in names]
+        for each in _log(repo)
+    ]
+    assert [0, 0] in held
 
 
 def test_sessions_side_by_side_and_one_outside_of_any_repository(

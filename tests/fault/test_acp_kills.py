@@ -62,7 +62,7 @@ def _killed(editor: Editor, after: float) -> str:
 
 @pytest.mark.parametrize(
     "kills",
-    [2, pytest.param(60, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
+    [2, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
 )
 def test_what_the_editor_has_seen_is_saved_by_the_next_start(
     repo, tmp_path, monkeypatch, kills

@@ -37,12 +37,6 @@ def prompted(ident: int, session: str, texts: list[str]) -> None:
             say(session, "half an answer")
             HELD[session] = ident
             return
-        case "ask":
-            call = {"kind": "execute", "title": rest, "rawInput": {"command": rest}}
-            params = {"sessionId": session, "toolCall": call, "options": []}
-            out({"id": 1000, "method": "session/request_permission", "params": params})
-            HELD["ask"] = (ident, session)
-            return
         case "die":
             say(session, "last words")
             os._exit(3)
@@ -83,12 +77,15 @@ def take(message: dict[str, Any]) -> None:
             prompted(ident, session, texts)
         case "session/cancel":
             out({"id": HELD.pop(session), "result": {"stopReason": "cancelled"}})
+        case "x/ask":
+            call = {"kind": "execute", "rawInput": {"command": "rm written"}}
+            asked = {"sessionId": session, "toolCall": call, "options": []}
+            out({"id": 1000, "method": "session/request_permission", "params": asked})
         case "x/raw":
             os.write(1, bytes.fromhex(params["hex"]))
         case None if ident == 1000:
-            asked, session = HELD["ask"]
             os.remove("written")
-            out({"id": asked, "result": {"stopReason": "end_turn"}})
+            out({"method": "x/removed"})
 
 
 def main() -> None:
