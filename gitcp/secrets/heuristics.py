@@ -73,7 +73,7 @@ _STANDARD = re.compile(
     rb"|(?:Big)?(?:Uint|Int|Float)\d{1,3}(?:Clamped)?Array|[A-Za-z]{2,20}\[[A-Za-z_][\w.]{0,60}\]"
     # A list of ciphers with signs before them; a number in the registry of Windows.
     rb"|[-+!%]?[A-Z][A-Z0-9.-]{0,40}(?::[-+!%][A-Z][A-Z0-9.-]{0,40}){1,30}"
-    rb"|dword:[0-9a-f]{8}"
+    rb"|dword:[0-9a-f]{8}|[A-Za-z]\w{1,40}(?:\$\d{1,2}){2,3}"
     # A file from where another is; whom a server lets in without a password.
     rb"|[a-z]{2,20}\d{0,3}(?:[/_-][a-z]{2,20}\d{0,3}){0,4}/[a-z]{2,20}\d{0,3}"
     rb"(?:[_-][a-z]{2,20}\d{0,3}){1,5}(?:\.[a-z]{1,4})?"

@@ -224,6 +224,7 @@ CLEAN = {
     "a word that is not cut": (
         f'a = "{"b" * 20}"\n"{"c" * 172}",\nPRIVATE_KEY = SLIP10Ed25519Blake2bPrivateKey\n'
     ),
+    "a name that a bundler counts": '"lastIndex","back","token","Container$5$1","AtRule$3$1"',
     "an argument behind a name": "loader = HexLoader(dongle, 0xE0, True, secret, scpv3=True)",
     "a point of another curve": (
         'ISSUER_KEY = "0490f5c9d15a0134bb019d2afd0bf297149738459706e7ac5be4abc350a1f818057224fce12e'
