@@ -104,7 +104,7 @@ def finish(
         restore_observer().after_apply(
             workspace, request, restore.branch, journal.checkpoint
         )
-        with workspace.capturing() as capture:
+        with workspace.capturing(backups=False) as capture:
             capture.written = written
             result = captured(
                 capture,

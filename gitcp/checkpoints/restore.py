@@ -53,7 +53,7 @@ def restore(
         request = request._replace(target=target)
         _check_logs(request)
         with (
-            workspace.capturing() as capture,
+            workspace.capturing(backups=False) as capture,
             Spool(workspace.directory) as spool,
         ):
             return _restore(workspace, capture, request, agreed, spool)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gitcp import durable
 from gitcp.checkpoints.hunks import only_hunk
 from gitcp.checkpoints.not_captured import brought_by, keep_uncaptured, take_away
+from gitcp.checkpoints.open_databases import beside, with_logs, without_open
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.restore_observer import RewoundSteps, restore_observer
 from gitcp.checkpoints.restore_request import RestoreRequest
@@ -151,7 +152,10 @@ def plan_restore(workspace: Workspace, request: RestoreRequest) -> RestorePlan:
     workspace.refresh()
     request = request._replace(target=own(workspace, request.target))
     since = _saved_since(workspace, request)
-    with workspace.capturing() as capture, looking(workspace.repository) as txn:
+    with (
+        workspace.capturing(backups=False) as capture,
+        looking(workspace.repository) as txn,
+    ):
         operation = workspace.repository.operation()
         _, plan = capture.using(
             txn, lambda snapshot: compute(workspace, txn, snapshot, request)
@@ -242,17 +246,19 @@ def compute(
         present,
         target,
         txn,
-        request,
+        with_logs(request, snapshot),
         snapshot.sparse,
         withheld=_withheld(workspace, request),
         forced=bool(snapshot.state.forced),
-        undone=undone,
+        undone=beside(snapshot).union(undone),
     )
     check_objects(request.target, steps, spool)
     with durable.storage("looking at what is there"), workspace.root() as root:
         if request.hunk is not None:
             steps = only_hunk(root, steps, request.hunk, txn)
         steps = take_away(root, steps, undone, request.target)
+        if not request.force:
+            steps = without_open(root, snapshot, steps)
         ahead = apply.look_ahead(root, steps, tracked=snapshot.tracked)
         ahead.obstacles.extend(
             _kept_by_another_name(root, steps, target, files_in(txn))

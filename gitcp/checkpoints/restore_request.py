@@ -19,7 +19,7 @@ class RestoreRequest(NamedTuple):
     `brought` these paths of those that the user may be asked about. `undoes` is the
     restore that this takes back, if it is an undo. `replay` says that steps that reached
     outside since keep their recorded results. Of the one path a `hunk` names the only
-    lines to restore.
+    lines to restore. With `force` databases are replaced that another process has open.
     """
 
     target: Checkpoint
@@ -34,6 +34,7 @@ class RestoreRequest(NamedTuple):
     brought: frozenset[bytes] = frozenset()
     undoes: Checkpoint | None = None
     hunk: "Hunk | None" = None
+    force: bool = False
 
     @property
     def withhold(self) -> bool:

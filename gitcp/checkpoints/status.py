@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gitcp.checkpoints.standing import before_newest
 from gitcp.format import tree
+from gitcp.format.checkpoint import left_out_of
 from gitcp.format.log import Decision
 from gitcp.format.tree import Change
 from gitcp.git.transaction import files_in, looking
@@ -62,7 +63,7 @@ def status(workspace: Workspace, where: str | None = None) -> Status:
         def compare(snapshot: "Snapshot") -> tuple[tuple[Change, ...], int]:
             before = tip.files_tree if tip else None
             changes = tree.diff(before, snapshot.tree, files_in(txn))
-            return tuple(changes), len(snapshot.skipped)
+            return tuple(changes), len(left_out_of(snapshot.skipped))
 
         _, (changes, skipped) = capture.using(txn, compare)
     return Status(

@@ -15,6 +15,7 @@ from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.layout import age
 from gitcp.cli.render import count, provenance
 from gitcp.errors import GitcpError
+from gitcp.format.checkpoint import BACKUP
 from gitcp.ledger.call import show_call
 from gitcp.project.workspace import Workspace
 from gitcp.trust.withheld import HELD
@@ -46,7 +47,11 @@ _FOLDERS = frozenset({MAKE_DIR, REMOVE_DIR})
 
 def not_captured(target: Checkpoint) -> list[Left]:
     """Returns what a checkpoint says it does not hold."""
-    return [Left(path, not_in_it(reason)) for path, reason in target.skipped()]
+    return [
+        Left(path, not_in_it(reason))
+        for path, reason in target.skipped()
+        if reason != BACKUP
+    ]
 
 
 def stays(

@@ -191,8 +191,12 @@ def _compact(raw: msgspec.Raw) -> msgspec.Raw:
 _NO_NAMES = frozenset({b"", b".", b".."})
 
 
+# The reason of a path that was captured: as what a database and its log hold together.
+BACKUP = "sqlite-backup"
+
+
 class Skipped(NamedTuple):
-    """A path that was not captured, or not for sure, and why."""
+    """A path that was not captured as the file that it is, or not for sure, and why."""
 
     path: bytes
     reason: str
@@ -229,6 +233,11 @@ def is_text(path: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def left_out_of(skipped: Iterable[Skipped]) -> list[Skipped]:
+    """Returns what was not captured, without what was captured in another way."""
+    return [one for one in skipped if one.reason != BACKUP]
 
 
 def encode_skipped(skipped: Iterable[Skipped]) -> bytes:

@@ -22,6 +22,7 @@ from gitcp.git.objects import BLOB, Objects, size_of
 from gitcp.maintenance.problems import Problem
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.worktree.databases import BESIDE
 from gitcp.worktree.files import Root, chunks, is_link, is_regular
 from gitcp.worktree.ignored import ignored_at
 from gitcp.worktree.names import folded, parents
@@ -182,6 +183,7 @@ class _Look:
             if change.new is None
             and trees.lookup(target.files_tree, change.path, self._objects.tree) is None
             and not self._came_with_a_restore(target, change.path)
+            and not _is_of_database(before, change.path)
         ]
         if not gone:
             return
@@ -297,3 +299,11 @@ class _Look:
                 " checkpoint has other content: `gitcp save` takes it in",
                 about=MISSED_EDIT,
             )
+
+
+def _is_of_database(before: Checkpoint, path: bytes) -> bool:
+    """Whether a path belongs to a database: with that its log is replaced, too."""
+    return any(
+        path.endswith(suffix) and before.entry(path.removesuffix(suffix)) is not None
+        for suffix in BESIDE
+    )

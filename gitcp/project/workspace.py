@@ -225,11 +225,13 @@ class Workspace:
         *,
         chunked: bool = True,
         watched: bool = False,
+        backups: bool = True,
     ) -> "Iterator[Capture]":
         """Opens the work tree for capture; git's comparison starts at once.
 
         Not `chunked` stores no file in chunks, however large. `watched` believes the user's
-        watcher: not for what decides whether a file may be written over.
+        watcher: not for what decides whether a file may be written over. Without `backups` a
+        database and its log are captured as the files that they are: a restore replaces those.
         """
         # Commands that only look do without all this.
         from gitcp.worktree.capture import Capture  # noqa: PLC0415
@@ -242,6 +244,7 @@ class Workspace:
             self.settings.chunk_above if chunked else 0,
             self.deadline,
             watched,
+            backups,
         )
         with self.root() as root:
             capture = Capture(self.repository, root, rules)

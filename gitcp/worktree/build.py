@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 from gitcp import progress
 from gitcp.errors import CorruptError
 from gitcp.format import tree as trees
-from gitcp.format.checkpoint import Skipped
+from gitcp.format.checkpoint import BACKUP, Skipped
 from gitcp.format.tree import GITLINK, Entry, Tree
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, files_in
 from gitcp.worktree import nested
 from gitcp.worktree.chunks import ChunkWriter
 from gitcp.worktree.clock import Clock
+from gitcp.worktree.databases import BESIDE, Databases
 from gitcp.worktree.files import Root
 from gitcp.worktree.listing import Found, Previous
 from gitcp.worktree.names import parents
@@ -47,7 +48,9 @@ class Builder:
         clock: Clock,
         written: Written,
         lists: bytes | None,
+        databases: Databases,
     ) -> None:
+        self._databases = databases
         self._top = repository.top or repository.git_dir
         self._repository = repository
         self._root = root
@@ -126,6 +129,9 @@ class Builder:
         changes: dict[bytes, Entry | None] = {}
         for path in result.gone | self._unwanted(state, result):
             changes[path] = None
+            state.databases.pop(path, None)
+            if state.skipped.get(path) == BACKUP:
+                del state.skipped[path]
             if path in state.overlay or state.index:
                 state.overlay[path] = (b"", DELETED)
             if judge is not None:
@@ -136,14 +142,7 @@ class Builder:
             gone = dropped and not dropped.isdisjoint(parents(path))
             return None if gone else previous(path)
 
-        report = progress.of("reading files:")
-        for done, path in enumerate(sorted(result.look)):
-            if report is not None:
-                report(done, len(result.look))
-            content = reader.read(path)
-            if judge is not None:
-                judge.read(path, content, before(path))
-            self._enter(path, content, before(path), state, changes)
+        self._read_all(result, reader, judge, before, state, changes)
         sparse = {
             path: Entry(*entry)
             for path, entry in state.sparse.items()
@@ -159,6 +158,34 @@ class Builder:
         state.large, state.lists = self._chunks.listed(state.large, self.lookup(tree))
         state.root = b"" if tree is None else trees.encode(self._transaction.tree(tree))
         return self._snapshot(tree, state, head)
+
+    def _read_all(
+        self,
+        result: Found,
+        reader: FileReader,
+        judge: "Judge | None",
+        before: Lookup,
+        state: ScanState,
+        changes: dict[bytes, Entry | None],
+    ) -> None:
+        result.look |= self._databases.to_look_at(result.look)
+        folded: set[bytes] = set()
+        report = progress.of("reading files:")
+        for done, path in enumerate(sorted(result.look)):
+            if report is not None:
+                report(done, len(result.look))
+            if path in folded:
+                continue
+            content = reader.read(path)
+            backup = isinstance(content, Content) and content.backup
+            # What changed may be the log, which a watcher need not name.
+            if judge is not None and not backup:
+                judge.read(path, content, before(path))
+            self._enter(path, content, before(path), state, changes)
+            if backup:
+                folded |= self._fold(path, before, state, changes)
+        for path in sorted(self._databases.beside() - result.look):
+            self._enter(path, reader.read(path), before(path), state, changes)
 
     def _snapshot(
         self,
@@ -208,6 +235,7 @@ class Builder:
             written=self._written,
             chunks=self._chunks,
             before=lambda path: previous(path) or head(path),
+            databases=self._databases,
         )
 
     def _judge(
@@ -268,6 +296,23 @@ class Builder:
         state.overlay[path] = (content.entry.oid, content.stat)
         if not content.settled:
             state.skipped[path] = "changed-while-reading"
+
+    def _fold(
+        self,
+        path: bytes,
+        before: Lookup,
+        state: ScanState,
+        changes: dict[bytes, Entry | None],
+    ) -> set[bytes]:
+        """Notes that a database was captured with what lies beside it; returns that."""
+        state.skipped[path] = BACKUP
+        names = {path + suffix for suffix in BESIDE}
+        for name in names:
+            state.skipped.pop(name, None)
+            if before(name) is not None:
+                changes[name] = None
+                state.overlay[name] = (b"", DELETED)
+        return names
 
     def _edit(
         self, tree: bytes | None, changes: dict[bytes, Entry | None]

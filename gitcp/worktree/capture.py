@@ -12,6 +12,7 @@ from gitcp.git.transaction import Transaction
 from gitcp.worktree import state as states
 from gitcp.worktree.build import Builder
 from gitcp.worktree.clock import Clock
+from gitcp.worktree.databases import Databases
 from gitcp.worktree.files import Root
 from gitcp.worktree.listing import Found, ScanPlace
 from gitcp.worktree.private import PrivateGit
@@ -150,6 +151,13 @@ class Capture:
                 clock,
                 {} if fresh else self.written,
                 state.lists,
+                Databases(
+                    self._root,
+                    clock,
+                    self._private.directory,
+                    state.databases,
+                    backups=self._rules.backups,
+                ),
             )
             watch = None if fresh else self._watch
             try:

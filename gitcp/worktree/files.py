@@ -31,6 +31,10 @@ def _open_at_most() -> int:
     return max(_KEPT_ANYWAY, min(_OPEN_AT_MOST, limit // _SHARE))
 
 
+# Size, times and inode of a file: what changes when it is written to.
+Seen = tuple[int, int, int, int]
+
+
 class Root:
     """A directory whose content is reached by paths relative to it, as bytes.
 
@@ -226,3 +230,8 @@ def is_link(status: os.stat_result) -> bool:
 def is_directory(status: os.stat_result) -> bool:
     """Whether it is a directory."""
     return stat.S_ISDIR(status.st_mode)
+
+
+def seen_of(status: os.stat_result) -> Seen:
+    """Returns what changes when a file is written to."""
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino

@@ -7,6 +7,8 @@ from gitcp.format.layout import RESERVED
 from gitcp.format.safety import path_problem
 
 TEMPORARY = b".gitcp-tmp-"
+# The end of the name of a SQLite database's log.
+WAL = b"-wal"
 IGNORE_FILE = b".gitignore"
 _DIGITS = 12
 _HEX = b"0123456789abcdef"

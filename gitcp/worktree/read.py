@@ -18,6 +18,7 @@ from gitcp.format.tree import EXECUTABLE, FILE, LINK, Entry
 from gitcp.worktree import files
 from gitcp.worktree.chunks import ChunkWriter
 from gitcp.worktree.clock import Clock
+from gitcp.worktree.databases import Databases
 from gitcp.worktree.files import Root
 
 IN_MEMORY = 8 * 1024 * 1024
@@ -41,12 +42,14 @@ class Trouble(Enum):
 class Content(NamedTuple):
     """The content of a path: its entry, the matching stat, and whether it was stable.
 
-    The stat is one that no file has where the true one would not show a change.
+    The stat is one that no file has where the true one would not show a change. A `backup`
+    is what a database and the log beside it hold together.
     """
 
     entry: Entry
     stat: Stat
     settled: bool
+    backup: bool = False
 
 
 # By path: what was written there, and the stat of the file once it had its name.
@@ -104,9 +107,11 @@ class FileReader:
         store_stream: StoreStream,
         chunks: ChunkWriter,
         before: Callable[[bytes], Entry | None],
+        databases: Databases,
         written: Written | None = None,
     ) -> None:
         """Takes as `before` what returns the entry that is known of a path, if any."""
+        self._databases = databases
         self._root = root
         self._clock = clock
         self._form = form
@@ -152,7 +157,7 @@ class FileReader:
                 return Trouble.GONE
             raise
         try:
-            return self._read(path, fd)
+            return self._database(path, fd) or self._read(path, fd)
         except OSError as exc:
             # A descriptor has no name, and the message has to name the file.
             if exc.errno == errno.EIO and exc.filename is None:
@@ -160,6 +165,34 @@ class FileReader:
             raise
         finally:
             os.close(fd)
+
+    def _database(self, path: bytes, fd: int) -> Content | Trouble | None:
+        """Reads a database with the log beside it; None if it is an ordinary file."""
+        status = os.fstat(fd)
+        mode = tree_mode(status)
+        known = self._before(path)
+        if known is not None and self._databases.unchanged(path, fd):
+            entry = Entry(mode, known.oid)
+            return Content(entry, unsettled(mode), settled=True, backup=True)
+        late = known is None and not self._chunks.in_time(status)
+        if late and self._chunks.wants(status.st_size):
+            return Trouble.DEFERRED
+        with self._databases.backup(path, fd) as made:
+            if made is None:
+                content = self._read(path, fd) if self._databases.torn else None
+                if not isinstance(content, Content):
+                    return content
+                return content._replace(stat=unsettled(mode), settled=False)
+            copy = os.open(made, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                content = self._read(path, copy)
+            finally:
+                os.close(copy)
+        if isinstance(content, Trouble):
+            return content
+        # The log may change, and the database not: it is looked at each time.
+        entry = Entry(mode, content.entry.oid)
+        return Content(entry, unsettled(mode), settled=True, backup=True)
 
     def _just_written(self, path: bytes, status: os.stat_result) -> Entry | None:
         """Returns what a path was given by this process, if it still holds that.

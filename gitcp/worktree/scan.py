@@ -43,7 +43,8 @@ class Rules(NamedTuple):
 
     Files above `chunk_above` are stored in chunks; 0 stores each as one blob. What cannot
     be read before `deadline` (of `time.monotonic`) is left to a later capture, if it is
-    large and new. With `watched`, the user's watcher may say what changed.
+    large and new. With `watched`, the user's watcher may say what changed. With
+    `backups` a database and its log are captured as one file.
     """
 
     limit: int
@@ -52,6 +53,7 @@ class Rules(NamedTuple):
     chunk_above: int = 0
     deadline: float | None = None
     watched: bool = False
+    backups: bool = True
 
 
 class Scan:

@@ -11,6 +11,7 @@ from gitcp.format import index as indexes
 from gitcp.format.index import IndexEntry, Stat, trim
 from gitcp.format.oid import ObjectFormat
 from gitcp.worktree.clock import Clock, Reading
+from gitcp.worktree.databases import Known
 
 _VERSION = 3
 # Beyond this many remembered paths, writing the index is the cheaper way.
@@ -70,6 +71,7 @@ class ScanState(msgspec.Struct):
     ignored: list[bytes] | None = None
     large: dict[bytes, bytes] = {}
     lists: bytes | None = None
+    databases: Known = {}
     clock: Reading | None = None
     stored: bytes = b""
 

@@ -60,6 +60,9 @@ from gitcp.worktree.plan import FilePlan
     is_flag=True,
     help="Keep later steps that reached outside as done, with their results",
 )
+@click.option(
+    "--force", is_flag=True, help="Replace databases that another process has open, too"
+)
 @yes_option
 def restore_command(
     out: Output,
@@ -74,6 +77,7 @@ def restore_command(
     go_on: bool,
     abort: bool,
     replay: bool,
+    force: bool,
     yes: bool,
 ) -> None:
     """Restore files and conversation from a checkpoint.
@@ -99,7 +103,7 @@ def restore_command(
         return
     files, conversation = files and not conversation, conversation and not files
     _check_options(paths, directory, conversation=conversation)
-    asks, bare = not (looks or yes), plain and not (files or trust or replay)
+    asks, bare = not (looks or yes), plain and not (files or trust or replay or force)
     if (target := _chosen(out, workspace, selector, asks=asks, bare=bare)) is None:
         return
     trust = with_trust(workspace, target, trust)
@@ -118,7 +122,7 @@ def restore_command(
         conversation=not files,
         trust=trust,
         replay=replay,
-    )
+    )._replace(force=force)
     _restore_here(out, workspace, request, yes=yes, dry_run=dry_run)
 
 

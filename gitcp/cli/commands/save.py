@@ -15,7 +15,7 @@ from gitcp.cli.options import command, read_input, writer
 from gitcp.cli.render import count, headline
 from gitcp.errors import NotARepositoryError, UsageError
 from gitcp.format import jsontext
-from gitcp.format.checkpoint import show_path
+from gitcp.format.checkpoint import left_out_of, show_path
 from gitcp.format.log import Decision
 from gitcp.project.workspace import Workspace, may_have_been_private
 from gitcp.store.draft import Draft, Saved
@@ -286,9 +286,12 @@ def _report(out: Output, saved: Saved, note: str | None) -> None:
         )
     elif saved.created:
         out.print(f"Saved {headline(out, checkpoint)}")
-        if checkpoint.manifest.skipped:
+        missing = (
+            left_out_of(checkpoint.skipped()) if checkpoint.manifest.skipped else ()
+        )
+        if missing:
             out.note(
-                f"  not captured: {count(checkpoint.manifest.skipped, 'path')};"
+                f"  not captured: {count(len(missing), 'path')};"
                 f" `gitcp show {checkpoint.number or checkpoint.id}` lists them"
             )
     else:

@@ -39,7 +39,7 @@ from gitcp.cli.shown import Shown, parent_of, whole_of
 from gitcp.cli.turn_lines import answer_lines, prompt_lines, tool_lines
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.format import tree
-from gitcp.format.checkpoint import Conversation
+from gitcp.format.checkpoint import Conversation, left_out_of
 from gitcp.project.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -150,11 +150,17 @@ def show_command(
         out.print("\nDecisions")
         for entry in new:
             out.print(decision_line(out, entry))
-    skipped = checkpoint.skipped()
+    listed = checkpoint.skipped()
+    skipped = left_out_of(listed)
     if skipped:
         out.print(f"\nNot captured ({len(skipped)})")
         for path, reason in skipped[:_LINES]:
             out.print(f"  {safe_path(path)} ({safe(reason)})")
+    if len(skipped) < len(listed):
+        out.print("\nDatabases, with what their logs held")
+        for one in listed:
+            if one not in skipped:
+                out.print(f"  {safe_path(one.path)} ({safe(one.reason)})")
 
 
 def _looked_up(

@@ -38,6 +38,9 @@ def rollback_command(out: Output, trust: bool, yes: bool) -> None:
 )
 @click.option("--trust", is_flag=True, help="Also act on what was pulled")
 @click.option("--dry-run", is_flag=True, help="Show what would be done")
+@click.option(
+    "--force", is_flag=True, help="Replace databases that another process has open, too"
+)
 @yes_option
 def undo_command(
     out: Output,
@@ -46,6 +49,7 @@ def undo_command(
     keep: tuple[str, ...],
     trust: bool,
     dry_run: bool,
+    force: bool,
     yes: bool,
 ) -> None:
     """Go back to what the last restore replaced.
@@ -69,6 +73,6 @@ def undo_command(
             "--to and --keep require --effects",
             hint="`gitcp restore SEL` goes back to a checkpoint",
         )
-    request = undo_request(workspace, trust=trust)
+    request = undo_request(workspace, trust=trust)._replace(force=force)
     plan = restore_plan.plan_restore(workspace, request)
     carry_out(out, workspace, request, plan, yes=yes, dry_run=dry_run)

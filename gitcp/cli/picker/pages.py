@@ -34,6 +34,7 @@ from gitcp.cli.render import (
 )
 from gitcp.cli.shown import Shown, whole_of
 from gitcp.cli.turn_lines import answer_lines, prompt_lines, tool_lines, turn_header
+from gitcp.format.checkpoint import left_out_of
 from gitcp.format.tree import Change
 from gitcp.project.workspace import Workspace
 
@@ -209,7 +210,7 @@ def _not_captured(workspace: Workspace, checkpoint: Checkpoint) -> Iterator[Page
     """Yields what a checkpoint does not hold, and what a restore would not bring."""
     lines = [
         Line((Part(f"  {safe_path(path)}"), Part(f"  {safe(reason)}", "dim")))
-        for path, reason in checkpoint.skipped()
+        for path, reason in left_out_of(checkpoint.skipped())
     ]
     if checkpoint.origin.foreign:
         from gitcp.sync.preview import foretold

@@ -1,0 +1,47 @@
+"""What a restore does with SQLite databases: no log of another state stays beside one."""
+
+from gitcp.checkpoints.restore_request import RestoreRequest
+from gitcp.worktree.databases import BESIDE, is_open
+from gitcp.worktree.files import Root
+from gitcp.worktree.plan import FilePlan, Left, selection
+from gitcp.worktree.snapshot import Snapshot
+
+OPEN = "another process has this database open; --force replaces it all the same"
+
+
+def beside(snapshot: Snapshot) -> frozenset[bytes]:
+    """Returns the paths that belong to databases: SQLite would read what lies there."""
+    known = snapshot.state.databases
+    return frozenset(path + suffix for path in known for suffix in BESIDE)
+
+
+def with_logs(request: RestoreRequest, snapshot: Snapshot) -> RestoreRequest:
+    """Returns a request that names, with each database, what lies beside it."""
+    if not request.paths or request.hunk is not None:
+        return request
+    selects = selection(request.paths)
+    named = filter(selects, sorted(snapshot.state.databases))
+    more = tuple(path + suffix for path in named for suffix in BESIDE)
+    return request._replace(paths=(*request.paths, *more))
+
+
+def without_open(root: Root, snapshot: Snapshot, steps: FilePlan) -> FilePlan:
+    """Returns a plan without the steps of open databases, and of what lies beside them.
+
+    A process that has one open would go on with the old file, or put what its log holds
+    into the new one.
+    """
+    touched = {step.path for step in steps.steps}
+    kept: set[bytes] = set()
+    left: list[Left] = []
+    for path in sorted(snapshot.state.databases):
+        names = {path, *(path + suffix for suffix in BESIDE)}
+        if not touched.isdisjoint(names) and is_open(root, path):
+            kept |= names
+            left.append(Left(path, OPEN))
+    if not left:
+        return steps
+    return FilePlan(
+        tuple(step for step in steps.steps if step.path not in kept),
+        (*steps.left, *left),
+    )

@@ -1,0 +1,173 @@
+"""SQLite databases with a write-ahead log: captured as one consistent file (0104).
+
+What such a database holds lies in two files, the database and its `-wal`. Read one after
+the other beside a process that writes, they need not fit. So both are copied to a directory
+of gitcp's own, until nothing was written to the database meanwhile, and SQLite makes one
+file of the copies (`sqlite_backup`). What lies beside a database belongs to that file then.
+"""
+
+import fcntl
+import os
+import struct
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.worktree import files
+from gitcp.worktree.clock import Clock
+from gitcp.worktree.files import Root, Seen, seen_of
+from gitcp.worktree.names import WAL
+
+BESIDE = (WAL, b"-shm")
+_JOURNAL = b"-journal"
+# The first bytes of a database. Bytes 18 and 19 are 2 where it has a write-ahead log.
+_MAGIC = b"SQLite format 3\0"
+_VERSIONS = slice(18, 20)
+_HEAD = 100
+# Sizes of databases are multiples of the smallest page.
+_PAGE = 512
+# Where SQLite locks a database, and the mark of an open one beside it (os_unix.c).
+_LOCKS = 0x40000000, 512
+_OPEN = 128, 1
+_FLOCK = "qqihh" if sys.platform == "darwin" else "hhqqi4x"
+
+# Of a database and its log.
+Known = dict[bytes, tuple[Seen, Seen] | None]
+
+
+class Databases:
+    """The databases of a work tree.
+
+    `known` has those that were seen, and what they and their logs were like when the last
+    backup was made of them, or None. Without `backups` the files are captured as they are.
+    """
+
+    def __init__(
+        self, root: Root, clock: Clock, scratch: Path, known: Known, *, backups: bool
+    ) -> None:
+        self._root = root
+        self._clock = clock
+        self._scratch = scratch
+        self._known = known
+        self._backups = backups
+        # Whether the last one that was asked for could not be read for a process that writes.
+        self.torn = False
+
+    def to_look_at(self, paths: Iterable[bytes]) -> set[bytes]:
+        """Returns the databases that may have changed, though their own file did not.
+
+        `paths` are those that changed.
+        """
+        found = {
+            path.removesuffix(suffix)
+            for path in paths
+            for suffix in BESIDE
+            if path.endswith(suffix)
+        }
+        return {
+            path
+            for path in found | self._known.keys()
+            if path in self._known or self._is_file(path)
+            if self._backups and (path in found or self._known[path] or self._log(path))
+        }
+
+    def beside(self) -> set[bytes]:
+        """Returns what lies beside databases, where they are captured as they are."""
+        if self._backups:
+            return set()
+        names = (path + suffix for path in self._known for suffix in BESIDE)
+        return {name for name in names if self._is_file(name)}
+
+    def unchanged(self, path: bytes, fd: int) -> bool:
+        """Whether a database, open as `fd`, is what the last backup was made of."""
+        seen = self._known.get(path) if self._backups else None
+        log = self._log(path) if seen else None
+        return log is not None and seen == (seen_of(os.fstat(fd)), seen_of(log))
+
+    @contextmanager
+    def backup(self, path: bytes, fd: int) -> Iterator[Path | None]:
+        """Makes a consistent copy of a database, which is gone at the end.
+
+        None: it is not a database with a log that holds something, or none can be made.
+        """
+        self.torn = False
+        if not _is_database(fd):
+            self._known.pop(path, None)
+            yield None
+            return
+        self._known[path] = None
+        if not self._backups or self._log(path) is None or self._has_journal(path):
+            yield None
+            return
+        # Most work trees have no such database.
+        from gitcp.worktree.sqlite_backup import backup_of  # noqa: PLC0415
+
+        with backup_of(self._root, self._clock, self._scratch, path, fd) as found:
+            self._known[path] = found.seen
+            self.torn = found.torn
+            yield found.made
+
+    def _log(self, path: bytes) -> os.stat_result | None:
+        """Returns the stat of a database's log, if that holds something."""
+        with suppress(OSError):
+            status = self._root.lstat(path + WAL)
+            if status is not None and files.is_regular(status) and status.st_size:
+                return status
+        return None
+
+    def _has_journal(self, path: bytes) -> bool:
+        with suppress(OSError):
+            status = self._root.lstat(path + _JOURNAL)
+            return status is not None and status.st_size > 0
+        return False
+
+    def _is_file(self, path: bytes) -> bool:
+        with suppress(OSError):
+            status = self._root.lstat(path)
+            return status is not None and files.is_regular(status)
+        return False
+
+
+def is_open(root: Root, path: bytes) -> bool:
+    """Whether another process has a database open, by the locks that SQLite holds."""
+    return _is_locked(root, path, *_LOCKS) or _is_locked(root, path + b"-shm", *_OPEN)
+
+
+class _Lock(NamedTuple):
+    kind: int
+    start: int
+    length: int
+
+
+def _is_locked(root: Root, path: bytes, start: int, length: int) -> bool:
+    try:
+        fd = root.open(path)
+    except OSError:
+        return False
+    asked = _Lock(fcntl.F_WRLCK, start, length)
+    try:
+        answer = fcntl.fcntl(fd, fcntl.F_GETLK, _packed(asked))
+    except OSError:
+        # A disk without locks: SQLite has none there either.
+        return False
+    finally:
+        os.close(fd)
+    fields = struct.unpack(_FLOCK, answer)
+    kind = fields[3] if sys.platform == "darwin" else fields[0]
+    return bool(kind != fcntl.F_UNLCK)
+
+
+def _packed(lock: _Lock) -> bytes:
+    if sys.platform == "darwin":
+        return struct.pack(_FLOCK, lock.start, lock.length, 0, lock.kind, os.SEEK_SET)
+    return struct.pack(_FLOCK, lock.kind, os.SEEK_SET, lock.start, lock.length, 0)
+
+
+def _is_database(fd: int) -> bool:
+    size = os.fstat(fd).st_size
+    if not size or size % _PAGE:
+        return False
+    head = os.pread(fd, _HEAD, 0)
+    return head.startswith(_MAGIC) and head[_VERSIONS] == b"\2\2"
