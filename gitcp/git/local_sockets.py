@@ -1,6 +1,7 @@
 """Asks the watchers that answer on a local socket: Watchman, and git's own daemon."""
 
 import json
+import os
 import socket
 import time
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from typing import IO, Any
 
 # More is no answer worth having; in bytes.
 LONGEST = 64 << 20
+# Bytes of a path for which the address of a socket has room on every system.
+_ROOM = 103
 _FLUSH = b"0000"
 _HEAD = 4
 
@@ -22,17 +25,38 @@ class WatcherError(Exception):
 
 
 @contextmanager
+def address(place: str) -> Iterator[str]:
+    """Yields a name of a socket for which its address has room, however long its path is.
+
+    Raises:
+        OSError: its directory cannot be opened.
+    """
+    if len(os.fsencode(place)) <= _ROOM:
+        yield place
+        return
+    directory, name = os.path.split(place)
+    held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{held}/{name}"
+    finally:
+        os.close(held)
+
+
+@contextmanager
 def _connected(place: str, who: str, until: float) -> Iterator["_Lines"]:
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked:
+        with (
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asked,
+            address(place) as short,
+        ):
             asked.settimeout(max(0.01, until - time.monotonic()))
-            asked.connect(place)
+            asked.connect(short)
             with asked.makefile("rb") as lines:
                 yield _Lines(asked, lines, until)
     except TimeoutError as exc:
         raise WatcherError(f"{who} did not answer in time", late=True) from exc
     except OSError as exc:
-        raise WatcherError(f"{who} is not running: {exc.strerror}") from exc
+        raise WatcherError(f"{who} is not running: {exc.strerror or exc}") from exc
 
 
 class _Lines:

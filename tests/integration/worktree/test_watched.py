@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gitcp import notices
-from gitcp.git import process
+from gitcp.git import local_sockets, process
 from gitcp.git.discover import discover
 from gitcp.worktree import state as states
 from gitcp.worktree import watched
@@ -406,7 +406,8 @@ def test_in_the_long_run_they_are_too(repo, hook, unsampled, seed):
 def server(place: Path, answer):
     """Answers each connection on a local socket by a function of what it read."""
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(place))
+        with local_sockets.address(str(place)) as short:
+            listening.bind(short)
         listening.listen()
 
         def serve() -> None:
@@ -426,8 +427,11 @@ def server(place: Path, answer):
         try:
             yield
         finally:
-            with socket.socket(socket.AF_UNIX) as last:
-                last.connect(str(place))
+            with (
+                socket.socket(socket.AF_UNIX) as last,
+                local_sockets.address(str(place)) as short,
+            ):
+                last.connect(short)
                 last.sendall(b"end")
             thread.join()
 
@@ -454,6 +458,15 @@ def test_gits_daemon_is_asked_by_its_socket(repo, git, unsampled, compared):
     assert compared == []
     # Without the daemon everything is compared.
     assert save(repo)[b"src/pkg/main.py"] != before[b"src/pkg/main.py"]
+
+
+def test_a_socket_far_down_is_reached(tmp_path):
+    place = tmp_path.joinpath(*["directory"] * 12, "socket")
+    place.parent.mkdir(parents=True)
+    # The answer is the question.
+    with server(place, lambda said: said):
+        said = local_sockets.from_daemon(str(place), "token", time.monotonic() + 60)
+    assert said == b"token"
 
 
 def test_watchman_is_asked_where_a_hook_has_its_name(
