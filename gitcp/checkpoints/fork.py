@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from gitcp.checkpoints import export_files, restore_plan
+from gitcp.checkpoints import export_files, restore_plan, unfinished_fork
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.errors import (
@@ -13,7 +13,7 @@ from gitcp.errors import (
     WouldOverwriteError,
 )
 from gitcp.git.transaction import transaction
-from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.project.workspace import Current, Workspace, open_workspace
 from gitcp.store.append import append_checkpoint
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import fork_draft, fork_note
@@ -93,7 +93,8 @@ def fork_into_worktree(
     """Makes a branch in a new git worktree that holds the checkpoint's files.
 
     Returns its first checkpoint, and what was written or left out. The worktree's HEAD
-    is detached at the commit that the checkpoint was made on.
+    is detached at the commit that the checkpoint was made on. What the same command left
+    there when it was killed is cleared away.
 
     Raises:
         WouldOverwriteError: there is something at the directory.
@@ -105,14 +106,6 @@ def fork_into_worktree(
     check_free(workspace.store, start.session, name)
     _refuse_without_git(workspace, start, name)
     directory = directory.absolute()
-    if os.path.lexists(directory) and (
-        not directory.is_dir() or any(directory.iterdir())
-    ):
-        raise WouldOverwriteError(
-            f"{directory} exists and is not empty",
-            paths=[os.fspath(directory)],
-            hint="name a new directory",
-        )
     base = start.manifest.base
     commit = base.commit if base else None
     if not commit:
@@ -124,23 +117,41 @@ def fork_into_worktree(
     steps = export_files.plan_whole(
         start, bounds=restore_plan.bounds_of(workspace), trust=trust, check=False
     )
+    branch = Current(start.session, name)
+    if directory.is_dir() and os.path.lexists(directory / ".git"):
+        unfinished_fork.clear(workspace, directory, start, steps, branch)
+    _refuse_what_is_there(directory)
     place = os.fspath(directory)
+    # Forced, as a killed one may have left only what git knows of it.
     workspace.repository.git(
-        "worktree", "add", "--detach", "--no-checkout", "--", place, commit
+        "worktree", "add", "-f", "--detach", "--no-checkout", "--", place, commit
     )
     try:
         other = open_workspace(directory)
-        # As after a checkout, so that git status there tells the truth.
-        other.repository.git("read-tree", "HEAD")
-        with other.root() as root:
-            left = export_files.write_whole(root, start, steps)
-        first = fork_only(workspace.store, start, name)
+        with other.locked():
+            # As after a checkout, so that git status there tells the truth.
+            other.repository.git("read-tree", "HEAD")
+            with other.root() as root:
+                left = export_files.write_whole(root, start, steps)
+            # Before the branch: with that the fork is done.
+            other.make_current(branch.session, branch.branch)
+            first = fork_only(workspace.store, start, name)
     except BaseException:
         workspace.repository.git("worktree", "remove", "--force", "--", place)
         raise
-    other.make_current(first.session, name)
     export_files.refuse_left(left)
     return first, steps
+
+
+def _refuse_what_is_there(directory: Path) -> None:
+    if os.path.lexists(directory) and (
+        not directory.is_dir() or any(directory.iterdir())
+    ):
+        raise WouldOverwriteError(
+            f"{directory} exists and is not empty",
+            paths=[os.fspath(directory)],
+            hint="name a new directory",
+        )
 
 
 def _refuse_without_git(workspace: Workspace, start: Checkpoint, name: str) -> None:
