@@ -134,8 +134,8 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp acp -- opencode acp", "The same for another agent"),
     ),
     "mcp": (
-        ("claude mcp add gitcp -- gitcp mcp", "Have Claude Code start it"),
-        ("codex mcp add gitcp -- gitcp mcp", "Have Codex start it"),
+        ("gitcp mcp", "What a client starts in the project"),
+        ("gitcp mcp < /dev/null", "See whether it starts, and end"),
     ),
     "run": (
         ("gitcp run -- make test", "Save, run it, and keep the output if it fails"),

@@ -63,7 +63,7 @@ def test_there_is_no_identity(repo, sealed):
 def test_nothing_foreign_is_left_in_the_environment():
     git_names = {name for name in os.environ if name.startswith("GIT")}
     git_names -= NEW_REPOSITORIES.keys()
-    ours = {"GITCP_SECRETS_LIBRARY"}
+    ours = {"GITCP_BACKGROUND", "GITCP_SECRETS_LIBRARY"}
     assert git_names == {"GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM"} | ours
 
 

@@ -50,6 +50,7 @@ ARGUMENTS: dict[str, list[str]] = {
     "messages": ["{id}"],
     "push": ["--dry-run"],
     "restore": ["{id}", "--dry-run"],
+    "resume": ["{id}"],
     "run": ["--", "true"],
     "show": ["{id}"],
     "switch": ["{evil}"],
@@ -57,7 +58,10 @@ ARGUMENTS: dict[str, list[str]] = {
     "rollback": ["--yes"],
 }
 # These play a scene of their own, serve, or print a script for a shell.
-NOT_HERE = {"demo", "completion", "hook", "git-hook", "watch", "install", "uninstall"}
+NOT_HERE = {
+    *("demo", "completion", "hook", "git-hook", "watch", "install", "uninstall"),
+    "mcp",
+}
 STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
 )
@@ -320,7 +324,7 @@ def test_a_killed_restore_goes_on_without_them(bob, brought):
     plan = plan_restore(workspace, request_restore(select(workspace, "s:last")))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            ops, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+            ops, "finish", lambda *_, **_k: (_ for _ in ()).throw(KeyboardInterrupt)
         )
         with pytest.raises(KeyboardInterrupt):
             ops.restore(workspace, plan.request)
