@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,11 @@ class Counted(TestModel):
         return await super().request(*given, **named)
 
 
+def run(agent: Agent, prompt: str, **given: Any) -> Any:
+    """Runs an agent, in a loop that is closed at the end with its threads."""
+    return asyncio.run(agent.run(prompt, **given))
+
+
 def agent(top: Path, **given: Any) -> tuple[Agent, GitcpDurability, Counted]:
     """Returns an agent as a program makes it that is started again."""
     durable: GitcpDurability = GitcpDurability(
@@ -44,12 +50,12 @@ def test_messages_come_back_equal_with_the_files(repo: Path):
     def note(text: str) -> str:
         return f"noted {text}"
 
-    first = helper.run_sync("Note it", message_history=message_history(session))
+    first = run(helper, "Note it", message_history=message_history(session))
     write_files(repo, {"notes": b"1"})
     saved = save_run(session, first, label="noted")
     assert (saved.note, saved.label, saved.trigger) == ("Note it", "noted", "turn-end")
     assert message_history(session) == first.all_messages()
-    again = helper.run_sync("Once more", message_history=message_history(session))
+    again = run(helper, "Once more", message_history=message_history(session))
     write_files(repo, {"notes": b"2"})
     save_run(session, again)
     assert message_history(session) == again.all_messages()
@@ -70,7 +76,7 @@ def test_a_run_that_is_started_again_does_nothing_twice(repo: Path):
             return f"ordered {what}"
 
         with durable.run(name) if name else contextlib.nullcontext():
-            outputs = [clerk.run_sync(prompt).output for prompt in ("Order", "More")]
+            outputs = [run(clerk, prompt).output for prompt in ("Order", "More")]
         return outputs[0], outputs[1], model.requests
 
     said = '{"order":"ordered a"}'
@@ -99,7 +105,7 @@ def test_an_interrupted_tool_is_asked_about(repo: Path):
             return f"ordered {what}"
 
         with durable.run("one"):
-            return str(clerk.run_sync("Order").output)
+            return str(run(clerk, "Order").output)
 
     with pytest.raises(Killed):
         start(dies=True)
@@ -133,7 +139,7 @@ def test_the_metadata_of_a_tool_are_its_options(repo: Path):
             return what
 
         with durable.run("one"):
-            clerk.run_sync("Order")
+            run(clerk, "Order")
 
     start()
     start()
@@ -155,7 +161,7 @@ def test_what_makes_no_sense_is_refused(repo: Path):
         pytest.raises(gitcp.UsageError, match="'order' has 'once'"),
         durable.run("one"),
     ):
-        clerk.run_sync("Order")
+        run(clerk, "Order")
     with pytest.raises(gitcp.UsageError, match="needs a name"), durable.run(""):
         pass
     with (
