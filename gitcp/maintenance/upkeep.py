@@ -71,7 +71,7 @@ def write_note(repository: Repository, note: UpkeepNote) -> None:
     """Notes what was found; losing it costs time, or pruning that does not happen."""
     with suppress(OSError):
         path = repository.store_dir / _NOTE
-        durable.replace(path, msgspec.json.encode(note), sync=False)
+        durable.replace(path, msgspec.json.encode(note))
 
 
 def begin(repository: Repository) -> None:
