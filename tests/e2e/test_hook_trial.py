@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -54,7 +56,9 @@ def test_install_without_a_name_tells_which_clients_are_here(repo, extra, tmp_pa
     for name in ("copilot", "qwen"):
         (programs / name).write_text("#!/bin/sh\n")
         (programs / name).chmod(0o755)
-    env = {**extra, "PATH": f"{programs}:/usr/bin:/bin"}
+    git = shutil.which("git")
+    assert git is not None
+    env = {**extra, "PATH": f"{programs}:{Path(git).parent}:/usr/bin:/bin"}
     run_gitcp(repo, "install", "qwen", env=env)
     done = run_gitcp(repo, "install", env=env)
     assert done.returncode == 2

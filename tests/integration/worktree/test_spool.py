@@ -12,7 +12,9 @@ import pytest
 
 from gitcp.errors import CorruptError
 from gitcp.git.discover import discover
+from gitcp.git.executable import GitObjects
 from gitcp.git.libgit import LibgitObjects
+from gitcp.git.objects import Objects
 from gitcp.worktree import bulk, disks, spool
 from gitcp.worktree.files import Root
 from gitcp.worktree.spool import Spool
@@ -44,17 +46,22 @@ def gone(repo, monkeypatch) -> tuple[Path, dict]:
 def asked(monkeypatch) -> list[bytes]:
     """The ids that git was asked for, in bulk."""
     ids: list[bytes] = []
-    streams = LibgitObjects.streams
 
-    def noting(self, oids):
-        def each():
-            for oid in oids:
-                ids.append(oid)
-                yield oid
+    def note(kind: type[Objects]) -> None:
+        streams = kind.streams
 
-        return streams(self, each())
+        def noting(self, oids):
+            def each():
+                for oid in oids:
+                    ids.append(oid)
+                    yield oid
 
-    monkeypatch.setattr(LibgitObjects, "streams", noting)
+            return streams(self, each())
+
+        monkeypatch.setattr(kind, "streams", noting)
+
+    note(LibgitObjects)
+    note(GitObjects)
     return ids
 
 
