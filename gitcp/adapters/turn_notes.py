@@ -5,11 +5,8 @@ from typing import Any
 
 from gitcp.checkpoints import record_forms, spoken_turns
 from gitcp.checkpoints.conversation import blocks, role, tool_call
-from gitcp.checkpoints.first_line import brief
+from gitcp.checkpoints.turn_notes import asked_in, turn_note
 from gitcp.clients.triggers import TOOL, TURN_END, TURN_START
-
-# Letters of a prompt.
-_LONGEST = 72
 
 
 class TurnNotes:
@@ -20,7 +17,8 @@ class TurnNotes:
 
     def name(self, messages: Iterable[Any]) -> tuple[str, str | None]:
         """Returns trigger and note for a checkpoint that adds some messages."""
-        trigger, tools = TOOL, []
+        trigger = TOOL
+        tools: list[str] = []
         for given in messages:
             message = record_forms.common(given)
             if not isinstance(message, dict):
@@ -29,17 +27,10 @@ class TurnNotes:
             tools += calls
             prompt = spoken_turns.prompt_in(message)
             if prompt:
-                self._asked = brief(prompt, _LONGEST)
+                self._asked = asked_in(prompt)
                 trigger = TURN_START
             elif role(message) == "assistant" and not calls:
                 trigger = TURN_END
             else:
                 trigger = TOOL
-        if trigger == TURN_START:
-            return trigger, f"before: {self._asked}"
-        if trigger == TURN_END or not tools:
-            return trigger, self._asked
-        names = ", ".join(dict.fromkeys(tools))
-        return trigger, brief(
-            f"{names}: {self._asked}" if self._asked else names, _LONGEST
-        )
+        return trigger, turn_note(trigger, self._asked, tools)

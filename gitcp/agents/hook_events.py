@@ -17,7 +17,7 @@ from gitcp.agents.meanwhile import (
     save_files,
     told,
 )
-from gitcp.checkpoints.first_line import before_command, brief
+from gitcp.checkpoints.turn_notes import asked_in, shortened, turn_note
 from gitcp.clients import triggers
 from gitcp.clients.client import Client, Event
 from gitcp.errors import AgentRecordError, GitcpError
@@ -35,7 +35,6 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.numbers import last_restore
 
 INTERVAL = "interval"
-_NOTE = 72
 # A client waits for its hooks: it must not wait for a lock as long as a person would. One
 # after the other they leave time to say in the log which one it was.
 _LOCK = 4.0
@@ -270,7 +269,7 @@ def _save(
         bound = forks.settle(workspace, client, event, binding)
     note = _note(event, bound, trigger)
     if restore is not None:
-        note = brief(f"after the restore #{restore.number}, {note or trigger}", _NOTE)
+        note = shortened(f"after the restore #{restore.number}, {note or trigger}")
     if bound.session is None:
         # A fork of which the client has written nothing yet: only the files are there
         # to save, and they belong to the line that they stand on.
@@ -324,7 +323,7 @@ def _was_unused(
 
 
 def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
-    asked = brief(event.prompt_text, _NOTE) if event.prompt_text else binding.asked
+    asked = asked_in(event.prompt_text) if event.prompt_text else binding.asked
     file = str(event.transcript) if event.transcript else binding.transcript
     restore = last_restore(workspace.store.numbers)
     bindings.keep(
@@ -341,13 +340,5 @@ def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
 
 def _note(event: Event, binding: Binding, trigger: str) -> str | None:
     """Returns what tells a checkpoint from others: what the turn was about."""
-    asked = brief(event.prompt_text, _NOTE) if event.prompt_text else binding.asked
-    if trigger == triggers.TURN_START:
-        return f"before: {asked}" if asked else None
-    if trigger == triggers.BEFORE_COMMAND and event.command:
-        command = before_command(event.command)
-        return brief(f"{command}: {asked}" if asked else command, _NOTE)
-    if trigger == triggers.TOOL and event.tools:
-        names = ", ".join(dict.fromkeys(event.tools))
-        return brief(f"{names}: {asked}" if asked else names, _NOTE)
-    return asked
+    asked = asked_in(event.prompt_text) if event.prompt_text else binding.asked
+    return turn_note(trigger, asked, event.tools, event.command)

@@ -10,19 +10,28 @@ from gitcp.clients.table import (
     told_with_a_prompt,
 )
 
+# Claude Code's events, which most clients have by now.
+_DIALECT = {
+    "SessionStart": triggers.SESSION_START,
+    "UserPromptSubmit": triggers.TURN_START,
+    "PreToolUse": triggers.BEFORE_COMMAND,
+    "PostToolUse": triggers.TOOL,
+    "Stop": triggers.TURN_END,
+    "PreCompact": triggers.COMPACT,
+    "SessionEnd": triggers.SESSION_END,
+}
+
+
+def _without(event: str) -> dict[str, str]:
+    """Returns the dialect of a client that lacks an event."""
+    return {name: meant for name, meant in _DIALECT.items() if name != event}
+
+
 COPILOT = Row(
     name="copilot",
     title="Copilot CLI",
     # Under these names, and not under `sessionStart` and the like, it sends Claude Code's fields.
-    meanings={
-        "SessionStart": triggers.SESSION_START,
-        "UserPromptSubmit": triggers.TURN_START,
-        "PreToolUse": triggers.BEFORE_COMMAND,
-        "PostToolUse": triggers.TOOL,
-        "Stop": triggers.TURN_END,
-        "PreCompact": triggers.COMPACT,
-        "SessionEnd": triggers.SESSION_END,
-    },
+    meanings=_DIALECT,
     folder=".copilot",
     folder_variable="COPILOT_HOME",
     files={"user": "hooks/gitcp.json", "project": ".github/hooks/gitcp.json"},
@@ -40,16 +49,7 @@ COPILOT = Row(
 QWEN = Row(
     name="qwen",
     title="Qwen Code",
-    meanings={
-        "SessionStart": triggers.SESSION_START,
-        "UserPromptSubmit": triggers.TURN_START,
-        "PreToolUse": triggers.BEFORE_COMMAND,
-        "PostToolUse": triggers.TOOL,
-        "Stop": triggers.TURN_END,
-        "StopFailure": triggers.TURN_END,
-        "PreCompact": triggers.COMPACT,
-        "SessionEnd": triggers.SESSION_END,
-    },
+    meanings={**_DIALECT, "StopFailure": triggers.TURN_END},
     folder=".qwen",
     folder_variable="QWEN_HOME",
     files={"user": "settings.json", "project": ".qwen/settings.json"},
@@ -84,15 +84,7 @@ PI = Row(
 DROID = Row(
     name="droid",
     title="Droid",
-    meanings={
-        "SessionStart": triggers.SESSION_START,
-        "UserPromptSubmit": triggers.TURN_START,
-        "PreToolUse": triggers.BEFORE_COMMAND,
-        "PostToolUse": triggers.TOOL,
-        "Stop": triggers.TURN_END,
-        "PreCompact": triggers.COMPACT,
-        "SessionEnd": triggers.SESSION_END,
-    },
+    meanings=_DIALECT,
     folder=".factory",
     files={
         "user": "settings.json",
@@ -112,14 +104,7 @@ DROID = Row(
 OPENHANDS = Row(
     name="openhands",
     title="OpenHands",
-    meanings={
-        "SessionStart": triggers.SESSION_START,
-        "UserPromptSubmit": triggers.TURN_START,
-        "PreToolUse": triggers.BEFORE_COMMAND,
-        "PostToolUse": triggers.TOOL,
-        "Stop": triggers.TURN_END,
-        "SessionEnd": triggers.SESSION_END,
-    },
+    meanings=_without("PreCompact"),
     folder=".openhands",
     files={"user": "hooks.json", "project": ".openhands/hooks.json"},
     conversations="gitcp.clients.hook_words",
@@ -142,14 +127,7 @@ OPENHANDS = Row(
 VSCODE = Row(
     name="vscode",
     title="VS Code",
-    meanings={
-        "SessionStart": triggers.SESSION_START,
-        "UserPromptSubmit": triggers.TURN_START,
-        "PreToolUse": triggers.BEFORE_COMMAND,
-        "PostToolUse": triggers.TOOL,
-        "Stop": triggers.TURN_END,
-        "PreCompact": triggers.COMPACT,
-    },
+    meanings=_without("SessionEnd"),
     folder=".copilot",
     files={
         "user": "hooks/gitcp-vscode.json",

@@ -23,7 +23,8 @@ import tarfile
 import tempfile
 from io import BytesIO
 from pathlib import Path
-from xml.etree import ElementTree as ET
+
+from tests.compat.own_tests import results
 
 _NEEDS = (
     "langgraph-checkpoint-postgres",
@@ -100,13 +101,7 @@ def run(
         check=False,
         env=env,
     )
-    found = {}
-    for case in ET.parse(report).iter("testcase"):
-        ended = [child.tag for child in case if child.tag in {"failure", "error"}]
-        skipped = case.find("skipped") is not None
-        name = f"{case.get('classname')}::{case.get('name')}"
-        found[name] = ended[0] if ended else "skipped" if skipped else "passed"
-    return found
+    return results(report)
 
 
 def main() -> int:

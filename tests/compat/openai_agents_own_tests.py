@@ -18,7 +18,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from xml.etree import ElementTree as ET
+
+from tests.compat.own_tests import results
 
 TESTS = (
     "memory/test_session.py",
@@ -113,13 +114,7 @@ def run(source: Path, tests: list[str]) -> dict[str, str]:
         check=False,
         env=env,
     )
-    found = {}
-    for case in ET.parse(report).iter("testcase"):
-        ended = [child.tag for child in case if child.tag in {"failure", "error"}]
-        skipped = case.find("skipped") is not None
-        name = f"{case.get('classname')}::{case.get('name')}"
-        found[name] = ended[0] if ended else "skipped" if skipped else "passed"
-    return found
+    return results(report)
 
 
 def main() -> int:
