@@ -1,6 +1,7 @@
 """Ref names, and paths inside a checkpoint's tree (docs/format.md, 2 and 4)."""
 
 import re
+from collections.abc import Collection
 from typing import NamedTuple
 
 from gitcp.format.oid import PATTERN
@@ -36,6 +37,8 @@ SEGMENTS_PER_DIRECTORY = 256
 _COMPONENT = re.compile(r"[a-z0-9_%][a-z0-9_%-]{0,199}")
 _OID = re.compile(PATTERN)
 _TWO = 2
+# Up to so many sessions a remote is asked for theirs only.
+_NAMED = 50
 
 
 class LedgerKey(NamedTuple):
@@ -163,6 +166,17 @@ def is_own(ref: str) -> bool:
 def is_oid(text: str | None) -> bool:
     """Whether a text is a whole object id."""
     return text is not None and _OID.fullmatch(text) is not None
+
+
+def prefixes_of(ledgers: Collection[LedgerKey]) -> list[str]:
+    """Returns the prefixes of the refs of some sessions; of all where there are many.
+
+    There may be thousands of others, and nothing stands on them.
+    """
+    if not 0 < len(ledgers) <= _NAMED:
+        return [SESSIONS, EFFECTS]
+    sessions = [f"{SESSIONS}{key.session}/" for key in sorted(ledgers)]
+    return sessions + [key.ref for key in sorted(ledgers)]
 
 
 def ledger_log(session: str) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gitcp.errors import TransferError, UsageError
 from gitcp.format.oid import PATTERN
-from gitcp.git import other_form, transport
+from gitcp.git import other_form, store_address, transport
 from gitcp.git.repository import Repository, naming
 from gitcp.git.transport import Limits, Look, Told, TooLongError
 
@@ -47,6 +47,8 @@ def find(repository: Repository, given: str) -> str:
     """
     if _URL.fullmatch(given) and not _RUNS.search(given):
         return given
+    if store_address.check_given(given):
+        return given
     names = repository.git("remote").decode("utf-8", "surrogateescape").splitlines()
     if given not in names or given.startswith("-"):
         known = f"; there is {', '.join(names)}" if names else ""
@@ -69,6 +71,12 @@ def find(repository: Repository, given: str) -> str:
                     hint=f"look at it with `git config {key}`",
                 )
     return given
+
+
+def address_of(repository: Repository, remote: str) -> str:
+    """Returns where a fetch from a remote goes: its first URL, or what was given."""
+    urls = repository.config.get(f"remote.{remote.lower()}.url", [])
+    return urls[0] if urls else remote
 
 
 def addresses(repository: Repository, remote: str) -> list[str]:
@@ -328,7 +336,7 @@ def fetch_into(
     tips = [f"--negotiation-tip={one}" for one in near]
     ended = transport.run(
         [
-            *_checked(),
+            *checked(),
             "fetch",
             "--progress",
             *_QUIET,
@@ -355,7 +363,8 @@ def fetch_into(
         )
 
 
-def _checked() -> list[str]:
+def checked() -> list[str]:
+    """Returns the settings with which git checks what comes."""
     values = {
         "fetch.fsckObjects": "true",
         "transfer.fsckObjects": "true",

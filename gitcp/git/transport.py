@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from gitcp.errors import TransferError
 from gitcp.git import process
@@ -84,21 +84,23 @@ def run(
     doing: str,
     env: Mapping[str, str] | None = None,
     data: bytes = b"",
+    source: IO[bytes] | None = None,
     progress: Told | None = None,
     look: Look | None = None,
     interactive: bool = False,
 ) -> Ended:
     """Runs git, ends it where it passes a limit, and returns how it ended.
 
-    `look` is called again and again; it returns a number that grows while things go
-    on, and raises to stop git. Without `interactive` nothing can ask for a password at
-    a terminal.
+    It reads `data`, or else the file `source`. `look` is called again and again; it
+    returns a number that grows while things go on, and raises to stop git. Without
+    `interactive` nothing can ask for a password at a terminal.
 
     Raises:
         TransferError: a limit was passed; `doing` says of what.
         GitFailedError: git is not installed.
     """
-    started = _start(args, cwd, limits, env, interactive=interactive)
+    stdin = process.PIPE if source is None else source
+    started = _start(args, cwd, limits, env, stdin, interactive=interactive)
     try:
         return _attend(started, limits, doing, data, progress, look)
     finally:
@@ -110,6 +112,7 @@ def _start(
     cwd: Path,
     limits: Limits,
     env: Mapping[str, str] | None,
+    stdin: int | IO[bytes],
     *,
     interactive: bool,
 ) -> process.Process:
@@ -124,7 +127,7 @@ def _start(
         [*_SAFE, *args],
         cwd=cwd,
         env={**kept, **asked, **(env or {})},
-        stdin=process.PIPE,
+        stdin=stdin,
         limits=limit_commands,
         # Without a terminal of its own nothing below can wait for an answer there, and
         # all of it can be ended at once.
@@ -140,7 +143,6 @@ def _attend(
     progress: Told | None,
     look: Look | None,
 ) -> Ended:
-    assert started.stdin is not None
     assert started.stdout is not None
     assert started.stderr is not None
     out = bytearray()
@@ -151,14 +153,11 @@ def _attend(
     with selectors.DefaultSelector() as ready:
         ready.register(started.stdout, selectors.EVENT_READ)
         ready.register(started.stderr, selectors.EVENT_READ)
-        if data:
-            os.set_blocking(started.stdin.fileno(), False)
-            ready.register(started.stdin, selectors.EVENT_WRITE)
-        else:
-            started.stdin.close()
+        if started.stdin is not None:
+            _offer(started.stdin, data, ready)
         while ready.get_map():
             for key, _ in ready.select(_POLL):
-                if key.fileobj is started.stdin:
+                if started.stdin is not None and key.fileobj is started.stdin:
                     with suppress(BlockingIOError, BrokenPipeError):
                         view = view[os.write(key.fd, view[:_CHUNK]) :]
                         if view:
@@ -192,6 +191,15 @@ def _attend(
             f"{doing}: git did not exit", hint="check the network and the address"
         ) from None
     return Ended(status, bytes(out), heard.end())
+
+
+def _offer(stdin: IO[bytes], data: bytes, ready: selectors.BaseSelector) -> None:
+    """Has git's input wait for `data`; closes it where there is none."""
+    if data:
+        os.set_blocking(stdin.fileno(), False)
+        ready.register(stdin, selectors.EVENT_WRITE)
+    else:
+        stdin.close()
 
 
 class _Patience:

@@ -6,10 +6,8 @@ from typing import NamedTuple
 from gitcp.errors import NotFoundError
 from gitcp.format import layout
 from gitcp.format.layout import LedgerKey, RefKey
-from gitcp.git import remote as remotes
 from gitcp.names import encode
-from gitcp.project.workspace import Workspace
-from gitcp.sync.import_objects import limits_of
+from gitcp.remotes.remote import Remote
 from gitcp.sync.push import session_and_branch
 
 
@@ -20,28 +18,17 @@ class Offered(NamedTuple):
     ignored: tuple[str, ...]
 
 
-def offered(
-    workspace: Workspace,
-    remote: str,
-    sessions: Sequence[str] = (),
-    *,
-    interactive: bool = False,
-) -> Offered:
+def offered(source: Remote, remote: str, sessions: Sequence[str] = ()) -> Offered:
     """Asks a remote which branches and ledgers it has.
 
     Raises:
         NotFoundError: it has no such session.
         TransferError: it cannot be reached.
     """
-    there = remotes.advertised(
-        workspace.repository,
-        remote,
-        (layout.SESSIONS, layout.EFFECTS),
-        limits=limits_of(workspace.settings.sharing),
-        interactive=interactive,
-    )
+    ledgers = [LedgerKey.of(session_and_branch(spec)[0]) for spec in sessions]
+    there = source.advertised(layout.prefixes_of(ledgers))
     tips: dict[RefKey, str] = {}
-    ignored = []
+    ignored = sorted(there.symbolic - there.refs.keys())
     for ref, oid in there.refs.items():
         key = layout.ref_key(ref)
         if key is None or ref in there.symbolic:

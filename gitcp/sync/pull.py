@@ -15,12 +15,19 @@ from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits, Told
 from gitcp.names import decode
 from gitcp.project.workspace import Workspace
+from gitcp.remotes import remote as sources
+from gitcp.remotes.remote import Patience, Remote
 from gitcp.store.numbering import note_pruned, number_all
 from gitcp.sync import ledgers
 from gitcp.sync.adopt import adopt, copy, fork, remember
 from gitcp.sync.decrypting import PullDecryption
 from gitcp.sync.history import goes_back, is_pruned_form, was_pruned, was_purged
-from gitcp.sync.import_objects import our_tips, refusal, validate
+from gitcp.sync.import_objects import (
+    limits_of,
+    our_tips,
+    refusal,
+    validate,
+)
 from gitcp.sync.offered import offered
 from gitcp.sync.outcome import PRUNED, REJECTED, UP_TO_DATE, Outcome, of_ledger
 from gitcp.sync.tracking import tracked
@@ -85,7 +92,9 @@ def pull(
     name = remotes.find(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
-    there = offered(workspace, name, sessions, interactive=interactive)
+    patience = Patience(limits_of(workspace.settings.sharing), progress, interactive)
+    there_at = sources.at(workspace.repository, name, patience)
+    there = offered(there_at, name, sessions)
     decryption = PullDecryption(workspace, name)
     # From here on an encrypted tip is what it stands for, where that is known.
     theirs = decryption.stand_for(there.tips)
@@ -95,9 +104,7 @@ def pull(
     before = {*ours.values(), *refs.list(layout.REMOTES).values()}
     to_fetch = _to_fetch(workspace, name, theirs, there.tips, seen)
     with transaction(workspace.repository) as txn:
-        source = _Source(
-            workspace, txn, name, decryption, progress, interactive=interactive
-        )
+        source = _Source(workspace, txn, there_at, decryption)
         fetched = source.fetch(to_fetch)
         theirs |= fetched.good
         adoption = _Adoption(workspace, txn, name, decryption, fetched)
@@ -164,18 +171,13 @@ class _Source:
         self,
         workspace: Workspace,
         txn: Transaction,
-        remote: str,
+        remote: Remote,
         decryption: PullDecryption,
-        progress: Told | None,
-        *,
-        interactive: bool,
     ) -> None:
         self._workspace = workspace
         self._txn = txn
         self._remote = remote
         self._decryption = decryption
-        self._progress = progress
-        self._interactive = interactive
 
     def fetch(self, tips: Mapping[RefKey, str]) -> _Fetched:
         """Fetches, validates and copies in; returns also what is wrong with the rest.
@@ -217,16 +219,12 @@ class _Source:
         ours |= self._decryption.tips({key.session for key in tips})
 
         def fetch(quarantine: Quarantine, limits: Limits) -> None:
-            remotes.fetch_into(
-                self._workspace.repository,
+            self._remote.fetch_into(
                 quarantine.objects,
-                self._remote,
                 sorted(set(tips.values())),
                 near=self._near(tips, ours),
                 limits=limits,
-                progress=self._progress,
                 look=quarantine.growth,
-                interactive=self._interactive,
             )
 
         validated = validate(

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from gitcp.errors import CorruptError, GitFailedError
 from gitcp.format import layout
 from gitcp.format.layout import LedgerKey, RefKey
-from gitcp.git import remote as remotes
 from gitcp.git.remote import Answer, Update
 from gitcp.git.transport import Told
 from gitcp.project.workspace import Workspace
+from gitcp.remotes import remote as remotes
+from gitcp.remotes.remote import Patience
 from gitcp.secrets.policy import Gate
 from gitcp.sync.encrypting import PushEncryption
 from gitcp.sync.import_objects import limits_of
@@ -24,8 +25,6 @@ Outcomes = dict[RefKey, Outcome]
 _TRIES = 30
 _LONGEST_PAUSE = 1.0
 _HEADS = "refs/heads/"
-# Up to so many sessions the remote is asked for theirs only.
-_NAMED = 50
 _UNREADABLE = (CorruptError, GitFailedError)
 # What a server says when another push was faster, or holds the lock right now.
 _STALE = ("stale info", "fetch first", "non-fast-forward")
@@ -60,8 +59,17 @@ class AddressPush:
         """Takes the address, and whether the remote has no other (`alone`)."""
         self._target = target
         self._address = address
-        self._alone = alone
-        self._limits = limits_of(target.workspace.settings.sharing)
+        self._remote = remotes.at(
+            target.workspace.repository,
+            target.remote,
+            Patience(
+                limits_of(target.workspace.settings.sharing),
+                target.progress,
+                target.interactive,
+            ),
+            # By its name all addresses of a remote would be meant.
+            address=None if alone else address,
+        )
         self._scanned: set[str] = set()
         self._there: RemoteTips | None = None
         self._decider = Decider(
@@ -220,15 +228,9 @@ class AddressPush:
         if not updates:
             return {}
         target = self._target
-        answers = remotes.send(
-            target.workspace.repository,
-            # By its name all addresses of a remote would be meant.
-            target.remote if self._alone else self._address,
+        answers = self._remote.send(
             list(updates.values()),
-            limits=self._limits,
             replaces=target.pruned or target.encryption.reencrypt,
-            progress=target.progress,
-            interactive=target.interactive,
         )
         return {
             key: answers.get(update.ref, Answer("!", "no answer"))
@@ -241,18 +243,7 @@ class AddressPush:
         There may be thousands of others, and nothing of this push stands on them.
         """
         ledgers = {key.ledger for key in tips}
-        below = [layout.SESSIONS, layout.EFFECTS]
-        if len(ledgers) <= _NAMED:
-            below = [f"{layout.SESSIONS}{key.session}/" for key in sorted(ledgers)]
-            below += [key.ref for key in sorted(ledgers)]
-        refs = remotes.advertised(
-            self._target.workspace.repository,
-            self._target.remote,
-            [*below, _HEADS],
-            address=self._address,
-            limits=self._limits,
-            interactive=self._target.interactive,
-        ).refs
+        refs = self._remote.advertised([*layout.prefixes_of(ledgers), _HEADS]).refs
         advertised = {
             key: oid
             for ref, oid in refs.items()
@@ -260,7 +251,8 @@ class AddressPush:
         }
         # From here on an encrypted tip is what it stands for, where that is known.
         plain = self._target.encryption.stand_for(advertised)
-        known = self._history(refs) | frozenset(plain.values())
+        known = self._history(refs) | self._remote.project(tips.values())
+        known |= frozenset(plain.values())
         self._there = RemoteTips(advertised, plain, known)
         return self._there
 

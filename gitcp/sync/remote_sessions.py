@@ -6,9 +6,12 @@ from gitcp.format.layout import LedgerKey
 from gitcp.git import remote as remotes
 from gitcp.names import decode
 from gitcp.project.workspace import Workspace
+from gitcp.remotes import remote as sources
+from gitcp.remotes.remote import Patience
 from gitcp.sync import ledgers
 from gitcp.sync.encrypted_refs import EncryptedRefs
 from gitcp.sync.history import goes_back, is_pruned_form, was_pruned, was_purged
+from gitcp.sync.import_objects import limits_of
 from gitcp.sync.offered import offered
 from gitcp.sync.tracking import tracked
 
@@ -58,7 +61,8 @@ def remote_sessions(
     name = remotes.find(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
-    there = offered(workspace, name, interactive=interactive)
+    patience = Patience(limits_of(workspace.settings.sharing), interactive=interactive)
+    there = offered(sources.at(workspace.repository, name, patience), name)
     theirs = EncryptedRefs(workspace, name).stand_for(there.tips)
     ours = workspace.store.refs()
     seen = tracked(workspace.repository.refs, name)

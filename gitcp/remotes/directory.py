@@ -1,0 +1,109 @@
+"""A directory as an object store: on this machine, or one that several have mounted.
+
+obstore's own cannot replace a file conditionally, and does not sync what it wrote.
+"""
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from gitcp import durable
+from gitcp.errors import TransferError
+from gitcp.remotes.place import Entry, Version
+
+_LOCK = ".gitcp-lock"
+_PIECE = 1024 * 1024
+
+
+class Directory:
+    """A directory that keeps objects as files, each at its path."""
+
+    def __init__(self, top: Path, *, patience: float) -> None:
+        """Takes the directory, and how long to wait for another writer, in seconds."""
+        self._top = top
+        self._patience = patience
+
+    def list(self, below: str) -> Iterator[Entry]:
+        """Yields the files below a directory."""
+        with durable.storage("listing the object store"):
+            for directory, _, names in os.walk(self._top / below):
+                for name in names:
+                    path = Path(directory, name)
+                    with suppress(FileNotFoundError):
+                        status = path.lstat()
+                        yield Entry(
+                            path.relative_to(self._top).as_posix(),
+                            status.st_size,
+                            status.st_mtime,
+                        )
+
+    def read(self, path: str, at_most: int) -> tuple[bytes, Version] | None:
+        """Returns what is in a file; None if it is not there."""
+        with durable.storage("reading the object store"):
+            try:
+                fd = os.open(self._top / path, os.O_RDONLY | os.O_NOFOLLOW)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            with open(fd, "rb") as file:
+                raw = file.read(at_most + 1)
+        if len(raw) > at_most:
+            raise TransferError(f"{path} has more than {at_most:,} bytes")
+        return raw, _version(raw)
+
+    def download(self, path: str, size: int, file: Path) -> bool:
+        """Copies a file; False if it is not there."""
+        with durable.storage("reading the object store"):
+            try:
+                fd = os.open(self._top / path, os.O_RDONLY | os.O_NOFOLLOW)
+            except (FileNotFoundError, NotADirectoryError):
+                return False
+            left = size
+            with open(fd, "rb") as source, file.open("xb") as target:
+                while piece := source.read(min(_PIECE, left)):
+                    left -= target.write(piece)
+        return True
+
+    def upload(self, path: str, file: Path) -> None:
+        """Copies a file to a new one."""
+        with durable.storage("writing to the object store"):
+            target = self._top / path
+            durable.make_directories(target.parent)
+            with file.open("rb") as source:
+                durable.replace_from(target, iter(lambda: source.read(_PIECE), b""))
+
+    def swap(self, path: str, data: bytes, expect: Version | None) -> Version | None:
+        """Replaces a file under a lock, if it is as expected."""
+        target = self._top / path
+        with durable.locked(
+            self._top / _LOCK, what="the object store", timeout=self._patience
+        ):
+            there = self.read(path, len(data) + _PIECE)
+            if (there[1] if there else None) != expect:
+                return None
+            with durable.storage("writing to the object store"):
+                durable.make_directories(target.parent)
+                durable.replace(target, data)
+        return _version(data)
+
+    def remove(self, path: str) -> None:
+        """Removes a file."""
+        with durable.storage("removing from the object store"):
+            durable.remove(self._top / path)
+
+    def now(self) -> float:
+        """Returns the time that a new file gets: another machine may have the disk."""
+        probe = self._top / f".gitcp-{secrets.token_hex(8)}"
+        with durable.storage("writing to the object store"):
+            probe.touch(exist_ok=False)
+            try:
+                return probe.stat().st_mtime
+            finally:
+                probe.unlink()
+
+
+def _version(raw: bytes) -> Version:
+    # A time stamp may be the same for two contents; the content is not.
+    return Version(hashlib.sha256(raw).hexdigest())

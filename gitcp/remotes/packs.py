@@ -1,0 +1,110 @@
+"""Makes a pack for an object store, and has git check and index one that came."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from gitcp.errors import GitFailedError
+from gitcp.git import process, transport
+from gitcp.git.remote import RefusedError, checked
+from gitcp.git.repository import Repository, naming
+from gitcp.git.transport import Limits, Look, Told
+
+
+def make(repository: Repository, tip: str, without: Iterable[str], file: Path) -> None:
+    """Writes a pack of what a commit reaches and none of the others does, as git sends it.
+
+    It is thin: an object may be a difference from one that the others have.
+
+    Raises:
+        GitFailedError: an object is missing or damaged.
+    """
+    lines = [tip, *(f"^{oid}" for oid in without)]
+    with file.open("xb") as out:
+        started = process.start(
+            [
+                *("-c", "pack.threads=1", "-c", "pack.windowMemory=64m"),
+                *("-c", "core.bigFileThreshold=16m"),
+                *("pack-objects", "--quiet", "--revs", "--thin", "--stdout"),
+                "--delta-base-offset",
+            ],
+            cwd=repository.top or repository.git_dir,
+            env=naming(repository),
+            stdin=process.PIPE,
+            stdout=out,
+        )
+        process.finish(started, "".join(f"{line}\n" for line in lines).encode())
+
+
+def anchors(repository: Repository, tips: Iterable[str]) -> frozenset[str]:
+    """Returns the commits that tips stand on and that a git remote of the project has.
+
+    They are the newest ones on a remote-tracking branch, as far as this repository knows.
+    """
+    return _edge(repository, tips, "--not", "--remotes")
+
+
+def below(repository: Repository, tip: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Returns which of the known commits, or of their ancestors, a tip stands on."""
+    ends = [f"^{oid}" for oid in sorted(known)]
+    return tuple(sorted(_edge(repository, [tip, *ends]))) if ends else ()
+
+
+def _edge(
+    repository: Repository, revisions: Iterable[str], *options: str
+) -> frozenset[str]:
+    """Returns the newest commits that both sides of a range reach."""
+    data = "".join(f"{line}\n" for line in revisions).encode()
+    out = repository.git("rev-list", "--boundary", "--stdin", *options, data=data)
+    lines = out.decode("ascii").split()
+    return frozenset(line[1:] for line in lines if line.startswith("-"))
+
+
+def is_ancestor(repository: Repository, old: str, new: str) -> bool:
+    """Whether a commit is below another one; False if it is not here."""
+    try:
+        repository.git("merge-base", "--is-ancestor", old, new)
+    except GitFailedError:
+        return False
+    return True
+
+
+def index(
+    repository: Repository,
+    objects: Path,
+    pack: Path,
+    *,
+    limits: Limits,
+    progress: Told | None,
+    look: Look | None,
+) -> None:
+    """Has git check a pack, complete it, and put it into a directory of objects.
+
+    Raises:
+        TransferError: a limit was passed.
+        RefusedError: git refuses it.
+    """
+    with pack.open("rb") as source:
+        ended = transport.run(
+            [
+                *checked(),
+                *("index-pack", "--stdin", "--fix-thin", "--strict", "-v"),
+            ],
+            cwd=repository.top or repository.git_dir,
+            env={**naming(repository), "GIT_OBJECT_DIRECTORY": str(objects)},
+            limits=limits,
+            doing="checking what came",
+            source=source,
+            progress=progress,
+            look=look,
+        )
+    if ended.status:
+        raise RefusedError(
+            f"git refuses what came: {ended.reason()}", hint="nothing was adopted"
+        )
+
+
+def checksum(file: Path) -> str:
+    """Returns the SHA-256 of a file's content."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
