@@ -19,6 +19,10 @@ _OID = re.compile(PATTERN)
 # git's words for what the other side refused, and before what that says.
 REFUSED_THERE = "[remote rejected]"
 _SAID_THERE = "remote: "
+# Lines that only repeat that a hook declined: git's own, and gitolite's of a hook it called.
+_VERDICT = re.compile(
+    r"error: hook declined to update |FATAL: VREF/\S+: helper program exit status "
+)
 _AT_MOST = 3
 # What a list of refs may take: in git, and of what is asked for. Half a million refs of a
 # usual length fit into the one, some 160,000 of gitcp's into the other.
@@ -275,20 +279,28 @@ def send(
 
 
 def _with_why(told: dict[str, Answer], said: Sequence[str]) -> dict[str, Answer]:
-    """Adds what the other side said to what it refused, where that is about nothing else.
+    """Adds the server's own words to each ref that it refused.
 
-    A hook's "no" has its reason there; git itself only says that a hook declined.
+    git itself only says that a hook declined. A line that names a ref is about that ref; the
+    others are added where only one ref was refused, or where there is just one such line.
     """
     refused = [ref for ref, one in told.items() if one.reason.startswith(REFUSED_THERE)]
-    words = (
-        line.removeprefix(_SAID_THERE) for line in said if line.startswith(_SAID_THERE)
-    )
-    why = list(dict.fromkeys(words))
-    if len(refused) == 1 or len(why) == 1:
-        shown = "; ".join(why[:_AT_MOST])
-        for ref in refused if shown else ():
+    heard = [line for line in said if line.startswith(_SAID_THERE)]
+    lines = list(dict.fromkeys(line.removeprefix(_SAID_THERE) for line in heard))
+    lines = [line for line in lines if not _VERDICT.match(line)] or lines
+    about = {ref: [line for line in lines if _names(line, ref)] for ref in refused}
+    general = [line for line in lines if not any(line in one for one in about.values())]
+    for ref in refused:
+        shared = general if len(general) == 1 else []
+        words = lines if len(refused) == 1 else about[ref] or shared
+        if shown := "; ".join(words[:_AT_MOST]):
             told[ref] = told[ref]._replace(reason=f"{told[ref].reason}: {shown}")
     return told
+
+
+def _names(line: str, ref: str) -> bool:
+    """Whether a line names a ref, and not only one that begins with its name."""
+    return re.search(rf"(?<![^\s'\"(]){re.escape(ref)}(?![\w%/~-])", line) is not None
 
 
 def _answers(out: bytes) -> dict[str, Answer]:
