@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -17,13 +18,16 @@ from gitcp.secrets.policy import Gate
 from gitcp.sync.encrypting import PushEncryption
 from gitcp.sync.import_objects import limits_of
 from gitcp.sync.outcome import REJECTED, Outcome
-from gitcp.sync.push_policy import BEFORE, Decider, RemoteTips, unreadable
+from gitcp.sync.push_policy import BEFORE, HIDDEN, Decider, RemoteTips, unreadable
 from gitcp.trust.trusted_remotes import spelled
 
 Outcomes = dict[RefKey, Outcome]
 
 _TRIES = 30
 _LONGEST_PAUSE = 1.0
+# A push that was overtaken finds the ref moved. Where it stands still for so many tries, the
+# server shows one thing to who reads and another to who pushes.
+_TRIES_UNMOVED = 5
 _HEADS = "refs/heads/"
 _UNREADABLE = (CorruptError, GitFailedError)
 # What a server says when another push was faster, or holds the lock right now.
@@ -72,6 +76,9 @@ class AddressPush:
         )
         self._scanned: set[str] = set()
         self._there: RemoteTips | None = None
+        # The refs whose lease did not hold in the last try, and how often they had not moved.
+        self._stale: set[RefKey] = set()
+        self._unmoved: Counter[RefKey] = Counter()
         self._decider = Decider(
             target.workspace, target.remote, target.encryption, pruned=target.pruned
         )
@@ -117,7 +124,10 @@ class AddressPush:
                 break
             time.sleep(random.uniform(0, pause))  # noqa: S311  no secret
             pause = min(2 * pause, _LONGEST_PAUSE)
-            there = self._ask(tips)
+            before, there = there, self._ask(tips)
+            for key in self._find_hidden(before, there):
+                oid = waiting.pop(key)
+                outcomes[key] = self._decider.rejected(key, oid, HIDDEN)
         self._decider.find_kept(outcomes, there)
         return outcomes
 
@@ -187,6 +197,7 @@ class AddressPush:
         outgoing = encryption.encrypt(updates, there.advertised)
         answers = self._send({key: each.update for key, each in outgoing.items()})
         again: set[RefKey] = set()
+        self._stale = set()
         for key, update in updates.items():
             answer = answers[key]
             if answer.done:
@@ -194,6 +205,8 @@ class AddressPush:
                 outcomes[key] = self._decider.result(key, update)
             elif not last and any(word in answer.reason for word in (*_STALE, *_BUSY)):
                 again.add(key)
+                if any(word in answer.reason for word in _STALE):
+                    self._stale.add(key)
             else:
                 outcomes[key] = self._decider.rejected(key, update.new, answer.reason)
         # A branch waits for its ledger.
@@ -205,6 +218,13 @@ class AddressPush:
         for key in waiting:
             outcomes.pop(key, None)
         return waiting
+
+    def _find_hidden(self, before: RemoteTips, there: RemoteTips) -> list[RefKey]:
+        """Returns the refs that a fetch and a push see differently (`hideRefs`)."""
+        for key in self._stale:
+            if before.advertised.get(key) == there.advertised.get(key):
+                self._unmoved[key] += 1
+        return [key for key in self._stale if self._unmoved[key] >= _TRIES_UNMOVED]
 
     def _send(self, updates: Mapping[RefKey, Update]) -> dict[RefKey, Answer]:
         """Sends ledgers, then the branches of those sessions whose ledger is there."""

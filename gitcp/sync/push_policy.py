@@ -34,6 +34,7 @@ from gitcp.sync.tracking import tracked
 _MORE = "there is more there: pull"
 _RAN = "its ledger has diverged: steps were run there, too"
 _UNREADABLE = "it cannot be read here: "
+HIDDEN = "the server shows this ref to a push and hides it from a fetch, or the reverse"
 GREW = "it has diverged from the branch there"
 BEFORE = "skipped: its step ledger was not sent"
 _PRUNED_HERE = "pruned or purged here, but not there"
@@ -124,6 +125,11 @@ def _hint(rejected: Sequence[Outcome], remote: str) -> str:
     if reasons <= {PLAIN_THERE}:
         return (
             f"`gitcp push {remote} --re-encrypt` replaces it; existing clones keep it"
+        )
+    if reasons <= {HIDDEN}:
+        return (
+            f"ask the administrator of {remote} to remove uploadpack.hideRefs and"
+            " receive.hideRefs for refs/gitcp"
         )
     if all(str(reason).startswith(REFUSED_THERE) for reason in reasons):
         return f"{remote} gave this reason: ask its administrator"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import gitcp
+from gitcp.sync import push_address
 from tests.support.clones import save
 from tests.support.crypt import Key, encrypt_to, reads_with
 from tests.support.gitrepo import git, git_line
@@ -150,6 +151,22 @@ def test_gitcp_says_why_the_server_refused(ann, server, bob):
         "#!/bin/sh\necho alpha >&2; echo beta >&2; exit 1\n"
     )
     assert "alpha" not in fails(ann, 12, "push")
+
+
+@pytest.mark.parametrize("side", ["uploadpack", "receive"])
+def test_refs_hidden_on_one_side_only_are_named_as_the_reason(
+    ann, server, side, monkeypatch
+):
+    monkeypatch.setattr(push_address, "_TRIES_UNMOVED", 1)
+    save(ann, a_py=b"1")
+    ok(ann, "push")
+    save(ann, a_py=b"2")
+    git(server, "config", f"{side}.hideRefs", "refs/gitcp")
+    said = fails(ann, 12, "push")
+    assert "hides it from a fetch" in said
+    assert "remove uploadpack.hideRefs and receive.hideRefs" in said
+    git(server, "config", "--unset", f"{side}.hideRefs")
+    ok(ann, "push")
 
 
 # --- ledgers of steps ---------------------------------------------------------------
