@@ -72,6 +72,10 @@ _NO_WORD = 24
 _VARIABLE = re.compile(rb"[A-Za-z_][\w.]*")
 _OPERATOR = re.compile(rb"[ \t]{1,4}(?:[-+*/%&|^?]|<<|>>)[ \t]")
 _PUBLIC = re.compile(rb"(?i)public[ _-]?key")
+# A name in prose is of several words: `Next page token`.
+_PAGES = re.compile(
+    rb"(?i)\b(?:next|prev(?:ious)?|page|continuation|pagination|public)[ \t]\Z"
+)
 _CALLED = frozenset({b"(", b"["})
 _GOES_ON = frozenset({b",", b";", b")", b"}", b"|", b"<", b">"})
 _CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
@@ -148,6 +152,8 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
         # The name of a user in a URL: what follows is looked at as that.
         return None
     strength = names.strength(name, rest, data[at - len(before) - 1 : at - len(before)])
+    if not before and _PAGES.search(data, max(0, at - _LONGEST_NAME), at) is not None:
+        return None
     if strength == names.NONE or (
         # Three letters at the end of what is encoded.
         len(before) >= _NO_WORD and heuristics.irregular(before)
@@ -185,7 +191,7 @@ def _computed(data: bytes, start: int, value: bytes) -> bool:
     return (
         _VARIABLE.fullmatch(value) is not None
         and _OPERATOR.match(data, start + len(value)) is not None
-        and not heuristics.chance(value)
+        and not heuristics.irregular(value)
     )
 
 

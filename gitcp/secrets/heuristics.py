@@ -13,7 +13,7 @@ from gitcp.secrets import words
 _PLACEHOLDER = re.compile(
     rb"(?i)example|sample|placeholder|change.?me|replace.?(?:me|this|with)|redacted"
     rb"|\xe2\x80\xa6|purged:|your[_.-]|my[_-]?(?:secret|token|pass|key)|dummy|fake[_-]|insert|todo"
-    rb"|x{4,}|\*{3,}|\.{3,}|0{8,}|([1-9])\1{7}|12345678|abcdefgh|deadbeef|abcdef0?123|undefined|%\(|%s|lorem"
+    rb"|x{4,}|\*{3,}|\.{3,}|0{7,}|([1-9])\1{7}|12345678|abcdefgh|deadbeef|abcdef0?123|undefined|%\(|%s|lorem"
 )
 _REFERENCE = re.compile(
     rb"\$[({]|\$[A-Za-z_]\w*(?:\Z|[/\"':{.-])|%[A-Za-z_]\w*%|%\(|%[sdr]\Z|<[A-Za-z/!?_| -]"
@@ -53,8 +53,6 @@ _IDENTIFIER = re.compile(rb"[A-Za-z_$][A-Za-z_$-]*(?:\.[A-Za-z_$][\w$-]*)*")
 _CODE = re.compile(
     rb"[A-Za-z_]+\d{0,5}[A-Za-z_]+|[A-Za-z_]\w{0,40}(?:\.[A-Za-z_]\w{0,40})+"
 )
-# What an option takes, as a manual names it.
-_CAPITALS = re.compile(rb"[A-Z]{2,12}\d{0,4}(?:-[A-Z]{4,12}){1,3}")
 _VERSION = re.compile(rb"[\^~=v<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.+-]+)?")
 _NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECASE)
 _WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
@@ -71,6 +69,8 @@ _STANDARD = re.compile(
     rb"|[A-Z](?:\.\d{1,3}){2,4}|[A-Za-z-]{2,30}=\d{1,3}(?:\.\d{1,3}){3}"
     rb"|[A-Z]{2,6}-\d{1,5}(?:-\d{1,4})?|(?:RFC|ISO|IEC|IEEE|FIPS|ANSI)\d{1,5}|[A-Za-z]{2,12}\d{2,4}[krtv]\d"
     rb"|(?:Big)?(?:Uint|Int|Float)\d{1,3}(?:Clamped)?Array|[A-Za-z]{2,20}\[[A-Za-z_][\w.]{0,60}\]"
+    # A protocol and its version.
+    rb"|[A-Za-z]{3,12}[ /_-]?v?\d{1,2}\.\d{1,2}"
     # A list of ciphers with signs before them; a number in the registry of Windows.
     rb"|[-+!%]?[A-Z][A-Z0-9.-]{0,40}(?::[-+!%][A-Z][A-Z0-9.-]{0,40}){1,30}"
     rb"|dword:[0-9a-f]{8}|[A-Za-z]\w{1,40}(?:\$\d{1,2}){2,3}"
@@ -110,6 +110,10 @@ _CLASSES = bytes(
     for byte in range(256)
 )
 _HEX = re.compile(rb"(?i)[0-9a-f-]+")
+# What joins the parts of a path, of an address and of the name of a module.
+_STRUCTURE = re.compile(rb"[./:=&,]")
+# One of several parameters: each is looked at by its own name.
+_PARAMETER = re.compile(rb"[?&][A-Za-z_][A-Za-z0-9_.-]{0,40}=")
 _PARTS = re.compile(rb"[^\s\"':,=&{}\[\]]+")
 # n times its binary logarithm, for the lengths that values have.
 _SHARES = (0.0, *(n * math.log2(n) for n in range(1, 513)))
@@ -128,7 +132,6 @@ _KEY_SHARE = 0.7
 _KEY_LINE = 20
 _KEY_HEAD = 200
 _PROGRAM = re.compile(rb"[{};]")
-_COUNTER = 6
 # In a hundred random hexadecimal digits two or three of the threes are there twice.
 _REPEATS_LENGTH = 24
 _REPEATS_LOOKED_AT = 128
@@ -240,7 +243,9 @@ def plausible(value: bytes) -> bool:
         return False
     if _SOURCE.fullmatch(value) or _OTHER_LETTERS.search(value):
         return False
-    if words.listed(value) or words.public(value):
+    if words.listed(value) or words.public(value) or words.names_itself(value):
+        return False
+    if _PARAMETER.search(value) or words.counts(value):
         return False
     return len(value) >= _SHORT and (not value.isalpha() or len(value) >= _PLAIN_WORD)
 
@@ -351,13 +356,15 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
     letters = re.search(rb"[A-Za-z]", value) is not None
     if not letters:
         return False
-    if not password and (
-        words.worded(value) or _counted(value) or _CAPITALS.fullmatch(value)
-    ):
-        return False
-    if password:
-        return (digits or quoted) and entropy(value) >= 2.2  # noqa: PLR2004  eight unlike
-    return digits and len(value) >= 10 and entropy(value) >= _RANDOM  # noqa: PLR2004
+    if chance(value) or mixed_or_hex(value):
+        return digits and entropy(value) >= (2.2 if password else _RANDOM)
+    # Chance did not make it. People make passwords like that: short ones, or of words.
+    return (
+        password
+        and (len(value) < _IRREGULAR or (quoted and not _STRUCTURE.search(value)))
+        and (digits or quoted)
+        and entropy(value) >= 2.2  # noqa: PLR2004  eight unlike
+    )
 
 
 def _foreign(value: bytes) -> bool:
@@ -371,12 +378,6 @@ def _encodes(value: bytes) -> bool:
     """Whether a value can be a secret that is base64 of text: it is none, or chance's."""
     plain = words.decoded(value)
     return plain is None or any(map(chance, _PARTS.findall(plain)))
-
-
-def _counted(value: bytes) -> bool:
-    """Whether the digits of a value are those of a counter with zeros before it."""
-    counted = re.findall(rb"\d", value)
-    return len(counted) >= _COUNTER and len(set(counted)) <= 2  # noqa: PLR2004
 
 
 def _scrambled(value: bytes) -> bool:

@@ -36,7 +36,8 @@ _ALONE = re.compile(
 _HEADER = re.compile(
     rb"(?:\b(?:bearer|basic|ssws|bot|apikey|geniekey|flyv1|splunk|negotiate"
     rb"|token token=\"?)[ \t]{1,4}"
-    rb"|authorization[\"']?[ \t]{0,4}[:=,][ \t]{0,4}[\"'`]?"
+    # That of a key is put where anyone can read it, to show whose a host is.
+    rb"|(?<!key_)(?<!key)(?<!key )authorization[\"']?[ \t]{0,4}[:=,][ \t]{0,4}[\"'`]?"
     rb"(?:[a-z][\w-]{1,30}[ \t]{1,4})?)"
     rb"(?P<value>[a-z0-9_.~+/=:-]{16,4000})"
 )
@@ -145,6 +146,8 @@ _JWK = re.compile(
     rb"(?P<value>[A-Za-z0-9_-]{32,1400})={0,2}[\"']"
 )
 _NUMBERS = re.compile(rb"\[\s{0,4}(?:\d{1,3}\s{0,4},\s{0,8}){63}\d{1,3}\s{0,4}\]")
+# What SHA-512 begins with, as bytes.
+_SHA512 = [106, 9, 230, 103, 243, 188, 201, 8]
 _WIF = re.compile(rb"(?<![A-Za-z0-9])[5KLc9][1-9A-HJ-NP-Za-km-z]{50,51}(?![A-Za-z0-9])")
 _STELLAR = re.compile(rb"(?<![A-Za-z0-9])S[A-Z2-7]{55}(?![A-Za-z0-9])")
 _SECRET_HEX = re.compile(rb"(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
@@ -244,7 +247,8 @@ def numbers_and_words(text: Text) -> Iterator[Token]:
         # Where each is there once, it is a table that says where things go.
         distinct = len(set(values))
         # Of 64 bytes that chance made one is high; those of a table need not be.
-        if 200 < max(values) < 256 and 45 < distinct < len(values):  # noqa: PLR2004
+        usual = 200 < max(values) < 256 and 45 < distinct < len(values)  # noqa: PLR2004
+        if usual and values[: len(_SHA512)] != _SHA512:
             yield Token(KEY, match[0], match.start())
     yield from _mnemonics(text)
 

@@ -6,7 +6,9 @@ parts are words: longer than chance makes runs of one case, and they can be spok
 
 import base64
 import binascii
+import itertools
 import re
+from collections import Counter
 
 _NAME = re.compile(rb"[\w:./$<>=?@!#*+~-]+", re.ASCII)
 _PART = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -59,6 +61,10 @@ _HEX = re.compile(rb"(?:0x)?((?:[0-9a-fA-F]{2}){6,2000})")
 _PRINTED = re.compile(rb"[ -~]{6,3000}")
 _NOT_ASCII = bytes(range(128, 256))
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+_TELLING = frozenset({b"secret", b"password", b"token", b"key", b"passphrase"})
+_TELLING_PARTS = 3
+_LEAST_COUNTED = 12
+_STEADY = 0.8
 
 
 def worded(value: bytes) -> bool:
@@ -90,6 +96,36 @@ def listed(value: bytes) -> bool:
         return False
     # Parts of one length are those of a key that is to be typed.
     return len({len(part) for part in value.split(b"-")}) > 1
+
+
+def names_itself(value: bytes) -> bool:
+    """Whether a value is words that say what it stands for, as `a-secret-of-4-levels`."""
+    parts = re.split(rb"[-_]", value.lower())
+    return len(parts) >= _TELLING_PARTS and (
+        any(part in _TELLING for part in parts)
+        and all(part.isalpha() or (part.isdigit() and len(part) <= 2) for part in parts)  # noqa: PLR2004
+        and _paired(parts) >= _PAIRED
+    )
+
+
+def counts(value: bytes) -> bool:
+    """Whether what is in base64 or digits are bytes that count, as test vectors have them."""
+    raw = _raw(value)
+    if len(raw) < _LEAST_COUNTED:
+        return False
+    steps = Counter((two - one) % 256 for one, two in itertools.pairwise(raw))
+    return max(steps.values()) >= _STEADY * (len(raw) - 1)
+
+
+def _raw(value: bytes) -> bytes:
+    """Returns the bytes that a value in base64 or in digits stands for, else none."""
+    digits = _HEX.fullmatch(value)
+    if digits is not None:
+        return bytes.fromhex(digits[1].decode())
+    value = value.translate(_ONE_ALPHABET).rstrip(b"=")
+    if _BASE64.fullmatch(value) is None or len(value) % 4 == 1:
+        return b""
+    return base64.b64decode(value + b"=" * (-len(value) % 4))
 
 
 def _paired(parts: list[bytes]) -> float:

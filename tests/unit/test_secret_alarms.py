@@ -23,6 +23,11 @@ def random_base64(size, seed=1):
 
 
 WORDS = base64.b64encode(b'{"session_id": "default"}').decode()
+# The square roots of the first eight primes.
+SHA512 = bytes.fromhex(
+    "6a09e667f3bcc908bb67ae8584caa73b3c6ef372fe94f82ba54ff53a5f1d36f1"
+    "510e527fade682d19b05688c2b3e6c1f1f83d9abfb41bd6b5be0cd19137e2179"
+)
 CLEAN = {
     "names in programs": 'token = "load_pem_x509_certificate"',
     "camel case": "accessToken: stringTokens_1",
@@ -242,6 +247,16 @@ CLEAN = {
         'Signer.pre_auth_tx("TCC3U63F5OJIG4VS6XCFUJGCQRRMNCVGASDGIZZEPA3AZ242K4JVOVKE", 2)'
     ),
     "a language of a country": '"en-PN": "en-001", "en-PW": "en-001"',
+    "a class of a module, bare": "password = keys.loading._plugins.identity.v2:Password",
+    "several parameters": '"token", "secret", "foo=1%2C2%2C3&bar=1%2B2"',
+    "an address with parameters": '"dsn": "hostname:port/service?timeout=30&expire=60",',
+    "a protocol and its version": "help='Client secret for OAuth2.0',",
+    "a name to which a list is added": "dhSinglePass_sha1kdf = x9_63_scheme + (3, )",
+    "a page in prose": "Next page token: eav1OzQB0OM8rLdGXOEsyQWSG\n",
+    "what it stands for": 'password: "secret-4-levels", b: "a_password_of_at_least_32_chars"',
+    "bytes that count": f'"SharedSecret": "{base64.b64encode(bytes(range(32))).decode()}"',
+    "what a digest begins with": f"k=[{', '.join(map(str, SHA512))}]",
+    "what shows whose a host is": f"key_authorization='foo.{random_base64(30, 8)}'",
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
@@ -249,6 +264,26 @@ CLEAN = {
 @pytest.mark.parametrize("text", CLEAN.values(), ids=CLEAN)
 def test_what_is_no_secret_raises_no_alarm(text):
     assert values(text) == []
+
+
+ALIKE = {
+    "a token": f"token = {random_base64(24, 9)}",
+    "a password of chance, bare": "password = k3J9-dLq0:Xz7Yv.mP2w",
+    "one of words, quoted": 'password = "correct7horse8battery"',
+    "one of words, bare": "password: Winter2031!",
+    "one that says a little": 'password = "secret-Zx81-quiet"',
+    "what is named in prose": f"The client token: {random_base64(24, 10)}\n",
+    "bytes in no order": f'"SharedSecret": "{random_base64(32, 11)}"',
+    "a list of bytes": (
+        f"key=[{', '.join(map(str, random.Random(12).choices(range(256), k=64)))}]"
+    ),
+    "a header": f"Authorization: foo.{random_base64(30, 8)}",
+}
+
+
+@pytest.mark.parametrize("text", ALIKE.values(), ids=ALIKE)
+def test_what_is_like_that_but_for_chance_is_found(text):
+    assert len(values(text)) == 1
 
 
 PREFIXES = ["AKIA", "AIza", "EAA", "LTAI", "AQE", "SK", "hf_", "r8_", "sk-", "fw_"]
