@@ -52,11 +52,8 @@ def restore(
         target = find_current(workspace.store, request.target)
         request = request._replace(target=target)
         _check_logs(request)
-        with (
-            workspace.capturing(backups=False) as capture,
-            Spool(workspace.directory) as spool,
-        ):
-            return _restore(workspace, capture, request, agreed, spool)
+        with workspace.capturing(backups=False) as capture:
+            return _restore(workspace, capture, request, agreed, Spool())
 
 
 def _check_logs(request: RestoreRequest) -> None:

@@ -57,7 +57,7 @@ def check_objects(
         oids = (oid for _, oid in part)
         many = share > 1 or len(part) >= bulk.AT_LEAST
         contents = objects.contents(oids) if many else map(objects.content, oids)
-        kept = spool.part() if many and spool is not None else None
+        kept = spool if many else None
         for done, ((path, oid), content) in enumerate(zip(part, contents, strict=True)):
             if stopped.is_set():
                 return
@@ -67,8 +67,6 @@ def check_objects(
             data = _read_whole(target, path, content)
             if kept is not None and data is not None and path in writes:
                 kept.add(oid, data)
-        if kept is not None:
-            kept.end()
 
     tasks = [partial(read, part, len(parts)) for part in parts]
     bulk.at_once(tasks, stopped)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,15 +12,12 @@ from gitcp.git.discover import discover
 from gitcp.git.executable import GitObjects
 from gitcp.git.libgit import LibgitObjects
 from gitcp.git.objects import Objects
-from gitcp.worktree import bulk, disks, spool
+from gitcp.worktree import bulk, spool
 from gitcp.worktree.files import Root
 from gitcp.worktree.spool import Spool
 from tests.support.gitrepo import tree_bytes, write_files
 from tests.support.inprocess import ok
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="the names of open files are in /proc"
-)
 FILES = {f"d{n % 7}/e{n % 3}/f{n}": b"%d\n" % n * n for n in range(40)}
 
 
@@ -74,91 +68,67 @@ def test_a_restore_reads_each_file_of_the_checkpoint_once(gone, asked):
     assert len(asked) == len(files)
 
 
-def test_nothing_of_it_is_on_the_disk_when_that_is_synced(gone, monkeypatch):
-    repo, _ = gone
-    sync, held = disks.sync_whole, []
-
-    def looking(fd: int) -> None:
-        held.append(_unnamed(repo))
-        sync(fd)
-
-    keep, kept = Spool.keep, []
-
-    def noting(self, places, count):
-        keep(self, places, count)
-        kept.append(_unnamed(repo))
-
-    monkeypatch.setattr(disks, "sync_whole", looking)
-    monkeypatch.setattr(Spool, "keep", noting)
-    ok(repo, "restore", "-y", "1")
-    assert all(kept)
-    assert held
-    assert not any(held)
-
-
-def _unnamed(repo: Path) -> list[str]:
-    """The open files below a directory that have no name."""
-    names = []
-    for fd in os.listdir("/proc/self/fd"):
-        with suppress(FileNotFoundError):
-            names.append(os.readlink(f"/proc/self/fd/{fd}"))
-    return [
-        name
-        for name in names
-        if name.startswith(str(repo)) and name.endswith("(deleted)")
-    ]
-
-
-@pytest.mark.parametrize("lack", ["unnamed files", "room", "a disk that takes it"])
-def test_where_it_cannot_be_kept_it_is_read_again(gone, asked, monkeypatch, lack):
+def test_where_there_is_no_room_it_is_read_again(gone, asked, monkeypatch):
     repo, whole = gone
-    if lack == "unnamed files":
-        monkeypatch.setattr(spool, "_UNNAMED", None)
-    elif lack == "room":
-        monkeypatch.setattr(spool, "_MOST", 100)
-    else:
-        opened = Spool.open
-
-        def read_only(self):
-            file = opened(self)
-            assert file is not None
-            null = os.open(os.devnull, os.O_RDONLY)
-            os.dup2(null, file)
-            os.close(null)
-            return file
-
-        monkeypatch.setattr(Spool, "open", read_only)
+    monkeypatch.setattr(spool, "_MOST", 100)
     ok(repo, "restore", "-y", "1")
     assert tree_bytes(repo) == whole
     assert len(asked) > len(set(asked))
 
 
-def test_what_the_disk_lost_of_it_is_read_again(repo, asked):
+def test_what_was_taken_as_often_as_it_was_added_is_kept_no_more(repo, asked):
     write_files(repo, FILES)
     ok(repo, "save")
     objects = discover(repo).objects
-    one, two = (objects.form.oid("blob", FILES[f"d{n}/e{n}/f{n}"]) for n in (1, 2))
-    with Spool(repo / ".git") as kept:
-        part = kept.part()
-        part.add(one, b"other bytes")
-        part.add(two, FILES["d2/e2/f2"])
-        part.end()
-        found = [b"".join(content) for content in kept.contents(objects, [one, two])]
-        assert found == [FILES["d1/e1/f1"], FILES["d2/e2/f2"]]
-        assert asked == []
-        # All that was kept has been taken.
-        again = [b"".join(content) for content in kept.contents(objects, [one, two])]
-        assert again == found
-        assert asked == [one, two]
+    contents = [FILES["d1/e1/f1"], FILES["d2/e2/f2"]]
+    one, two = (objects.form.oid("blob", data) for data in contents)
+    kept = Spool()
+    for data in (*contents, contents[0]):
+        kept.add(objects.form.oid("blob", data), data)
+    assert _all(kept, objects, [one, two]) == contents
+    assert _all(kept, objects, [one]) == contents[:1]
+    assert asked == []
+    assert _all(kept, objects, [two, one]) == contents[::-1]
+    assert asked == [two, one]
+
+
+def test_room_is_there_again_for_what_was_written(repo, asked, monkeypatch):
+    write_files(repo, FILES)
+    ok(repo, "save")
+    objects = discover(repo).objects
+    one, two = FILES["d1/e1/f1"], FILES["d2/e2/f2"]
+    ids = [objects.form.oid("blob", data) for data in (one, two)]
+    monkeypatch.setattr(spool, "_MOST", len(one) + len(two) - 1)
+    kept = Spool()
+    kept.add(ids[0], one)
+    kept.add(ids[1], two)
+    assert _all(kept, objects, ids) == [one, two]
+    assert asked == ids[1:]
+    kept.add(ids[1], two)
+    assert _all(kept, objects, ids[1:]) == [two]
+    assert asked == ids[1:]
+
+
+def test_a_container_may_keep_a_share_of_what_it_has(tmp_path, monkeypatch):
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(spool, "_CONTAINER", limit)
+    free = spool.room()
+    limit.write_text("16384\n")
+    assert spool.room() == 1024 < free
+    limit.write_text("max\n")
+    assert spool.room() == free
 
 
 def test_a_damaged_object_that_was_not_kept_is_damage(repo):
     write_files(repo, FILES)
     ok(repo, "save")
     objects = discover(repo).objects
-    with Spool(repo / ".git") as kept, pytest.raises(CorruptError):
-        for content in kept.contents(objects, [b"\1" * 20]):
-            b"".join(content)
+    with pytest.raises(CorruptError):
+        _all(Spool(), objects, [b"\1" * 20])
+
+
+def _all(kept: Spool, objects: Objects, oids: list[bytes]) -> list[bytes]:
+    return [b"".join(content) for content in kept.contents(objects, oids)]
 
 
 def test_what_a_restore_leaves_is_not_read_twice(repo, monkeypatch):
