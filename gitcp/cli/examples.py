@@ -213,6 +213,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("gitcp gc", "Give back the space of pruned checkpoints"),
         ("gitcp gc --json", "The same, with the numbers for a program"),
         ("gitcp gc --auto", "Only what is due, within minutes: for cron"),
+        ("gitcp gc --remote s3://bucket/team", "What nothing needs in an object store"),
     ),
     "config": (
         ("gitcp config", "Every setting with its meaning"),

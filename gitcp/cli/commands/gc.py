@@ -12,7 +12,7 @@ from gitcp.errors import UsageError
 from gitcp.maintenance.auto_gc import Upkept, run
 from gitcp.maintenance.gc import Cleaned, gc
 from gitcp.maintenance.lost_refs import Lost, kept
-from gitcp.project.workspace import open_workspace
+from gitcp.project.workspace import Workspace, open_workspace
 
 
 @command("gc")
@@ -26,8 +26,23 @@ from gitcp.project.workspace import open_workspace
     is_flag=True,
     help="Do only what is due, as gitcp does in the background after a save",
 )
+@click.option(
+    "--remote",
+    metavar="REMOTE",
+    help="Collect at an object store instead: packs that no branch there needs",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="With --remote, show what would be removed"
+)
 @yes_option
-def gc_command(out: Output, drop_lost: bool, auto: bool, yes: bool) -> None:
+def gc_command(
+    out: Output,
+    drop_lost: bool,
+    auto: bool,
+    remote: str | None,
+    dry_run: bool,
+    yes: bool,
+) -> None:
     """Free the disk space of pruned checkpoints.
 
     gitcp's packs become one. No checkpoint is removed, and nothing that git itself
@@ -36,14 +51,31 @@ def gc_command(out: Output, drop_lost: bool, auto: bool, yes: bool) -> None:
 
     With --auto packs are merged only where there are too many, for two minutes at most, and
     old automatic checkpoints go if gitcp takes more than gitcp.maxSize.
+
+    With --remote nothing is done here. At that object store packs go that no branch names
+    and that are a day old: what pushes that broke off left, and what was put together.
     """
-    if auto and drop_lost:
-        raise UsageError(
-            "--auto and --drop-lost are mutually exclusive", hint="use one of them"
+    given = [
+        name
+        for name, is_set in (
+            ("--auto", auto),
+            ("--drop-lost", drop_lost),
+            ("--remote", remote is not None),
         )
+        if is_set
+    ]
+    if len(given) > 1:
+        raise UsageError(
+            f"{' and '.join(given)} are mutually exclusive", hint="use one of them"
+        )
+    if dry_run and remote is None:
+        raise UsageError("--dry-run needs --remote", hint="name an object store")
     workspace = open_workspace(out.directory, bare=out.directory != ".")
     if auto:
         _auto(out, run(workspace))
+        return
+    if remote is not None:
+        _collect(out, workspace, remote, dry_run=dry_run)
         return
     if drop_lost:
         lines = kept(workspace)
@@ -56,6 +88,31 @@ def gc_command(out: Output, drop_lost: bool, auto: bool, yes: bool) -> None:
         out.document(_document(done, drop_lost=drop_lost))
     else:
         _show(out, done, drop_lost=drop_lost)
+
+
+def _collect(out: Output, workspace: Workspace, remote: str, *, dry_run: bool) -> None:
+    from gitcp.sync.collect import collect
+
+    done = collect(workspace, remote, dry_run=dry_run)
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.gc-remote/1",
+                "remote": remote,
+                "removed": done.removed,
+                "bytes": done.size,
+                "kept": done.kept,
+                "waiting": done.waiting,
+                "dry_run": dry_run,
+            }
+        )
+        return
+    verb = "would remove" if dry_run else "removed"
+    out.print(
+        f"{verb} {count(done.removed, 'pack')} ({size(done.size)}), kept {done.kept}"
+    )
+    if done.waiting:
+        out.print(f"{count(done.waiting, 'pack')} that no branch needs: not a day old")
 
 
 def _auto(out: Output, done: Upkept) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -197,3 +198,44 @@ def test_a_purge_takes_the_packs_away_too(ann, store):
     ok(ann, "purge", "key.txt", "--yes")
     assert results(ann, "push", store, "--pruned")["main/main"][0] == "pruned"
     assert before not in packs_of(store)
+
+
+def test_packs_that_nothing_names_go_after_a_day_by_the_stores_clock(ann, bob, store):
+    save(ann, a_py=b"two")
+    ok(ann, "push", store)
+    kept = packs_of(store)
+    young, old = (kept[0].with_name(f"{digit * 32}.pack") for digit in "ab")
+    for orphan in (young, old):
+        orphan.write_bytes(b"torn")
+    a_day_ago = old.stat().st_mtime - 24 * 3600 - 1
+    for pack in (old, *kept):
+        os.utime(pack, (a_day_ago, a_day_ago))
+    assert ok(ann, "gc", "--remote", store, "--dry-run")["removed"] == 1
+    assert old.exists()
+    done = ok(ann, "gc", "--remote", store)
+    assert (done["removed"], done["bytes"], done["kept"], done["waiting"]) == (
+        *(1, 4),
+        *(1, 1),
+    )
+    assert packs_of(store) == sorted([*kept, young])
+    assert results(bob, "pull", store)["main/main"][0] == "created"
+
+
+@pytest.mark.parametrize("data", [b"torn", b'{"format":2}'])
+def test_nothing_is_collected_beside_what_cannot_be_read(ann, store, data):
+    save(ann)
+    ok(ann, "push", store)
+    [pack] = packs_of(store)
+    os.utime(pack, (0, 0))
+    document_of(store).chmod(0o600)
+    document_of(store).write_bytes(data)
+    assert invoke(ann, "gc", "--remote", store).returncode in {15, 16}
+    document_of(store).rename(document_of(store).with_suffix(".txt"))
+    assert invoke(ann, "gc", "--remote", store).returncode == 15
+    assert pack.exists()
+
+
+def test_a_git_remote_is_not_collected(ann):
+    assert invoke(ann, "gc", "--remote", "origin").returncode == 2
+    assert invoke(ann, "gc", "--remote", "origin", "--auto").returncode == 2
+    assert invoke(ann, "gc", "--dry-run").returncode == 2
