@@ -66,7 +66,7 @@ ACCEPTED: list[tuple[str, Callable[[str], bool]]] = [
     # Debian's programs; .ci/run tries to install them, and tells.
     (r"there is no (mkfs\.\w+|ssh-keygen)", _no_such),
     (
-        r"(sshd|ssh|lighttpd|mawk|gawk|busybox awk|original-awk) is not installed",
+        r"(sshd|ssh|gitolite|lighttpd|mawk|gawk|busybox awk|original-awk) is not installed",
         _no_such,
     ),
     (r"there is no chromium", _no("chromium")),

@@ -300,7 +300,9 @@ def _with_why(told: dict[str, Answer], said: Sequence[str]) -> dict[str, Answer]
 
 def _names(line: str, ref: str) -> bool:
     """Whether a line names a ref, and not only one that begins with its name."""
-    return re.search(rf"(?<![^\s'\"(]){re.escape(ref)}(?![\w%/~-])", line) is not None
+    # gitolite prints a dot for each `%`.
+    spelled = re.escape(ref).replace("%", "[%.]")
+    return re.search(rf"(?<![^\s'\"(]){spelled}(?![\w%/~-])", line) is not None
 
 
 def _answers(out: bytes) -> dict[str, Answer]:

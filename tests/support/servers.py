@@ -185,6 +185,7 @@ UsePAM no
 StrictModes no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
+AcceptEnv GIT_PROTOCOL
 SetEnv PATH={git_directory()}:/usr/local/bin:/usr/bin:/bin
 """)
     if os.getuid() == 0:

@@ -135,17 +135,17 @@ def test_gitcp_says_why_the_server_refused(ann, server, bob):
     assert "(hook declined): no way" in said
     assert "ask its administrator" in said
     # Each ref gets the lines that name it, and none of what only repeats git's verdict.
-    save(ann, "-s", "main2", a_py=b"2")
+    save(ann, "-s", "main A", a_py=b"2")
     (server / "hooks" / "update").write_text(
-        "#!/bin/sh\necho no $1 for you >&2; echo hm >&2; echo why >&2; exit 1\n"
+        "#!/bin/sh\necho no $1 for you | tr % . >&2; echo hm >&2; echo why >&2; exit 1\n"
     )
     said = fails(ann, 12, "push")
-    for name in ("main", "main2"):
-        why = f"{name}/main: [remote rejected] (hook declined): no refs/gitcp/s/{name}/main for you"
+    for name, ref in (("main", "main"), ("main A", "main.20.41")):
+        why = f"{name}/main: [remote rejected] (hook declined): no refs/gitcp/s/{ref}/main for you"
         assert f"{why};" in f"{said};".replace("\n", ";")
     assert "error: hook declined" not in said
-    said = fails(ann, 12, "push", "origin", "main2")
-    assert "no refs/gitcp/s/main2/main for you; hm; why" in said
+    said = fails(ann, 12, "push", "origin", "main A")
+    assert "no refs/gitcp/s/main.20.41/main for you; hm; why" in said
     # Where it is not known which of them it is about, it is not said of any.
     (server / "hooks" / "update").write_text(
         "#!/bin/sh\necho alpha >&2; echo beta >&2; exit 1\n"
