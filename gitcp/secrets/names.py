@@ -103,6 +103,7 @@ _NUMBERED = re.compile(rb"(?i)(?:pw|pwd|pass|password|token|secret|key)_\d{1,4}"
 # A salt is stored beside what it is for; a short seed is a test's.
 _ALONE = frozenset({b"salt", b"seed"})
 _REPEATED = 5
+_HELD = 4
 _HEX = re.compile(rb"(?i)[0-9a-f]+")
 _LONG = 64
 _QUERIES = frozenset({b"?", b"&"})
@@ -202,12 +203,23 @@ def holds(
 
 
 def repeats(name: bytes, rest: bytes, value: bytes) -> bool:
-    """Whether a value is the name that it is assigned to, as in `a.pw_1 = b.pw_1`."""
+    """Whether a value is or holds the name that it is assigned to, as in `a.pw_1 = b.pw_1`.
+
+    `RESET_PASSWORD = "kit#ResetPasswordResponse"`, with nothing beside it that chance made.
+    """
     if len(rest) >= _REPEATED and value.endswith(rest):
         return True
     whole = name + rest
     own, other = (one.rpartition(b".")[2].lower().strip(b"_") for one in (whole, value))
-    return len(other) >= _REPEATED and own.endswith(other)
+    if len(other) >= _REPEATED and own.endswith(other):
+        return True
+    own, held = own.replace(b"_", b""), value.lower().replace(b"_", b"")
+    if len(own) < _HELD or own in {*_PEOPLE, b"pass"} or own not in held:
+        # `password` alone is in many a password.
+        return False
+    letters = (re.escape(own[at : at + 1]) for at in range(len(own)))
+    beside = re.split(b"_{0,3}".join(letters), value, flags=re.IGNORECASE)
+    return not any(map(heuristics.chance, beside))
 
 
 def whole(name: bytes, rest: bytes) -> bytes:

@@ -252,6 +252,10 @@ CLEAN = {
     "an address with parameters": '"dsn": "hostname:port/service?timeout=30&expire=60",',
     "a protocol and its version": "help='Client secret for OAuth2.0',",
     "a name to which a list is added": "dhSinglePass_sha1kdf = x9_63_scheme + (3, )",
+    "what holds its own name": (
+        'ResetPassword = "kit#ResetPasswordResponse", RESET_PASSWORD = "/v1/a:resetPassword",'
+        " PW91    GGA_X_PW91+GGA_C_PW91    Wang"
+    ),
     "a page in prose": "Next page token: eav1OzQB0OM8rLdGXOEsyQWSG\n",
     "what it stands for": 'password: "secret-4-levels", b: "a_password_of_at_least_32_chars"',
     "bytes that count": f'"SharedSecret": "{base64.b64encode(bytes(range(32))).decode()}"',
@@ -277,6 +281,10 @@ ALIKE = {
     "a list of bytes": (
         f"key=[{', '.join(map(str, random.Random(12).choices(range(256), k=64)))}]"
     ),
+    "what holds its name and more": 'api_key = "acme_api_key_k3J9dLq0Xz7Yv2mP"',
+    "what holds its name and a little": 'api_key = "api_key_k3J9dLq0Xz"',
+    "a word that a name is, too": 'pass = "pass4Word!"',
+    "what holds a word for it": 'password = "password-31x"',
     "a header": f"Authorization: foo.{random_base64(30, 8)}",
 }
 
