@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 # `hook AGENT EVENT`
 _HOOK = 3
+# Options that may stand before the name of a command, and those with which it saves nothing.
+_ALSO = frozenset({"-q", "--quiet", "-v", "--verbose", "--no-pager", "--json"})
+_HELP = frozenset({"-h", "--help"})
 
 
 def entry() -> None:
@@ -19,7 +22,10 @@ def entry() -> None:
     gc.set_threshold(100_000, 20, 20)
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
-    sys.exit(main(sys.argv[1:]))
+    status = main(sys.argv[1:])
+    # Nor any worth looking for at its end: that would take a tenth of a small save.
+    gc.freeze()
+    sys.exit(status)
 
 
 def _open_streams() -> None:
@@ -61,6 +67,26 @@ def main(arguments: "Sequence[str]") -> int:
 
         run_hook(arguments[1], arguments[2])
         return 0
-    from gitcp.cli.app import run
+    if not _saves(arguments):
+        from gitcp.cli.app import run
 
-    return run(list(arguments))
+        return run(list(arguments))
+    from gitcp.worktree import comparison
+
+    comparison.start_early()
+    try:
+        from gitcp.cli.app import run
+
+        return run(list(arguments))
+    finally:
+        comparison.drop()
+
+
+def _saves(arguments: "Sequence[str]") -> bool:
+    """Whether a command line is for saving the work tree around the current directory."""
+    words = [word for word in arguments if word not in _ALSO]
+    return (
+        words[:1] == ["save"]
+        and _HELP.isdisjoint(words)
+        and "_GITCP_COMPLETE" not in os.environ
+    )

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -164,3 +164,9 @@ def _signature(path: str) -> _Signature | None:
         found.st_mtime_ns,
         found.st_ctime_ns,
     )
+
+
+def is_set_by_user(values: Mapping[str, Sequence[str]], name: str) -> bool:
+    """Whether a setting that gitcp gives its own git has another value, too."""
+    # What gitcp tells its own git comes last, and alone where there is nothing else.
+    return len(values.get(name, ())) > 1

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from gitcp.errors import GitFailedError
 from gitcp.git import process
+from gitcp.git.configuration import is_set_by_user
 from gitcp.git.local_sockets import (
     LONGEST,
     WatcherError,
@@ -27,7 +28,7 @@ from gitcp.git.local_sockets import (
 )
 from gitcp.git.repository import Repository
 
-_NAME = "core.fsmonitor"
+NAME = "core.fsmonitor"
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", ""})
 # A shell would make more than one word of it, or something else.
@@ -79,11 +80,10 @@ def configured(repository: Repository) -> Watcher | Unused | None:
     Raises:
         GitFailedError: git cannot read its configuration.
     """
-    # What gitcp tells its own git comes last, and alone where there is nothing else.
-    if len(repository.config.get(_NAME, ())) < 2:  # noqa: PLR2004  ours and another one
+    if not is_set_by_user(repository.config, NAME):
         return None
     listed = os.fsdecode(
-        repository.git("config", "--show-scope", "-z", "--get-all", _NAME)
+        repository.git("config", "--show-scope", "-z", "--get-all", NAME)
     ).split("\0")
     pairs = list(zip(listed[::2], listed[1::2], strict=False))[:-1]
     if not pairs:
@@ -101,7 +101,7 @@ def configured(repository: Repository) -> Watcher | Unused | None:
             return Watcher(watchman)
         return Unused(
             "the repository's own configuration names a hook, which gitcp does not run",
-            f"name it in yours: git config --global {_NAME} PROGRAM, or in a file that"
+            f"name it in yours: git config --global {NAME} PROGRAM, or in a file that"
             " `includeIf` includes there",
         )
     return _hook(repository, value, watchman)
@@ -111,20 +111,20 @@ def _hook(repository: Repository, value: str, watchman: str) -> Watcher | Unused
     path = os.path.expanduser(value)
     if not re.fullmatch(_PLAIN, path):
         return Unused(
-            f"{_NAME} is a command line", f"set {_NAME} to the path of a program"
+            f"{NAME} is a command line", f"set {NAME} to the path of a program"
         )
     if "/" not in path:
         path = shutil.which(path) or path
     if not os.path.isabs(path):
         return Unused(
-            f"{_NAME} is not an absolute path", f"set {_NAME} to an absolute path"
+            f"{NAME} is not an absolute path", f"set {NAME} to an absolute path"
         )
     real = Path(os.path.realpath(path))
     for own in (repository.top, repository.git_dir, repository.common_dir):
         if own is not None and real.is_relative_to(os.path.realpath(own)):
             return Unused(
                 "the hook lies in the project, and gitcp runs nothing from there",
-                f"move it out of the project, and set {_NAME} to its new path",
+                f"move it out of the project, and set {NAME} to its new path",
             )
     version = (repository.setting("core.fsmonitorhookversion") or "").strip()
     versions = (int(version),) if version in {"1", "2"} else (2, 1)

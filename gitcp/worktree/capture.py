@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gitcp import durable
 from gitcp.errors import CorruptError, GitFailedError
+from gitcp.git.configuration import is_set_by_user
 from gitcp.git.process import Process, finish
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
@@ -73,6 +74,9 @@ class Capture:
     def _ask(self, state: ScanState, clock: Clock) -> bool:
         """Asks the user's watcher; returns whether its answer may be enough."""
         if not self._rules.watched or self._private.is_temporary:
+            return False
+        if not is_set_by_user(self._repository.config, "core.fsmonitor"):
+            # Loading what asks a watcher takes as long as half of the directories do.
             return False
         from gitcp.worktree import watched  # noqa: PLC0415  few have one
 

@@ -17,28 +17,14 @@ from gitcp.format.oid import SHA1
 from gitcp.format.tree import FILE
 from gitcp.git.process import Process
 from gitcp.git.repository import Repository
+from gitcp.worktree import comparison
 from gitcp.worktree.names import composed
 
-_CONFIG = b"""[core]
-\trepositoryformatversion = 0
-\tbare = false
-\tfilemode = true
-\tsymlinks = true
-\tautocrlf = false
-\tsafecrlf = false
-\tpreloadIndex = true
-\ttrustctime = true
-\tcheckStat = default
-[index]
-\tthreads = true
-"""
 _OTHER_FORM = b"""[core]
 \trepositoryformatversion = 1
 [extensions]
 \tobjectFormat = %b
 """
-# Beats every .gitattributes: a comparison of content is one of raw bytes.
-_ATTRIBUTES = b"* -text -filter -ident -eol -working-tree-encoding\n"
 _DIRECTORIES = ("objects", "refs", "info")
 _FIELDS = 4
 # For an index of which only the paths count.
@@ -66,10 +52,12 @@ class PrivateGit:
         """Makes the directory where it is missing; brings its excludes up to date."""
         for name in () if self.is_temporary else _DIRECTORIES:
             self._repository.make_directory(self.directory / name)
+        # Git would take the configuration and the attributes of the place it names.
+        (self.directory / comparison.REDIRECTION).unlink(missing_ok=True)
         files = {
             "HEAD": b"ref: refs/heads/none\n",
-            "config": _CONFIG + self._form() + self._sharing(),
-            "info/attributes": _ATTRIBUTES,
+            "config": comparison.CONFIG + self._form() + self._sharing(),
+            "info/attributes": comparison.ATTRIBUTES,
             "info/exclude": self.user_excludes(),
         }
         for name, content in files.items():
@@ -106,10 +94,7 @@ class PrivateGit:
         return _content(self._repository.common_dir / "info" / "exclude") or b""
 
     def _environment(self, top: Path | None = None) -> dict[str, str]:
-        return {
-            "GIT_DIR": str(self.directory),
-            "GIT_WORK_TREE": str(top or self._top),
-        }
+        return comparison.naming(self.directory, top or self._top)
 
     def _settings(self) -> list[str]:
         # The repository's own setting is not in the private configuration.
@@ -121,14 +106,13 @@ class PrivateGit:
         return settings
 
     def start_diff_files(self) -> Process:
-        """Starts the comparison of the index with the files; paths end with NUL."""
-        return self._repository.start(
-            "diff-files",
-            "-z",
-            "--name-only",
-            "--no-renames",
-            "--ignore-submodules=all",
-            environment=self._environment(),
+        """Starts the comparison of the index with the files; paths end with NUL.
+
+        One that was started early goes on, unless the index is another one by now.
+        """
+        early = comparison.take(self.directory, self._top)
+        return early or self._repository.start(
+            *comparison.WORDS, environment=self._environment()
         )
 
     def list_matching(self, globs: Sequence[str]) -> list[bytes]:

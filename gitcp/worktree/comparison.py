@@ -1,0 +1,173 @@
+"""Git's comparison of the files with the private index; it may start before all else.
+
+It takes longer than all else that a small save does. So a command that is going to save
+starts it before it loads the rest of gitcp, and another core does it meanwhile.
+"""
+
+import os
+import stat
+import time
+from contextlib import suppress
+from typing import NamedTuple
+
+from gitcp.errors import GitFailedError
+from gitcp.git import process
+from gitcp.git.process import Process
+
+CONFIG = b"""[core]
+\trepositoryformatversion = 0
+\tbare = false
+\tfilemode = true
+\tsymlinks = true
+\tautocrlf = false
+\tsafecrlf = false
+\tpreloadIndex = true
+\ttrustctime = true
+\tcheckStat = default
+[index]
+\tthreads = true
+"""
+# Beats every .gitattributes: a comparison of content is one of raw bytes.
+ATTRIBUTES = b"* -text -filter -ident -eol -working-tree-encoding\n"
+# With a file of this name a git directory has its configuration elsewhere.
+REDIRECTION = "commondir"
+WORDS = (
+    "diff-files",
+    "-z",
+    "--name-only",
+    "--no-renames",
+    "--ignore-submodules=all",
+)
+# Seconds after which too much may have changed since: another save was waited for.
+_FRESH = 1.0
+
+
+class _Early(NamedTuple):
+    process: Process
+    directory: str
+    top: str
+    signature: tuple[int, ...]
+    began: float
+
+
+class _Slot:
+    """The comparison that was started early and is not taken yet."""
+
+    early: _Early | None = None
+
+
+def naming(
+    directory: str | os.PathLike[str], top: str | os.PathLike[str]
+) -> dict[str, str]:
+    """Returns the environment that names the private directory and the work tree."""
+    return {"GIT_DIR": os.fspath(directory), "GIT_WORK_TREE": os.fspath(top)}
+
+
+def start_early() -> None:
+    """Starts to compare the work tree around the current directory, if that is simple.
+
+    Git has not been asked for the repository yet. So the directory `.git` has to be this
+    user's, and the private one below it as gitcp makes it: git reads no other settings
+    there. The scan that takes it sees whether that was the right place.
+    """
+    with suppress(OSError, GitFailedError):
+        top = _top(os.path.realpath("."))
+        if top is None:
+            return
+        directory = f"{top}/.git/gitcp/scan"
+        if not _is_as_made(directory):
+            return
+        signature = _signature(directory)
+        began = time.monotonic()
+        started = process.start(WORDS, cwd=top, env=naming(directory, top))
+        _Slot.early = _Early(started, directory, top, signature, began)
+
+
+def take(
+    directory: str | os.PathLike[str], top: str | os.PathLike[str]
+) -> Process | None:
+    """Returns the comparison that was started early, if it is of this index and fresh.
+
+    The caller holds the lock of the work tree.
+    """
+    early, _Slot.early = _Slot.early, None
+    if early is None:
+        return None
+    with suppress(OSError):
+        if (
+            early.directory == os.path.realpath(directory)
+            and early.top == os.path.realpath(top)
+            and early.signature == _signature(early.directory)
+            and time.monotonic() < early.began + _FRESH
+        ):
+            return early.process
+    _end(early.process)
+    return None
+
+
+def drop() -> None:
+    """Ends a comparison that was started early and not taken."""
+    early, _Slot.early = _Slot.early, None
+    if early is not None:
+        _end(early.process)
+
+
+def _end(running: Process) -> None:
+    running.kill()
+    running.communicate()
+
+
+def _top(where: str) -> str | None:
+    """Returns the closest directory that has a `.git`, if that is a directory itself."""
+    while True:
+        with suppress(FileNotFoundError):
+            status = os.lstat(f"{where}/.git")
+            return where if _is_own(status) else None
+        above = os.path.dirname(where)
+        if above == where:
+            return None
+        where = above
+
+
+def _is_as_made(directory: str) -> bool:
+    """Whether git finds in the private directory what gitcp puts there, and no more.
+
+    Where a watcher was asked the last time, its answer may do.
+    """
+    expected = {"config": CONFIG, "info/attributes": ATTRIBUTES}
+    return (
+        all(
+            _is_own(os.lstat(path))
+            for path in (os.path.dirname(directory), directory, f"{directory}/info")
+        )
+        and not any(
+            os.path.lexists(f"{directory}/{name}") for name in (REDIRECTION, "watcher")
+        )
+        and all(
+            _content(f"{directory}/{name}") == text for name, text in expected.items()
+        )
+    )
+
+
+def _is_own(status: os.stat_result) -> bool:
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+
+def _content(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        return os.read(fd, len(CONFIG) + 1)
+    finally:
+        os.close(fd)
+
+
+def _signature(directory: str) -> tuple[int, ...]:
+    """Returns what changes when the index is replaced."""
+    status = os.lstat(f"{directory}/index")
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )
