@@ -179,6 +179,10 @@ class TransferError(GitcpError):
     exit_status = 21
 
 
+class SpoolFullError(TransferError):
+    """What waits for a remote takes as much as it may."""
+
+
 class AgentRecordError(GitcpError):
     """Messages or a transcript that cannot be read."""
 

@@ -84,7 +84,11 @@ SECTIONS = {
         "config": "config",
     },
     "Help": {"help": "help", "demo": "demo", "completion": "completion"},
-    "Called by hooks": {"hook": "hook", "git-hook": "git_hook"},
+    "Called by hooks": {
+        "hook": "hook",
+        "git-hook": "git_hook",
+        "pusher": "pusher",
+    },
 }
 COMMANDS = {
     name: module for section in SECTIONS.values() for name, module in section.items()

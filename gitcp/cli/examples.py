@@ -151,6 +151,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "push": (
         ("gitcp push", "Send all sessions to the remote"),
         ("gitcp push --fork", "What has diverged goes as a branch of its own"),
+        ("gitcp push --wait", "With those of other clones, as a container ends"),
     ),
     "pull": (
         ("gitcp pull", "Take in all sessions of the remote"),
@@ -237,6 +238,13 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "hook": (
         ("gitcp hook claude-code Stop < event.json", "What Claude Code calls"),
         ("GITCP_DISABLE=1 claude", "Start an agent whose hooks do nothing"),
+    ),
+    "pusher": (
+        (
+            "gitcp pusher 0123456789abcdef",
+            "What `gitcp push --spool` starts in the background",
+        ),
+        ("gitcp pusher --quiet 0123456789abcdef", "The same, without a word"),
     ),
     "git-hook": (
         ("gitcp git-hook post-commit", "What git calls after a commit"),

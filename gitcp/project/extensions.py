@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 # `gitcp.project.workspace.AfterSave`, in order.
-AFTER_SAVE = ("gitcp.maintenance.after_save",)
+AFTER_SAVE = ("gitcp.maintenance.after_save", "gitcp.spool.after_save")
 # `gitcp.checkpoints.restore_observer.RestoreObserver`.
 RESTORE_OBSERVER = "gitcp.steps.restores"
 

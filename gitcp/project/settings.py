@@ -14,6 +14,8 @@ _SIZE = r"(?i)(\d+)\s*([kmg]?)i?b?"
 _SECONDS = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?"
 _PER = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
+# What `autoPush` may be.
+OFF, BESIDE_PUSH, AFTER_SAVE = "off", "push", "save"
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", ""})
 
@@ -151,6 +153,19 @@ def _words(values: list[str], what: str) -> tuple[str, ...]:
     return tuple(word for value in values for word in value.replace(",", " ").split())
 
 
+def _auto_push(values: list[str], what: str) -> str:
+    """Returns `off`, `push` (beside a push of git's) or `save` (after each save)."""
+    word = values[-1].strip().lower()
+    if word == AFTER_SAVE:
+        return word
+    if word not in _TRUE | _FALSE:
+        raise UsageError(
+            f"{what} is {values[-1]!a}, which is neither true, false nor save",
+            hint="write true, false or save",
+        )
+    return BESIDE_PUSH if word in _TRUE else OFF
+
+
 def _set_of_words(values: list[str], what: str) -> frozenset[str]:
     return frozenset(_words(values, what))
 
@@ -224,7 +239,20 @@ KNOWN = {
         "origin", _last(_text), "the remote that push and pull use where none is named"
     ),
     "autoPush": Known(
-        "false", _last(parse_flag), "whether the pre-push hook pushes sessions, too"
+        "false",
+        _auto_push,
+        "true: the pre-push hook pushes sessions, too; save: each checkpoint is sent soon,"
+        " with those of other clones",
+    ),
+    "pushInterval": Known(
+        "10s",
+        _last(parse_seconds),
+        "what waits for a remote leaves in one push, at most so often",
+    ),
+    "spoolMaxSize": Known(
+        "2g",
+        _last(parse_size),
+        "what waits for a remote on this machine takes no more; the rest waits in its clone",
     ),
     "secrets": Known(
         "block",
@@ -270,7 +298,6 @@ KNOWN = {
 }
 # name -> the variable of the environment that overrides it
 VARIABLES = {name: "GITCP_" + _snake(name).upper() for name in KNOWN}
-_NAMES = tuple(VARIABLES.values())
 _FIELDS = {known.field or _snake(name): name for name, known in KNOWN.items()}
 
 
@@ -278,7 +305,9 @@ class Sharing(NamedTuple):
     """Settings of push and pull."""
 
     remote: str
-    auto_push: bool
+    auto_push: str
+    push_interval: float
+    spool_max_size: int
     transfer_timeout: float
     transfer_limit: float
     pull_max_size: int
@@ -348,34 +377,3 @@ class Settings(NamedTuple):
         sharing = Sharing(**{field: read(field) for field in Sharing._fields})
         own = {field: read(field) for field in cls._fields if field != "sharing"}
         return cls(sharing=sharing, **own)
-
-
-class Following:
-    """The settings of a repository that a program keeps open, as they are now."""
-
-    def __init__(self, repository: Repository) -> None:
-        self._repository = repository
-        self._read: tuple[Mapping[str, list[str]], list[str | None], Settings] | None
-        self._read = None
-
-    def now(self) -> Settings:
-        """Returns the settings in force; takes in what was changed since the last call.
-
-        Waits for refs follow `lockTimeout`.
-
-        Raises:
-            UsageError: a value makes no sense.
-            GitFailedError: git cannot read its configuration.
-            UnsupportedRepositoryError: gitcp does not serve the repository any more.
-        """
-        repository = self._repository
-        repository.reread()
-        environ = os.environ
-        # Most are missing, and `get` raises and catches an error for each of those.
-        given = [environ[name] if name in environ else None for name in _NAMES]  # noqa: SIM401
-        read = self._read
-        if read is None or read[0] is not repository.config or read[1] != given:
-            settings = Settings.of(repository)
-            repository.wait_for_locks(settings.lock_timeout)
-            read = self._read = repository.config, given, settings
-        return read[2]

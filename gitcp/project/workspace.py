@@ -20,7 +20,8 @@ from gitcp.git.discover import discover
 from gitcp.git.repository import Repository
 from gitcp.ledger.ledgers import Ledgers
 from gitcp.names import check_typed
-from gitcp.project.settings import Following, Settings
+from gitcp.project.following import Following
+from gitcp.project.settings import Settings
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import FilesState
 from gitcp.store.store import Store

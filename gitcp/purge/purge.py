@@ -25,6 +25,7 @@ from gitcp.purge.ledgers import clean
 from gitcp.purge.redact import Eraser
 from gitcp.purge.values import find_values, long_enough
 from gitcp.secrets import cache
+from gitcp.spool.withdraw import withdrawn
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.rewrite import rewrite
 from gitcp.sync import encrypted_refs, ledgers
@@ -78,7 +79,9 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
     values, missing = _values(workspace, wanted)
     eraser = Eraser(values) if values else None
     refs = list(repository.refs.list(layout.SESSIONS))
-    with store_locked(repository, timeout=workspace.settings.lock_timeout):
+    timeout = workspace.settings.lock_timeout
+    handed_over = withdrawn(workspace, dry_run=dry_run)
+    with store_locked(repository, timeout=timeout), handed_over:
         steps = _Steps(workspace)
         if eraser is not None:
             steps.run(eraser, dry_run=dry_run)

@@ -17,7 +17,7 @@ from gitcp.sync import ledgers, push_forks, push_urls
 from gitcp.sync.adopt import remember
 from gitcp.sync.encrypting import encryption_for
 from gitcp.sync.outcome import CREATED, FAST_FORWARD, FORKED, REJECTED, Outcome
-from gitcp.sync.push_address import AddressPush, Outcomes, PushTarget
+from gitcp.sync.push_address import AddressPush, Outcomes, PushTarget, Relay
 from gitcp.sync.tracking import tracked
 
 
@@ -33,6 +33,7 @@ def push(
     gate: Gate | None = None,
     progress: Told | None = None,
     interactive: bool = False,
+    relay: Relay | None = None,
 ) -> list[Outcome]:
     """Sends sessions (`SESSION` or `SESSION/BRANCH`; all where none is named).
 
@@ -43,7 +44,8 @@ def push(
     leaves is looked through first, by `gate`: the default refuses secrets as the settings
     say. The ledger of a session's steps goes before its branches, and where it cannot, they
     do not. Where `gitcp.encryptTo` is set all is encrypted after that; with `re_encrypt`
-    all of it again, to whom the setting names now.
+    all of it again, to whom the setting names now. With a `relay` all of this is done as
+    ever, but that takes the place of the remote.
 
     Raises:
         PlaintextError: it would be sent as it is where there is ciphertext.
@@ -60,9 +62,8 @@ def push(
     with encryption_for(workspace, name, reencrypt=re_encrypt) as encryption:
         tips = chosen(workspace, sessions)
         addresses = remotes.addresses(workspace.repository, name)
-        target = PushTarget(
-            workspace, name, gate or Gate(), encryption, pruned, progress, interactive
-        )
+        told = (pruned, progress, interactive, relay)
+        target = PushTarget(workspace, name, gate or Gate(), encryption, *told)
         pushes = [
             AddressPush(target, address, alone=len(addresses) == 1)
             for address in addresses
@@ -76,7 +77,7 @@ def push(
                 second = _send(pushes, again, dry_run=False)
                 outcomes = list(map(push_forks.merged, outcomes, second))
                 tips |= forks
-        if not dry_run:
+        if not dry_run and relay is None:
             _remember(workspace, name, tips, push_urls.everywhere(outcomes))
         return [each[key] for each in outcomes for key in sorted(each)]
 

@@ -3,8 +3,9 @@
 import random
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from gitcp.errors import CorruptError, GitFailedError
 from gitcp.format import layout
@@ -43,6 +44,25 @@ _BUSY = (
 )
 
 
+class Relay(Protocol):
+    """Takes a push in place of its remote, and sends it on later."""
+
+    def refs(self) -> Mapping[str, str]:
+        """Returns the refs that the remote has, or will have when all is sent on."""
+
+    def take(
+        self,
+        updates: Mapping[RefKey, Update],
+        plain: Mapping[RefKey, str],
+        known: Collection[str],
+    ) -> dict[str, Answer]:
+        """Takes updates in, each if the ref is where it is expected; answers by ref.
+
+        `plain` are the commits that the new ones stand for, `known` commits that the
+        remote has.
+        """
+
+
 @dataclass(frozen=True)
 class PushTarget:
     """What the pushes to all addresses of a remote share."""
@@ -54,6 +74,7 @@ class PushTarget:
     pruned: bool
     progress: Told | None
     interactive: bool
+    relay: Relay | None = None
 
 
 class AddressPush:
@@ -195,7 +216,14 @@ class AddressPush:
         """Sends once; returns what has to be decided again, as the remote moved."""
         encryption = self._target.encryption
         outgoing = encryption.encrypt(updates, there.advertised)
-        answers = self._send({key: each.update for key, each in outgoing.items()})
+        sent = {key: each.update for key, each in outgoing.items()}
+        relay = self._target.relay
+        if relay is None:
+            answers = self._send(sent)
+        else:
+            plain = {key: update.new for key, update in updates.items()}
+            taken = relay.take(sent, plain, there.known)
+            answers = {key: taken[update.ref] for key, update in sent.items()}
         again: set[RefKey] = set()
         self._stale = set()
         for key, update in updates.items():
@@ -263,7 +291,7 @@ class AddressPush:
         There may be thousands of others, and nothing of this push stands on them.
         """
         ledgers = {key.ledger for key in tips}
-        refs = self._remote.advertised([*layout.prefixes_of(ledgers), _HEADS]).refs
+        refs = self._refs([*layout.prefixes_of(ledgers), _HEADS])
         advertised = {
             key: oid
             for ref, oid in refs.items()
@@ -275,6 +303,12 @@ class AddressPush:
         known |= frozenset(plain.values())
         self._there = RemoteTips(advertised, plain, known)
         return self._there
+
+    def _refs(self, prefixes: Sequence[str]) -> Mapping[str, str]:
+        relay = self._target.relay
+        if relay is not None:
+            return relay.refs()
+        return self._remote.advertised(prefixes).refs
 
     def _history(self, advertised: Mapping[str, str]) -> frozenset[str]:
         """Returns commits of the project that a remote has, by the branches it has.

@@ -19,7 +19,7 @@ from gitcp.format.layout import LogName
 from gitcp.format.log import Meta
 from gitcp.names import encode
 from gitcp.project.adapter_store import merge_packs, store_at, write
-from gitcp.project.settings import Following
+from gitcp.project.following import Following
 from gitcp.store import logs
 from gitcp.store.append import grow
 from gitcp.store.checkpoint import Checkpoint

@@ -10,7 +10,7 @@ from gitcp.adapters.langgraph.thread import Thread
 from gitcp.errors import UsageError
 from gitcp.format import layout
 from gitcp.names import decode, encode
-from gitcp.project.settings import Following
+from gitcp.project.following import Following
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 from gitcp.wal import log_file

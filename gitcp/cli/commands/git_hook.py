@@ -44,6 +44,7 @@ def git_hook_command(out: Output, name: str, arguments: tuple[str, ...]) -> None
 
 def _work(directory: str, name: str, arguments: list[str], started: float) -> None:
     from gitcp.errors import UsageError
+    from gitcp.project.settings import OFF
     from gitcp.project.workspace import open_workspace
 
     workspace = open_workspace(directory)
@@ -54,7 +55,7 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
         remote = _given(arguments, 0, "PRE_COMMIT_REMOTE_NAME")
         settings = workspace.settings.sharing
         # The same place and no other: what is pushed elsewhere is another matter.
-        if settings.auto_push and remote == settings.remote:
+        if settings.auto_push != OFF and remote == settings.remote:
             done = _push(directory, remote, workspace)
             write(directory, what, started, done)
         return

@@ -1,20 +1,27 @@
 """`gitcp push`, `pull` and `remote-sessions`: shares sessions by a remote."""
 
 import shlex
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command, reader
+from gitcp.cli.outcomes import (
+    WIDTH,
+    outcome_documents,
+    outcome_line,
+    steps_documents,
+)
+from gitcp.errors import UsageError
 from gitcp.project.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
+    from gitcp.secrets.policy import Gate
     from gitcp.sync.outcome import Outcome
     from gitcp.sync.pull import Pulled
 
-_WIDTH = 12
 _TAKEN = frozenset({"created", "fast-forward", "forked"})
 
 
@@ -32,50 +39,6 @@ def can_ask() -> bool:
     import sys
 
     return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def _line(out: Output, outcome: "Outcome") -> str:
-    shown = out.style(safe(outcome.shown.replace("\n", "\\n")), fg="cyan")
-    if not outcome.branch:
-        shown += " (steps)"
-    if outcome.name != outcome.branch:
-        shown += f" as {out.style(safe(outcome.name), fg='cyan')}"
-    reason = f"  ({safe(outcome.reason)})" if outcome.reason else ""
-    where = f" at {safe(outcome.address)}" if outcome.address else ""
-    return f"  {outcome.result:<{_WIDTH}} {shown}{where}{reason}"
-
-
-def _documents(outcomes: "Iterable[Outcome]") -> list[dict[str, Any]]:
-    return [
-        {
-            "session": outcome.session,
-            "branch": outcome.branch,
-            "result": outcome.result,
-            "as": outcome.name,
-            "commit": outcome.commit,
-            "reason": outcome.reason,
-            **_address(outcome),
-        }
-        for outcome in outcomes
-    ]
-
-
-def _steps_documents(outcomes: "Iterable[Outcome]") -> list[dict[str, Any]]:
-    return [
-        {
-            "session": outcome.session,
-            "result": outcome.result,
-            "commit": outcome.commit,
-            "reason": outcome.reason,
-            **_address(outcome),
-        }
-        for outcome in outcomes
-    ]
-
-
-def _address(outcome: "Outcome") -> dict[str, str]:
-    """Tells the addresses of one remote apart; a remote with one has no such field."""
-    return {"address": outcome.address} if outcome.address else {}
 
 
 def _remote(workspace: Workspace, given: str | None) -> str:
@@ -104,6 +67,14 @@ def _remote(workspace: Workspace, given: str | None) -> str:
 @click.option(
     "--fork", is_flag=True, help="Send what has diverged as a branch of its own"
 )
+@click.option(
+    "--spool",
+    is_flag=True,
+    help="Hand it to the process that sends what all clones here have",
+)
+@click.option(
+    "--wait", is_flag=True, help="The same, and wait until all of it is there"
+)
 @click.option("--dry-run", is_flag=True, help="Show what would be sent")
 def push_command(
     out: Output,
@@ -113,6 +84,8 @@ def push_command(
     pruned: bool,
     re_encrypt: bool,
     fork: bool,
+    spool: bool,
+    wait: bool,
     dry_run: bool,
 ) -> None:
     """Push sessions to a remote (default: all but imported ones).
@@ -125,8 +98,12 @@ def push_command(
 
     With the setting encryptTo the conversation, the log, notes, labels and what steps did
     are encrypted on the way out. Files of the project, and names of sessions, are not.
+
+    With --spool all of that is done now, but what leaves waits for the next push of this
+    machine, at most one each gitcp.pushInterval; `gitcp status` says what has not left.
     """
     from gitcp.cli import findings
+    from gitcp.cli.spooling import hand_over
     from gitcp.project import failed_push
     from gitcp.secrets.policy import Gate
     from gitcp.sync.push import push
@@ -135,6 +112,14 @@ def push_command(
     workspace = reader(out)
     name = _remote(workspace, remote)
     gate = Gate(allow, progress=findings.progress(out))
+    if spool or wait:
+        if pruned or re_encrypt or dry_run:
+            raise UsageError(
+                "--spool and --wait only add what is new",
+                hint="remove --pruned, --re-encrypt or --dry-run, or --spool and --wait",
+            )
+        hand_over(out, workspace, name, sessions, gate, fork=fork, wait=wait)
+        return
     pushed = push(
         workspace,
         name,
@@ -147,13 +132,31 @@ def push_command(
         progress=transfer_progress(out),
         interactive=can_ask(),
     )
+    _show_pushed(out, workspace, name, pushed, gate, sessions, dry_run=dry_run)
+    refuse_rejected(pushed, name)
+    if not (dry_run or sessions):
+        failed_push.forget(workspace.repository, name)
+
+
+def _show_pushed(
+    out: Output,
+    workspace: Workspace,
+    name: str,
+    pushed: "list[Outcome]",
+    gate: "Gate",
+    sessions: tuple[str, ...],
+    *,
+    dry_run: bool,
+) -> None:
+    from gitcp.cli import findings
+
     if out.json:
         out.document(
             {
                 "schema": "gitcp.push/1",
                 "remote": name,
-                "branches": _documents([one for one in pushed if one.branch]),
-                "ledgers": _steps_documents([one for one in pushed if not one.branch]),
+                "branches": outcome_documents([one for one in pushed if one.branch]),
+                "ledgers": steps_documents([one for one in pushed if not one.branch]),
                 "secrets": findings.documents([*gate.findings, *gate.allowed]),
             }
         )
@@ -162,9 +165,6 @@ def push_command(
             out.warn("secrets were sent, as gitcp.secrets is `warn`:")
             findings.show(out, gate.findings)
         _print_pushed(out, workspace, name, pushed, sessions, dry_run=dry_run)
-    refuse_rejected(pushed, name)
-    if not (dry_run or sessions):
-        failed_push.forget(workspace.repository, name)
 
 
 def _print_pushed(
@@ -178,7 +178,7 @@ def _print_pushed(
 ) -> None:
     for outcome in pushed:
         if outcome.result != "up-to-date" or outcome.reason or outcome.address:
-            out.print(_line(out, outcome))
+            out.print(outcome_line(out, outcome))
     if all(outcome.result == "up-to-date" for outcome in pushed):
         out.note(f"{remote} has everything" if pushed else "no sessions yet")
     elif dry_run:
@@ -225,10 +225,10 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
                         "withheld": documents.withheld(foretold.get(one.commit or "")),
                     }
                     for one, document in zip(
-                        pulled.branches, _documents(pulled.branches), strict=True
+                        pulled.branches, outcome_documents(pulled.branches), strict=True
                     )
                 ],
-                "ledgers": _steps_documents(pulled.ledgers),
+                "ledgers": steps_documents(pulled.ledgers),
                 "secrets": [],
                 "ignored": list(pulled.ignored),
                 "rewound": [f"{one.session}/{one.branch}" for one in pulled.rewound],
@@ -238,9 +238,9 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
     else:
         for one in (*pulled.ledgers, *pulled.branches):
             if one.result != "up-to-date":
-                out.print(_line(out, one))
+                out.print(outcome_line(out, one))
                 for line in withheld_lines(foretold.get(one.commit or "", Foretold())):
-                    out.print(f"{'':<{_WIDTH}}   {line}")
+                    out.print(f"{'':<{WIDTH}}   {line}")
         if not ops.news(pulled) and not pulled.refused:
             out.note(f"nothing new at {name}")
     _tell(out, workspace, name, pulled)
@@ -333,9 +333,9 @@ def remote_sessions_command(out: Output, remote: str | None) -> None:
     for session, state in sessions_there.items():
         for one in state.branches:
             branch_name = out.style(safe(f"{session}/{one.branch}"), fg="cyan")
-            out.print(f"  {one.here:<{_WIDTH}} {branch_name}")
+            out.print(f"  {one.here:<{WIDTH}} {branch_name}")
         if state.steps is not None:
             branch_name = out.style(safe(session), fg="cyan")
-            out.print(f"  {state.steps.here:<{_WIDTH}} {branch_name} (steps)")
+            out.print(f"  {state.steps.here:<{WIDTH}} {branch_name} (steps)")
     if not sessions_there:
         out.note(f"{name} has no sessions")

@@ -19,6 +19,8 @@ from gitcp.cli.render import (
     title_of,
 )
 from gitcp.cli.size_warning import tell_if_large
+from gitcp.cli.spooling import documents as documents_of_unsent
+from gitcp.cli.spooling import tell_unsent
 from gitcp.cli.unshared import tell_failed_push
 from gitcp.errors import GitcpError
 from gitcp.maintenance import upkeep
@@ -68,6 +70,7 @@ def status_command(out: Output, where: str | None) -> None:
                 "private_store": workspace.private_store,
                 "left_behind": _left_behind(workspace),
                 "size": _size(workspace),
+                "unsent": documents_of_unsent(workspace),
             }
         )
         return
@@ -85,6 +88,7 @@ def status_command(out: Output, where: str | None) -> None:
         out.warn(warning)
     _show_folder(out, workspace)
     tell_failed_push(out, workspace)
+    tell_unsent(out, workspace)
     tell_if_large(out, workspace)
 
 

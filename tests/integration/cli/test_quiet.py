@@ -17,7 +17,7 @@ SHOWING = frozenset(
         *("sessions", "branches", "files", "cat", "remote-sessions", "scan"),
         *("doctor", "verify", "search", "why", "view", "du", "help", "demo", "resume"),
         "completion",
-        *("hook", "git-hook", "acp", "mcp"),
+        *("hook", "git-hook", "pusher", "acp", "mcp"),
     }
 )
 # In an order in which each of them has something to do.

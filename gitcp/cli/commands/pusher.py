@@ -1,0 +1,26 @@
+"""`gitcp pusher`: the process that sends what waits for a remote."""
+
+import click
+
+from gitcp.cli.emit import Output
+from gitcp.cli.options import command
+
+
+@command("pusher")
+@click.argument("spool", metavar="SPOOL")
+def pusher_command(out: Output, spool: str) -> None:
+    """Send what waits for a remote until nothing does.
+
+    gitcp starts this in the background, once for each remote on a machine; SPOOL is the
+    name of a directory in gitcp's state directory. Where one is at work this ends at once.
+    """
+    from gitcp.errors import NotFoundError
+    from gitcp.spool import entries, pusher
+
+    found = next((one for one in entries.every_spool() if one.ident == spool), None)
+    if found is None or found.route() is None:
+        raise NotFoundError(
+            f"there is no spool {spool!a}", hint="`gitcp push --spool` makes one"
+        )
+    if not pusher.serve(found):
+        out.note("another process sends it")

@@ -1,0 +1,59 @@
+"""What became of branches and ledgers in a push or a pull, as lines and as JSON."""
+
+from typing import TYPE_CHECKING, Any
+
+from gitcp.cli.emit import Output, safe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gitcp.sync.outcome import Outcome
+
+WIDTH = 12
+
+
+def outcome_line(out: Output, outcome: "Outcome") -> str:
+    """Returns the line for what became of a branch or ledger."""
+    shown = out.style(safe(outcome.shown.replace("\n", "\\n")), fg="cyan")
+    if not outcome.branch:
+        shown += " (steps)"
+    if outcome.name != outcome.branch:
+        shown += f" as {out.style(safe(outcome.name), fg='cyan')}"
+    reason = f"  ({safe(outcome.reason)})" if outcome.reason else ""
+    where = f" at {safe(outcome.address)}" if outcome.address else ""
+    return f"  {outcome.result:<{WIDTH}} {shown}{where}{reason}"
+
+
+def outcome_documents(outcomes: "Iterable[Outcome]") -> list[dict[str, Any]]:
+    """Returns what became of branches, for JSON."""
+    return [
+        {
+            "session": outcome.session,
+            "branch": outcome.branch,
+            "result": outcome.result,
+            "as": outcome.name,
+            "commit": outcome.commit,
+            "reason": outcome.reason,
+            **_address(outcome),
+        }
+        for outcome in outcomes
+    ]
+
+
+def steps_documents(outcomes: "Iterable[Outcome]") -> list[dict[str, Any]]:
+    """Returns what became of ledgers, for JSON."""
+    return [
+        {
+            "session": outcome.session,
+            "result": outcome.result,
+            "commit": outcome.commit,
+            "reason": outcome.reason,
+            **_address(outcome),
+        }
+        for outcome in outcomes
+    ]
+
+
+def _address(outcome: "Outcome") -> dict[str, str]:
+    """Tells the addresses of one remote apart; a remote with one has no such field."""
+    return {"address": outcome.address} if outcome.address else {}

@@ -1,0 +1,155 @@
+"""Hands a push to the process that sends what all clones have, and tells what waits."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gitcp.cli import outcomes
+from gitcp.cli.emit import Output, safe
+from gitcp.cli.render import count
+from gitcp.errors import BranchMovedError, GitcpError, SecretsFoundError, TransferError
+from gitcp.project.workspace import Workspace
+
+if TYPE_CHECKING:
+    from gitcp.secrets.policy import Gate
+    from gitcp.spool.unsent import Unsent
+    from gitcp.sync.outcome import Outcome
+
+
+def hand_over(
+    out: Output,
+    workspace: Workspace,
+    remote: str,
+    sessions: Sequence[str],
+    gate: "Gate",
+    *,
+    fork: bool,
+    wait: bool,
+) -> None:
+    """Does `gitcp push --spool`, and `--wait`.
+
+    Raises:
+        SecretsFoundError: some sessions hold secrets; the others were handed over.
+        TransferError: not everything has left in time.
+        BranchMovedError: the remote refused some of it.
+    """
+    from gitcp.project import failed_push
+    from gitcp.spool import intake, pusher
+    from gitcp.sync.push_policy import refuse_rejected
+
+    waiting = intake.waiting_for(workspace, remote)
+    noted = intake.note(workspace, waiting, sessions)
+    taken: list[Outcome] = []
+    problem: GitcpError | None = None
+    try:
+        taken = intake.take_in(workspace, waiting, sessions, gate=gate, fork=fork)
+    except (SecretsFoundError, TransferError) as exc:
+        problem = exc
+    intake.settle(waiting.spool, waiting.clone, noted, problem)
+    if workspace.settings.background and not wait:
+        pusher.start(waiting.spool)
+    left = True
+    if wait:
+        limit = workspace.settings.sharing.transfer_limit
+        left = pusher.wait(waiting.spool, waiting.clone, timeout=limit)
+    _tell(out, workspace, remote, taken, gate, wait=wait)
+    if problem is not None and (not wait or isinstance(problem, SecretsFoundError)):
+        raise problem
+    refuse_rejected(taken, remote)
+    if wait:
+        _refuse_unsent(workspace, remote, left=left)
+    if not sessions:
+        failed_push.forget(workspace.repository, remote)
+
+
+def _tell(
+    out: Output,
+    workspace: Workspace,
+    remote: str,
+    taken: "list[Outcome]",
+    gate: "Gate",
+    *,
+    wait: bool,
+) -> None:
+    from gitcp.cli import findings
+
+    if out.json:
+        out.document(
+            {
+                "schema": "gitcp.push-spool/1",
+                "remote": remote,
+                "branches": outcomes.outcome_documents(
+                    [one for one in taken if one.branch]
+                ),
+                "ledgers": outcomes.steps_documents(
+                    [one for one in taken if not one.branch]
+                ),
+                "secrets": findings.documents([*gate.findings, *gate.allowed]),
+                "unsent": documents(workspace),
+            }
+        )
+        return
+    for one in taken:
+        if one.result != "up-to-date" or one.reason:
+            out.print(outcomes.outcome_line(out, one))
+    if not wait and taken:
+        interval = workspace.settings.sharing.push_interval
+        out.note(f"it leaves with the next push of this machine, within {interval:g} s")
+
+
+def _refuse_unsent(workspace: Workspace, remote: str, *, left: bool) -> None:
+    from gitcp.spool.unsent import unsent
+
+    for one in unsent(workspace):
+        if one.remote != remote:
+            continue
+        why = one.reason or "it was not tried in time"
+        error = BranchMovedError if left else TransferError
+        raise error(
+            f"{count(len(one.refs), 'ref')} have not left for {remote}: {why}",
+            hint="they wait in the spool of this machine; `gitcp push --wait` waits again",
+        )
+
+
+def documents(workspace: Workspace) -> list[dict[str, Any]]:
+    """Returns what has not left yet, for JSON."""
+    from gitcp.format.checkpoint import timestamp
+    from gitcp.spool.unsent import unsent
+
+    return [
+        {
+            "remote": one.remote,
+            "refs": list(one.refs),
+            "since": timestamp(one.since),
+            "due": timestamp(one.due),
+            "reason": one.reason or None,
+            "noted": one.noted,
+        }
+        for one in unsent(workspace)
+    ]
+
+
+def tell_unsent(out: Output, workspace: Workspace) -> None:
+    """Says what has not left yet, in a line for each remote."""
+    from gitcp.spool.unsent import unsent
+
+    for one in unsent(workspace):
+        line = _line(one)
+        if one.reason:
+            out.warn(line)
+        else:
+            out.print(line)
+
+
+def _line(one: "Unsent") -> str:
+    import time
+
+    what = [count(len(one.refs), "ref")] if one.refs else []
+    if one.noted:
+        what.append("what was saved since")
+    seconds = max(0, round(one.due - time.time()))
+    line = (
+        f"Not sent to {safe(one.remote)} yet: {' and '.join(what) or 'some sessions'}"
+    )
+    if one.reason:
+        return f"{line} ({safe(one.reason)})"
+    return f"{line}; the next push is due in {seconds} s"

@@ -1,0 +1,1 @@
+"""Push as a fleet: one process sends what all clones on this machine have for a remote."""

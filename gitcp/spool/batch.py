@@ -1,0 +1,308 @@
+"""One round of a spool: asks the remote, sends what waits in one push, notes the answers."""
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from gitcp.errors import GitcpError, TransferError
+from gitcp.format import layout
+from gitcp.git import remote as remotes
+from gitcp.git.remote import REFUSED_THERE, Answer, Update
+from gitcp.git.transaction import transaction
+from gitcp.git.transport import Limits
+from gitcp.project.workspace import open_workspace
+from gitcp.spool.entries import Pending, Progress, Spool, now
+from gitcp.spool.intake import PREFIXES, take_noted
+from gitcp.sync.adopt import remember
+from gitcp.sync.tracking import tracked
+
+_HEADS = "refs/heads/"
+# A server that wants less, in its words.
+_TOO_MUCH = re.compile(
+    r"(?i)rate.?limit|too many|429|throttl|slow down|try again later"
+)
+_LONGEST = 300.0
+_REFUSED_LONGEST = 3600.0
+_MOVED = (
+    "the remote has other checkpoints there, and the clone that these are from is gone"
+)
+_REMOVED = "the remote removed a branch since this was looked through for secrets"
+
+
+class Sent(NamedTuple):
+    """What a round did: refs that the remote has now, and those that it does not."""
+
+    sent: int
+    left: int
+
+
+def run_round(spool: Spool, owed: dict[str, str]) -> Sent:
+    """Runs one round, and notes when the next one is due.
+
+    `owed` are commits of branches whose ledger the round before sent: they go now, whatever
+    the ledger has become since; the round leaves its own there.
+
+    Raises:
+        GitcpError: the spool cannot be read or written.
+    """
+    route = spool.route()
+    assert route is not None
+    limits = Limits(route.silence, route.total)
+    begun = now()
+    progress = msgspec.structs.replace(spool.progress(), last=begun)
+    # First: a pusher that is killed in here keeps to the interval all the same.
+    spool.note_progress(progress)
+    try:
+        if spool.listed() is None:
+            # The way to the remote is known from a clone.
+            _take_noted(spool)
+        there = _ask(spool, limits)
+        _take_noted(spool)
+        ready = _ready(spool, there)
+        chosen = _choose(ready, progress, owed)
+        later = _waiting_for_ledgers(ready, chosen)
+        owed.clear()
+        answers = _send(spool, chosen, limits)
+    except TransferError as exc:
+        spool.note_progress(_failed(progress, route.interval, exc.message))
+        return Sent(0, len(spool.pending()))
+    _note_answers(spool, chosen, answers)
+    owed.update(
+        {ref: commit for ref, (commit, ledger) in later.items() if answers[ledger].done}
+    )
+    next_progress = _judge(progress, chosen, answers, route.interval)
+    spool.note_progress(next_progress)
+    spool.gathering().tidy()
+    done = sum(answers[update.ref].done for update, _ in chosen.values())
+    return Sent(done, len(spool.pending()))
+
+
+def _take_noted(spool: Spool) -> None:
+    """Asks each clone that noted something.
+
+    Raises:
+        TransferError: the remote was never reached, and cannot be.
+    """
+    problem = None
+    for ident, clone in spool.clones().items():
+        if clone.wanted:
+            problem = take_noted(spool, ident) or problem
+    if spool.listed() is None:
+        reason = problem.message if problem is not None else "no clone leads there"
+        raise TransferError(reason, hint="`git ls-remote` should work in the clone")
+
+
+def take_new(spool: Spool) -> None:
+    """Takes in at once what was noted since: its clone may be gone when a push is due."""
+    if spool.listed() is not None:
+        for ident, clone in spool.clones().items():
+            if clone.wanted and clone.at > clone.asked:
+                take_noted(spool, ident)
+
+
+def _ask(spool: Spool, limits: Limits) -> dict[str, str]:
+    """Asks the remote for its refs; decides again what stands on a branch that is gone."""
+    route = spool.route()
+    assert route is not None
+    there = remotes.advertised(
+        spool.gathering().repository, route.address, PREFIXES, limits=limits
+    ).refs
+    with spool.locked():
+        before = spool.listed() or {}
+        spool.note_listed(there)
+        gone = {ref for ref in before if ref.startswith(_HEADS)} - set(there)
+        if gone:
+            # What that branch held was not looked through: the remote had it.
+            for one in spool.pending().values():
+                _decide_again(spool, one, _REMOVED)
+    return there
+
+
+def _decide_again(spool: Spool, one: Pending, reason: str) -> None:
+    """Has the clone decide about a ref once more; where it is gone the ref is held."""
+    clone = spool.clone(one.clone)
+    if clone is not None and _is_there(clone.directory):
+        spool.remove(one.ref)
+        spool.note_clone(
+            one.clone,
+            msgspec.structs.replace(clone, wanted=True, sessions=(), at=now()),
+        )
+        return
+    if clone is not None:
+        spool.note_clone(one.clone, None)
+    if one.reason != reason:
+        spool.put(msgspec.structs.replace(one, reason=reason, due=float(2**40)))
+
+
+def _is_there(directory: str) -> bool:
+    try:
+        open_workspace(directory, bare=True)
+    except GitcpError:
+        return False
+    return True
+
+
+def _ready(spool: Spool, there: Mapping[str, str]) -> list[tuple[Update, Pending]]:
+    """Returns the updates to send: what the remote has is below each of them."""
+    gathering = spool.gathering()
+    found = []
+    arrived: dict[str, dict[str, str]] = {}
+    with spool.locked():
+        for one in spool.pending().values():
+            old = there.get(one.ref)
+            if old == one.new:
+                # A pusher was killed before it could note the answer.
+                spool.remove(one.ref)
+                arrived.setdefault(one.clone, {})[one.ref] = one.plain
+            elif old == one.base or (
+                old is not None and gathering.follows(old, one.new)
+            ):
+                found.append((Update(one.ref, old, one.new), one))
+            else:
+                _decide_again(spool, one, _MOVED)
+    for ident, tips in arrived.items():
+        _tell(spool, ident, tips)
+    return found
+
+
+def _choose(
+    ready: list[tuple[Update, Pending]], progress: Progress, owed: dict[str, str]
+) -> dict[str, tuple[Update, Pending]]:
+    """Returns what this round sends: the longest waiting first, ledgers before branches."""
+    moment = now()
+    due = [(update, one) for update, one in ready if one.due <= moment]
+    due.sort(key=lambda item: (item[1].tries, item[1].at))
+    if progress.batch:
+        due = due[: progress.batch]
+    ledgers = {
+        update.ref for update, _ in ready if update.ref.startswith(layout.EFFECTS)
+    }
+    chosen: dict[str, tuple[Update, Pending]] = {}
+    for update, one in due:
+        if _ledger_of(update.ref) not in ledgers - {update.ref}:
+            chosen[update.ref] = (update, one)
+        elif commit := owed.get(update.ref):
+            chosen[update.ref] = (update._replace(new=commit), one)
+    return chosen
+
+
+def _waiting_for_ledgers(
+    ready: list[tuple[Update, Pending]], chosen: Mapping[str, object]
+) -> dict[str, tuple[str, str]]:
+    """Returns branches that a ledger goes before, each with its commit and that ledger."""
+    return {
+        update.ref: (update.new, ledger)
+        for update, _ in ready
+        if update.ref not in chosen and (ledger := _ledger_of(update.ref)) in chosen
+    }
+
+
+def _ledger_of(ref: str) -> str:
+    key = layout.ref_key(ref)
+    assert key is not None
+    return key.ledger.ref
+
+
+def _send(
+    spool: Spool, chosen: Mapping[str, tuple[Update, Pending]], limits: Limits
+) -> dict[str, Answer]:
+    if not chosen:
+        return {}
+    route = spool.route()
+    assert route is not None
+    updates = [update for update, _ in chosen.values()]
+    answers = remotes.send(
+        spool.gathering().repository, route.address, updates, limits=limits
+    )
+    return {ref: answers.get(ref, Answer("!", "no answer")) for ref in chosen}
+
+
+def _note_answers(
+    spool: Spool,
+    chosen: Mapping[str, tuple[Update, Pending]],
+    answers: Mapping[str, Answer],
+) -> None:
+    arrived: dict[str, dict[str, str]] = {}
+    with spool.locked():
+        listed = spool.listed() or {}
+        pending = spool.pending()
+        for ref, (update, one) in chosen.items():
+            answer, current = answers[ref], pending.get(ref)
+            if answer.done:
+                listed[ref] = update.new
+            if current is None:
+                continue
+            if not answer.done:
+                _refused(spool, current, answer.reason)
+            elif current.new == update.new:
+                spool.remove(ref)
+                arrived.setdefault(one.clone, {})[ref] = one.plain
+            else:
+                spool.put(
+                    msgspec.structs.replace(current, base=update.new, at=now(), tries=0)
+                )
+        spool.note_listed(listed)
+    for ident, tips in arrived.items():
+        _tell(spool, ident, tips)
+
+
+def _refused(spool: Spool, one: Pending, reason: str) -> None:
+    tries = one.tries + 1
+    pause = 0.0
+    if reason.startswith(REFUSED_THERE) and not _TOO_MUCH.search(reason):
+        route = spool.route()
+        assert route is not None
+        pause = min(route.interval * 2**tries, _REFUSED_LONGEST)
+    spool.put(
+        msgspec.structs.replace(one, tries=tries, reason=reason, due=now() + pause)
+    )
+
+
+def _tell(spool: Spool, ident: str, tips: Mapping[str, str]) -> None:
+    """Notes in a clone what the remote has now, as a push does; it may be gone."""
+    clone = spool.clone(ident)
+    if clone is None:
+        return
+    try:
+        repository = open_workspace(clone.directory, bare=True).repository
+        noted = tracked(repository.refs, clone.remote)
+        with transaction(repository) as txn:
+            for ref, plain in tips.items():
+                key = layout.ref_key(ref)
+                if key is not None and noted.get(key) != plain:
+                    place = key.tracking_ref(clone.remote)
+                    remember(txn, place, noted.get(key), plain)
+    except GitcpError:
+        # It is derived: the next pull or push notes it.
+        return
+
+
+def _failed(progress: Progress, interval: float, reason: str) -> Progress:
+    failures = progress.failures + 1
+    pause = min(interval * 2 ** min(failures, 20), max(_LONGEST, interval))
+    return msgspec.structs.replace(
+        progress, failures=failures, due=now() + pause, reason=reason
+    )
+
+
+def _judge(
+    progress: Progress,
+    chosen: Mapping[str, tuple[Update, Pending]],
+    answers: Mapping[str, Answer],
+    interval: float,
+) -> Progress:
+    """Returns when the next push is due, and how much it sends at most.
+
+    A server refuses a whole push for one ref (`pre-receive`). Then half of it goes next, until
+    the ref is alone; the others are not kept by it.
+    """
+    refused = [answer.reason for answer in answers.values() if not answer.done]
+    if not refused or len(refused) < len(answers):
+        batch = progress.batch * 2 if progress.batch < len(chosen) * 2 else 0
+        return Progress(progress.last, due=progress.last + interval, batch=batch)
+    if any(_TOO_MUCH.search(reason) for reason in refused):
+        return _failed(progress, interval, refused[0])
+    batch = max(len(chosen) // 2, 1)
+    return Progress(progress.last, due=progress.last + interval, batch=batch)

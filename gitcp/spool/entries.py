@@ -1,0 +1,258 @@
+"""What waits in a spool: refs to send, clones to ask, and the remote they are for.
+
+A spool is a directory of the user's state directory, for one address of a remote. Every
+file in it is replaced in one step, so that a kill leaves the old or the new one.
+"""
+
+import hashlib
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from gitcp import durable
+from gitcp.errors import UnsupportedRepositoryError
+from gitcp.format.oid import FORMS
+from gitcp.git import area
+from gitcp.git.gathering import Gathering
+
+T = TypeVar("T")
+
+_IDENT = re.compile("[0-9a-f]{16}")
+_LOCK_TIMEOUT = 120.0
+
+
+class Route(msgspec.Struct, frozen=True):
+    """Where a spool's sessions go: an `address`, and what it is called without secrets.
+
+    `form` is the object format. `interval` are the seconds between two pushes; `silence` and
+    `total` those that one may be silent and may take.
+    """
+
+    address: str
+    shown: str
+    form: str
+    interval: float
+    silence: float = 60.0
+    total: float = 3600.0
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A ref that is to move at the remote from `base` (None: it is new) to `new`.
+
+    `plain` is the commit that `new` stands for. It waits since `at`. It was refused `tries`
+    times, the last time for `reason`, and is tried again from `due` on. Times are in
+    seconds since 1970.
+    """
+
+    ref: str
+    base: str | None
+    new: str
+    plain: str
+    clone: str
+    at: float
+    tries: int = 0
+    due: float = 0.0
+    reason: str = ""
+
+
+class CloneNote(msgspec.Struct, frozen=True):
+    """A clone that has sessions for a remote; `wanted`: it is still to be asked for them.
+
+    `sessions` are those that are meant; none where all are. `reason` says why something of
+    it cannot be taken in; `asked` is when it was tried.
+    """
+
+    directory: str
+    remote: str
+    at: float
+    wanted: bool = False
+    sessions: tuple[str, ...] = ()
+    reason: str = ""
+    asked: float = 0.0
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How the pushes went: when the last one began, failures since one that succeeded."""
+
+    last: float = 0.0
+    failures: int = 0
+    due: float = 0.0
+    reason: str = ""
+    batch: int = 0
+
+
+def root() -> Path:
+    """Returns the directory of all spools."""
+    return area.state_directory() / "spool"
+
+
+class Spool:
+    """The spool of one address."""
+
+    def __init__(self, ident: str) -> None:
+        self.ident = ident
+        self.directory = root() / ident
+
+    def make(self, route: Route) -> None:
+        """Makes its directory, for its owner alone, and notes the route.
+
+        Raises:
+            UnsupportedRepositoryError: another user owns its place.
+            StorageError: the disk refused.
+        """
+        with durable.storage("making the spool"):
+            durable.make_directories(self.directory, private=True)
+            owner = root().stat().st_uid
+            if owner != os.geteuid():
+                raise UnsupportedRepositoryError(
+                    f"{root()} belongs to another user (uid {owner})",
+                    hint="set HOME or XDG_STATE_HOME to a directory of your own",
+                )
+            for name in ("pending", "clones"):
+                durable.make_directories(self.directory / name, private=True)
+            if self.route() != route:
+                self._write(self.directory / "route.json", route)
+
+    def route(self) -> Route | None:
+        """Returns where it sends to; None where that cannot be read."""
+        return _read(self.directory / "route.json", Route)
+
+    def gathering(self) -> Gathering:
+        """Returns its repository."""
+        route = self.route()
+        form = FORMS[route.form if route is not None else "sha1"]
+        return Gathering(self.directory / "git", form)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lets one process at a time change what waits.
+
+        Raises:
+            BusyError: another process kept it.
+        """
+        with durable.locked(
+            self.directory / "lock", what="the spool", timeout=_LOCK_TIMEOUT
+        ):
+            yield
+
+    # --- what the remote had --------------------------------------------------------
+
+    def listed(self) -> dict[str, str] | None:
+        """Returns the refs that the remote had when it was asked last; None before that."""
+        return _read(self.directory / "list.json", dict[str, str])
+
+    def note_listed(self, refs: dict[str, str]) -> None:
+        """Notes the refs that the remote has."""
+        self._write(self.directory / "list.json", refs, sync=False)
+
+    # --- what waits -----------------------------------------------------------------
+
+    def pending(self) -> dict[str, Pending]:
+        """Returns what is to be sent, by ref, the longest waiting first."""
+        found = [
+            one
+            for path in _files(self.directory / "pending")
+            if (one := _read(path, Pending)) is not None
+        ]
+        return {one.ref: one for one in sorted(found, key=lambda one: one.at)}
+
+    def put(self, one: Pending) -> None:
+        """Notes what is to be sent, durably."""
+        self._write(self._pending(one.ref), one)
+
+    def remove(self, ref: str) -> None:
+        """Notes that nothing is to be sent of a ref."""
+        durable.remove(self._pending(ref))
+
+    def _pending(self, ref: str) -> Path:
+        name = hashlib.sha256(ref.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        return self.directory / "pending" / f"{name}.json"
+
+    # --- clones ---------------------------------------------------------------------
+
+    def clones(self) -> dict[str, CloneNote]:
+        """Returns the clones that have sent something, by their ids."""
+        return {
+            path.stem: one
+            for path in _files(self.directory / "clones")
+            if (one := _read(path, CloneNote)) is not None
+        }
+
+    def clone(self, ident: str) -> CloneNote | None:
+        """Returns one clone."""
+        return _read(self.directory / "clones" / f"{ident}.json", CloneNote)
+
+    def note_clone(
+        self, ident: str, note: CloneNote | None, *, sync: bool = True
+    ) -> None:
+        """Notes a clone, or forgets one that is gone (None)."""
+        path = self.directory / "clones" / f"{ident}.json"
+        if note is None:
+            durable.remove(path)
+        else:
+            self._write(path, note, sync=sync)
+
+    # --- how it goes ----------------------------------------------------------------
+
+    def progress(self) -> Progress:
+        """Returns how the last pushes went."""
+        return _read(self.directory / "progress.json", Progress) or Progress()
+
+    def note_progress(self, progress: Progress) -> None:
+        """Notes how the last push went."""
+        self._write(self.directory / "progress.json", progress, sync=False)
+
+    def pusher_lock(self) -> int | None:
+        """Takes the lock of the one process that pushes; None where there is one.
+
+        Raises:
+            StorageError: the disk refused.
+        """
+        with durable.storage("locking the spool"):
+            return durable.try_lock(self.directory / "pusher.lock")
+
+    def _write(self, path: Path, value: object, *, sync: bool = True) -> None:
+        with durable.storage("writing the spool"):
+            durable.replace(path, msgspec.json.encode(value), sync=sync, mode=0o600)
+
+
+def spool_of(route: Route) -> Spool:
+    """Returns the spool of a route."""
+    name = f"{route.form}\0{route.address}".encode("utf-8", "surrogateescape")
+    return Spool(hashlib.sha256(name).hexdigest()[:16])
+
+
+def every_spool() -> list[Spool]:
+    """Returns every spool of this user on this machine."""
+    with suppress(OSError):
+        names = sorted(path.name for path in root().iterdir())
+        return [Spool(name) for name in names if _IDENT.fullmatch(name)]
+    return []
+
+
+def clone_ident(common_dir: Path) -> str:
+    """Returns the id of a clone: all its work trees have one."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(common_dir))).hexdigest()[:16]
+
+
+def now() -> float:
+    """Returns the seconds since 1970."""
+    return time.time()
+
+
+def _files(directory: Path) -> list[Path]:
+    with suppress(OSError):
+        return sorted(directory.glob("*.json"))
+    return []
+
+
+def _read(path: Path, kind: type[T]) -> T | None:
+    with suppress(OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    return None

@@ -1,0 +1,318 @@
+"""Takes what a clone has for a remote into the spool: decided, scanned, encrypted, copied.
+
+All of that happens in the clone, with its settings, as in any push; the spool stands in for
+the remote. It knows what the remote had when it was asked last, and what waits for it.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.errors import (
+    GitcpError,
+    NotARepositoryError,
+    SecretsFoundError,
+    SpoolFullError,
+    TransferError,
+    UsageError,
+)
+from gitcp.format import layout
+from gitcp.format.layout import RefKey
+from gitcp.git import promised, store_address
+from gitcp.git import remote as remotes
+from gitcp.git.remote import Answer, Update
+from gitcp.git.repository import Repository
+from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.secrets.policy import Gate
+from gitcp.spool.entries import (
+    CloneNote,
+    Pending,
+    Route,
+    Spool,
+    clone_ident,
+    now,
+    spool_of,
+)
+from gitcp.sync.import_objects import limits_of
+from gitcp.sync.outcome import Outcome
+from gitcp.sync.push import push
+from gitcp.trust.trusted_remotes import spelled
+
+PREFIXES = (layout.SESSIONS, layout.EFFECTS, "refs/heads/")
+_WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/]+:")
+# Of git's settings, those that say how a remote is reached.
+_ROUTE = re.compile(
+    r"(?i)(core\.(sshcommand|gitproxy|askpass)|ssh\.variant|credential\..*|http\..*"
+    r"|protocol\..*|url\..*|pack\.(threads|windowmemory))"
+)
+_OF_REMOTE = re.compile(r"(?i)(receivepack|proxy|proxyauthmethod|vcs)")
+
+
+class Waiting(NamedTuple):
+    """The spool that a remote's sessions wait in, and what a clone calls itself there."""
+
+    spool: Spool
+    route: Route
+    remote: str
+    clone: str
+
+
+def waiting_for(workspace: Workspace, remote: str | None = None) -> Waiting:
+    """Returns the spool for a remote, which need not be there yet.
+
+    Raises:
+        UsageError: there is no such remote, or it is one that no spool can serve.
+    """
+    repository = workspace.repository
+    sharing = workspace.settings.sharing
+    name = remotes.find(repository, remote or sharing.remote)
+    addresses = remotes.addresses(repository, name)
+    if len(addresses) > 1:
+        raise UsageError(
+            f"{name} has several addresses, and a spool sends to one",
+            hint=f"`gitcp push {name}` sends to each of them now",
+        )
+    if (repository.common_dir / "shallow").exists() or promised.remotes(
+        repository.config
+    ):
+        raise UsageError(
+            "a shallow or partial clone lacks history that the spool has to hold",
+            hint=f"`gitcp push {name}` sends from here; `git fetch --unshallow` brings it",
+        )
+    (address,) = addresses
+    if address == name:
+        address = (repository.config.get(f"remote.{name.lower()}.url") or [name])[0]
+    if store_address.is_store(address):
+        raise UsageError(
+            f"{name} is an object store, which has no limit on pushes",
+            hint=f"`gitcp push {name}` sends to it now",
+        )
+    if not _WITH_SCHEME.match(address):
+        address = str(Path(repository.top or repository.git_dir, address).resolve())
+    route = Route(
+        *(address, spelled(repository, address)),
+        *(repository.form.name, sharing.push_interval),
+        *(sharing.transfer_timeout, sharing.transfer_limit),
+    )
+    return Waiting(spool_of(route), route, name, clone_ident(repository.common_dir))
+
+
+def note(
+    workspace: Workspace, waiting: Waiting, sessions: Sequence[str] = ()
+) -> CloneNote:
+    """Notes that a clone has something to send; it need not be looked at yet.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    waiting.spool.make(waiting.route)
+    before = waiting.spool.clone(waiting.clone)
+    named = tuple(sessions)
+    if before is not None and before.wanted:
+        # All that was meant by either.
+        both = before.sessions and named
+        named = tuple(dict.fromkeys((*before.sessions, *named))) if both else ()
+    top = workspace.repository.git_dir if workspace.bare else workspace.top
+    noted = CloneNote(str(top), waiting.remote, now(), wanted=True, sessions=named)
+    waiting.spool.note_clone(waiting.clone, noted)
+    return noted
+
+
+def take_in(
+    workspace: Workspace,
+    waiting: Waiting,
+    sessions: Sequence[str] = (),
+    *,
+    gate: Gate | None = None,
+    fork: bool = False,
+) -> list[Outcome]:
+    """Takes in what is new in some sessions; returns what becomes of each branch.
+
+    A secret in one session does not keep the others.
+
+    Raises:
+        SecretsFoundError: the first that was found; whatever holds none was taken in.
+        TransferError: the remote was never reached yet, and cannot be.
+        GitcpError: as for `gitcp push`.
+    """
+    relay = _SpoolRelay(workspace, waiting)
+    relay.prepare()
+    gate = gate or Gate()
+    try:
+        return _push(workspace, waiting, sessions, gate, relay, fork=fork)
+    except SecretsFoundError as exc:
+        each = sorted({key.ledger.session for key in workspace.store.refs()})
+        names = _names(workspace, each) if not sessions else list(sessions)
+        if len(names) == 1:
+            raise
+        for name in names:
+            try:
+                _push(workspace, waiting, [name], gate, relay, fork=fork)
+            except SecretsFoundError:
+                continue
+        raise exc from None
+
+
+def _names(workspace: Workspace, components: Sequence[str]) -> list[str]:
+    refs = workspace.store.refs()
+    found: dict[str, None] = {}
+    for key, oid in refs.items():
+        if key.session in components:
+            found[workspace.store.names(key, oid)[0]] = None
+    return list(found)
+
+
+def _push(
+    workspace: Workspace,
+    waiting: Waiting,
+    sessions: Sequence[str],
+    gate: Gate,
+    relay: "_SpoolRelay",
+    *,
+    fork: bool,
+) -> list[Outcome]:
+    return push(workspace, waiting.remote, sessions, fork=fork, gate=gate, relay=relay)
+
+
+class _SpoolRelay:
+    """A spool in place of the remote."""
+
+    def __init__(self, workspace: Workspace, waiting: Waiting) -> None:
+        self._workspace = workspace
+        self._spool = waiting.spool
+        self._route = waiting.route
+        self._clone = waiting.clone
+        self._remote = waiting.remote
+
+    def prepare(self) -> None:
+        """Makes the spool, and asks the remote once if it was never asked.
+
+        Raises:
+            TransferError: it cannot be reached.
+        """
+        spool, repository = self._spool, self._workspace.repository
+        spool.make(self._route)
+        with spool.locked():
+            self._gathering = spool.gathering()
+            self._gathering.make()
+            self._gathering.configure(_way(repository, self._remote, self._route))
+        if spool.listed() is None:
+            limits = limits_of(self._workspace.settings.sharing)
+            there = remotes.advertised(
+                repository, self._remote, PREFIXES, limits=limits
+            )
+            spool.note_listed(there.refs)
+
+    def refs(self) -> Mapping[str, str]:
+        """Returns the refs that the remote had, with what waits for it."""
+        pending = {ref: one.new for ref, one in self._spool.pending().items()}
+        return {**(self._spool.listed() or {}), **pending}
+
+    def take(
+        self,
+        updates: Mapping[RefKey, Update],
+        plain: Mapping[RefKey, str],
+        known: Collection[str],
+    ) -> dict[str, Answer]:
+        """Takes updates in; the spool owns the objects when this returns."""
+        answers: dict[str, Answer] = {}
+        with self._spool.locked():
+            there = self.refs()
+            good = {}
+            for key, update in updates.items():
+                fits = there.get(update.ref) == update.old
+                answers[update.ref] = Answer(" " if fits else "!", "stale info")
+                if fits:
+                    good[key] = update
+            tips = {update.ref: update.new for update in good.values()}
+            self._make_room()
+            self._gathering.take(self._workspace.repository, tips, known)
+            listed = self._spool.listed() or {}
+            pending = self._spool.pending()
+            for key, update in good.items():
+                before = pending.get(update.ref)
+                self._spool.put(
+                    Pending(
+                        *(update.ref, listed.get(update.ref), update.new, plain[key]),
+                        clone=self._clone,
+                        at=before.at if before is not None else now(),
+                    )
+                )
+        return answers
+
+    def _make_room(self) -> None:
+        """Drops what has left; refuses more where that is not enough."""
+        limit = self._workspace.settings.sharing.spool_max_size
+        if not 0 < limit < self._gathering.size():
+            return
+        self._gathering.shrink(self._spool.pending().keys())
+        if self._gathering.size() > limit:
+            raise SpoolFullError(
+                f"what waits for {self._route.shown} takes more than"
+                f" gitcp.spoolMaxSize allows ({limit:,} bytes)",
+                hint="the sessions stay in this clone, and are taken in when there is room",
+            )
+
+
+def _way(repository: Repository, remote: str, route: Route) -> list[tuple[str, str]]:
+    """Returns git's settings for the way to a remote, as the clone has them now."""
+    raw = repository.git("config", "--list", "-z").decode("utf-8", "surrogateescape")
+    prefix = f"remote.{remote}."
+    found = []
+    for item in filter(None, raw.split("\0")):
+        name, newline, value = item.partition("\n")
+        value = value if newline else "true"
+        if _ROUTE.fullmatch(name):
+            found.append((name, value))
+        elif name.startswith(prefix) and _OF_REMOTE.fullmatch(
+            key := name.removeprefix(prefix)
+        ):
+            found.append((f"remote.{route.address}.{key}", value))
+    return found
+
+
+def take_noted(spool: Spool, ident: str) -> GitcpError | None:
+    """Takes in what a noted clone has; returns why something of it cannot be."""
+    noted = spool.clone(ident)
+    if noted is None:
+        return None
+    problem: GitcpError | None = None
+    try:
+        workspace = open_workspace(noted.directory, bare=True)
+        waiting = waiting_for(workspace, noted.remote)
+        if waiting.spool.ident != spool.ident:
+            # The remote is elsewhere now: what waits here still goes where it was meant to.
+            note(workspace, waiting, noted.sessions)
+        else:
+            take_in(workspace, waiting, noted.sessions, fork=True)
+    except NotARepositoryError as exc:
+        # What it had is here, as far as it told of it in time.
+        spool.note_clone(ident, None)
+        return exc
+    except GitcpError as exc:
+        problem = exc
+    settle(spool, ident, noted, problem)
+    return problem
+
+
+def settle(
+    spool: Spool, ident: str, noted: CloneNote, problem: GitcpError | None
+) -> None:
+    """Notes that a clone was asked; what it has noted meanwhile stands."""
+    with spool.locked():
+        if spool.clone(ident) != noted:
+            return
+        transient = isinstance(problem, TransferError) or (
+            problem is not None and problem.transient
+        )
+        reason = problem.message if problem is not None else ""
+        spool.note_clone(
+            ident,
+            CloneNote(
+                *(noted.directory, noted.remote, noted.at, transient, noted.sessions),
+                reason=reason,
+                asked=now(),
+            ),
+            sync=False,
+        )
