@@ -59,9 +59,14 @@ class _ChatRecord(msgspec.Struct):
     patch: _Patch | None = msgspec.field(default=None, name="$set")
 
 
+class _NewName(msgspec.Struct):
+    sessionId: str | None = None  # noqa: N815  the client's spelling
+
+
 class _ChatHeader(msgspec.Struct):
-    sessionId: str  # noqa: N815  the client's spelling
-    projectHash: str  # noqa: N815
+    sessionId: str | None = None  # noqa: N815  the client's spelling
+    projectHash: str | None = None  # noqa: N815
+    patch: _NewName = msgspec.field(default_factory=_NewName, name="$set")
 
 
 class _Projects(msgspec.Struct):
@@ -239,13 +244,18 @@ def _slug(registry: Path, root: str, used: Collection[str]) -> str:
 
 
 def _renamed(line: bytes, old: str | None, new: str) -> bytes:
-    """Returns a header with the session's id replaced; any other record as it is."""
-    if not old or b'"projectHash"' not in line:
+    """Returns a record that names the session with its id replaced; any other as it is.
+
+    A header does, and in a chat that was resumed a `$set` after each later header.
+    """
+    if not old or b'"sessionId"' not in line:
         return line
     try:
-        if records.decode(_HEADER, line).sessionId != old:
-            return line
+        header = records.decode(_HEADER, line)
     except records.UNREADABLE:
+        return line
+    named = header.sessionId if header.projectHash else header.patch.sessionId
+    if named != old:
         return line
     name = rb'("sessionId"\s*:\s*)"' + re.escape(old.encode()) + b'"'
     return re.sub(name, rb'\g<1>"' + new.encode() + b'"', line, count=1)

@@ -93,6 +93,20 @@ def test_what_gemini_puts_before_a_chat_does_not_relate_it_to_another():
     assert GEMINI.first_new_message(chat("m1"), GEMINI.copied(chat("m1", "n2"))) is None
 
 
+def test_a_copy_of_a_chat_that_was_resumed_has_one_id(tmp_path):
+    # Gemini CLI writes a header once more, and then whose chat it goes on with.
+    header = b'{"sessionId":"%s","projectHash":"h"}\n'
+    renamed = b'{"$set":{"sessionId":"%s"}}\n'
+    asked = b'{"id":"1","type":"user","content":"{\\"sessionId\\":\\"old\\"}"}\n'
+    chat = header % b"old" + asked + header % b"old" + renamed % b"old" + asked
+    kept = StoredConversation("old", chat, {}, tmp_path / "shop")
+    written = GEMINI.resume_files(kept, ClientPlaces(None, tmp_path, {}))
+    assert written is not None
+    new = written.session.encode()
+    ((_, copy), *_) = written.files
+    assert copy == header % new + asked + header % new + renamed % new + asked
+
+
 @pytest.mark.parametrize(
     "registry", [b"{ // mine\n}", b'{"projects": []}', b"[1]", b'{"projects": {']
 )
