@@ -130,14 +130,15 @@ class _Handler(Handler[ModelServer]):
             self.reply(404, {"error": {"message": f"no {path}"}})
 
     def _responses(self, body: dict[str, Any]) -> None:
-        blocks = self.stand_in.answer(asked_in_responses(body), body)
+        asked = asked_in_responses(body)
+        blocks, size = self.stand_in.answer(asked, body), self.stand_in.size(asked[0])
         output = [_item(block) for block in blocks]
         usage = {
-            "input_tokens": self.stand_in.input_tokens,
+            "input_tokens": size,
             "input_tokens_details": {"cached_tokens": 0},
             "output_tokens": 10,
             "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": self.stand_in.input_tokens + 10,
+            "total_tokens": size + 10,
         }
         response = {
             "id": f"resp_{uuid.uuid4().hex}",
@@ -174,7 +175,8 @@ class _Handler(Handler[ModelServer]):
         event("response.completed", response=response)
 
     def _chat(self, body: dict[str, Any]) -> None:
-        blocks = self.stand_in.answer(asked_in_chat(body), body)
+        asked = asked_in_chat(body)
+        blocks, size = self.stand_in.answer(asked, body), self.stand_in.size(asked[0])
         text = "".join(block["text"] for block in blocks if block["type"] == "text")
         calls = [
             {
@@ -195,7 +197,11 @@ class _Handler(Handler[ModelServer]):
             "created": int(time.time()),
             "model": body.get("model"),
         }
-        usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+        usage = {
+            "prompt_tokens": size,
+            "completion_tokens": 10,
+            "total_tokens": size + 10,
+        }
         reason = "tool_calls" if calls else "stop"
         if not body.get("stream"):
             message = {"role": "assistant", "content": text or None}
@@ -217,7 +223,8 @@ class _Handler(Handler[ModelServer]):
         self.wfile.write(b"data: [DONE]\n\n")
 
     def _gemini(self, body: dict[str, Any], *, stream: bool) -> None:
-        blocks = self.stand_in.answer(asked_in_gemini(body), body)
+        asked = asked_in_gemini(body)
+        blocks, size = self.stand_in.answer(asked, body), self.stand_in.size(asked[0])
         parts = [
             {"text": block["text"]}
             if block["type"] == "text"
@@ -236,9 +243,9 @@ class _Handler(Handler[ModelServer]):
         document = {
             "candidates": [{"content": content, "finishReason": "STOP", "index": 0}],
             "usageMetadata": {
-                "promptTokenCount": 100,
+                "promptTokenCount": size,
                 "candidatesTokenCount": 10,
-                "totalTokenCount": 110,
+                "totalTokenCount": size + 10,
             },
             "modelVersion": "stand-in",
             "responseId": uuid.uuid4().hex,

@@ -34,7 +34,7 @@ class StandIn:
     """A running stand-in.
 
     `input_tokens` is what it reports as the size of a conversation: a large number makes
-    a client compact it.
+    a client compact it. `sizes` has those of some prompts.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class StandIn:
     ) -> None:
         self.script: dict[str, Sequence[Step]] = dict(script or {})
         self.input_tokens = input_tokens
+        self.sizes: dict[str, int] = {}
         self.lock = threading.Lock()
         self._server = _Listener(("127.0.0.1", 0), handler)
         self._server.stand_in = self
@@ -57,6 +58,11 @@ class StandIn:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+    def size(self, prompt: str) -> int:
+        """What it reports as the size of a conversation in which this was said last."""
+        named = (size for name, size in self.sizes.items() if name in prompt)
+        return next(named, self.input_tokens)
 
     @property
     def url(self) -> str:

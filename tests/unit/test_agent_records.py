@@ -94,7 +94,7 @@ def test_what_gemini_puts_before_a_chat_does_not_relate_it_to_another():
 
 
 def test_a_copy_of_a_chat_that_was_resumed_has_one_id(tmp_path):
-    # Gemini CLI writes a header once more, and then whose chat it goes on with.
+    # Gemini CLI writes a header once more, and then which chat it continues.
     header = b'{"sessionId":"%s","projectHash":"h"}\n'
     renamed = b'{"$set":{"sessionId":"%s"}}\n'
     asked = b'{"id":"1","type":"user","content":"{\\"sessionId\\":\\"old\\"}"}\n'
