@@ -26,6 +26,7 @@ from gitcp.remotes import packs
 from gitcp.remotes.cloud import Cloud
 from gitcp.remotes.directory import Directory
 from gitcp.remotes.place import Entry, Place, Version
+from gitcp.remotes.seen import Seen
 
 # Documents in one listing, as many as gitcp reads refs of a git remote.
 _LISTED = 160_000
@@ -69,6 +70,8 @@ class ObjectStore:
         self._place = place
         self._shown = shown
         self._progress = progress
+        self._seen = Seen(repository, shown)
+        self._stored: dict[str, tuple[bytes, Version]] = {}
         self._held: dict[str, _Held] = {}
         self._project: frozenset[str] = frozenset()
 
@@ -82,8 +85,10 @@ class ObjectStore:
                 if key is not None and key.ref.startswith(tuple(prefixes)):
                     refs[key.ref] = entry
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            held = dict(zip(refs, pool.map(self._read, refs), strict=True))
-        self._held = {ref: one for ref, one in held.items() if one is not None}
+            raws = dict(zip(refs, pool.map(self._raw, refs.items()), strict=True))
+        there = {ref: one for ref, one in raws.items() if one is not None}
+        self._seen.note(there)
+        self._held = {ref: _held(ref, *one) for ref, one in there.items()}
         tips = {
             ref: one.document.tip
             for ref, one in self._held.items()
@@ -102,16 +107,14 @@ class ObjectStore:
                 )
             yield entry
 
-    def _read(self, ref: str) -> _Held | None:
+    def _raw(self, listed: tuple[str, Entry]) -> tuple[bytes, Version] | None:
+        """Returns a document that was listed, unless it is gone."""
+        ref, entry = listed
+        return self._seen.get(ref, entry.e_tag) or self._read(ref)
+
+    def _read(self, ref: str) -> tuple[bytes, Version] | None:
         path = documents.path_of(ref)
-        there = self._place.read(path, documents.MOST_BYTES) if path else None
-        if there is None:
-            return None
-        raw, version = there
-        try:
-            return _Held(version, documents.decode(raw))
-        except GitcpError as exc:
-            return _Held(version, None, f"{path} there cannot be used: {exc.message}")
+        return self._place.read(path, documents.MOST_BYTES) if path else None
 
     def project(self, tips: Iterable[str]) -> frozenset[str]:
         """Returns the commits that new packs are to stand on: a git remote has them."""
@@ -135,6 +138,7 @@ class ObjectStore:
             except TransferError as exc:
                 failed.append(exc)
                 answers[update.ref] = Answer("!", exc.message)
+        self._seen.note(self._stored)
         if failed and len(failed) == len(updates):
             raise failed[0]
         return answers
@@ -162,6 +166,7 @@ class ObjectStore:
         if version is None:
             return Answer("!", _STALE)
         self._held[update.ref] = _Held(version, document)
+        self._stored[update.ref] = (documents.encode(document), version)
         kept = {pack.id for pack in document.packs}
         if before is not None and not kept & {pack.id for pack in before.packs}:
             self._remove(pack for pack in before.packs if pack.id not in kept)
@@ -261,7 +266,8 @@ class ObjectStore:
             refs = missing
             if reads < _READS - 1:
                 # Another push has put packs together, or replaced the branch.
-                self._held |= {ref: held for ref in refs if (held := self._read(ref))}
+                there = ((ref, self._read(ref)) for ref in refs)
+                self._held |= {ref: _held(ref, *one) for ref, one in there if one}
         raise RefusedError(
             f"{self._shown} lacks packs of {len(refs)} branches",
             hint="pull again: they may just have been replaced; nothing was adopted",
@@ -340,6 +346,14 @@ class ObjectStore:
                 file.unlink(missing_ok=True)
             done.add(pack.id)
         return True
+
+
+def _held(ref: str, raw: bytes, version: Version) -> _Held:
+    try:
+        return _Held(version, documents.decode(raw))
+    except GitcpError as exc:
+        path = documents.path_of(ref)
+        return _Held(version, None, f"{path} there cannot be used: {exc.message}")
 
 
 def _to_merge(kept: Sequence[StoredPack], size: int) -> int:

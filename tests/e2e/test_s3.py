@@ -84,3 +84,19 @@ def test_a_bucket_that_is_not_there_is_named(server, hub):
     save(ann)
     error = gitcp(server, ann, "push", "s3://nowhere/x", status=21)["error"]
     assert "s3://nowhere/x" in error["message"]
+
+
+def test_what_did_not_change_is_not_read_again(server, hub):
+    ann = clone(hub, "ann")
+    url = f"{URL}/often"
+    save(ann, a_py=b"two")
+    for content in (b"three", b"four"):
+        gitcp(server, ann, "push", url)
+        save(ann, a_py=content)
+    before = len(server.requests())
+    gitcp(server, ann, "push", url)
+    made = [method for method, _, _ in server.requests()[before:]]
+    assert made == ["GET", "PUT", "PUT"]
+    # A listing, the clock's object, and no pack that is a day old.
+    collected = gitcp(server, ann, "gc", "--remote", url)
+    assert (collected["removed"], collected["kept"] > 0) == (0, True)
