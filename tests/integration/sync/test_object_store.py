@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.clones import results, save
+from tests.support.crypt import Key, encrypt_to, reads_with
 from tests.support.gitrepo import git, make_repo
 from tests.support.inprocess import invoke, ok
 
@@ -239,3 +240,20 @@ def test_a_git_remote_is_not_collected(ann):
     assert invoke(ann, "gc", "--remote", "origin").returncode == 2
     assert invoke(ann, "gc", "--remote", "origin", "--auto").returncode == 2
     assert invoke(ann, "gc", "--dry-run").returncode == 2
+
+
+def test_what_is_encrypted_lies_there_encrypted_and_only_its_reader_opens_it(
+    ann, bob, store, tmp_path
+):
+    key = Key(tmp_path, "key")
+    encrypt_to(ann, key)
+    saved = save(ann, "-m", "the-note-is-private")
+    ok(ann, "push", store)
+    save(ann, a_py=b"more")
+    assert results(ann, "push", store)["main/main"][0] == "fast-forward"
+    assert invoke(bob, "pull", store).returncode != 0
+    reads_with(bob, key)
+    assert results(bob, "pull", store)["main/main"][0] == "created"
+    assert ok(bob, "show", "last~1")["checkpoint"]["id"] == saved["id"]
+    tip = json.loads(document_of(store).read_bytes())["tip"]
+    assert tip != git(bob, "rev-parse", "refs/gitcp/s/main/main").decode().strip()
