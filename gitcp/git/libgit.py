@@ -28,7 +28,7 @@ _SMALL = 16 * 1024
 # `<oid> <kind> <size>`; `<oid> missing` has one word less.
 _HEAD_WORDS = 3
 # Bytes of packs that libgit2 maps at once, and of all of them.
-_WINDOW, _MAPPED = 16 << 20, 128 << 20
+_WINDOW, _MAPPED = 16 << 20, 64 << 20
 # By git's numbers: pygit2's enum is not loaded yet.
 _KINDS = {1: COMMIT, 2: TREE, 3: BLOB, 4: "tag"}
 
