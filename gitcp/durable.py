@@ -304,14 +304,32 @@ def unlock(fd: int, *, process: int | None = None) -> None:
 
 
 @contextmanager
-def locked(path: Path, *, what: str, timeout: float) -> Iterator[None]:
+def locked(
+    path: Path, *, what: str, timeout: float, asking: Path | None = None
+) -> Iterator[None]:
     """Holds a lock; waits up to `timeout` seconds for it.
+
+    While it waits it holds the lock `asking`, if that is free: the process that has the other
+    lock may look for it (`is_locked`), and make way.
 
     Raises:
         BusyError: another process kept it.
     """
-    with storage(f"locking {what}"):
-        fd = until(lambda: try_lock(path), timeout=timeout)
+    asked: list[int] = []
+
+    def attempt() -> int | None:
+        held = try_lock(path)
+        if held is None and asking is not None and not asked:
+            request = try_lock(asking)
+            asked.extend([] if request is None else [request])
+        return held
+
+    try:
+        with storage(f"locking {what}"):
+            fd = until(attempt, timeout=timeout)
+    finally:
+        for request in asked:
+            unlock(request)
     if fd is None:
         raise BusyError(
             f"{what} is in use by another gitcp",
@@ -322,6 +340,17 @@ def locked(path: Path, *, what: str, timeout: float) -> Iterator[None]:
         yield
     finally:
         unlock(fd, process=process)
+
+
+def is_locked(path: Path) -> bool:
+    """Whether another process holds a lock; not if there is no such file."""
+    try:
+        fd = try_lock(path, create=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if fd is not None:
+        unlock(fd)
+    return fd is None
 
 
 def until(attempt: Callable[[], T | None], *, timeout: float) -> T | None:

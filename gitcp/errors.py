@@ -165,6 +165,10 @@ class GitTimeoutError(GitFailedError):
     """The git executable took longer than it was given, and was killed."""
 
 
+class GitStoppedError(GitTimeoutError):
+    """The git executable was killed, as another process asked for what it used."""
+
+
 class StorageError(GitcpError):
     """The disk or the file system refused: full, read-only, input/output error."""
 

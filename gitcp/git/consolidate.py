@@ -1,11 +1,12 @@
 """Merges gitcp's packs when there are more than 20 (docs/format.md, 10)."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.errors import CorruptError, GitFailedError, GitTimeoutError
+from gitcp.errors import CorruptError, GitFailedError, GitStoppedError, GitTimeoutError
 from gitcp.git import delta_order, grace
 from gitcp.git.ended import sweep
 from gitcp.git.objects import COMMIT
@@ -15,6 +16,9 @@ from gitcp.git.stock import oids_in
 from gitcp.git.transaction import Transaction, transaction
 
 AT_MOST = 20
+# Who waits for the store's lock holds this one meanwhile.
+WANTED = "store.wanted"
+Stop = Callable[[], bool]
 
 
 class MergeTooLongError(GitTimeoutError):
@@ -37,7 +41,8 @@ def consolidate(
 
     With `new_deltas` git looks for deltas within each pack too: worth it where one pack
     holds many checkpoints, which were written without deltas. At the `deadline`, by
-    `time.monotonic`, it gives up; packs of more than `largest` bytes together are left.
+    `time.monotonic`, it gives up, and before it as soon as another process asks for the store;
+    packs of more than `largest` bytes together are left.
 
     It is housekeeping: another process at it, or a failing git, leaves things as they
     are.
@@ -72,6 +77,8 @@ def consolidate(
                     return _merge(
                         opened, merge, new_deltas=new_deltas, deadline=deadline
                     )
+            except GitStoppedError:
+                return 0
             except GitTimeoutError as exc:
                 total = sum(there[name] for name in merge)
                 raise MergeTooLongError(exc.message, total) from exc
@@ -135,10 +142,13 @@ def _merge(
     deadline: float | None,
 ) -> int:
     repository = opened.repository
+    # Housekeeping that may take minutes gives way to a command that a user waits for.
+    wanted = repository.store_dir / WANTED
+    stop = None if deadline is None else partial(durable.is_locked, wanted)
     directory = repository.common_dir / "objects" / "pack"
     base = opened.scratch / "merged"
     packs = [directory / f"{name}.pack" for name in names]
-    lines = _ordered(repository, packs, deadline)
+    lines = _ordered(repository, packs, deadline, stop)
     given = b"".join(lines or (f"{path.name}\n".encode() for path in packs))
     out = repository.plumbing(
         "-c",
@@ -151,6 +161,7 @@ def _merge(
         str(base),
         data=given,
         timeout=_left(deadline),
+        stop=stop,
     )
     made = out.decode("ascii").strip()
     merged = f"pack-{made}"
@@ -175,7 +186,10 @@ def _left(deadline: float | None) -> float | None:
 
 
 def _ordered(
-    repository: Repository, packs: Sequence[Path], deadline: float | None
+    repository: Repository,
+    packs: Sequence[Path],
+    deadline: float | None,
+    stop: Stop | None,
 ) -> list[bytes]:
     """Returns all objects in packs that hold chunked files, as `delta_order` names them.
 
@@ -191,6 +205,7 @@ def _ordered(
         "--buffer",
         data=asked,
         timeout=_left(deadline),
+        stop=stop,
     )
     commits = [
         word.split()[1].decode("ascii")
@@ -215,6 +230,7 @@ def _ordered(
             "--stdin",
             data="\n".join([*commits, *limits, ""]).encode(),
             timeout=_left(deadline),
+            stop=stop,
         ).splitlines(keepends=True)
     except GitTimeoutError:
         raise

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from gitcp import durable
 from gitcp.errors import BusyError, GitFailedError
 from gitcp.git import delta_order, grace
-from gitcp.git.consolidate import discard, standing
+from gitcp.git.consolidate import WANTED, discard, standing
 from gitcp.git.ended import (
     LEAVING,
     LEAVING_INDEX,
@@ -61,13 +61,18 @@ class Reclaimed(NamedTuple):
 def store_locked(repository: Repository, *, timeout: float) -> Iterator[None]:
     """Holds the lock that keeps rewriting, merging and reclaiming apart.
 
+    A merge in the background makes way for whom it finds waiting.
+
     Raises:
         BusyError: another process kept it.
     """
     with durable.storage("preparing"):
         repository.make_directory(repository.store_dir)
     with durable.locked(
-        repository.store_dir / "store.lock", what="the store", timeout=timeout
+        repository.store_dir / "store.lock",
+        what="the store",
+        timeout=timeout,
+        asking=repository.store_dir / WANTED,
     ):
         yield
 

@@ -2,13 +2,14 @@
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from gitcp import at_fork
-from gitcp.errors import GitFailedError, GitTimeoutError
+from gitcp.errors import GitFailedError, GitStoppedError, GitTimeoutError
 
 Process = subprocess.Popen[bytes]
 PIPE = subprocess.PIPE
@@ -39,6 +40,8 @@ _KEPT = frozenset(
 )
 # Settings that a user gives by the environment, as containers of a CI do; what `git -c`
 # hands to its hooks has another name.
+# Seconds between two looks whether a git is to be stopped.
+_ASK = 0.1
 _NUMBERED = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
 _ALWAYS = {
     "GIT_OPTIONAL_LOCKS": "0",
@@ -174,16 +177,20 @@ def finish(
     *,
     accept: Sequence[int] = (0,),
     timeout: float | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> bytes:
     """Feeds `data`, waits, and returns stdout; after `timeout` seconds the process is killed.
+
+    So it is as soon as `stop`, which is asked again and again, returns true.
 
     Raises:
         GitFailedError: the exit status is not in `accept`.
         GitTimeoutError: it took too long.
+        GitStoppedError: it was to stop.
     """
     try:
-        out, err = process.communicate(data, timeout=timeout)
-    except subprocess.TimeoutExpired as exc:
+        out, err = _outcome(process, data, timeout, stop)
+    except (subprocess.TimeoutExpired, GitStoppedError) as exc:
         process.kill()
         for stream in (process.stdin, process.stdout, process.stderr):
             # What git did not read is lost with it.
@@ -191,12 +198,36 @@ def finish(
                 if stream is not None:
                     stream.close()
         process.wait()
+        if isinstance(exc, GitStoppedError):
+            raise
         raise GitTimeoutError(
             f"git took more than {timeout:g} s", hint="a later run goes on"
         ) from exc
     if process.returncode not in accept:
         raise failure(process, err)
     return out
+
+
+def _outcome(
+    process: Process,
+    data: bytes | None,
+    timeout: float | None,
+    stop: Callable[[], bool] | None,
+) -> tuple[bytes, bytes]:
+    """Waits for a process and returns what it printed, on stdout and on stderr."""
+    if stop is None:
+        return process.communicate(data, timeout=timeout)
+    deadline = None if timeout is None else time.monotonic() + timeout
+    while not stop():
+        left = _ASK if deadline is None else min(_ASK, deadline - time.monotonic())
+        try:
+            return process.communicate(data, timeout=max(0.0, left))
+        except subprocess.TimeoutExpired:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired(process.args, timeout or 0) from None
+        # It has been handed over; a second time would be an error.
+        data = None
+    raise GitStoppedError("git was stopped", hint="a later run goes on")
 
 
 def failure(process: Process, err: bytes) -> GitFailedError:
@@ -220,6 +251,7 @@ def run(
     data: bytes | None = None,
     accept: Sequence[int] = (0,),
     timeout: float | None = None,
+    stop: Callable[[], bool] | None = None,
 ) -> bytes:
     """Runs `git ARGS` and returns its stdout; after `timeout` seconds git is killed.
 
@@ -229,4 +261,4 @@ def run(
     """
     pipe = subprocess.DEVNULL if data is None else subprocess.PIPE
     started = start(args, cwd=cwd, env=env, stdin=pipe)
-    return finish(started, data, accept=accept, timeout=timeout)
+    return finish(started, data, accept=accept, timeout=timeout, stop=stop)

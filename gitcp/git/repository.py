@@ -2,7 +2,7 @@
 
 import os
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -244,16 +244,20 @@ class Repository:
         *args: str | bytes,
         data: bytes | None = None,
         timeout: float | None = None,
+        stop: Callable[[], bool] | None = None,
     ) -> bytes:
         """Runs git on what all work trees share, with no work tree.
 
         Raises:
             GitFailedError: git failed.
             GitTimeoutError: it took more than `timeout` seconds, and was killed.
+            GitStoppedError: `stop` said so, and it was killed.
         """
         env = {"GIT_DIR": str(self.common_dir)}
         place = self.common_dir
-        return process.run(args, cwd=place, env=env, data=data, timeout=timeout)
+        return process.run(
+            args, cwd=place, env=env, data=data, timeout=timeout, stop=stop
+        )
 
     def run(
         self,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from gitcp import durable
 from gitcp.git import consolidate
 from gitcp.maintenance import auto_gc, size_limit, upkeep
 from gitcp.project.settings import KNOWN
@@ -15,7 +19,13 @@ from gitcp.project.workspace import open_workspace
 from gitcp.store.store import Store
 from gitcp.worktree.journal import Journal, write
 from tests.fault.harness import fsck
-from tests.support.gitrepo import git, make_repo
+from tests.support.gitrepo import (
+    git,
+    git_directory,
+    gitcp_argv,
+    gitcp_environment,
+    make_repo,
+)
 from tests.support.inprocess import invoke, ok
 
 DAY = 86_400.0
@@ -105,6 +115,43 @@ def test_a_merge_that_takes_too_long_leaves_all_and_next_time_takes_less(
     assert ok(repo, "gc", "--auto")["packs"] == {"before": 6, "after": 4}
     ok(repo, "gc")
     assert upkeep.read_note(open_workspace(repo).repository).largest is None
+    fsck(repo)
+
+
+def test_a_merge_makes_way_for_a_command_that_waits_for_the_store(
+    repo, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("GITCP_BACKGROUND", "true")
+    monkeypatch.setattr(upkeep, "start_gitcp", lambda *_: None)
+    for _ in range(consolidate.AT_MOST + 1):
+        save(repo, size=100)
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text(
+        '#!/bin/sh\ncase " $* " in *" pack-objects "*) exec sleep 600 ;; esac\n'
+        f'exec {git_directory()}/git "$@"\n'
+    )
+    slow.chmod(0o755)
+    path = f"{slow.parent}:{os.environ['PATH']}"
+    store = repo / ".git" / "gitcp" / "store.lock"
+    merge = subprocess.Popen(
+        gitcp_argv("gc", "--auto"),
+        cwd=repo,
+        env=gitcp_environment({"PATH": path}),
+        start_new_session=True,
+    )
+    try:
+        assert durable.until(lambda: durable.is_locked(store) or None, timeout=60)
+        assert ok(repo, "gc")["packs"]["after"] == 1
+        assert merge.wait(60) == 0
+    finally:
+        # Its git as well, if it is still there.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(merge.pid, signal.SIGKILL)
+        merge.wait()
+    # It was not too long: the next one takes as much.
+    assert upkeep.read_note(open_workspace(repo).repository).largest is None
+    assert not durable.is_locked(store.with_name("store.wanted"))
     fsck(repo)
 
 
