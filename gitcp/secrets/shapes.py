@@ -19,7 +19,8 @@ _SHAPE = re.compile(
     rb"(?![A-Za-z0-9/+])"
 )
 _DOTTED = re.compile(
-    rb"(?<![A-Za-z0-9_/.=+\\-])[A-Za-z0-9_-]{8,200}"
+    # Behind a dollar sign stands a part of the hash of a password, which is found as that.
+    rb"(?<![A-Za-z0-9_/.=+$\\-])[A-Za-z0-9_-]{8,200}"
     rb"(?:\.[A-Za-z0-9_-]{16,400}){1,3}(?![\w/(-])"
 )
 # Parts of a prefix that say a secret follows.
@@ -61,6 +62,8 @@ _ID_NAME = re.compile(
 )
 # What a program decodes is data.
 _DECODED = re.compile(rb"(?i)(?:decode|unpack|inflate|parse)\w{0,20}\([\"'`]\Z")
+# In a pattern a class of letters and how often it comes stand behind what does not change.
+_PATTERN = re.compile(rb"[_-]?(?:\[[^\]\r\n]{1,40}\]|\\{1,2}[wdsS])[{+*]")
 # The lines of something that is encrypted, say.
 _BEHIND_FULL = re.compile(
     rb"[A-Za-z0-9_-]{60,80}[\r\n]{1,2}[ \t]{0,40}\Z"
@@ -92,6 +95,8 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         if _DECODED.search(data, max(0, start - 60), start) is not None:
             continue
         if _OF_HOST.match(data, match.end()) and data[start - 1 : start] != b":":
+            continue
+        if _PATTERN.match(data, match.end()) is not None:
             continue
         if is_digest(data, start) or _ID_NAME.search(data, max(0, start - 60), start):
             continue

@@ -256,6 +256,7 @@ CLEAN = {
         'ResetPassword = "kit#ResetPasswordResponse", RESET_PASSWORD = "/v1/a:resetPassword",'
         " PW91    GGA_X_PW91+GGA_C_PW91    Wang"
     ),
+    "a pattern of a token": "(?P<a>secret_sample_ab85fc6f8d7638cf1c11da812da308d43_[0-9a-z]{5})",
     "a page in prose": "Next page token: eav1OzQB0OM8rLdGXOEsyQWSG\n",
     "what it stands for": 'password: "secret-4-levels", b: "a_password_of_at_least_32_chars"',
     "bytes that count": f'"SharedSecret": "{base64.b64encode(bytes(range(32))).decode()}"',
@@ -284,6 +285,8 @@ ALIKE = {
     "what holds its name and more": 'api_key = "acme_api_key_k3J9dLq0Xz7Yv2mP"',
     "what holds its name and a little": 'api_key = "api_key_k3J9dLq0Xz"',
     "a word that a name is, too": 'pass = "pass4Word!"',
+    "a token in a list": "[secret_sample_ab85fc6f8d7638cf1c11da812da308d43][1]",
+    "a hash, once": '("x", 12, b"$2a$12$esIAHiQAJNNBrsr5V13l7.RFWWJI2BZFtQlkFyiWXjou05GyuREZa")',
     "what holds a word for it": 'password = "password-31x"',
     "a header": f"Authorization: foo.{random_base64(30, 8)}",
 }
