@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
+from gitcp.remotes.directory import Directory
 from tests.support.clones import results, save
 from tests.support.crypt import Key, encrypt_to, reads_with
 from tests.support.gitrepo import git, make_repo
@@ -257,3 +259,24 @@ def test_what_is_encrypted_lies_there_encrypted_and_only_its_reader_opens_it(
     assert ok(bob, "show", "last~1")["checkpoint"]["id"] == saved["id"]
     tip = json.loads(document_of(store).read_bytes())["tip"]
     assert tip != git(bob, "rev-parse", "refs/gitcp/s/main/main").decode().strip()
+
+
+def test_a_document_is_replaced_only_if_it_is_as_expected(tmp_path):
+    place = Directory(tmp_path, patience=5)
+    first = place.swap("sessions/a.json", b"1", None)
+    assert first is not None
+    assert place.swap("sessions/a.json", b"2", None) is None
+    second = place.swap("sessions/a.json", b"2", first)
+    assert second is not None
+    assert place.swap("sessions/a.json", b"3", first) is None
+    assert place.read("sessions/a.json", 10) == (b"2", second)
+    assert place.swap("sessions/b.json", b"3", first) is None
+    assert place.read("sessions/b.json", 10) is None
+
+
+def test_a_bucket_without_its_library_says_how_to_get_it(ann, monkeypatch):
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    save(ann)
+    refused = invoke(ann, "push", "s3://shelf/team")
+    assert refused.returncode == 21
+    assert b"pip install 'gitcp[objectstore]'" in refused.stderr
