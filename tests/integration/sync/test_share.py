@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import gitcp
+from gitcp.format import layout
 from gitcp.git import remote
-from gitcp.sync import push_address
 from tests.support.clones import MESSAGES, refs, results, save
 from tests.support.gitrepo import (
     commit_all,
@@ -151,7 +151,7 @@ def test_a_remote_is_asked_for_the_sessions_that_are_pushed(
         return found
 
     monkeypatch.setattr(remote, "advertised", look)
-    monkeypatch.setattr(push_address, "_NAMED", named)
+    monkeypatch.setattr(layout, "_NAMED", named)
     assert results(ann, "push", "origin", "vat") == {
         "vat/main": ("fast-forward", "main")
     }
