@@ -50,20 +50,21 @@ def run_round(spool: Spool, owed: dict[str, str]) -> Sent:
     route = spool.route()
     assert route is not None
     limits = Limits(route.silence, route.total)
-    begun = now()
-    progress = msgspec.structs.replace(spool.progress(), last=begun)
-    # First: a pusher that is killed in here keeps to the interval all the same.
-    spool.note_progress(progress)
+    progress = spool.progress()
     try:
-        if spool.listed() is None:
-            # The way to the remote is known from a clone.
+        # The way to the remote is known from a clone. What waits goes before the clones are
+        # asked for more: a pusher that is killed again and again would only ever ask.
+        if spool.listed() is None or not spool.pending():
             _take_noted(spool)
         there = _ask(spool, limits)
-        _take_noted(spool)
         ready = _ready(spool, there)
         chosen = _choose(ready, progress, owed)
         later = _waiting_for_ledgers(ready, chosen)
         owed.clear()
+        # Before it is sent: the successor of a pusher that is killed keeps to the interval,
+        # and one that is killed while it asks and takes in costs no interval.
+        progress = msgspec.structs.replace(progress, last=now())
+        spool.note_progress(progress)
         answers = _send(spool, chosen, limits)
     except TransferError as exc:
         spool.note_progress(_failed(progress, route.interval, exc.message))
@@ -74,6 +75,7 @@ def run_round(spool: Spool, owed: dict[str, str]) -> Sent:
     )
     next_progress = _judge(progress, chosen, answers, route.interval)
     spool.note_progress(next_progress)
+    _take_noted(spool)
     spool.gathering().tidy()
     done = sum(answers[update.ref].done for update, _ in chosen.values())
     return Sent(done, len(spool.pending()))
@@ -86,7 +88,8 @@ def _take_noted(spool: Spool) -> None:
         TransferError: the remote was never reached, and cannot be.
     """
     problem = None
-    for ident, clone in spool.clones().items():
+    clones = sorted(spool.clones().items(), key=lambda item: item[1].asked)
+    for ident, clone in clones:
         if clone.wanted:
             problem = take_noted(spool, ident) or problem
     if spool.listed() is None:
@@ -97,7 +100,9 @@ def _take_noted(spool: Spool) -> None:
 def take_new(spool: Spool) -> None:
     """Takes in at once what was noted since: its clone may be gone when a push is due."""
     if spool.listed() is not None:
-        for ident, clone in spool.clones().items():
+        for ident, clone in sorted(
+            spool.clones().items(), key=lambda item: item[1].asked
+        ):
             if clone.wanted and clone.at > clone.asked:
                 take_noted(spool, ident)
 

@@ -1,0 +1,29 @@
+"""Many agents in many clones, and a remote that refuses the seventh push of a minute."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).resolve().parents[2] / "bench" / "fleet.py"
+# A minute is six intervals: of the remote's limit, and between checkpoints of an agent.
+SIZE = ("--clones", "10", "--agents", "100", "--rounds", "3", "--interval", "4")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "trouble", [(), ("--kill", "5", "--away", "10")], ids=["none", "killed-and-away"]
+)
+def test_every_acknowledged_checkpoint_arrives_in_its_line(trouble):
+    done = subprocess.run(
+        [sys.executable, BENCH, *SIZE, *trouble],
+        cwd=BENCH.parent,
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "checkpoints: 300; arrived: 300" in done.stdout
