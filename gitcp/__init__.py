@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     # isort: off
     from gitcp.checkpoints.finish_restore import Restored as Restored
     from gitcp.checkpoints.restore_plan import Plan as Plan
-    from gitcp.checkpoints.session import Batch as Batch
     from gitcp.errors import (
         AgentRecordError as AgentRecordError,
         AmbiguousError as AmbiguousError,
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from gitcp.format.tree import Change as Change
     from gitcp.ledger.call import Call as Call
     from gitcp.notices import GitcpWarning as GitcpWarning
+    from gitcp.steps.batch import Batch as Batch
     from gitcp.steps.compensate import Compensated as Compensated
     from gitcp.steps.model import (
         Retry as Retry,
@@ -72,7 +72,6 @@ if TYPE_CHECKING:
 _MODULES = {
     "gitcp.checkpoints.finish_restore": "Restored",
     "gitcp.checkpoints.restore_plan": "Plan",
-    "gitcp.checkpoints.session": "Batch",
     "gitcp.errors": (
         "AgentRecordError AmbiguousError BranchMovedError BusyError "
         "CompensationError CorruptError EffectsStandError FormatTooNewError "
@@ -85,6 +84,7 @@ _MODULES = {
     "gitcp.format.tree": "Change",
     "gitcp.ledger.call": "Call",
     "gitcp.notices": "GitcpWarning",
+    "gitcp.steps.batch": "Batch",
     "gitcp.steps.compensate": "Compensated",
     "gitcp.steps.model": "Retry Step current_step",
     "gitcp.steps.repair": "Affected",

@@ -212,9 +212,22 @@ class EffectsStandError(ConfirmationError):
 
 
 class StepUnknownError(ConfirmationError):
-    """A step was interrupted: whether it took effect is unknown until the user says."""
+    """A step was interrupted: whether it took effect is unknown until the user says.
+
+    `slot` is the step's scope, name and call, where one answer settles it.
+    """
 
     code = "step-unknown"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        slot: tuple[str, str, str] | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.slot = slot
 
 
 class StepChangedError(UsageError):

@@ -1,13 +1,11 @@
-"""The classes `Session` and `Batch` that `gitcp` exports, without durable steps."""
+"""The class `Session` that `gitcp` exports, without durable steps."""
 
 import itertools
 import json
 import os
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -25,7 +23,6 @@ from gitcp.project.workspace import Current, Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, NewRecords
 
-T = TypeVar("T")
 _BEFORE_LAST = re.compile(r"(?:last)?(?:~(\d{1,9}))?(?<=.)")
 
 
@@ -210,24 +207,6 @@ class BaseSession:
         """
         self._workspace.ledgers.drainer.flush()
 
-    def batch(
-        self,
-        records: Iterable[T],
-        *,
-        every: int | None = None,
-        seconds: float | None = None,
-        note: str | None = None,
-    ) -> "Batch[T]":
-        """Returns a batch over records that resumes after the last saved position.
-
-        It saves each `every` records or `seconds`, and at the end. `records` must yield
-        the same records in the same order each time.
-
-        Raises:
-            UsageError: the position that the session has saved is not a batch's.
-        """
-        return Batch(self, records, every=every, seconds=seconds, note=note)
-
 
 def undo(workspace: Workspace) -> Restored:
     """Takes the last restore back; see `BaseSession.undo`."""
@@ -259,111 +238,6 @@ def _check_entries(decisions: Sequence[Decision]) -> None:
                 f"there is no kind of decision {entry.kind!a}",
                 hint=f"it is one of {', '.join(KINDS)}",
             )
-
-
-class Batch(Generic[T]):
-    """Iterates over records, saving how many are done; use it as a context manager.
-
-    A record counts as done when the next one is asked for. The position is
-    `{"offset": n}`: n records are done.
-    """
-
-    def __init__(
-        self,
-        session: BaseSession,
-        records: Iterable[T],
-        *,
-        every: int | None,
-        seconds: float | None,
-        note: str | None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        if every is not None and every < 1:
-            raise UsageError("every must be at least 1", hint="for instance every=1000")
-        if seconds is not None and seconds <= 0:
-            raise UsageError(
-                "seconds must be more than 0", hint="for instance seconds=30"
-            )
-        self._clock = clock
-        self._session = session
-        self._records = records
-        self._every = every
-        self._seconds = seconds
-        self._note = note
-        last = session.last
-        self.offset: int = _offset(last) if last is not None else 0
-        self._found = self.offset
-        self._saved = self.offset
-        self._saved_at = self._clock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # What is done is done, also where the loop was left by an error.
-        if self.offset != self._saved:
-            self.save()
-        self._session.flush()
-
-    def save(self) -> Checkpoint:
-        """Saves the position now."""
-        saved = self._session.save(
-            position={"offset": self.offset}, note=self._note, trigger="interval"
-        )
-        self._saved = self.offset
-        self._saved_at = self._clock()
-        return saved
-
-    def __iter__(self) -> Iterator[T]:
-        count = 0
-        for number, record in enumerate(self._records):
-            count = number + 1
-            if number < self.offset:
-                continue
-            yield record
-            self.offset = count
-            if self._due():
-                self.save()
-        if count < self._found:
-            # Tomorrow's records under the name of today's would all pass for done.
-            session = self._session
-            raise UsageError(
-                f"{self._found} records are done in {session.name}/{session.branch}, and"
-                f" there are only {count}: these are not the same",
-                hint="give other records a session of their own",
-            )
-
-    def _due(self) -> bool:
-        if self._every is not None and self.offset - self._saved >= self._every:
-            return True
-        return (
-            self._seconds is not None
-            and self._clock() - self._saved_at >= self._seconds
-        )
-
-
-def _offset(last: Checkpoint) -> int:
-    """Returns how many records are done, as a batch saved it.
-
-    Raises:
-        UsageError: the position is not a batch's: to begin at 0 would do all again.
-    """
-    position = last.position
-    if position is None:
-        return 0
-    offset = position.get("offset") if isinstance(position, dict) else None
-    if isinstance(offset, int) and not isinstance(offset, bool) and offset >= 0:
-        return offset
-    raise UsageError(
-        f"the position in {last.session}/{last.branch}:{last.seq} is not a batch's:"
-        f" {json.dumps(position)[:80]}",
-        hint='give the batch a session of its own, or save position={"offset": N} first',
-    )
 
 
 def _json(value: Any, what: str, *, any_text: bool = False) -> msgspec.Raw:

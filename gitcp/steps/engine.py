@@ -202,14 +202,15 @@ class Engine:
         raise self._outcome_unknown(call)
 
     def _outcome_unknown(self, call: Call) -> StepUnknownError:
-        where, ended = "", "was interrupted"
-        if not self.ledger.is_ours(call.intent):
-            where, ended = " elsewhere", "was interrupted there, or is still running"
+        where, ended = " elsewhere", "was interrupted there, or is still running"
+        if self.ledger.is_ours(call.intent):
+            where, ended = "", "was interrupted"
+        begun = f"the step {show_call(call)!a} began at {call.intent.at}{where}"
         return StepUnknownError(
-            f"the step {show_call(call)!a} began at {call.intent.at}{where} and {ended}:"
-            " whether it took effect is not known",
+            f"{begun} and {ended}: whether it took effect is not known",
             hint="find out what became of it, then answer:"
             f" `{answers.command(self.workspace, self.current, call)}`",
+            slot=call.slot,
         )
 
     def answer(self, call: Call, answer: str, value: Any = None) -> None:

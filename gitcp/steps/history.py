@@ -9,7 +9,7 @@ from gitcp.format.ledger import BACK, INTENT, Record
 from gitcp.ledger.call import Call, StepSlot
 from gitcp.ledger.state import LedgerPoint, LedgerState, StepsBySlot
 from gitcp.project.workspace import Current, Workspace
-from gitcp.steps import results, rewind
+from gitcp.steps import batch_record, results, rewind
 from gitcp.steps.model import Options
 
 _NO_ARGUMENTS = results.digest(())
@@ -58,7 +58,10 @@ class History:
             return self._book.call(self._current.branch, slot, self._line)
 
     def next_slot(self, options: Options) -> StepSlot:
-        """Returns which call of a step comes next in this run."""
+        """Returns which call of a step comes next in this run, or in a batch's record."""
+        slot = batch_record.next_slot(options)
+        if slot is not None:
+            return slot
         if options.key is not None:
             return StepSlot(options.scope, options.name, f"key:{options.key}")
         with self._lock:

@@ -1,7 +1,7 @@
 """The Python interface: what `gitcp.open` returns (docs/decisions/0011)."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from gitcp.at_fork import computed
@@ -13,16 +13,21 @@ from gitcp.checkpoints.session import BaseSession, undo
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.ledger.call import Call
 from gitcp.project.workspace import Current, Workspace, open_workspace
+from gitcp.steps import batch_record, reopened
+from gitcp.steps.batch import Batch
 from gitcp.steps.model import StepOptions, options
 from gitcp.store.checkpoint import Checkpoint
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from gitcp.steps.compensate import Compensated
     from gitcp.steps.engine import Engine
     from gitcp.steps.repair import Affected
     from gitcp.steps.runner import Declared
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def open(  # noqa: A001  gitcp.open
@@ -186,13 +191,53 @@ class Session(BaseSession):
             )
         return start(self._engine, declared, function, arguments)
 
+    def batch(
+        self,
+        records: Iterable[T],
+        *,
+        every: int | None = None,
+        seconds: float | None = None,
+        note: str | None = None,
+        executor: "Executor | Callable[[], Executor] | None" = None,
+    ) -> Batch[T]:
+        """Returns a batch over records that resumes after the last saved position.
+
+        It saves each `every` records or `seconds`, and at the end. `records` must yield
+        the same records in the same order each time.
+
+        Args:
+            records: anything that can be iterated over.
+            every: save after so many records.
+            seconds: save after so much time.
+            note: of the checkpoints.
+            executor: where `Batch.map` calls its function: a `concurrent.futures.Executor`,
+                which stays open, or a function that makes one. Where a worker that dies
+                breaks the executor, as that of processes, only the latter goes on.
+
+        Raises:
+            UsageError: the position that the session has saved is not a batch's.
+        """
+        return Batch(
+            self,
+            records,
+            every=every,
+            seconds=seconds,
+            note=note,
+            executor=executor,
+            engine=lambda: self._engine,
+        )
+
     def on_unknown(self, ask: Callable[[Call], str] | None) -> None:
         """Sets who is asked about a step that was interrupted and has the policy `ask`.
 
         It returns `done` (it happened, and has no result), `failed` (it did not), `again`
-        (run it once more, with the same key), or anything else: then the step raises.
+        (run it once more, with the same key), or anything else: then the step raises. For
+        a worker of a batch it is asked in the process of the batch.
         """
-        self._engine.ask = ask
+        self._engine.ask = None if ask is None else batch_record.not_in_workers(ask)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reopened.reopen, (reopened.sent(self, branch_of_its_own=False),)
 
     def steps(self) -> list[Call]:
         """Returns the steps of this branch, oldest first."""
@@ -299,3 +344,6 @@ class Session(BaseSession):
 
 class Branch(Session):
     """A session on a branch of its own, as `Session.fork` makes it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reopened.reopen, (reopened.sent(self, branch_of_its_own=True),)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import gitcp
-from gitcp.checkpoints.session import Batch
+from gitcp.checkpoints.batch import Batch
 
 
 class Clock:

@@ -1,0 +1,100 @@
+"""A session that was sent to another process: opened there, if that is the same store."""
+
+import os
+import platform
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gitcp.errors import GitcpError, UsageError
+
+if TYPE_CHECKING:
+    from gitcp.steps.session import Session
+
+_BOOT = "/proc/sys/kernel/random/boot_id"
+
+
+class SentSession(NamedTuple):
+    """What is sent of a session: where it is, and how to tell that it is the same."""
+
+    branch_of_its_own: bool
+    top: str
+    name: str
+    branch: str
+    machine: str
+    device: int
+    inode: int
+
+
+_opened: dict[SentSession, "Session"] = {}
+
+
+def sent(session: "Session", *, branch_of_its_own: bool) -> SentSession:
+    """Returns what another process needs to open the session."""
+    repository = session.workspace.repository
+    status = os.stat(repository.store_dir)
+    return SentSession(
+        branch_of_its_own,
+        os.fspath(session.workspace.top),
+        session.name,
+        session.branch,
+        _machine(),
+        status.st_dev,
+        status.st_ino,
+    )
+
+
+def _machine() -> str:
+    with suppress(OSError), open(_BOOT, encoding="ascii") as file:
+        return file.read().strip()
+    return platform.node()
+
+
+def reopen(of: SentSession) -> Any:
+    """Returns the session, one for each process; or what raises wherever it is used."""
+    session = _opened.get(of)
+    if session is None:
+        try:
+            session = _opened.setdefault(of, _open(of))
+        except GitcpError as exc:
+            # Not here: what fails to load kills some workers instead of raising.
+            return UnreachableSession(of, exc.message)
+    return session
+
+
+def _open(of: SentSession) -> "Session":
+    from gitcp.steps import session as sessions  # noqa: PLC0415  which import this
+
+    if of.machine != _machine():
+        raise UsageError("this is another machine")
+    store = sessions.open(of.top)
+    opened = store.session(of.name, of.branch)
+    kind = sessions.Branch if of.branch_of_its_own else sessions.Session
+    session = kind(opened.workspace, of.name, of.branch)
+    status = os.stat(session.workspace.repository.store_dir)
+    if (status.st_dev, status.st_ino) != (of.device, of.inode):
+        raise UsageError("there is another repository here")
+    return session
+
+
+class UnreachableSession:
+    """Stands for a session in a process that cannot reach its repository."""
+
+    def __init__(self, of: SentSession, why: str) -> None:
+        self._of = of
+        self._why = why
+
+    def __repr__(self) -> str:
+        return f"<session {self._of.name}/{self._of.branch}, out of reach>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reopen, (self._of,)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise UsageError(
+            f"this worker cannot reach the repository of the session {self._of.name!a} at"
+            f" {self._of.top!a}: {self._why}",
+            hint="a step has to be durable before it begins: run steps on the machine of"
+            " the repository, and elsewhere functions without steps",
+        )

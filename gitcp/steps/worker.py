@@ -1,0 +1,165 @@
+"""What a worker of a batch does: calls the function with one record after the other."""
+
+import multiprocessing
+import os
+import pickle
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from gitcp.errors import StepUnknownError
+from gitcp.steps import batch_record
+
+# Seconds between two looks at whether the process of the batch is alive.
+_LOOK = 1.0
+
+
+class Outcome(NamedTuple):
+    """What became of a chunk; places count from its first record.
+
+    After `error`, which the function raised, no further record was begun. `unknown` are
+    records that have a step of which it is not known whether it took effect.
+    """
+
+    results: list[tuple[int, Any]]
+    unknown: list[tuple[int, StepUnknownError]]
+    error: tuple[int, BaseException] | None = None
+
+
+def work(
+    function: Callable[[Any], Any],
+    first: int,
+    records: Sequence[Any],
+    process: int,
+    token: str,
+) -> bytes:
+    """Returns the pickled `Outcome` of a chunk whose first record has the number `first`.
+
+    `process` is the one of the batch. `token` is another one each time: Dask takes calls
+    with the same arguments for one.
+    """
+    del token
+    child = _is_child_of(process)
+    if child:
+        _end_with(process)
+    outcome = Outcome([], [])
+    for place, one in enumerate(records):
+        with _busy:
+            if child and os.getppid() != process:
+                # The records that are left are run by another process.
+                os._exit(1)
+            outcome = _call(function, first, place, one, outcome, beside=True)
+        if outcome.error is not None:
+            break
+    return _pickled(outcome)
+
+
+def work_here(
+    function: Callable[[Any], Any], first: int, records: Sequence[Any]
+) -> Outcome:
+    """Returns the outcome of a chunk in the process of the batch, in its thread."""
+    outcome = Outcome([], [])
+    for place, one in enumerate(records):
+        outcome = _call(function, first, place, one, outcome, beside=False)
+        if outcome.error is not None:
+            break
+    return outcome
+
+
+def _call(
+    function: Callable[[Any], Any],
+    first: int,
+    place: int,
+    one: Any,
+    outcome: Outcome,
+    *,
+    beside: bool,
+) -> Outcome:
+    try:
+        with batch_record.entered(first + place, beside=beside):
+            outcome.results.append((place, function(one)))
+    except StepUnknownError as exc:
+        outcome.unknown.append((place, exc))
+    except Exception as exc:  # noqa: BLE001  raised again in the process of the batch
+        if beside:
+            trace = "".join(traceback.format_exception(exc))
+            exc.add_note(f"in worker {os.getpid()}, record {first + place}:\n{trace}")
+        return outcome._replace(error=(place, exc))
+    return outcome
+
+
+def _pickled(outcome: Outcome) -> bytes:
+    """Returns an outcome as bytes that can be read back.
+
+    Left to the executor, what cannot be pickled would look like a lost worker, and what
+    was done would be done again.
+    """
+    if outcome.error is not None:
+        place, error = outcome.error
+        outcome = outcome._replace(error=(place, _sendable(error)))
+    try:
+        return _dump(outcome)
+    except Exception as exc:  # noqa: BLE001  whatever a class of the caller's raises
+        place, error = outcome.results[0][0] if outcome.results else 0, _sendable(exc)
+        error.add_note(
+            "a result of the batch's function cannot be sent from its worker"
+        )
+        return _dump(Outcome([], [], (place, error)))
+
+
+def _dump(value: Any) -> bytes:
+    try:
+        return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    except Exception:
+        # As for functions: Dask and loky bring it, for classes of the caller's script.
+        cloudpickle = sys.modules.get("cloudpickle")
+        if cloudpickle is None:
+            raise
+        pickled: bytes = cloudpickle.dumps(value)
+        return pickled
+
+
+def _sendable(error: BaseException) -> BaseException:
+    """Returns an exception that can be pickled and read back."""
+    try:
+        pickle.loads(_dump(error))  # noqa: S301  what was pickled the line before
+    except Exception:  # noqa: BLE001  whatever a class of the caller's raises
+        sendable = RuntimeError(f"{type(error).__qualname__}: {error}")
+        for note in getattr(error, "__notes__", ()):
+            sendable.add_note(note)
+        return sendable
+    return error
+
+
+# --- the end of a worker whose parent was killed -----------------------------------------
+
+_busy = threading.RLock()
+_watched: set[int] = set()
+
+
+def _is_child_of(process: int) -> bool:
+    """Whether this process was started by that of the batch to work for it."""
+    parent = multiprocessing.parent_process()
+    return parent is not None and parent.pid == process
+
+
+def _end_with(process: int) -> None:
+    """Ends this process after the record at hand, once its parent is gone.
+
+    Workers of `ProcessPoolExecutor` wait for their parent for ever, and go on with what
+    it had handed out, beside the program that was started in its place.
+    """
+    if os.getpid() in _watched:
+        return
+    _watched.add(os.getpid())
+    threading.Thread(target=_watch, args=(process,), daemon=True).start()
+
+
+def _watch(process: int) -> None:
+    pause = threading.Event()
+    while os.getppid() == process:
+        pause.wait(_LOOK)
+    with _busy:
+        os._exit(1)
