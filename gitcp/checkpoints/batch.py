@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from gitcp.checkpoints.done_records import DoneRecords
@@ -59,12 +58,7 @@ class Batch(Generic[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         # What is done is done, also where the loop was left by an error.
         if self._done.count != self._saved:
             self.save()

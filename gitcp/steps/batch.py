@@ -1,6 +1,6 @@
 """The class `Batch` that `gitcp` exports: over records, by any number of workers."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -42,6 +42,14 @@ class Batch(batches.Batch[T]):
         self._executor = executor
         self.unknown: dict[int, StepUnknownError] = {}
 
+    def __exit__(self, *raised: object) -> None:
+        super().__exit__(*raised)
+        session = self._session
+        ledgers = session.workspace.ledgers
+        if self._executor is not None and ledgers.started(session.name):
+            # What workers recorded: they may be gone without having put it into git.
+            ledgers.of(session.name).drain()
+
     def __iter__(self) -> Iterator[T]:
         if self._executor is not None:
             raise UsageError(
@@ -52,7 +60,7 @@ class Batch(batches.Batch[T]):
 
     def map(
         self, function: Callable[[T], R], *, chunksize: int = 1, ahead: int = AHEAD
-    ) -> Iterator[tuple[T, R]]:
+    ) -> Generator[tuple[T, R], None, None]:
         """Calls a function with each record that is not done; yields record and result.
 
         The executor's workers call it, with `chunksize` records in one go; without an
@@ -86,7 +94,7 @@ class Batch(batches.Batch[T]):
 
     def _map(
         self, function: Callable[[T], R], size: int, ahead: int
-    ) -> Iterator[tuple[T, R]]:
+    ) -> Generator[tuple[T, R], None, None]:
         from gitcp.steps.dispatch import Chunk, Dispatch  # noqa: PLC0415  on use
 
         self.unknown = {}

@@ -25,7 +25,7 @@ _current: ContextVar[_Record | None] = ContextVar("gitcp_record", default=None)
 
 @contextmanager
 def entered(number: int, *, beside: bool) -> Iterator[None]:
-    """Makes a record the current one: its steps are counted anew."""
+    """Makes a record the current one: its steps are counted from 1."""
     token = _current.set(_Record(number, beside=beside))
     try:
         yield

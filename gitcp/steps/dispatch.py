@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, wait
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from gitcp.steps import worker
@@ -14,7 +13,7 @@ from gitcp.steps.worker import Outcome
 
 T = TypeVar("T")
 
-# How often a chunk is handed out that an executor loses, and a pool made anew without a
+# How often a chunk is handed out that an executor loses, and a pool made again without a
 # chunk coming back in between: a record may kill its worker each time.
 LOST = 3
 
@@ -32,7 +31,7 @@ class Dispatch(Generic[T]):
     """The chunks that are handed out and not taken back; use it as a context manager.
 
     `executor` may be a function that returns one: then it is closed at the end, and made
-    anew where a lost worker breaks it. None: the caller's thread does the work.
+    again where a lost worker breaks it. None: the caller's thread does the work.
     """
 
     def __init__(
@@ -56,12 +55,7 @@ class Dispatch(Generic[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         running = [future for future in self._out if not future.cancel()]
         # What still runs would meet the same records in the batch that comes next.
         wait(running)
@@ -102,7 +96,7 @@ class Dispatch(Generic[T]):
         """Waits for a chunk that is handed out.
 
         Raises:
-            BrokenExecutor: the executor has lost its workers, and is not made anew.
+            BrokenExecutor: the executor has lost its workers, and is not made again.
             Exception: whatever else the executor raised, and not the function.
         """
         while not self._here:
@@ -131,7 +125,7 @@ class Dispatch(Generic[T]):
         if self._make is None:
             error.add_note(
                 "what is done is saved: run it again; or pass a function that makes the"
-                " executor, to have it made anew: executor=lambda: ProcessPoolExecutor(8)"
+                " executor, to have it made again: executor=lambda: ProcessPoolExecutor(8)"
             )
             raise error
         self._breaks += 1

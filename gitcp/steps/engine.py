@@ -233,9 +233,8 @@ class Engine:
             self.current.branch,
             call.slot,
         ):
-            raise BusyError(
-                f"the step {show_call(call)!a} is running", hint="wait for it to end"
-            )
+            name = show_call(call)
+            raise BusyError(f"the step {name!a} is running", hint="wait for it to end")
         self._settle(call, answer, value)
 
     def _settle(self, call: Call, answer: str, value: Any) -> None:

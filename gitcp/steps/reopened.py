@@ -3,12 +3,11 @@
 import os
 import platform
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from gitcp.checkpoints.session import BaseSession
 from gitcp.errors import GitcpError, UsageError
-
-if TYPE_CHECKING:
-    from gitcp.steps.session import Session
+from gitcp.project.workspace import open_workspace
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
@@ -16,7 +15,7 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 class SentSession(NamedTuple):
     """What is sent of a session: where it is, and how to tell that it is the same."""
 
-    branch_of_its_own: bool
+    kind: type[BaseSession]
     top: str
     name: str
     branch: str
@@ -25,15 +24,15 @@ class SentSession(NamedTuple):
     inode: int
 
 
-_opened: dict[SentSession, "Session"] = {}
+_opened: dict[SentSession, BaseSession] = {}
 
 
-def sent(session: "Session", *, branch_of_its_own: bool) -> SentSession:
+def sent(session: BaseSession) -> SentSession:
     """Returns what another process needs to open the session."""
     repository = session.workspace.repository
-    status = os.stat(repository.store_dir)
+    status = os.stat(repository.common_dir)
     return SentSession(
-        branch_of_its_own,
+        type(session),
         os.fspath(session.workspace.top),
         session.name,
         session.branch,
@@ -61,16 +60,11 @@ def reopen(of: SentSession) -> Any:
     return session
 
 
-def _open(of: SentSession) -> "Session":
-    from gitcp.steps import session as sessions  # noqa: PLC0415  which import this
-
+def _open(of: SentSession) -> BaseSession:
     if of.machine != _machine():
         raise UsageError("this is another machine")
-    store = sessions.open(of.top)
-    opened = store.session(of.name, of.branch)
-    kind = sessions.Branch if of.branch_of_its_own else sessions.Session
-    session = kind(opened.workspace, of.name, of.branch)
-    status = os.stat(session.workspace.repository.store_dir)
+    session = of.kind(open_workspace(of.top, lasting=True), of.name, of.branch)
+    status = os.stat(session.workspace.repository.common_dir)
     if (status.st_dev, status.st_ino) != (of.device, of.inode):
         raise UsageError("there is another repository here")
     return session

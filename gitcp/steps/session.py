@@ -237,7 +237,7 @@ class Session(BaseSession):
         self._engine.ask = None if ask is None else batch_record.not_in_workers(ask)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return reopened.reopen, (reopened.sent(self, branch_of_its_own=False),)
+        return reopened.reopen, (reopened.sent(self),)
 
     def steps(self) -> list[Call]:
         """Returns the steps of this branch, oldest first."""
@@ -344,6 +344,3 @@ class Session(BaseSession):
 
 class Branch(Session):
     """A session on a branch of its own, as `Session.fork` makes it."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return reopened.reopen, (reopened.sent(self, branch_of_its_own=True),)
