@@ -63,13 +63,20 @@ class GitRemote:
     """A git repository, reached by git."""
 
     def __init__(
-        self, repository: Repository, name: str, address: str, patience: Patience
+        self,
+        repository: Repository,
+        name: str,
+        patience: Patience,
+        *,
+        asks: str,
+        sends: str,
     ) -> None:
-        """Takes the remote's name, or its URL, and the address that a push goes to."""
+        """Takes the remote's name, or its URL, whose refs it has, and where a push goes."""
         self._repository = repository
         self._name = name
-        self._address = address
         self._patience = patience
+        self._asks = asks
+        self._sends = sends
 
     def advertised(self, prefixes: Sequence[str]) -> Advertised:
         """Asks git for the refs."""
@@ -77,7 +84,7 @@ class GitRemote:
             self._repository,
             self._name,
             prefixes,
-            address=self._address,
+            address=self._asks,
             limits=self._patience.limits,
             interactive=self._patience.interactive,
         )
@@ -93,7 +100,7 @@ class GitRemote:
         """Has git push."""
         return git_remote.send(
             self._repository,
-            self._address,
+            self._sends,
             updates,
             limits=self._patience.limits,
             replaces=replaces,
@@ -125,11 +132,23 @@ class GitRemote:
 
 
 def at(
-    repository: Repository, name: str, patience: Patience, *, address: str | None = None
+    repository: Repository,
+    name: str,
+    patience: Patience,
+    *,
+    address: str | None = None,
+    alone: bool = True,
 ) -> Remote:
-    """Returns the remote of a name, or at a URL; at another `address` of it if need be."""
+    """Returns the remote of a name, or at a URL, to pull from; to push to with `address`.
+
+    What is asked is that address: a fetch may go elsewhere. `alone` says that a push by the
+    remote's name goes there and nowhere else.
+    """
     url = git_remote.address_of(repository, address or name)
     if store_address.is_store(url):
         place = open_place(url, patience.limits)
         return ObjectStore(repository, place, url, patience.progress)
-    return GitRemote(repository, name, address or name, patience)
+    asks = address or name
+    return GitRemote(
+        repository, name, patience, asks=asks, sends=name if alone else asks
+    )

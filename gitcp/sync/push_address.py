@@ -92,8 +92,9 @@ class AddressPush:
                 target.progress,
                 target.interactive,
             ),
+            address=address,
             # By its name all addresses of a remote would be meant.
-            address=None if alone else address,
+            alone=alone,
         )
         self._scanned: set[str] = set()
         self._there: RemoteTips | None = None
