@@ -217,8 +217,9 @@ def repeats(name: bytes, rest: bytes, value: bytes) -> bool:
     if len(own) < _HELD or own in {*_PEOPLE, b"pass"} or own not in held:
         # `password` alone is in many a password.
         return False
-    letters = (re.escape(own[at : at + 1]) for at in range(len(own)))
-    beside = re.split(b"_{0,3}".join(letters), value, flags=re.IGNORECASE)
+    # Not a pattern made of the name: to compile one for each name takes ten times as long.
+    at, letters = held.index(own), value.replace(b"_", b"")
+    beside = letters[:at], letters[at + len(own) :]
     return not any(map(heuristics.chance, beside))
 
 
