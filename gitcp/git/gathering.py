@@ -164,7 +164,15 @@ class Gathering:
             f"update {ref} {oid}\n" if oid is not None else f"delete {ref}\n"
             for ref, oid in refs.items()
         ]
-        self.repository.plumbing("update-ref", "--stdin", data="".join(lines).encode())
+        data = "".join(lines).encode()
+        try:
+            self.repository.plumbing("update-ref", "--stdin", data=data)
+        except GitFailedError:
+            # A git that was killed left its locks. The caller holds the spool's: no other
+            # git moves refs here.
+            for left in self.git_dir.glob("refs/**/*.lock"):
+                left.unlink(missing_ok=True)
+            self.repository.plumbing("update-ref", "--stdin", data=data)
 
     def holds(self, oid: str) -> bool:
         """Whether a commit is here."""

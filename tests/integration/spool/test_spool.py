@@ -363,3 +363,12 @@ def test_what_is_purged_does_not_leave(ann, hub):
     sent = tip(hub, "refs/gitcp/s/one/main")
     assert word not in git(hub, "show", f"{sent}:a.py")
     assert sent == tip(ann, "refs/gitcp/s/one/main")
+
+
+def test_the_lock_of_a_git_that_was_killed_is_in_no_way(ann, hub):
+    save(ann, a_py=b"one")
+    ok(ann, "push", "--spool")
+    save(ann, a_py=b"two")
+    (spool().gathering().git_dir / f"{MAIN}.lock").touch()
+    ok(ann, "push", "--wait")
+    assert tip(hub, MAIN) == tip(ann, MAIN)
