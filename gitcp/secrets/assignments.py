@@ -173,7 +173,9 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     if not quoted and _computed(data, start, value):
         return None
     name = names.whole(name, rest)
-    held = names.holds(strength, name, value, quoted=quoted, loose=loose)
+    # As in an environment, where nothing has to be quoted: `DB_PASSWORD=two-words`.
+    plain = data[match.end("rest") : start] == b"=" and name.isupper()
+    held = names.holds(strength, name, value, quoted=quoted or plain, loose=loose)
     return Token("assigned-secret", value, start) if held else None
 
 

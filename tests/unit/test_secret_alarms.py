@@ -382,3 +382,8 @@ def test_lines_are_counted_for_places_in_any_order():
     lines[15] = TOKEN[:-3] + "aB3"
     hits = SCANNER.scan(["\n".join(lines).encode()])
     assert [hit.line for hit in hits] == [5, 8, 16]
+
+
+def test_a_password_of_words_is_found_where_an_environment_needs_no_quotes():
+    assert values("DB_PASSWORD=hunter2-correct-horse\n") == [b"hunter2-correct-horse"]
+    assert values("password = hunter2-correct-horse\n") == []

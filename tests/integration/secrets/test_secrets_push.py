@@ -284,7 +284,9 @@ def test_of_several_addresses_none_is_left_behind_unsaid(told):
 def test_a_scan_looks_through_what_is_left_beside_damage(shared, lost):
     write_files(shared, {"b.txt": b"damaged\n"})
     ok(shared, "save", "-s", "one")
-    write_files(shared, {"c.txt": f"aws_secret_access_key={CANARY * 2}\n".encode()})
+    write_files(
+        shared, {"c.txt": f"aws_secret_access_key={CANARY}{CANARY[::-1]}\n".encode()}
+    )
     ok(shared, "save", "-s", "two")
     explode(shared)
     tip = "refs/gitcp/s/one/main"
