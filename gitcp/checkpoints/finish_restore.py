@@ -35,10 +35,10 @@ from gitcp.trust import trusted_remotes
 from gitcp.worktree import apply, leftovers
 from gitcp.worktree import journal as journals
 from gitcp.worktree.journal import Journal
+from gitcp.worktree.kept_contents import KeptContents
 from gitcp.worktree.plan import WRITE, FilePlan, Left
 from gitcp.worktree.read import Written
 from gitcp.worktree.snapshot import Snapshot
-from gitcp.worktree.spool import Spool
 
 _WAYS = "`gitcp restore --continue` finishes it; `gitcp restore --abort` takes it back"
 
@@ -73,11 +73,11 @@ def finish(
     saved: Checkpoint | None = None,
     *,
     again: bool = False,
-    spool: Spool | None = None,
+    kept: KeptContents | None = None,
 ) -> Restored:
     """Applies, verifies, appends, and removes the journal; repeatable (I6).
 
-    `again` says that an earlier run may have left temporary files. `spool` keeps contents
+    `again` says that an earlier run may have left temporary files. `kept` keeps contents
     that were read already.
 
     Raises:
@@ -98,7 +98,7 @@ def finish(
             steps = steps_of(restore, txn)
             token = journal.checkpoint
             left = _apply(
-                workspace, token, steps, again=again, written=written, spool=spool
+                workspace, token, steps, again=again, written=written, kept=kept
             )
         # Before the checkpoint: what it says of the ledger includes this.
         restore_observer().after_apply(
@@ -232,7 +232,7 @@ def _apply(
     whole: FilePlan | None = None,
     tolerant: bool = False,
     written: Written | None = None,
-    spool: Spool | None = None,
+    kept: KeptContents | None = None,
 ) -> list[Left]:
     """Carries steps out, after what an earlier run left of the whole plan."""
     objects = workspace.repository.objects
@@ -247,7 +247,7 @@ def _apply(
             stream,
             token=token,
             tolerant=tolerant,
-            streams=partial(spool.contents, objects) if spool else objects.contents,
+            streams=partial(kept.contents, objects) if kept else objects.contents,
             written=written,
         )
         return left + [item for item in more if item.path not in known]

@@ -21,9 +21,9 @@ from gitcp.store.find_current import find_by_id, find_current
 from gitcp.worktree import journal
 from gitcp.worktree.capture import Capture
 from gitcp.worktree.journal import Journal
+from gitcp.worktree.kept_contents import KeptContents
 from gitcp.worktree.plan import FilePlan
 from gitcp.worktree.snapshot import Snapshot
-from gitcp.worktree.spool import Spool
 
 _SHOWN = 5
 
@@ -53,7 +53,7 @@ def restore(
         request = request._replace(target=target)
         _check_logs(request)
         with workspace.capturing(backups=False) as capture:
-            return _restore(workspace, capture, request, agreed, Spool())
+            return _restore(workspace, capture, request, agreed, KeptContents())
 
 
 def _check_logs(request: RestoreRequest) -> None:
@@ -75,13 +75,13 @@ def _restore(
     capture: Capture,
     request: RestoreRequest,
     agreed: FilePlan | None,
-    spool: Spool,
+    kept: KeptContents,
 ) -> Restored:
     stood = stands_on(workspace)
     with transaction(workspace.repository) as txn:
 
         def save_present(snapshot: Snapshot) -> tuple[Saved, FilePlan]:
-            plan = compute(workspace, txn, snapshot, request, spool)
+            plan = compute(workspace, txn, snapshot, request, kept)
             _refuse_obstacles(plan)
             if agreed is not None:
                 refuse_if_outdated(plan, agreed)
@@ -129,7 +129,7 @@ def _restore(
     ).holding(steps)
     journal.write(workspace.directory, entry)
     with naming_both_ways():
-        return finish(workspace, entry, before if saved.created else None, spool=spool)
+        return finish(workspace, entry, before if saved.created else None, kept=kept)
 
 
 def _remember_others(capture: Capture, snapshot: Snapshot, steps: FilePlan) -> None:

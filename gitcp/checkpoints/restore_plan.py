@@ -32,6 +32,7 @@ from gitcp.trust.configured import configured
 from gitcp.trust.withheld import Bounds, withheld_from
 from gitcp.worktree import apply, plan, spelling
 from gitcp.worktree.files import Root
+from gitcp.worktree.kept_contents import KeptContents
 from gitcp.worktree.plan import (
     MAKE_DIR,
     REMOVE_DIR,
@@ -41,7 +42,6 @@ from gitcp.worktree.plan import (
     Withheld,
 )
 from gitcp.worktree.snapshot import Snapshot
-from gitcp.worktree.spool import Spool
 
 _LOOKED_AT = 200
 _SINCE = 5
@@ -214,11 +214,11 @@ def compute(
     txn: Transaction,
     snapshot: Snapshot,
     request: RestoreRequest,
-    spool: Spool | None = None,
+    kept: KeptContents | None = None,
 ) -> RestorePlan:
     """Returns the plan of a request from a snapshot: the steps, what is in their way.
 
-    `spool` is given what was read of many files that are going to be written.
+    `kept` is given what was read of many files that are going to be written.
 
     Raises:
         CorruptError, UnsafePathError, NotFoundError: as `plan_restore`.
@@ -252,7 +252,7 @@ def compute(
         forced=bool(snapshot.state.forced),
         undone=beside(snapshot).union(undone),
     )
-    check_objects(request.target, steps, spool)
+    check_objects(request.target, steps, kept)
     with durable.storage("looking at what is there"), workspace.root() as root:
         if request.hunk is not None:
             steps = only_hunk(root, steps, request.hunk, txn)

@@ -11,8 +11,8 @@ from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import GITLINK
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.worktree import bulk
+from gitcp.worktree.kept_contents import KeptContents
 from gitcp.worktree.plan import WRITE, FilePlan
-from gitcp.worktree.spool import Spool
 
 
 def bring_objects(target: Checkpoint, steps: FilePlan) -> list[tuple[bytes, bytes]]:
@@ -31,11 +31,11 @@ def bring_objects(target: Checkpoint, steps: FilePlan) -> list[tuple[bytes, byte
 
 
 def check_objects(
-    target: Checkpoint, steps: FilePlan, spool: Spool | None = None
+    target: Checkpoint, steps: FilePlan, kept: KeptContents | None = None
 ) -> None:
     """Reads what would be written, so that damage is found before the first write.
 
-    What a partial clone has left at its remote is fetched first. Of many files `spool` is
+    What a partial clone has left at its remote is fetched first. Of many files `kept` is
     given the contents, for those who write them.
 
     Raises:
@@ -47,7 +47,7 @@ def check_objects(
     # Links are not among them, and what is chunked is not one blob.
     writes = {
         step.path
-        for step in (steps.steps if spool is not None else ())
+        for step in (steps.steps if kept is not None else ())
         if step.action == WRITE and step.after and step.after.oid not in objects.chunked
     }
     stopped = threading.Event()
@@ -57,7 +57,7 @@ def check_objects(
         oids = (oid for _, oid in part)
         many = share > 1 or len(part) >= bulk.AT_LEAST
         contents = objects.contents(oids) if many else map(objects.content, oids)
-        kept = spool if many else None
+        keeping = kept if many else None
         for done, ((path, oid), content) in enumerate(zip(part, contents, strict=True)):
             if stopped.is_set():
                 return
@@ -65,8 +65,8 @@ def check_objects(
             if report is not None and part is parts[0]:
                 report(done * share, len(wanted))
             data = _read_whole(target, path, content)
-            if kept is not None and data is not None and path in writes:
-                kept.add(oid, data)
+            if keeping is not None and data is not None and path in writes:
+                keeping.add(oid, data)
 
     tasks = [partial(read, part, len(parts)) for part in parts]
     bulk.at_once(tasks, stopped)

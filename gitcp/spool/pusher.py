@@ -9,8 +9,8 @@ from pathlib import Path
 from gitcp import durable
 from gitcp.errors import GitcpError
 from gitcp.git.background import start_gitcp
-from gitcp.spool.batch import run_round, take_new
 from gitcp.spool.entries import Spool, now
+from gitcp.spool.send_round import run_round, take_new
 
 # How often it looks whether something new waits, in seconds, and how long without.
 _LOOK = 0.25

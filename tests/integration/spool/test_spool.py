@@ -14,7 +14,7 @@ import pytest
 
 import gitcp
 from gitcp import durable
-from gitcp.spool import batch, entries, pusher
+from gitcp.spool import entries, pusher, send_round
 from tests.support.clones import save
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, invoke, ok
@@ -37,7 +37,7 @@ def spool() -> entries.Spool:
 def run_rounds(count: int = 1) -> None:
     owed: dict[str, str] = {}
     for _ in range(count):
-        batch.run_round(spool(), owed)
+        send_round.run_round(spool(), owed)
 
 
 def tip(repo: Path, ref: str) -> str:
@@ -230,13 +230,13 @@ def test_steps_go_before_the_branch_that_counts_on_them(ann, hub):
         session.save()
         tips.append(tip(ann, "refs/gitcp/s/job/main"))
         ok(ann, "push", "--spool")
-        batch.run_round(spool(), owed)
+        send_round.run_round(spool(), owed)
         if number == 0:
             assert there(hub) == {"refs/gitcp/fx/job"}
         else:
             assert tip(hub, "refs/gitcp/s/job/main") in tips
     for _ in range(2):
-        batch.run_round(spool(), owed)
+        send_round.run_round(spool(), owed)
     assert tip(hub, "refs/gitcp/s/job/main") == tips[-1]
     assert tip(hub, "refs/gitcp/fx/job") == tip(ann, "refs/gitcp/fx/job")
     assert len(counted.read_text().split()) <= 5
@@ -304,7 +304,7 @@ def test_a_remote_with_another_address_gets_what_is_saved_from_then_on(ann, hub)
     ok(ann, "push", "--spool")
     first = spool()
     git(ann, "remote", "set-url", "origin", str(other))
-    batch.run_round(first, {})
+    send_round.run_round(first, {})
     assert there(hub) == {"refs/gitcp/s/one/main"}
     assert not there(other)
     save(ann, "-s", "two", a_py=b"two")

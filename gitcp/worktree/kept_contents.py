@@ -19,7 +19,7 @@ _SHARE = 16
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
-class Spool:
+class KeptContents:
     """Contents of files by oid. What is kept is taken as often as it was added.
 
     Several threads may add and take.

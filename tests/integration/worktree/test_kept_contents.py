@@ -12,9 +12,9 @@ from gitcp.git.discover import discover
 from gitcp.git.executable import GitObjects
 from gitcp.git.libgit import LibgitObjects
 from gitcp.git.objects import Objects
-from gitcp.worktree import bulk, spool
+from gitcp.worktree import bulk, kept_contents
 from gitcp.worktree.files import Root
-from gitcp.worktree.spool import Spool
+from gitcp.worktree.kept_contents import KeptContents
 from tests.support.gitrepo import tree_bytes, write_files
 from tests.support.inprocess import ok
 
@@ -70,7 +70,7 @@ def test_a_restore_reads_each_file_of_the_checkpoint_once(gone, asked):
 
 def test_where_there_is_no_room_it_is_read_again(gone, asked, monkeypatch):
     repo, whole = gone
-    monkeypatch.setattr(spool, "_MOST", 100)
+    monkeypatch.setattr(kept_contents, "_MOST", 100)
     ok(repo, "restore", "-y", "1")
     assert tree_bytes(repo) == whole
     assert len(asked) > len(set(asked))
@@ -82,7 +82,7 @@ def test_what_was_taken_as_often_as_it_was_added_is_kept_no_more(repo, asked):
     objects = discover(repo).objects
     contents = [FILES["d1/e1/f1"], FILES["d2/e2/f2"]]
     one, two = (objects.form.oid("blob", data) for data in contents)
-    kept = Spool()
+    kept = KeptContents()
     for data in (*contents, contents[0]):
         kept.add(objects.form.oid("blob", data), data)
     assert _all(kept, objects, [one, two]) == contents
@@ -98,8 +98,8 @@ def test_room_is_there_again_for_what_was_written(repo, asked, monkeypatch):
     objects = discover(repo).objects
     one, two = FILES["d1/e1/f1"], FILES["d2/e2/f2"]
     ids = [objects.form.oid("blob", data) for data in (one, two)]
-    monkeypatch.setattr(spool, "_MOST", len(one) + len(two) - 1)
-    kept = Spool()
+    monkeypatch.setattr(kept_contents, "_MOST", len(one) + len(two) - 1)
+    kept = KeptContents()
     kept.add(ids[0], one)
     kept.add(ids[1], two)
     assert _all(kept, objects, ids) == [one, two]
@@ -111,12 +111,12 @@ def test_room_is_there_again_for_what_was_written(repo, asked, monkeypatch):
 
 def test_a_container_may_keep_a_share_of_what_it_has(tmp_path, monkeypatch):
     limit = tmp_path / "memory.max"
-    monkeypatch.setattr(spool, "_CONTAINER", limit)
-    free = spool.room()
+    monkeypatch.setattr(kept_contents, "_CONTAINER", limit)
+    free = kept_contents.room()
     limit.write_text("16384\n")
-    assert spool.room() == 1024 < free
+    assert kept_contents.room() == 1024 < free
     limit.write_text("max\n")
-    assert spool.room() == free
+    assert kept_contents.room() == free
 
 
 def test_a_damaged_object_that_was_not_kept_is_damage(repo):
@@ -124,10 +124,10 @@ def test_a_damaged_object_that_was_not_kept_is_damage(repo):
     ok(repo, "save")
     objects = discover(repo).objects
     with pytest.raises(CorruptError):
-        _all(Spool(), objects, [b"\1" * 20])
+        _all(KeptContents(), objects, [b"\1" * 20])
 
 
-def _all(kept: Spool, objects: Objects, oids: list[bytes]) -> list[bytes]:
+def _all(kept: KeptContents, objects: Objects, oids: list[bytes]) -> list[bytes]:
     return [b"".join(content) for content in kept.contents(objects, oids)]
 
 
