@@ -21,6 +21,7 @@ from gitcp.clients.conversations import Conversations, Message
 _ROLES = {"user.message": "user", "assistant.message": "assistant"}
 _STARTED = b'"session.start"'
 _STOPPING = b'"agentStop"'
+_BEGUN = b'"hook.start"'
 
 
 class _Context(msgspec.Struct):
@@ -74,8 +75,14 @@ class CopilotEvents(Conversations):
                 yield Message(event.id, role, records.content_text(data.content))
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
-        """Whether the end of the file says that the hook at the turn's end has begun."""
-        return event.what != triggers.TURN_END or _STOPPING in tail
+        """Whether the end of the file says that the hook at the turn's end has begun.
+
+        That the one of the turn before has ended is written after that turn was stored.
+        """
+        if event.what != triggers.TURN_END:
+            return True
+        lines = records.lines(tail)
+        return any(_STOPPING in line and _BEGUN in line for line in lines)
 
     def cwd(self, line: bytes) -> str | None:
         """Returns the directory that the session began in."""

@@ -80,6 +80,9 @@ def test_copilot_s_turn_is_written_once_its_last_hook_has_begun():
     assert found is not None
     assert not client.is_flushed(found, COPILOT)
     assert client.is_flushed(found, COPILOT + STOP)
+    # The turn before was stored before its hook had ended.
+    ended = lines(event("hook.end", "i", hookType="agentStop", success=True))
+    assert not client.is_flushed(found, ended + COPILOT)
 
 
 def test_a_copy_of_copilot_s_session_differs_in_its_first_event_only():
