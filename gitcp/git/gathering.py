@@ -54,7 +54,10 @@ class Gathering:
         durable.make_directories(self.git_dir, private=True)
         form = f"--object-format={self._form.name}"
         process.run(
-            ["init", "--quiet", "--bare", "--template=", form, "."], cwd=self.git_dir
+            ["init", "--quiet", "--bare", "--template=", form, "."],
+            cwd=self.git_dir,
+            # Git 3.0 would keep them in tables; its `--ref-format` older ones do not know.
+            env={"GIT_DEFAULT_REF_FORMAT": "files"},
         )
         durable.replace(self.git_dir / "made", _NOTHING)
 
