@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from weakref import finalize
 
@@ -205,7 +206,9 @@ class GitObjects(Objects):
 
 
 def _end(running: process.Process) -> None:
-    running.kill()
+    with suppress(PermissionError):
+        # Where this process runs as another user since, git ends as its input does.
+        running.kill()
     running.communicate()
 
 
