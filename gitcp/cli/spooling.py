@@ -93,7 +93,9 @@ def _tell(
             out.print(outcomes.outcome_line(out, one))
     if not wait and taken:
         interval = workspace.settings.sharing.push_interval
-        out.note(f"it leaves with the next push of this machine, within {interval:g} s")
+        out.note(
+            f"not sent yet: the next push of this machine takes it, within {interval:g} s"
+        )
 
 
 def _refuse_unsent(workspace: Workspace, remote: str, *, left: bool) -> None:

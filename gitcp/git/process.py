@@ -38,10 +38,10 @@ _KEPT = frozenset(
         "GIT_SSL_NO_VERIFY",
     }
 )
-# Settings that a user gives by the environment, as containers of a CI do; what `git -c`
-# hands to its hooks has another name.
 # Seconds between two looks whether a git is to be stopped.
 _ASK = 0.1
+# Settings that a user gives by the environment, as containers of a CI do; what `git -c`
+# hands to its hooks has another name.
 _NUMBERED = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
 _ALWAYS = {
     "GIT_OPTIONAL_LOCKS": "0",

@@ -30,7 +30,7 @@ def unsent(workspace: Workspace) -> list[Unsent]:
         if clone is None:
             continue
         clones = spool.clones()
-        # Of a clone that is gone every other one tells: who else could?
+        # A clone that is gone cannot report what it left: every other one does.
         mine = [
             one
             for one in spool.pending().values()

@@ -27,7 +27,7 @@ Outcomes = dict[RefKey, Outcome]
 _TRIES = 30
 _LONGEST_PAUSE = 1.0
 # A push that was overtaken finds the ref moved. Where it stands still for so many tries, the
-# server shows one thing to who reads and another to who pushes.
+# server shows a fetch one thing and a push another.
 _TRIES_UNMOVED = 5
 _HEADS = "refs/heads/"
 _UNREADABLE = (CorruptError, GitFailedError)

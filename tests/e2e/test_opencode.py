@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.gitrepo import gitcp_environment, run_gitcp, tree_bytes
 from tests.support.model_server import ModelServer
+from tests.support.real_clients import open_client_settings
 from tests.support.stand_in import say, use
 
 OPENCODE = shutil.which("opencode")
@@ -66,20 +67,7 @@ class Project:
         self.top, self.server, self.home = top, server, home
         config = home / ".config" / "opencode"
         config.mkdir(parents=True)
-        model = {"tool_call": True, "limit": {"context": 100_000, "output": 1000}}
-        provider = {
-            "npm": "@ai-sdk/openai-compatible",
-            "options": {"baseURL": f"{server.url}/v1", "apiKey": "dummy"},
-            "models": {"model": model},
-        }
-        settings = {
-            "autoupdate": False,
-            "share": "disabled",
-            "model": "stand-in/model",
-            "small_model": "stand-in/model",
-            "provider": {"stand-in": provider},
-            "permission": {"edit": "allow", "bash": "allow"},
-        }
+        settings = open_client_settings(server.url)
         (config / "opencode.json").write_text(json.dumps(settings))
         self.extra = {
             "HOME": str(home),

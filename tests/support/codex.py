@@ -19,26 +19,10 @@ from tests.support.model_server import ModelServer
 PROGRAM = shutil.which("codex")
 
 
-class Project:
-    """A project with Codex in it, in a home of its own."""
-
-    def __init__(self, top: Path, home: Path, server: ModelServer) -> None:
-        self.top = top
-        self.server = server
-        self.home = home / "codex"
-        self.home.mkdir()
-        self.environment = {
-            **gitcp_environment(),
-            "CODEX_HOME": str(self.home),
-            "STAND_IN_KEY": "dummy",
-        }
-        self.home_variable = {"CODEX_HOME": str(self.home)}
-        self.write_config(server.url)
-
-    def write_config(self, url: str, *, compact_at: int = 10**9) -> None:
-        """Writes the settings; a conversation of so many tokens is compacted."""
-        (self.home / "config.toml").write_text(
-            f"""model = "stand-in"
+def write_settings(folder: Path, url: str, *, compact_at: int) -> None:
+    """Has Codex ask a stand-in model; a conversation of so many tokens is compacted."""
+    (folder / "config.toml").write_text(
+        f"""model = "stand-in"
 model_auto_compact_token_limit = {compact_at}
 model_provider = "stand-in"
 approval_policy = "never"
@@ -57,7 +41,28 @@ request_max_retries = 0
 stream_max_retries = 0
 supports_websockets = false
 """
-        )
+    )
+
+
+class Project:
+    """A project with Codex in it, in a home of its own."""
+
+    def __init__(self, top: Path, home: Path, server: ModelServer) -> None:
+        self.top = top
+        self.server = server
+        self.home = home / "codex"
+        self.home.mkdir()
+        self.environment = {
+            **gitcp_environment(),
+            "CODEX_HOME": str(self.home),
+            "STAND_IN_KEY": "dummy",
+        }
+        self.home_variable = {"CODEX_HOME": str(self.home)}
+        self.write_config(server.url)
+
+    def write_config(self, url: str, *, compact_at: int = 10**9) -> None:
+        """Writes the settings; a conversation of so many tokens is compacted."""
+        write_settings(self.home, url, compact_at=compact_at)
 
     def trust(self) -> None:
         """Approves the hooks as they are now, as a user does with /hooks."""

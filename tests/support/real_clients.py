@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from tests.support import claude_code
+from tests.support import claude_code, codex
 from tests.support.anthropic_server import AnthropicServer, asked, plain
 from tests.support.gitrepo import gitcp_environment, run_gitcp
 from tests.support.model_server import ModelServer
@@ -132,27 +132,7 @@ CLAUDE = RealClient(
 def _codex_settings(home: Path, url: str) -> None:
     folder = home / ".codex"
     folder.mkdir(exist_ok=True)
-    (folder / "config.toml").write_text(
-        f"""model = "stand-in"
-model_auto_compact_token_limit = 50_000
-model_provider = "stand-in"
-approval_policy = "never"
-sandbox_mode = "danger-full-access"
-check_for_update_on_startup = false
-[analytics]
-enabled = false
-[feedback]
-enabled = false
-[model_providers.stand-in]
-name = "stand-in"
-base_url = "{url}/v1"
-wire_api = "responses"
-env_key = "STAND_IN_KEY"
-request_max_retries = 0
-stream_max_retries = 0
-supports_websockets = false
-"""
-    )
+    codex.write_settings(folder, url, compact_at=50_000)
 
 
 def _codex_with_hooks(home: Path, url: str) -> None:
@@ -308,26 +288,30 @@ PI = RealClient(
 # --- OpenCode and Kilo ----------------------------------------------------------------
 
 
+def open_client_settings(url: str) -> dict[str, Any]:
+    """Returns the settings with which OpenCode and its kin ask a stand-in model."""
+    model = {"tool_call": True, "limit": {"context": 100_000, "output": 1000}}
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": f"{url}/v1", "apiKey": "dummy"},
+        "models": {"model": model},
+    }
+    return {
+        "autoupdate": False,
+        "share": "disabled",
+        "model": "stand-in/model",
+        "small_model": "stand-in/model",
+        "provider": {"stand-in": provider},
+        "permission": {"edit": "allow", "bash": "allow"},
+    }
+
+
 def _open_client(name: str, package: str) -> RealClient:
     """Returns OpenCode, or what was made from it."""
     prefix = name.upper()
 
     def prepare(home: Path, url: str) -> None:
-        model = {"tool_call": True, "limit": {"context": 100_000, "output": 1000}}
-        provider = {
-            "npm": "@ai-sdk/openai-compatible",
-            "options": {"baseURL": f"{url}/v1", "apiKey": "dummy"},
-            "models": {"model": model},
-        }
-        settings = {
-            "autoupdate": False,
-            "share": "disabled",
-            "model": "stand-in/model",
-            "small_model": "stand-in/model",
-            "provider": {"stand-in": provider},
-            "permission": {"edit": "allow", "bash": "allow"},
-        }
-        _write(home / ".config" / name / f"{name}.json", settings)
+        _write(home / ".config" / name / f"{name}.json", open_client_settings(url))
 
     def environment(url: str, home: Path) -> dict[str, str]:
         return {
