@@ -8,7 +8,7 @@ then its file goes. A kill at any moment leaves the file, or the messages, never
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -125,6 +125,35 @@ class SessionFolder:
                 if turn <= upto:
                     with durable.storage("adding a turn to the talk"):
                         self._add(turn, path, size)
+
+    @contextmanager
+    def at_rest(self) -> Iterator[bool]:
+        """Holds the session; yields whether what was said may be rewritten until the end.
+
+        It may not while a proxy has the session, nor where a killed process was adding a
+        turn: how far that got is known by the size of the talk.
+
+        Raises:
+            BusyError: another process adds a turn for ten seconds.
+            StorageError: the session cannot be locked.
+        """
+        if not self.path.is_dir():
+            yield False
+            return
+        held = self.lock()
+        if held is None:
+            yield False
+            return
+        try:
+            lock = self.path / _FOLDS
+            with durable.locked(lock, what="the talk of a session", timeout=_PATIENCE):
+                yield all(size is None for _, _, size in self._waiting())
+        finally:
+            durable.close(held)
+
+    def said(self) -> list[Path]:
+        """Returns the files that hold what was said."""
+        return [self.talk, *sorted(path for _, path, _ in self._waiting())]
 
     def _add(self, turn: int, path: Path, size: int | None) -> None:
         lines = acp_talk.messages(path.read_bytes())

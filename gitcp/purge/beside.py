@@ -1,11 +1,14 @@
 """Files beside the store that may hold a purged value: cleared, or reported."""
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
 from gitcp.agents import bindings
+from gitcp.clients import acp_folder
+from gitcp.clients.acp_folder import SessionFolder
 from gitcp.git.drop_unreachable import git_directories
 from gitcp.project import hook_log
 from gitcp.project.workspace import Workspace
@@ -20,28 +23,45 @@ _NO_TEXT = frozenset({cache.DIRECTORY, "scan", "key"})
 
 
 def clear(workspace: Workspace, eraser: Eraser | None) -> None:
-    """Takes values out of decisions that wait, labels, prompts that hooks keep, and hooks' logs.
+    """Takes values out of what gitcp keeps beside its checkpoints.
+
+    Those are decisions that wait, labels, prompts that hooks keep, hooks' logs, and what
+    `gitcp acp` wrote down of this project's sessions, where no agent is at one.
 
     Raises:
+        BusyError: a turn of a session is being added for ten seconds.
         StorageError: the disk refused.
     """
     if eraser is None:
         return
     for path in _cleared(workspace):
-        with durable.storage("clearing what lies beside the store"):
-            try:
-                raw = path.read_bytes()
-            except FileNotFoundError:
-                continue
-            erased = eraser.records(raw)
-            if erased != raw:
-                mode = path.stat().st_mode
-                durable.replace(path, erased)
-                path.chmod(mode & 0o777)
+        _clear(path, eraser)
+    for folder in _sessions(workspace):
+        with folder.at_rest() as free:
+            for path in folder.said() if free else ():
+                _clear(path, eraser)
 
 
-def left(workspace: Workspace, eraser: Eraser | None) -> Iterator[str]:
-    """Says which other files of gitcp and which conversations of clients hold a value."""
+def _clear(path: Path, eraser: Eraser) -> None:
+    with durable.storage("clearing what lies beside the store"):
+        try:
+            raw = path.read_bytes()
+        except FileNotFoundError:
+            return
+        erased = eraser.records(raw)
+        if erased != raw:
+            mode = path.stat().st_mode
+            durable.replace(path, erased)
+            path.chmod(mode & 0o777)
+
+
+def left(
+    workspace: Workspace, eraser: Eraser | None, *, dry_run: bool
+) -> Iterator[str]:
+    """Says which other files of gitcp and which conversations of clients hold a value.
+
+    In a dry run those are not among them that `clear` would take it out of.
+    """
     if eraser is None:
         return
     mine = set(_cleared(workspace))
@@ -50,9 +70,17 @@ def left(workspace: Workspace, eraser: Eraser | None) -> Iterator[str]:
             inner = path.relative_to(directory).parts[0]
             if path not in mine and inner not in _NO_TEXT and _holds(path, eraser):
                 yield f"gitcp's own file {path}"
+    said: set[Path] = set()
+    for folder in _sessions(workspace):
+        said |= {*folder.said()}
+        holding = [path for path in folder.said() if _holds(path, eraser)]
+        if holding and dry_run:
+            with folder.at_rest() as free:
+                holding = [] if free else holding
+        yield from (f"gitcp's own file {path}" for path in holding)
     known = {one.transcript for one in bindings.latest_first(workspace)}
     for transcript in sorted(filter(None, known)):
-        if _holds(Path(transcript), eraser):
+        if Path(transcript) not in said and _holds(Path(transcript), eraser):
             yield f"the client's own conversation {transcript}"
 
 
@@ -67,6 +95,19 @@ def _cleared(workspace: Workspace) -> Iterator[Path]:
         yield from sorted(directory.glob("agents/*/*.json"))
         log = directory / hook_log.NAME
         yield from (log, log.with_suffix(".log.1"))
+
+
+def _sessions(workspace: Workspace) -> list[SessionFolder]:
+    """Returns the sessions of this project that `gitcp acp` has written down."""
+    top = os.path.realpath(workspace.top)
+    found = []
+    for folder in acp_folder.folders(acp_folder.root(os.environ)):
+        about = folder.about()
+        if about is not None:
+            here = os.path.realpath(about.cwd)
+            if here == top or here.startswith(top + os.sep):
+                found.append(folder)
+    return found
 
 
 def _holds(path: Path, eraser: Eraser) -> bool:

@@ -103,7 +103,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         raise missing or _nowhere(purger)
     left = _damaged(purger)
     left += _in_work_tree(workspace, eraser, wanted.paths, purger.files)
-    left += beside.left(workspace, eraser)
+    left += beside.left(workspace, eraser, dry_run=dry_run)
     left += steps.left
     if not dry_run:
         left += _still_there(workspace, purger.gone | steps.gone)

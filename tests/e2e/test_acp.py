@@ -294,6 +294,31 @@ def test_a_session_that_is_loaded_goes_on_where_it_was(repo, editor):
     ]
 
 
+def test_a_session_goes_on_after_what_was_said_in_it_is_purged(repo, editor, tmp_path):
+    one = editor()
+    session = one.open()
+    one.turn(session, "write wombat-quokka")
+    one.turn(session, "write b")
+    assert one.close() == 0
+    value = b"wombat-quokka"
+    run_gitcp(repo, "purge", "--value-from-stdin", "--yes", input=value)
+    talks = list((tmp_path / "state/gitcp/acp").rglob("talk.jsonl"))
+    assert talks
+    assert not any(value in path.read_bytes() for path in talks)
+    (repo / "written").unlink()
+    other = editor()
+    params = {"sessionId": session, "cwd": str(repo), "mcpServers": []}
+    other.send({"id": 80, "method": "session/load", "params": params})
+    other.until(80)
+    other.turn(session, "write c")
+    assert other.close() == 0
+    made = _log(repo)
+    assert len({each["session"] for each in made}) == 1
+    said = _texts(_talk(repo, made[-1]["number"]))
+    assert said[2:] == ["write b", "wrote b", "write c", "wrote c"]
+    assert "[purged" in said[0]
+
+
 def test_an_id_that_was_used_before_is_another_session(repo, editor):
     for text in ("a", "b"):
         one = editor()

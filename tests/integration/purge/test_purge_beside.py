@@ -4,8 +4,11 @@ import json
 
 import pytest
 
+from gitcp import durable
 from gitcp.checkpoints import run_command
 from gitcp.checkpoints.first_line import LEFT_OUT
+from gitcp.clients import acp_folder
+from gitcp.clients.acp_folder import About, SessionFolder
 from gitcp.project.workspace import open_workspace
 from tests.support.agent import Agent
 from tests.support.gitrepo import git as run_git
@@ -23,9 +26,10 @@ def agent(repo, tmp_path, monkeypatch):
     return Agent(repo, tmp_path / "claude")
 
 
-def purge(repo, value):
+def purge(repo, value, *more):
     done = invoke(
-        repo, "purge", "--value-from-stdin", "--yes", "--json", input=value.encode()
+        *(repo, "purge", "--value-from-stdin", "--yes", "--json", *more),
+        input=value.encode(),
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -46,6 +50,56 @@ def test_the_prompt_that_a_hook_kept_does_not_bring_a_purged_value_back(agent, r
     (named,) = [one for one in report["left"] if "conversation" in one]
     assert str(agent.transcript) in named
     assert WORDS in agent.transcript.read_text()
+
+
+@pytest.fixture
+def session(repo, tmp_path, monkeypatch):
+    """A session that `gitcp acp` wrote down: one turn in the talk, one that waits."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    root = acp_folder.root({"XDG_STATE_HOME": str(tmp_path / "state")})
+
+    def make(name, cwd):
+        folder = SessionFolder(root / name)
+        folder.note(About(str(cwd)))
+        line = json.dumps({"role": "user", "content": WORDS}) + "\n"
+        folder.talk.write_text(line)
+        (folder.path / "2.turn").write_text(line)
+        return folder
+
+    (repo / "notes").write_text(WORDS)
+    ok(repo, "save")
+    (repo / "notes").write_text("")
+    make("other", tmp_path)
+    return make("mine", repo)
+
+
+def holding(folder):
+    return [path for path in folder.said() if WORDS in path.read_text()]
+
+
+def test_the_talk_of_a_session_behind_the_proxy_is_purged(repo, session):
+    assert purge(repo, WORDS, "--dry-run")["left"] == []
+    assert len(holding(session)) == 2
+    assert purge(repo, WORDS)["left"] == []
+    assert len(session.said()) == 2
+    assert holding(session) == []
+    assert all(json.loads(path.read_text()) for path in session.said())
+    # What was said in another project is not this one's to change.
+    assert len(holding(SessionFolder(session.path.parent / "other"))) == 2
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.parametrize("busy", ["proxy", "half added"])
+def test_the_talk_of_a_session_in_use_is_left_and_named(repo, session, busy, more):
+    held = session.lock() if busy == "proxy" else None
+    if busy == "half added":
+        (session.path / "2.turn").rename(session.path / "2@0.adding")
+    before = holding(session)
+    left = purge(repo, WORDS, *more)["left"]
+    if held is not None:
+        durable.close(held)
+    assert holding(session) == before
+    assert left == [f"gitcp's own file {path}" for path in before]
 
 
 def test_the_end_of_an_output_holds_no_half_of_a_secret(repo):
