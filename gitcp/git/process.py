@@ -1,6 +1,7 @@
 """The one place where git is started, with a cleaned environment."""
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -236,11 +237,20 @@ def failure(process: Process, err: bytes) -> GitFailedError:
     words = args[1 + len(SAFE) :] if isinstance(args, list) else [args]
     verb = next((str(word) for word in words if not str(word).startswith("-")), "?")
     said = err.decode("utf-8", "replace").strip().splitlines()
-    reason = said[-1] if said else f"exit status {process.returncode}"
+    reason = said[-1] if said else _ending(process.returncode)
     return GitFailedError(
         f"git {verb} failed: {reason}",
         hint="the same command run by hand may tell more; `gitcp doctor` checks the rest",
     )
+
+
+def _ending(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"it was killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"it was killed by signal {-status}"
 
 
 def run(

@@ -11,11 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.errors import GitFailedError
 from gitcp.format import index as indexes
 from gitcp.format.oid import SHA1
 from gitcp.format.tree import FILE
-from gitcp.git.process import Process
+from gitcp.git.process import Process, failure
 from gitcp.git.repository import Repository
 from gitcp.worktree import comparison
 from gitcp.worktree.names import composed
@@ -242,16 +241,9 @@ class IgnoreChecker:
                 rest = b"\0".join([*fields[whole:], rest])
         writer.join()
         if left:
-            raise GitFailedError(
-                "git check-ignore ended early: "
-                + self._said().decode("utf-8", "replace").strip(),
-                hint="`git status` may tell more",
-            )
+            _, said = self._process.communicate()
+            raise failure(self._process, said)
         return ignored
-
-    def _said(self) -> bytes:
-        _, err = self._process.communicate()
-        return err
 
     def close(self) -> None:
         """Ends the git process."""

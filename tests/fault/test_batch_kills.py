@@ -39,7 +39,7 @@ class Killed:
         self, repo: Path, records: int, *more: str, workers: Any = None
     ) -> None:
         self.repo, self.records, self.more = repo, records, more
-        self.workers: Callable[[int], list[int]] = workers or children
+        self.workers: Callable[[int], list[int]] = workers or self.announced
         self.chance = random.Random(18)
         self.parents = self.others = 0
 
@@ -59,6 +59,11 @@ class Killed:
     def lines(self, name: str) -> list[str]:
         path = self.repo.parent / name
         return path.read_text().splitlines() if path.exists() else []
+
+    def announced(self, program: int) -> list[int]:
+        """Returns its workers; git is a child of it, too, and its death ends a save."""
+        workers = set(map(int, self.lines("workers")))
+        return [child for child in children(program) if child in workers]
 
     def kill(self, program: subprocess.Popen[str]) -> None:
         workers = self.workers(program.pid)

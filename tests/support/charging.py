@@ -1,8 +1,9 @@
 """A batch to be killed: python -m tests.support.charging PROJECT RECORDS [SCHEDULER].
 
 Each record is charged in a step, whose effect is a line in `charged` beside the project;
-its result goes to `results` there. With `ask` in the environment's `UNKNOWN`, a step that
-was interrupted is answered by what `charged` says.
+its result goes to `results` there. Workers that it starts itself leave their process ids
+in `workers`. With `ask` in the environment's `UNKNOWN`, a step that was interrupted is
+answered by what `charged` says.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ def append(to: Path, line: str) -> None:
         os.close(file)
 
 
+def announce(to: Path) -> None:
+    append(to, f"{os.getpid()}\n")
+
+
 def charge(log: Path, number: int) -> int:
     append(log, f"{number}\n")
     return number * number
@@ -49,7 +54,12 @@ def main(project: Path, records: int, scheduler: str | None = None) -> int:
     if os.environ.get("UNKNOWN") == "ask":
         session.on_unknown(partial(was_charged, log))
     with ExitStack() as stack:
-        executor: Any = partial(ProcessPoolExecutor, 4)
+        executor: Any = partial(
+            ProcessPoolExecutor,
+            4,
+            initializer=announce,
+            initargs=(project.parent / "workers",),
+        )
         if scheduler is not None:
             from distributed import Client
 

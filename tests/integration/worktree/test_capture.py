@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.errors import GitFailedError
 from gitcp.format import index as indexes
+from gitcp.git import process
 from gitcp.git.discover import discover
 from gitcp.git.transaction import transaction
 from gitcp.worktree import clock, state
@@ -1148,3 +1150,19 @@ def test_a_smaller_limit_counts_for_what_was_captured_before(repo):
 def names_held(repo):
     ok(repo, "save")
     return [one["path"] for one in ok(repo, "files", "last")["files"]]
+
+
+def test_a_git_that_is_killed_at_the_ignore_rules_ends_the_capture(
+    repo: Path, monkeypatch
+):
+    start = process.start
+
+    def killing(args, **how):
+        started = start(args, **how)
+        if "check-ignore" in args:
+            started.kill()
+        return started
+
+    monkeypatch.setattr(process, "start", killing)
+    with pytest.raises(GitFailedError, match=r"check-ignore failed: .* by SIGKILL"):
+        capture(repo)
