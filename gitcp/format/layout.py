@@ -168,12 +168,14 @@ def is_oid(text: str | None) -> bool:
     return text is not None and _OID.fullmatch(text) is not None
 
 
-def prefixes_of(ledgers: Collection[LedgerKey]) -> list[str]:
+def prefixes_of(ledgers: Collection[LedgerKey], named: int | None = None) -> list[str]:
     """Returns the prefixes of the refs of some sessions; of all where there are many.
+
+    Many are more than `named`, if that is given.
 
     There may be thousands of others, and nothing stands on them.
     """
-    if not 0 < len(ledgers) <= _NAMED:
+    if not 0 < len(ledgers) <= (_NAMED if named is None else named):
         return [SESSIONS, EFFECTS]
     sessions = [f"{SESSIONS}{key.session}/" for key in sorted(ledgers)]
     return sessions + [key.ref for key in sorted(ledgers)]

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from gitcp.errors import TransferError, UsageError
 from gitcp.format.oid import PATTERN
-from gitcp.git import other_form, store_address, transport
+from gitcp.git import other_form, shard_pattern, store_address, transport
 from gitcp.git.repository import Repository, naming
 from gitcp.git.transport import Limits, Look, Told, TooLongError
+from gitcp.git.unreachable import LISTED, too_many, unreachable
 
 _URL = re.compile(r"(https?|ssh|git)://[^\s\x00-\x1f\x7f]+")
 # `<helper>::<address>` runs a program; these two run any.
@@ -24,10 +25,8 @@ _VERDICT = re.compile(
     r"error: hook declined to update |FATAL: VREF/\S+: helper program exit status "
 )
 _AT_MOST = 3
-# What a list of refs may take: in git, and of what is asked for. Half a million refs of a
-# usual length fit into the one, some 160,000 of gitcp's into the other.
+# What a list of refs may take in git: half a million refs of a usual length.
 _LISTING = 384 * 1024 * 1024
-_LISTED = 16 * 1024 * 1024
 _NO_MEMORY = "out of memory"
 # An argument list has an end.
 _AT_ONCE = 200
@@ -44,11 +43,13 @@ _QUIET = (
 
 
 def find(repository: Repository, given: str) -> str:
-    """Returns what git may be given to reach a remote: its name, or a URL.
+    """Returns how a remote is called: by its name, a URL, or a pattern over shards.
 
     Raises:
-        UsageError: it is neither, or its address is one that runs programs.
+        UsageError: it is none of them, or its address is one that runs programs.
     """
+    if shard_pattern.parse(given) is not None:
+        return given
     if _URL.fullmatch(given) and not _RUNS.search(given):
         return given
     if store_address.check_given(given):
@@ -69,6 +70,7 @@ def find(repository: Repository, given: str) -> str:
     section = f"remote.{given.lower()}"
     for key in (f"{section}.url", f"{section}.pushurl"):
         for url in repository.config.get(key, []):
+            shard_pattern.refuse_in(given, url)
             if url.startswith("-") or not url.isprintable() or _RUNS.match(url):
                 raise UsageError(
                     f"the address of {given}, {url!a}, is not one that gitcp uses",
@@ -132,9 +134,9 @@ def advertised(
             interactive=interactive,
         )
     except TooLongError as exc:
-        raise _too_many(remote) from exc
+        raise too_many(remote) from exc
     if ended.status and _NO_MEMORY in ended.reason().lower():
-        raise _too_many(remote)
+        raise too_many(remote)
     if ended.status:
         raise unreachable(remote, ended.reason())
     refs: dict[str, str] = {}
@@ -154,7 +156,7 @@ def advertised(
 
 def listing(limits: Limits) -> Limits:
     """Returns limits for a git that lists the refs of another repository."""
-    return limits._replace(memory=_LISTING, out=_LISTED)
+    return limits._replace(memory=_LISTING, out=LISTED)
 
 
 def bundled(repository: Repository, source: str, limits: Limits) -> bytes:
@@ -164,10 +166,10 @@ def bundled(repository: Repository, source: str, limits: Limits) -> bytes:
         TransferError: the file is not a bundle, or lists more than may be read.
     """
     with Path(source).open("rb") as file:
-        head = file.read(_LISTED)
-    if len(head) == _LISTED and b"\n\n" not in head:
+        head = file.read(LISTED)
+    if len(head) == LISTED and b"\n\n" not in head:
         # git reads it byte by byte.
-        raise _too_many(source)
+        raise too_many(source)
     listed = b""
     # With -q the first would not say which commits a bundle needs that are not here.
     for verb in ("verify", "list-heads"):
@@ -184,24 +186,6 @@ def bundled(repository: Repository, source: str, limits: Limits) -> bytes:
             )
         listed = ended.out
     return listed
-
-
-def _too_many(remote: str) -> TransferError:
-    return TransferError(
-        f"{remote} lists more refs than gitcp reads ({_LISTED:,} bytes of its own kind)",
-        hint="nothing was changed; `git ls-remote` shows what they are; its owner can remove"
-        " them",
-    )
-
-
-def unreachable(remote: str, reason: str) -> TransferError:
-    """Returns the error for a remote that does not answer as it should."""
-    if other_form.is_meant(reason):
-        return other_form.of(None, remote)
-    return TransferError(
-        f"{remote} cannot be reached: {reason}",
-        hint=f"`git ls-remote {remote}` should work; nothing was changed",
-    )
 
 
 class Update(NamedTuple):

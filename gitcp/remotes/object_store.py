@@ -25,6 +25,7 @@ from gitcp.git.transport import Limits, Look, Told
 from gitcp.remotes import packs
 from gitcp.remotes.cloud import Cloud
 from gitcp.remotes.directory import Directory
+from gitcp.remotes.one_place import OnePlace
 from gitcp.remotes.place import Entry, Place, Version
 from gitcp.remotes.seen import Seen
 
@@ -59,7 +60,7 @@ class _Held(NamedTuple):
     fault: str = ""
 
 
-class ObjectStore:
+class ObjectStore(OnePlace):
     """A remote that is an object store."""
 
     def __init__(

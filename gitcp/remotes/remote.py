@@ -1,15 +1,18 @@
-"""A remote by its address: a git repository, or an object store."""
+"""A remote by its address: a git repository, many of them, or an object store."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from gitcp.errors import TransferError
 from gitcp.git import remote as git_remote
-from gitcp.git import store_address
+from gitcp.git import shard_pattern, store_address
 from gitcp.git.remote import Advertised, Answer, Update
 from gitcp.git.repository import Repository
 from gitcp.git.transport import Limits, Look, Told
 from gitcp.remotes.object_store import ObjectStore, open_place
+from gitcp.remotes.one_place import OnePlace
+from gitcp.remotes.shards import ShardedRemote
 
 
 class Patience(NamedTuple):
@@ -21,7 +24,12 @@ class Patience(NamedTuple):
 
 
 class Remote(Protocol):
-    """What sessions are pushed to and pulled from."""
+    """What sessions are pushed to and pulled from.
+
+    It is asked for up to `named` sessions by their names; None is the usual number.
+    """
+
+    named: int | None
 
     def advertised(self, prefixes: Sequence[str]) -> Advertised:
         """Returns its refs below some prefixes.
@@ -29,6 +37,12 @@ class Remote(Protocol):
         Raises:
             TransferError: it cannot be reached.
         """
+
+    def why_not(self, ref: str) -> TransferError | None:
+        """Returns why the place of a ref did not answer when it was asked last."""
+
+    def silent(self) -> Sequence[str]:
+        """Returns why places that may have something did not answer."""
 
     def project(self, tips: Iterable[str]) -> frozenset[str]:
         """Returns commits of the project that need not be sent, though it has no ref of them."""
@@ -59,7 +73,7 @@ class Remote(Protocol):
         """
 
 
-class GitRemote:
+class GitRemote(OnePlace):
     """A git repository, reached by git."""
 
     def __init__(
@@ -144,6 +158,17 @@ def at(
     What is asked is that address: a fetch may go elsewhere. `alone` says that a push by the
     remote's name goes there and nowhere else.
     """
+    pattern = shard_pattern.parse(address or name)
+    if pattern is not None:
+        return ShardedRemote(
+            pattern,
+            lambda where, asks: GitRemote(
+                *(repository, where, patience._replace(interactive=asks)),
+                asks=where,
+                sends=where,
+            ),
+            interactive=patience.interactive,
+        )
     url = git_remote.address_of(repository, address or name)
     if store_address.is_store(url):
         place = open_place(url, patience.limits)

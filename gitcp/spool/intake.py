@@ -19,7 +19,7 @@ from gitcp.errors import (
 )
 from gitcp.format import layout
 from gitcp.format.layout import RefKey
-from gitcp.git import promised, store_address
+from gitcp.git import promised, shard_pattern, store_address
 from gitcp.git import remote as remotes
 from gitcp.git.remote import Answer, Update
 from gitcp.git.repository import Repository
@@ -67,6 +67,11 @@ def waiting_for(workspace: Workspace, remote: str | None = None) -> Waiting:
     repository = workspace.repository
     sharing = workspace.settings.sharing
     name = remotes.find(repository, remote or sharing.remote)
+    if shard_pattern.parse(name) is not None:
+        raise UsageError(
+            "a spool sends to one repository, and a pattern has many",
+            hint="`gitcp push` sends to them now",
+        )
     addresses = remotes.addresses(repository, name)
     if len(addresses) > 1:
         raise UsageError(

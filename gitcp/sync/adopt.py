@@ -12,7 +12,7 @@ from gitcp.errors import (
     TransferError,
 )
 from gitcp.format.layout import BranchKey
-from gitcp.git import process
+from gitcp.git import process, shard_pattern
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.store.checkpoint import Checkpoint
@@ -119,3 +119,13 @@ def remember(txn: Transaction, ref: str, seen: str | None, new: str) -> None:
     """Notes where a branch of a remote is; what another process noted since stands."""
     with suppress(BranchMovedError):
         txn.move_ref(ref, expect=seen, new=new)
+
+
+def suffix_of(remote: str) -> str:
+    """Returns what a remote adds to the name of a branch of its own."""
+    pattern = shard_pattern.parse(remote)
+    if pattern is not None:
+        return pattern.stem
+    # The last part of a URL; a name of a remote may hold slashes, too.
+    last = remote.rstrip("/").rpartition("/")[2]
+    return last.removesuffix(".git") or "remote"

@@ -26,7 +26,7 @@ def offered(source: Remote, remote: str, sessions: Sequence[str] = ()) -> Offere
         TransferError: it cannot be reached.
     """
     ledgers = [LedgerKey.of(session_and_branch(spec)[0]) for spec in sessions]
-    there = source.advertised(layout.prefixes_of(ledgers))
+    there = source.advertised(layout.prefixes_of(ledgers, source.named))
     tips: dict[RefKey, str] = {}
     ignored = sorted(there.symbolic - there.refs.keys())
     for ref, oid in there.refs.items():
@@ -52,8 +52,10 @@ def offered(source: Remote, remote: str, sessions: Sequence[str] = ()) -> Offere
             )
         }
         if not matching or (branch is not None and matching.keys() == {ledger}):
+            failed = source.why_not(ledger.ref)
             raise NotFoundError(
-                f"{remote} has no session {spec!a}",
+                f"{remote} has no session {spec!a}"
+                + (f": {failed.message}" if failed is not None else ""),
                 hint=f"`gitcp remote-sessions {remote}` lists what it has",
             )
         chosen |= matching

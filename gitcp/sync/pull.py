@@ -4,62 +4,40 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gitcp.encryption.quarantine import Quarantine
-from gitcp.errors import BranchMovedError, PartialError
+from gitcp.errors import BranchMovedError
 from gitcp.format import layout
 from gitcp.format.layout import BranchKey, LedgerKey, RefKey
 from gitcp.format.numbers import ELSEWHERE
 from gitcp.git import remote as remotes
+from gitcp.git import shard_pattern
 from gitcp.git.drop_unreachable import store_locked
 from gitcp.git.remote import RefusedError
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits, Told
+from gitcp.git.unreachable import NoRepositoryError
 from gitcp.names import decode
 from gitcp.project.workspace import Workspace
 from gitcp.remotes import remote as sources
 from gitcp.remotes.remote import Patience, Remote
 from gitcp.store.numbering import note_pruned, number_all
 from gitcp.sync import ledgers
-from gitcp.sync.adopt import adopt, copy, fork, remember
+from gitcp.sync.adopt import adopt, copy, fork, remember, suffix_of
 from gitcp.sync.decrypting import PullDecryption
 from gitcp.sync.history import goes_back, is_pruned_form, was_pruned, was_purged
 from gitcp.sync.import_objects import (
     limits_of,
     our_tips,
-    refusal,
     validate,
 )
 from gitcp.sync.offered import offered
 from gitcp.sync.outcome import PRUNED, REJECTED, UP_TO_DATE, Outcome, of_ledger
+from gitcp.sync.pulled import Pulled, missing_there
 from gitcp.sync.tracking import tracked
 from gitcp.sync.validate import Rejection
 from gitcp.trust import trusted_remotes
 
 # Commits that a remote is told of, so that it need not send what is here.
 _TOLD = 200
-
-
-class Pulled(NamedTuple):
-    """The result of a pull.
-
-    `ignored` are refs that are not a branch's; `rewound` what became of branches whose tip
-    there was taken back; `gone` names those that were there once and are not; `refused`
-    says why what was not adopted was not. `ledgers` is what became of the ledgers of
-    steps; of the sessions in `short` that remote has not all that their checkpoints say
-    was done.
-    """
-
-    branches: list[Outcome]
-    ignored: tuple[str, ...]
-    rewound: tuple[Outcome, ...]
-    refused: Mapping[RefKey, Rejection]
-    gone: tuple[str, ...] = ()
-    ledgers: tuple[Outcome, ...] = ()
-    short: tuple[str, ...] = ()
-
-    @property
-    def outcomes(self) -> list[Outcome]:
-        """What became of branches and ledgers."""
-        return [*self.branches, *self.ledgers]
 
 
 class _Fetched(NamedTuple):
@@ -122,9 +100,11 @@ def pull(
         there.ignored,
         tuple(adoption.rewound),
         fetched.bad,
-        () if sessions else missing_there(seen, theirs),
+        () if sessions else missing_there(_answered(there_at, seen), theirs),
         tuple(steps),
         _short(workspace, tips),
+        tuple(there_at.silent()),
+        shard_pattern.parse(name) is not None,
     )
 
 
@@ -151,17 +131,6 @@ def _to_fetch(
 
 def _branches(tips: Mapping[RefKey, str]) -> dict[BranchKey, str]:
     return {key: oid for key, oid in tips.items() if isinstance(key, BranchKey)}
-
-
-def missing_there(
-    seen: Iterable[RefKey], theirs: Mapping[RefKey, str]
-) -> tuple[str, ...]:
-    """Returns the branches that a remote had when it was last seen, and has no more."""
-    return tuple(
-        "/".join(decode(part) or part for part in key)
-        for key in seen
-        if isinstance(key, BranchKey) and key not in theirs
-    )
 
 
 class _Source:
@@ -344,12 +313,20 @@ class _Adoption:
         return Outcome(session, branch, PRUNED, branch, oid, why)
 
     def _adopt(self, key: BranchKey, oid: str, *, rewound: bool) -> Outcome:
-        # The last part of a URL; a name of a remote may hold slashes, too.
-        last = self._remote.rstrip("/").rpartition("/")[2]
-        suffix = last.removesuffix(".git") or "remote"
+        suffix = suffix_of(self._remote)
         if rewound and (theirs := self._store.checkpoint(oid)) is not None:
             return fork(self._store, self._txn, theirs, suffix)
         return adopt(self._store, self._txn, key, oid, suffix=suffix)
+
+
+def _answered(source: Remote, seen: Iterable[RefKey]) -> list[RefKey]:
+    """Returns the branches of which a remote could say whether it has them."""
+    return [
+        key
+        for key in seen
+        if (why_not := source.why_not(key.ref)) is None
+        or isinstance(why_not, NoRepositoryError)
+    ]
 
 
 def _short(workspace: Workspace, tips: Mapping[BranchKey, str]) -> tuple[str, ...]:
@@ -368,31 +345,3 @@ def _purged_here(workspace: Workspace, key: BranchKey, oid: str) -> bool:
     """Whether a remote has what was purged here: it must not come back."""
     ours = workspace.repository.refs.read(key.ref)
     return ours is not None and ours != oid and was_purged(workspace.store, oid, ours)
-
-
-def refuse_rejected(pulled: Pulled, remote: str) -> None:
-    """Raises if something was refused.
-
-    Raises:
-        CorruptError, UnsafePathError: nothing else was there.
-        PartialError: the rest was adopted.
-    """
-    if not pulled.refused:
-        return
-    outcomes = pulled.outcomes
-    rejected = [outcome for outcome in outcomes if outcome.result == REJECTED]
-    if len(rejected) == len(outcomes):
-        raise refusal(remote, pulled.refused)
-    raise PartialError(
-        f"{len(pulled.refused)} of {len(outcomes)} branches and ledgers of {remote}"
-        " were refused",
-        left=[f"{outcome.shown}: {outcome.reason}" for outcome in rejected],
-        hint="do not use these; ask who pushed them",
-    )
-
-
-def news(pulled: Pulled) -> bool:
-    """Whether anything changed here."""
-    return any(
-        outcome.result not in {UP_TO_DATE, REJECTED} for outcome in pulled.outcomes
-    )

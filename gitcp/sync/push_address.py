@@ -128,6 +128,7 @@ class AddressPush:
         pause = 0.05
         self._target.encryption.refuse_plaintext(tips)
         there = self._ask(tips)
+        self._refuse_all_failed(tips)
         for attempt in range(_TRIES):
             updates = self._decide(waiting, there, outcomes)
             if not updates:
@@ -165,6 +166,8 @@ class AddressPush:
             except CorruptError as exc:
                 decision = self._decider.rejected(key, oid, unreadable(exc))
             ledger = outcomes.get(key.ledger)
+            if (failed := self._remote.why_not(key.ref)) is not None:
+                decision = self._decider.rejected(key, oid, failed.message)
             if not isinstance(decision, Update):
                 outcomes[key] = decision
             elif ledger is not None and ledger.result == REJECTED:
@@ -248,6 +251,16 @@ class AddressPush:
             outcomes.pop(key, None)
         return waiting
 
+    def _refuse_all_failed(self, tips: Mapping[RefKey, str]) -> None:
+        """Raises if no place of a pattern that is pushed to can be used.
+
+        Raises:
+            TransferError: why the first cannot.
+        """
+        failed = [self._remote.why_not(key.ref) for key in sorted(tips)]
+        if failed and failed[0] is not None and None not in failed:
+            raise failed[0]
+
     def _find_hidden(self, before: RemoteTips, there: RemoteTips) -> list[RefKey]:
         """Returns the refs that a fetch and a push see differently (`hideRefs`)."""
         for key in self._stale:
@@ -292,7 +305,8 @@ class AddressPush:
         There may be thousands of others, and nothing of this push stands on them.
         """
         ledgers = {key.ledger for key in tips}
-        refs = self._refs([*layout.prefixes_of(ledgers), _HEADS])
+        named = layout.prefixes_of(ledgers, self._remote.named)
+        refs = self._refs([*named, _HEADS])
         advertised = {
             key: oid
             for ref, oid in refs.items()

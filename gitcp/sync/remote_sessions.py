@@ -47,9 +47,16 @@ class RemoteSession(NamedTuple):
     steps: RemoteLedger | None
 
 
+class RemoteSessions(NamedTuple):
+    """The sessions of a remote; `silent` says which repositories did not answer."""
+
+    sessions: dict[str, RemoteSession]
+    silent: tuple[str, ...]
+
+
 def remote_sessions(
     workspace: Workspace, remote: str | None = None, *, interactive: bool = False
-) -> dict[str, RemoteSession]:
+) -> RemoteSessions:
     """Returns the sessions that a remote has.
 
     A name too long for a ref is given as the ref has it, where the session is not here.
@@ -62,7 +69,8 @@ def remote_sessions(
         workspace.repository, remote or workspace.settings.sharing.remote
     )
     patience = Patience(limits_of(workspace.settings.sharing), interactive=interactive)
-    there = offered(sources.at(workspace.repository, name, patience), name)
+    source = sources.at(workspace.repository, name, patience)
+    there = offered(source, name)
     theirs = EncryptedRefs(workspace, name).stand_for(there.tips)
     ours = workspace.store.refs()
     seen = tracked(workspace.repository.refs, name)
@@ -87,10 +95,11 @@ def remote_sessions(
         session: _steps(workspace, key, mine.get(key), theirs.get(key), seen.get(key))
         for key, session in names.items()
     }
-    return {
+    found = {
         session: RemoteSession(listed, steps.get(session))
         for session, listed in branches.items()
     }
+    return RemoteSessions(found, tuple(source.silent()))
 
 
 def _here(workspace: Workspace, ours: str | None, theirs: str, seen: str | None) -> str:

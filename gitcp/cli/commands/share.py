@@ -20,7 +20,8 @@ from gitcp.project.workspace import Workspace, open_workspace
 if TYPE_CHECKING:
     from gitcp.secrets.policy import Gate
     from gitcp.sync.outcome import Outcome
-    from gitcp.sync.pull import Pulled
+    from gitcp.sync.pulled import Pulled
+    from gitcp.sync.remote_sessions import RemoteSession
 
 _TAKEN = frozenset({"created", "fast-forward", "forked"})
 
@@ -200,12 +201,14 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
     """
     from gitcp.cli import documents
     from gitcp.cli.render import withheld_lines
-    from gitcp.sync import pull as ops
     from gitcp.sync.preview import Foretold, of_tips
+    from gitcp.sync.pull import pull
+    from gitcp.sync.pulled import news as has_news
+    from gitcp.sync.pulled import refuse_rejected
 
     workspace = open_workspace(out.directory)
     name = _remote(workspace, remote)
-    pulled = ops.pull(
+    pulled = pull(
         workspace,
         name,
         sessions,
@@ -241,17 +244,19 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
                 out.print(outcome_line(out, one))
                 for line in withheld_lines(foretold.get(one.commit or "", Foretold())):
                     out.print(f"{'':<{WIDTH}}   {line}")
-        if not ops.news(pulled) and not pulled.refused:
+        if not has_news(pulled) and not pulled.refused:
             out.note(f"nothing new at {name}")
     _tell(out, workspace, name, pulled)
-    ops.refuse_rejected(pulled, name)
+    refuse_rejected(pulled, name)
 
 
 def _tell(out: Output, workspace: Workspace, remote: str, pulled: "Pulled") -> None:
     """Says how to go on where more is to be done than nothing."""
+    where = " in the repository of its name" if pulled.sharded else ""
     for ref in pulled.ignored:
         out.warn(
-            f"{remote} has {ref}, which is not a branch of a session; it was left alone"
+            f"{remote} has {ref}, which is not a branch of a session{where};"
+            " it was left alone"
         )
     for one in pulled.rewound:
         out.warn(
@@ -306,11 +311,19 @@ def remote_sessions_command(out: Output, remote: str | None) -> None:
     grew), new (not here), pruned (here, not there), taken-back (it had more). Of steps
     also not-there, and different, where only a pull can tell.
     """
+    from gitcp.sync.pulled import refuse_silent
     from gitcp.sync.remote_sessions import remote_sessions
 
     workspace = reader(out)
     name = _remote(workspace, remote)
-    sessions_there = remote_sessions(workspace, name, interactive=can_ask())
+    there = remote_sessions(workspace, name, interactive=can_ask())
+    _show_there(out, name, there.sessions)
+    refuse_silent(there.silent)
+
+
+def _show_there(
+    out: Output, name: str, sessions_there: "dict[str, RemoteSession]"
+) -> None:
     if out.json:
         out.document(
             {

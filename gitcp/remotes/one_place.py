@@ -1,0 +1,20 @@
+"""What is the same for every remote that is one place, and no pattern over several."""
+
+from collections.abc import Sequence
+
+from gitcp.errors import TransferError
+
+
+class OnePlace:
+    """A remote that answers as a whole, or not at all."""
+
+    named: int | None = None
+
+    def why_not(self, ref: str) -> TransferError | None:
+        """Returns None: it answered, or the whole request failed."""
+        del ref
+        return None
+
+    def silent(self) -> Sequence[str]:
+        """Returns nothing, likewise."""
+        return ()

@@ -1,0 +1,204 @@
+"""Many git repositories as one remote: each session is in the one that its name gives.
+
+A session's branches and ledger are in one repository. So whatever is above this sees one
+remote; it asks those repositories only that the sessions it is about can be in.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gitcp.errors import TransferError
+from gitcp.format import layout
+from gitcp.git.remote import Advertised, Answer, Update
+from gitcp.git.shard_pattern import ShardPattern
+from gitcp.git.transport import Limits, Look
+from gitcp.git.unreachable import NoRepositoryError
+
+if TYPE_CHECKING:
+    from gitcp.remotes.remote import Remote
+
+# What a pattern can name in one request, and how many repositories are asked at once.
+_NAMED = 5_000
+_NAMED_OF_ONE = 100
+_AT_ONCE = 8
+_ALL = (layout.SESSIONS, layout.EFFECTS)
+
+# Opens the repository at an address; the flag says whether a user may be asked something.
+Opener = Callable[[str, bool], "Remote"]
+
+
+class ShardedRemote:
+    """A remote that is a pattern over git repositories."""
+
+    named: int | None = _NAMED
+
+    def __init__(
+        self, pattern: ShardPattern, open_at: Opener, *, interactive: bool
+    ) -> None:
+        """Takes the pattern, and how each of its repositories is reached."""
+        self._pattern = pattern
+        self._open_at = open_at
+        self._interactive = interactive
+        self._failed: dict[int, TransferError] = {}
+        self._holders: dict[str, int] = {}
+
+    # --- what is there --------------------------------------------------------------
+
+    def advertised(self, prefixes: Sequence[str]) -> Advertised:
+        """Asks the repositories of the sessions that the prefixes name; or all.
+
+        Branches of the project are not listed: what one repository has of them the next one
+        lacks. One that does not answer has no refs here; `why_not` and `silent` tell of it.
+
+        Raises:
+            TransferError: none of them can be used.
+        """
+        asked = self._asked(prefixes)
+        listed = self._ask(asked)
+        for number in asked:
+            self._failed.pop(number, None)
+        self._failed |= {
+            number: one
+            for number, one in listed.items()
+            if isinstance(one, TransferError)
+        }
+        self._refuse_all_failed(asked)
+        refs: dict[str, str] = {}
+        strange: set[str] = set()
+        for number, one in listed.items():
+            if isinstance(one, TransferError):
+                continue
+            for ref, oid in one.refs.items():
+                if self._number(ref) != number or ref in one.symbolic:
+                    strange.add(ref)
+                else:
+                    refs[ref] = oid
+                    self._holders[oid] = number
+            strange |= one.symbolic
+        # In the repository that its name gives it is what it is.
+        return Advertised(refs, frozenset(strange - refs.keys()))
+
+    def _asked(self, prefixes: Sequence[str]) -> dict[int, list[str]]:
+        """Returns what to ask of which repository."""
+        asked: dict[int, list[str]] = {}
+        for prefix in prefixes:
+            if prefix in _ALL:
+                return {number: [*_ALL] for number in range(self._pattern.repositories)}
+            number = self._number(prefix)
+            if number is not None:
+                asked.setdefault(number, []).append(prefix)
+        return {
+            number: some if len(some) <= _NAMED_OF_ONE else [*_ALL]
+            for number, some in sorted(asked.items())
+        }
+
+    def _ask(
+        self, asked: Mapping[int, Sequence[str]]
+    ) -> dict[int, Advertised | TransferError]:
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            answers = threads.map(
+                lambda item: self._ask_one(*item, interactive=False), asked.items()
+            )
+            found = dict(zip(asked, answers, strict=True))
+        if not self._interactive:
+            return found
+        for number, answer in found.items():
+            if not isinstance(answer, TransferError) or _is_missing(answer):
+                continue
+            # Two at once cannot ask for a password at one terminal. What is typed once is
+            # known to a credential helper for the others; if it is wrong, once is enough.
+            found[number] = self._ask_one(number, asked[number], interactive=True)
+            if isinstance(found[number], TransferError):
+                break
+        return found
+
+    def _ask_one(
+        self, number: int, prefixes: Sequence[str], *, interactive: bool
+    ) -> Advertised | TransferError:
+        remote = self._open_at(self._pattern.address(number), interactive)
+        try:
+            return remote.advertised(prefixes)
+        except TransferError as exc:
+            return exc
+
+    def _refuse_all_failed(self, asked: Mapping[int, object]) -> None:
+        failed = [self._failed[number] for number in asked if number in self._failed]
+        if not failed or len(failed) < len(asked):
+            return
+        unreachable = [one for one in failed if not _is_missing(one)]
+        if unreachable:
+            raise unreachable[0]
+        if len(asked) == self._pattern.repositories:
+            raise TransferError(
+                f"none of the {len(asked)} repositories of {self._pattern.text} is there:"
+                f" {failed[0].message}",
+                hint="make them, or look for a mistake in the pattern",
+            )
+
+    def why_not(self, ref: str) -> TransferError | None:
+        """Returns why the repository of a ref did not answer when it was asked last."""
+        number = self._number(ref)
+        return None if number is None else self._failed.get(number)
+
+    def silent(self) -> list[str]:
+        """Returns why repositories that may be there did not answer."""
+        return [one.message for one in self._failed.values() if not _is_missing(one)]
+
+    def project(self, tips: Iterable[str]) -> frozenset[str]:
+        """Returns none: a repository that has only sessions tells of no branch."""
+        del tips
+        return frozenset()
+
+    # --- moving ---------------------------------------------------------------------
+
+    def send(
+        self, updates: Sequence[Update], *, replaces: bool = False
+    ) -> Mapping[str, Answer]:
+        """Has git push to each repository once; one that fails refuses what is its own."""
+        parts: dict[int, list[Update]] = {}
+        for update in updates:
+            number = self._number(update.ref)
+            assert number is not None
+            parts.setdefault(number, []).append(update)
+        answers: dict[str, Answer] = {}
+        for number, part in sorted(parts.items()):
+            try:
+                answers |= self._open(number).send(part, replaces=replaces)
+            except TransferError as exc:
+                answers |= {one.ref: Answer("!", exc.message) for one in part}
+        return answers
+
+    def fetch_into(
+        self,
+        objects: Path,
+        wanted: Sequence[str],
+        *,
+        near: Sequence[str],
+        limits: Limits,
+        look: Look | None,
+    ) -> None:
+        """Has git fetch from each repository what it said to have."""
+        parts: dict[int, list[str]] = {}
+        for oid in wanted:
+            parts.setdefault(self._holders[oid], []).append(oid)
+        for number, part in sorted(parts.items()):
+            self._open(number).fetch_into(
+                objects, part, near=near, limits=limits, look=look
+            )
+
+    def _open(self, number: int) -> "Remote":
+        return self._open_at(self._pattern.address(number), self._interactive)
+
+    def _number(self, ref: str) -> int | None:
+        """Returns the repository of a ref, or of a prefix that ends in a session's name."""
+        for prefix in _ALL:
+            session = ref.removeprefix(prefix).partition("/")[0]
+            if ref.startswith(prefix) and session:
+                return self._pattern.number(session)
+        return None
+
+
+def _is_missing(error: TransferError) -> bool:
+    return isinstance(error, NoRepositoryError)

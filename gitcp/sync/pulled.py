@@ -1,0 +1,93 @@
+"""What a pull took, what it left alone, and the errors for that."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from gitcp.errors import PartialError
+from gitcp.format.layout import BranchKey, RefKey
+from gitcp.names import decode
+from gitcp.sync.import_objects import refusal
+from gitcp.sync.outcome import REJECTED, UP_TO_DATE, Outcome
+from gitcp.sync.validate import Rejection
+
+
+class Pulled(NamedTuple):
+    """The result of a pull.
+
+    `ignored` are refs that are not a branch's; `rewound` what became of branches whose tip
+    there was taken back; `gone` names those that were there once and are not; `refused`
+    says why what was not adopted was not. `ledgers` is what became of the ledgers of
+    steps; of the sessions in `short` that remote has not all that their checkpoints say
+    was done. `silent` says which repositories of a pattern did not answer, `sharded` that
+    the remote is one.
+    """
+
+    branches: list[Outcome]
+    ignored: tuple[str, ...]
+    rewound: tuple[Outcome, ...]
+    refused: Mapping[RefKey, Rejection]
+    gone: tuple[str, ...] = ()
+    ledgers: tuple[Outcome, ...] = ()
+    short: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
+    sharded: bool = False
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What became of branches and ledgers."""
+        return [*self.branches, *self.ledgers]
+
+
+def missing_there(
+    seen: Iterable[RefKey], theirs: Mapping[RefKey, str]
+) -> tuple[str, ...]:
+    """Returns the branches that a remote had when it was last seen, and has no more."""
+    return tuple(
+        "/".join(decode(part) or part for part in key)
+        for key in seen
+        if isinstance(key, BranchKey) and key not in theirs
+    )
+
+
+def refuse_rejected(pulled: Pulled, remote: str) -> None:
+    """Raises if something was refused.
+
+    Raises:
+        CorruptError, UnsafePathError: nothing else was there.
+        PartialError: the rest was adopted.
+    """
+    if not pulled.refused:
+        refuse_silent(pulled.silent)
+        return
+    outcomes = pulled.outcomes
+    rejected = [outcome for outcome in outcomes if outcome.result == REJECTED]
+    if len(rejected) == len(outcomes):
+        raise refusal(remote, pulled.refused)
+    raise PartialError(
+        f"{len(pulled.refused)} of {len(outcomes)} branches and ledgers of {remote}"
+        " were refused",
+        left=[f"{outcome.shown}: {outcome.reason}" for outcome in rejected]
+        + list(pulled.silent),
+        hint="do not use these; ask who pushed them",
+    )
+
+
+def refuse_silent(silent: Sequence[str]) -> None:
+    """Raises if some repositories of a pattern did not answer.
+
+    Raises:
+        PartialError: what the others have was taken, or listed.
+    """
+    if silent:
+        raise PartialError(
+            f"repositories that did not answer: {len(silent)}",
+            left=silent,
+            hint="try again when they can be reached",
+        )
+
+
+def news(pulled: Pulled) -> bool:
+    """Whether anything changed here."""
+    return any(
+        outcome.result not in {UP_TO_DATE, REJECTED} for outcome in pulled.outcomes
+    )
