@@ -67,6 +67,12 @@ _RUN = 100
 # Three letters are a word in what a program wrote by chance, but not spelt as one.
 _SHORT_WORD = 3
 _NO_NAME = re.compile(rb"\d{1,2}[A-Za-z]|[A-Z]\Z")
+# What is encoded in nearly all signs there are takes turns between them, and has no blanks.
+_ENCODED = 64
+_PRINTED = re.compile(rb"[!-~]{64}")
+_SIGNS = re.compile(rb"[!-/:-@\[-`{-~]")
+_DISTINCT_SIGNS = 9
+_TURNS = 0.6
 # How long what stands before a keyword is at most, if it is made by chance.
 _NO_WORD = 24
 _VARIABLE = re.compile(rb"[A-Za-z_][\w.]*")
@@ -154,10 +160,7 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     strength = names.strength(name, rest, data[at - len(before) - 1 : at - len(before)])
     if not before and _PAGES.search(data, max(0, at - _LONGEST_NAME), at) is not None:
         return None
-    if strength == names.NONE or (
-        # Three letters at the end of what is encoded.
-        len(before) >= _NO_WORD and heuristics.irregular(before)
-    ):
+    if strength == names.NONE or _by_chance(before, keyword + rest):
         return None
     if (
         data[at - len(before) - 1 : at - len(before)] in _QUERIES
@@ -206,7 +209,32 @@ def _in_data(data: bytes, at: int) -> bool:
         return True
     before = data[max(0, at - _RUN) : at]
     run = before.translate(_ENDED).rpartition(b" ")[2]
-    return run.startswith(b"arn:") or (len(run) == _RUN and bool(run.strip(_NAME)))
+    if run.startswith(b"arn:") or (len(run) == _RUN and bool(run.strip(_NAME))):
+        return True
+    return _dense(before.translate(None, b"\r\n")[-_ENCODED:])
+
+
+def _dense(run: bytes) -> bool:
+    """Whether a run is part of what is encoded in letters, digits and most other signs."""
+    return (
+        _PRINTED.fullmatch(run) is not None
+        and len(set(_SIGNS.findall(run))) >= _DISTINCT_SIGNS
+        and heuristics.turns(run) >= _TURNS
+    )
+
+
+def _by_chance(before: bytes, behind: bytes) -> bool:
+    """Whether a keyword stands within what is encoded, and in no name."""
+    whole = before + behind
+    return (
+        (len(before) >= _NO_WORD and heuristics.irregular(before))
+        or (
+            len(whole) >= _NO_WORD
+            # Its last letters: those before may repeat.
+            and heuristics.irregular(whole[-_NO_WORD:])
+            and not words.worded(whole[-_NO_WORD:])
+        )
+    )
 
 
 def _declared(data: bytes, at: int, match: re.Match[bytes], name: bytes) -> bool:

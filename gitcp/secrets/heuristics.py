@@ -4,11 +4,12 @@ import itertools
 import math
 import operator
 import re
+import string
 import unicodedata
 from collections import Counter
 from urllib.parse import unquote_to_bytes
 
-from gitcp.secrets import words
+from gitcp.secrets import nothing, words
 
 _PLACEHOLDER = re.compile(
     rb"(?i)example|sample|placeholder|change.?me|replace.?(?:me|this|with)|redacted"
@@ -99,15 +100,9 @@ _DATED = re.compile(rb"[a-z]+(?:[_-][a-z]+)*-20\d\d-\d\d-\d\d", re.IGNORECASE)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
 _KEY_RUN = re.compile(rb"[A-Za-z0-9+/]+")
 _MARKER = re.compile(rb"-{4,5} ?(?:BEGIN|END) [A-Z0-9 ]{1,80}-{4,5}")
-_CLASSES = bytes(
-    97
-    if 97 <= byte < 123  # noqa: PLR2004  ASCII
-    else 65
-    if 65 <= byte < 91  # noqa: PLR2004
-    else 48
-    if 48 <= byte < 58  # noqa: PLR2004
-    else byte
-    for byte in range(256)
+_CLASSES = bytes.maketrans(
+    (string.ascii_lowercase + string.ascii_uppercase + string.digits).encode(),
+    b"a" * 26 + b"A" * 26 + b"0" * 10,
 )
 _HEX = re.compile(rb"(?i)[0-9a-f-]+")
 # What joins the parts of a path, of an address and of the name of a module.
@@ -199,15 +194,21 @@ def irregular(value: bytes) -> bool:
     if _HEX.fullmatch(value):
         return entropy(value) >= _RANDOM and len(set(value)) >= 10  # noqa: PLR2004
     classes = value.translate(_CLASSES)
-    turns = sum(map(operator.ne, classes, classes[1:])) / (len(value) - 1)
+    taken = turns(value)
     both = b"a" in classes and b"A" in classes
     if b"0" not in classes:
-        return both and turns >= _MIXED_TURNS and entropy(value) >= _VERY_RANDOM
+        return both and taken >= _MIXED_TURNS and entropy(value) >= _VERY_RANDOM
     return (
-        turns >= (_MIXED_TURNS if both else _PLAIN_TURNS)
+        taken >= (_MIXED_TURNS if both else _PLAIN_TURNS)
         and entropy(value) >= _RANDOM
         and classes.count(b"0") >= (1 if both else 3)
     )
+
+
+def turns(value: bytes) -> float:
+    """Returns in what share of its places another sort of letter follows."""
+    classes = value.translate(_CLASSES)
+    return sum(map(operator.ne, classes, classes[1:])) / (len(value) - 1)
 
 
 def repeats(value: bytes) -> bool:
@@ -233,8 +234,7 @@ def chance(value: bytes) -> bool:
     kinds = len({*classes} & {48, 65, 97}) + any(byte not in b"0aA" for byte in classes)
     if len(value) < 8 or kinds < 3:  # noqa: PLR2004  a password of any length worth it
         return False
-    turns = sum(map(operator.ne, classes, classes[1:])) / (len(value) - 1)
-    return b"0" in classes and turns >= 0.4  # noqa: PLR2004
+    return b"0" in classes and turns(value) >= 0.4  # noqa: PLR2004
 
 
 def plausible(value: bytes) -> bool:
@@ -245,7 +245,7 @@ def plausible(value: bytes) -> bool:
         return False
     if words.listed(value) or words.public(value) or words.names_itself(value):
         return False
-    if _PARAMETER.search(value) or words.counts(value):
+    if _PARAMETER.search(value) or words.counts(value) or nothing.is_digest(value):
         return False
     return len(value) >= _SHORT and (not value.isalpha() or len(value) >= _PLAIN_WORD)
 

@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 
-from gitcp.secrets import heuristics, tokens
+from gitcp.secrets import heuristics, nothing, tokens
 from gitcp.secrets.runs import Spend, at_places
 from gitcp.secrets.text import Text, Words
 from gitcp.secrets.tokens import KEY, Token
@@ -152,13 +152,16 @@ _WIF = re.compile(rb"(?<![A-Za-z0-9])[5KLc9][1-9A-HJ-NP-Za-km-z]{50,51}(?![A-Za-
 _STELLAR = re.compile(rb"(?<![A-Za-z0-9])S[A-Z2-7]{55}(?![A-Za-z0-9])")
 _SECRET_HEX = re.compile(rb"(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
 _SAYS_SECRET = re.compile(
-    rb"(?i)priv|secret|wallet|signing|\bsk\b|seed"
+    rb"(?i)priv(?!ileg|acy)|secret|wallet|signing|\bsk\b|seed"
     rb"|(?<!pub)(?<!public)(?<!public[ _-])key[ \"'=:]{1,4}\Z"
 )
 # `walletTxId` names a transaction of a wallet.
 _NAMES_ID = re.compile(
     rb"(?:Id|_id|Hash|_hash|Address|_address)[\"']?[ \t]{0,4}[:=][ \t\"'x0]*\Z"
 )
+# What a map finds something by.
+_OPENS_ENTRY = re.compile(rb"[{,][ \t\r\n]{0,40}[\"']?\Z")
+_ENDS_ENTRY = re.compile(rb"[\"']?[ \t]{0,4}:")
 _BEFORE = 48
 _MNEMONIC = re.compile(
     rb"(?: (?:is|are|of))?[^a-z0-9]{1,16}"
@@ -277,6 +280,10 @@ def checked(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         before = data[max(0, match.start() - _BEFORE) : match.start()]
         line = before[max(before.rfind(b"\n"), before.rfind(b"\r")) + 1 :]
         if tokens.is_digest(data, match.start()) or _NAMES_ID.search(line) is not None:
+            continue
+        if _OPENS_ENTRY.search(before) and _ENDS_ENTRY.match(data, match.end()):
+            continue
+        if nothing.is_digest(match[0]):
             continue
         if _SAYS_SECRET.search(line) is not None and heuristics.irregular(match[0]):
             yield Token(KEY, match[0], match.start())

@@ -262,6 +262,24 @@ CLEAN = {
     "bytes that count": f'"SharedSecret": "{base64.b64encode(bytes(range(32))).decode()}"',
     "what a digest begins with": f"k=[{', '.join(map(str, SHA512))}]",
     "what shows whose a host is": f"key_authorization='foo.{random_base64(30, 8)}'",
+    "what a map of policies finds by": (
+        f'name:"Overprivileged",policies:{{{random.Random(13).randbytes(32).hex()}:"Some"}}'
+        f',keyed:{{"key":{{"{random.Random(14).randbytes(32).hex()}": "Other"}}}}'
+    ),
+    "an id of one that is privileged": (
+        f'"privileged_role": "{random.Random(15).randbytes(32).hex()}"'
+    ),
+    "the digest of an empty password": (
+        'oldPwdHashNT="31d6cfe0d16ae931b73c59d7e0c089c0", password='
+        "'d41d8cd98f00b204e9800998ecf8427e' secret: 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
+    ),
+    "lines of a picture": (
+        f"kfK8lNctrktohaRWal4LrmUmHK2GVsR0 RBpR8hwrPWjtn7FihdkfKVWBYSgI7 {random_base64(57)} a"
+    ),
+    "what is encoded in most signs": (
+        "+?2wpQhBZ?=co*ICyuGX28NJeul#Hz&P<Qgbdxjp6XxtN^a(jKE_UBR=<I_YgL#je>G7{!I)3At5e(a\n"
+        "v{LOioerhGTJH4ad%{Nq3`46cwlyLhzc!PW=UKTzK%%?ErMPipTAc?#`aQ_a=!Lk=_P8;igs*L94&<M\n"
+    ),
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
@@ -288,6 +306,9 @@ ALIKE = {
     "a token in a list": "[secret_sample_ab85fc6f8d7638cf1c11da812da308d43][1]",
     "a hash, once": '("x", 12, b"$2a$12$esIAHiQAJNNBrsr5V13l7.RFWWJI2BZFtQlkFyiWXjou05GyuREZa")',
     "what holds a word for it": 'password = "password-31x"',
+    "a key that a map holds": f'keys:{{private_key:"{random.Random(13).randbytes(32).hex()}"}}',
+    "one between signs": "Server=tcp:a.example.net,1433;Database=b;User=c@d;"
+    "MultipleActiveResultSets=0;Password=k3J9dLq0Xz7Yv;TrustServerCertificate=1",
     "a header": f"Authorization: foo.{random_base64(30, 8)}",
 }
 
