@@ -49,6 +49,7 @@ _DECLARES = re.compile(
     rb"|define)[ \t]+"
     rb"|[ \t\"'=]-{1,2})\Z"
 )
+_USER = re.compile(rb"://(?:[^\s/@\"'`<>]{0,60}:)?\Z")
 _QUERIES = frozenset({b"?", b"&"})
 # What finding a value and judging it cost, in bytes looked at.
 _MATCHED = 20
@@ -77,6 +78,10 @@ _TURNS = 0.6
 _NO_WORD = 24
 _VARIABLE = re.compile(rb"[A-Za-z_][\w.]*")
 _OPERATOR = re.compile(rb"[ \t]{1,4}(?:[-+*/%&|^?]|<<|>>)[ \t]")
+# What a directory calls its fields: `ATTk589914`.
+_NUMBERED = re.compile(rb"([A-Za-z]{3,8}?)[a-z]?(\d{4,8})")
+_ROW = 300
+_IN_ROW = 4
 _PUBLIC = re.compile(rb"(?i)public[ _-]?key")
 # A name in prose is of several words: `Next page token`.
 _PAGES = re.compile(
@@ -154,8 +159,8 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     before = chunk[len(chunk.rstrip(_NAME)) :]
     name = before + data[at : match.start("rest")]
     colon = data[match.end("rest") : match.end("rest") + 1] == b":"
-    if colon and data.endswith(b"://", 0, at - len(before)):
-        # The name of a user in a URL: what follows is looked at as that.
+    if colon and _USER.search(data, max(0, at - _CLOSE), at - len(before)):
+        # The name of a user in a URL, or its password: what follows is looked at as that.
         return None
     strength = names.strength(name, rest, data[at - len(before) - 1 : at - len(before)])
     if not before and _PAGES.search(data, max(0, at - _LONGEST_NAME), at) is not None:
@@ -173,7 +178,7 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
         loose = False
     if names.repeats(name, rest, value) or _public(data, match):
         return None
-    if not quoted and _computed(data, start, value):
+    if (not quoted and _computed(data, start, value)) or _in_row(data, start, value):
         return None
     name = names.whole(name, rest)
     # As in an environment, where nothing has to be quoted: `DB_PASSWORD=two-words`.
@@ -198,6 +203,16 @@ def _computed(data: bytes, start: int, value: bytes) -> bool:
         and _OPERATOR.match(data, start + len(value)) is not None
         and not heuristics.irregular(value)
     )
+
+
+def _in_row(data: bytes, start: int, value: bytes) -> bool:
+    """Whether a value is one of several that differ in their numbers, near each other."""
+    one = _NUMBERED.fullmatch(value)
+    if one is None:
+        return False
+    alike = re.escape(one[1]) + rb"[a-z]?(\d{%d})(?!\w)" % len(one[2])
+    near = data[max(0, start - _ROW) : start + _ROW]
+    return len(set(re.findall(alike, near))) >= _IN_ROW
 
 
 def _in_data(data: bytes, at: int) -> bool:

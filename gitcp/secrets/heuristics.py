@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import operator
 import re
 import string
 import unicodedata
@@ -17,14 +16,13 @@ _PLACEHOLDER = re.compile(
     rb"|x{4,}|\*{3,}|\.{3,}|0{7,}|([1-9])\1{7}|12345678|abcdefgh|deadbeef|abcdef0?123|undefined|%\(|%s|lorem"
 )
 _REFERENCE = re.compile(
-    rb"\$[({]|\$[A-Za-z_]\w*(?:\Z|[/\"':{.-])|%[A-Za-z_]\w*%|%\(|%[sdr]\Z|<[A-Za-z/!?_| -]"
-    rb"|\{\{|\{\$?[A-Za-z_]*\}"
-    rb"|\{[A-Za-z_.]+[}\[]|@@?[A-Za-z_-]+\Z|\$\$|(?:\.{1,2}|~)/|[A-Za-z]:\\|(?:self"
-    rb"|this|os|env|process|config|settings"
-    rb"|args|secrets|vars|params|req"
-    rb"|request)[.\[]|//[a-z]|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\("
-    rb"|\[[a-z-]{1,30}[~|^$*]?=[^\]]{0,60}\]\Z|--[a-z][a-z0-9-]{1,40}(?:=|\Z)"
-    rb"|\[[a-z]\S*-|\[[A-Za-z_ -][A-Za-z0-9_ -]*\]\Z|\([A-Za-z_ -]+\)\Z|__[\w-]+__\Z"
+    rb"\$[({]|\$[0-9a-f]{4,32}\$[a-z]+\$[A-Za-z_]\w*\Z|\$[A-Za-z_]\w*(?:\Z|[/\"':{.-])"
+    rb"|%[A-Za-z_]\w*%|%\(|%[sdr]\Z|<[A-Za-z/!?_| -]|\{\{|\{\$?[A-Za-z_]*\}|\{[A-Za-z_.]+[}\[]"
+    rb"|@@?[A-Za-z_-]+\Z|\$\$|(?:\.{1,2}|~)/|[A-Za-z]:\\|(?:self|this|os|env"
+    rb"|process|config|settings|args|secrets|vars|params|req|request)[.\[]|//[a-z]"
+    rb"|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\(|\[[a-z-]{1,30}[~|^$*]?=[^\]]{0,60}\]\Z"
+    rb"|--[a-z][a-z0-9-]{1,40}(?:=|\Z)|\[[a-z]\S*-"
+    rb"|\[[A-Za-z_ -][A-Za-z0-9_ -]*\]\Z|\([A-Za-z_ -]+\)\Z|__[\w-]+__\Z"
     rb"|\(\?|\^|arn:aws:|urn:[a-z]|(?:sha|md)\d{1,3}[-:=]|\?"
     rb"|/\^|\((?:[&|!]\()?[A-Za-z]{1,20}=%|%\{|https?%3A|\*{1,2}_?[a-z][a-z0-9]*_\w*\Z"
     rb"|(?:\.[a-z]{2,20}){3}|\d{1,4}(?:\.\d{1,6}){2}[\w.-]{0,20}@"
@@ -40,6 +38,7 @@ _EXPRESSION = re.compile(
     # The id of a commit, and the line behind it.
     rb"|\A[0-9a-f]{40}[a-z]{2,20}\.[a-z]{2,3}/"
 )
+_MADE_UP = re.compile(rb"EXAMPLE|XXXX|FAKE|0{10}")
 _ADDRESS = re.compile(rb"0[xX](?:[0-9a-fA-F]{1,8}|[0-9a-fA-F]{40})")
 _ROOTED = re.compile(
     rb"/(?:tmp|usr|etc|home|var|opt|root|Users|mnt|bin|lib|dev|proc|run|srv|app|data)/"
@@ -136,15 +135,13 @@ _WITHIN_WORDS = str.maketrans("", "", "-'\u2019\u02bc")
 
 def entropy(value: bytes) -> float:
     """Returns the bits a byte of the value carries, by its own distribution."""
-    if not value:
-        return 0.0
     total = len(value)
+    if not total:
+        return 0.0
+    counts = Counter(value).values()
     if total >= len(_SHARES):
-        shares = (n * math.log2(n) for n in Counter(value).values())
-        return math.log2(total) - sum(shares) / total
-    return (_SHARES[total] - sum(map(_SHARES.__getitem__, Counter(value).values()))) / (
-        total
-    )
+        return math.log2(total) - sum(n * math.log2(n) for n in counts) / total
+    return (_SHARES[total] - sum(map(_SHARES.__getitem__, counts))) / total
 
 
 def placeholder(value: bytes) -> bool:
@@ -171,8 +168,7 @@ def placeholder(value: bytes) -> bool:
 
 def token(value: bytes) -> bool:
     """Whether what has a token's form is more than an example of it."""
-    upper = value.upper()
-    return b"EXAMPLE" not in upper and b"XXXX" not in upper and len(set(value)) > _SHORT
+    return _MADE_UP.search(value.upper()) is None and len(set(value)) > _SHORT
 
 
 def random(value: bytes) -> bool:
@@ -207,8 +203,8 @@ def irregular(value: bytes) -> bool:
 
 def turns(value: bytes) -> float:
     """Returns in what share of its places another sort of letter follows."""
-    classes = value.translate(_CLASSES)
-    return sum(map(operator.ne, classes, classes[1:])) / (len(value) - 1)
+    pairs = itertools.pairwise(value.translate(_CLASSES))
+    return sum(one != two for one, two in pairs) / (len(value) - 1)
 
 
 def repeats(value: bytes) -> bool:
@@ -241,7 +237,11 @@ def plausible(value: bytes) -> bool:
     """Whether a value can be a secret at all; most words of a text cannot."""
     if _DATED.fullmatch(value) or _STANDARD.fullmatch(value) or not words.text(value):
         return False
-    if _SOURCE.fullmatch(value) or _OTHER_LETTERS.search(value):
+    if (
+        _SOURCE.fullmatch(value)
+        or _OTHER_LETTERS.search(value)
+        or words.unsigned(value)
+    ):
         return False
     if words.listed(value) or words.public(value) or words.names_itself(value):
         return False

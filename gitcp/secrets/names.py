@@ -182,7 +182,8 @@ def holds(
             strength == STRONG and not loose and _sure(name)
         )
     if strength == WEAK:
-        if name.lower() in _ALONE and len(value) < _LONG and _HEX.fullmatch(value):
+        last = re.split(rb"[_.-]", name.lower())[-1]
+        if last in _ALONE and len(value) < _LONG and _HEX.fullmatch(value):
             return False
         return not (loose and _ID.fullmatch(value)) and (
             len(value) >= _LEAST_WEAK

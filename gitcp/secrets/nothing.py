@@ -1,4 +1,4 @@
-"""The digests of nothing: whoever hashes an empty password or file gets one of these."""
+"""The digests of nothing: what an empty password or an empty file is hashed to."""
 
 import base64
 import hashlib

@@ -60,6 +60,7 @@ _SECP256K1 = 2**256 - 2**32 - 977
 _HEX = re.compile(rb"(?:0x)?((?:[0-9a-fA-F]{2}){6,2000})")
 _PRINTED = re.compile(rb"[ -~]{6,3000}")
 _NOT_ASCII = bytes(range(128, 256))
+_NO_ALGORITHM = re.compile(rb'"alg"\s*:\s*"none"', re.IGNORECASE)
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 _TELLING = frozenset({b"secret", b"password", b"token", b"key", b"passphrase"})
 _TELLING_PARTS = 3
@@ -162,6 +163,15 @@ def public(value: bytes) -> bool:
         (y * y - x**3 + 3 * x - _P256_B) % _P256 == 0
         or (y * y - x**3 - 7) % _SECP256K1 == 0
     )
+
+
+def unsigned(value: bytes) -> bool:
+    """Whether a value is a JSON web token that says itself that nobody signed it."""
+    head, dot, _ = value.partition(b".")
+    if not dot or not head.startswith(b"eyJ"):
+        return False
+    plain = decoded(head)
+    return plain is not None and _NO_ALGORITHM.search(plain) is not None
 
 
 def decoded(value: bytes) -> bytes | None:

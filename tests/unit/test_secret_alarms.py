@@ -28,6 +28,8 @@ SHA512 = bytes.fromhex(
     "6a09e667f3bcc908bb67ae8584caa73b3c6ef372fe94f82ba54ff53a5f1d36f1"
     "510e527fade682d19b05688c2b3e6c1f1f83d9abfb41bd6b5be0cd19137e2179"
 )
+UNSIGNED = base64.b64encode(b'{"alg":"none"}').decode().rstrip("=")
+SIGNED = base64.b64encode(b'{"alg":"HS256"}').decode().rstrip("=")
 CLEAN = {
     "names in programs": 'token = "load_pem_x509_certificate"',
     "camel case": "accessToken: stringTokens_1",
@@ -280,6 +282,21 @@ CLEAN = {
         "+?2wpQhBZ?=co*ICyuGX28NJeul#Hz&P<Qgbdxjp6XxtN^a(jKE_UBR=<I_YgL#je>G7{!I)3At5e(a\n"
         "v{LOioerhGTJH4ad%{Nq3`46cwlyLhzc!PW=UKTzK%%?ErMPipTAc?#`aQ_a=!Lk=_P8;igs*L94&<M\n"
     ),
+    "one in a row of names": (
+        "'a':b'ATTq589876',\n'b':b'ATTm590480',\n'unicodePwd':b'ATTk589914',\n"
+        "'dBCSPwd':b'ATTk589879',\n'ntPwdHistory':b'ATTk589918'"
+    ),
+    "what nobody signed": (f"var token = '{UNSIGNED}.eyJzdWIiOiIxMjMifQ';"),
+    "a word in a URL, encoded": '"rediss://:pass%3Aword@cache:6379/1")',
+    "a name of a bundle": "var token = $9473610dff0d13f5$var$nullToken;",
+    "what says that it is none": (
+        '"sk-ant-api03-FAKE0000000000000000000000000000abcdefghij", "gho_'
+        + "0" * 32
+        + 'FAKE"'
+    ),
+    "a salt for something": (
+        f'"cipher_salt": "{random.Random(16).randbytes(16).hex()}"'
+    ),
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
@@ -306,6 +323,8 @@ ALIKE = {
     "a token in a list": "[secret_sample_ab85fc6f8d7638cf1c11da812da308d43][1]",
     "a hash, once": '("x", 12, b"$2a$12$esIAHiQAJNNBrsr5V13l7.RFWWJI2BZFtQlkFyiWXjou05GyuREZa")',
     "what holds a word for it": 'password = "password-31x"',
+    "one with a number": "'a':b'Abcd589876',\npassword = 'Zyxw589914'",
+    "what somebody signed": f"token = '{SIGNED}.eyJzdWIiOiIxMjMifQ.{random_base64(30, 17)}'",
     "a key that a map holds": f'keys:{{private_key:"{random.Random(13).randbytes(32).hex()}"}}',
     "one between signs": "Server=tcp:a.example.net,1433;Database=b;User=c@d;"
     "MultipleActiveResultSets=0;Password=k3J9dLq0Xz7Yv;TrustServerCertificate=1",
