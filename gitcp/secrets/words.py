@@ -166,7 +166,7 @@ def public(value: bytes) -> bool:
 
 
 def unsigned(value: bytes) -> bool:
-    """Whether a value is a JSON web token that says itself that nobody signed it."""
+    """Whether a value is a JSON web token that says of itself that it has no signature."""
     head, dot, _ = value.partition(b".")
     if not dot or not head.startswith(b"eyJ"):
         return False

@@ -286,7 +286,7 @@ CLEAN = {
         "'a':b'ATTq589876',\n'b':b'ATTm590480',\n'unicodePwd':b'ATTk589914',\n"
         "'dBCSPwd':b'ATTk589879',\n'ntPwdHistory':b'ATTk589918'"
     ),
-    "what nobody signed": (f"var token = '{UNSIGNED}.eyJzdWIiOiIxMjMifQ';"),
+    "what has no signature": (f"var token = '{UNSIGNED}.eyJzdWIiOiIxMjMifQ';"),
     "a word in a URL, encoded": '"rediss://:pass%3Aword@cache:6379/1")',
     "a name of a bundle": "var token = $9473610dff0d13f5$var$nullToken;",
     "what says that it is none": (
@@ -324,7 +324,7 @@ ALIKE = {
     "a hash, once": '("x", 12, b"$2a$12$esIAHiQAJNNBrsr5V13l7.RFWWJI2BZFtQlkFyiWXjou05GyuREZa")',
     "what holds a word for it": 'password = "password-31x"',
     "one with a number": "'a':b'Abcd589876',\npassword = 'Zyxw589914'",
-    "what somebody signed": f"token = '{SIGNED}.eyJzdWIiOiIxMjMifQ.{random_base64(30, 17)}'",
+    "what has a signature": f"token = '{SIGNED}.eyJzdWIiOiIxMjMifQ.{random_base64(30, 17)}'",
     "a key that a map holds": f'keys:{{private_key:"{random.Random(13).randbytes(32).hex()}"}}',
     "one between signs": "Server=tcp:a.example.net,1433;Database=b;User=c@d;"
     "MultipleActiveResultSets=0;Password=k3J9dLq0Xz7Yv;TrustServerCertificate=1",
