@@ -158,17 +158,8 @@ def at(
     What is asked is that address: a fetch may go elsewhere. `alone` says that a push by the
     remote's name goes there and nowhere else.
     """
-    pattern = shard_pattern.parse(address or name)
-    if pattern is not None:
-        return ShardedRemote(
-            pattern,
-            lambda where, asks: GitRemote(
-                *(repository, where, patience._replace(interactive=asks)),
-                asks=where,
-                sends=where,
-            ),
-            interactive=patience.interactive,
-        )
+    if shard_pattern.parse(address or name) is not None:
+        return git_at(repository, address or name, patience)
     url = git_remote.address_of(repository, address or name)
     if store_address.is_store(url):
         place = open_place(url, patience.limits)
@@ -177,3 +168,16 @@ def at(
     return GitRemote(
         repository, name, patience, asks=asks, sends=name if alone else asks
     )
+
+
+def git_at(repository: Repository, address: str, patience: Patience) -> Remote:
+    """Returns what git reaches at an address, or at those of a pattern."""
+    pattern = shard_pattern.parse(address)
+    if pattern is None:
+        return GitRemote(repository, address, patience, asks=address, sends=address)
+
+    def one(where: str, interactive: bool) -> Remote:  # noqa: FBT001  an Opener
+        patient = patience._replace(interactive=interactive)
+        return GitRemote(repository, where, patient, asks=where, sends=where)
+
+    return ShardedRemote(pattern, one, interactive=patience.interactive)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _NAMED = 5_000
 _NAMED_OF_ONE = 100
 _AT_ONCE = 8
+# Each packs, in memory.
+_PUSHES = 4
 _ALL = (layout.SESSIONS, layout.EFFECTS)
 
 # Opens the repository at an address; the flag says whether a user may be asked something.
@@ -162,13 +164,16 @@ class ShardedRemote:
             number = self._number(update.ref)
             assert number is not None
             parts.setdefault(number, []).append(update)
-        answers: dict[str, Answer] = {}
-        for number, part in sorted(parts.items()):
+
+        def send_to(number: int) -> Mapping[str, Answer]:
             try:
-                answers |= self._open(number).send(part, replaces=replaces)
+                return self._open(number).send(parts[number], replaces=replaces)
             except TransferError as exc:
-                answers |= {one.ref: Answer("!", exc.message) for one in part}
-        return answers
+                return {one.ref: Answer("!", exc.message) for one in parts[number]}
+
+        with ThreadPoolExecutor(1 if self._interactive else _PUSHES) as threads:
+            answers = list(threads.map(send_to, sorted(parts)))
+        return {ref: answer for each in answers for ref, answer in each.items()}
 
     def fetch_into(
         self,

@@ -24,6 +24,8 @@ from gitcp.git import remote as remotes
 from gitcp.git.remote import Answer, Update
 from gitcp.git.repository import Repository
 from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.remotes import remote as sources
+from gitcp.remotes.remote import Patience
 from gitcp.secrets.policy import Gate
 from gitcp.spool.entries import (
     CloneNote,
@@ -36,7 +38,7 @@ from gitcp.spool.entries import (
 )
 from gitcp.sync.import_objects import limits_of
 from gitcp.sync.outcome import Outcome
-from gitcp.sync.push import push
+from gitcp.sync.push import chosen, push
 from gitcp.trust.trusted_remotes import spelled
 
 PREFIXES = (layout.SESSIONS, layout.EFFECTS, "refs/heads/")
@@ -67,11 +69,6 @@ def waiting_for(workspace: Workspace, remote: str | None = None) -> Waiting:
     repository = workspace.repository
     sharing = workspace.settings.sharing
     name = remotes.find(repository, remote or sharing.remote)
-    if shard_pattern.parse(name) is not None:
-        raise UsageError(
-            "a spool sends to one repository, and a pattern has many",
-            hint="`gitcp push` sends to them now",
-        )
     addresses = remotes.addresses(repository, name)
     if len(addresses) > 1:
         raise UsageError(
@@ -142,7 +139,7 @@ def take_in(
         GitcpError: as for `gitcp push`.
     """
     relay = _SpoolRelay(workspace, waiting)
-    relay.prepare()
+    relay.prepare(sessions)
     gate = gate or Gate()
     try:
         return _push(workspace, waiting, sessions, gate, relay, fork=fork)
@@ -190,8 +187,11 @@ class _SpoolRelay:
         self._clone = waiting.clone
         self._remote = waiting.remote
 
-    def prepare(self) -> None:
+    def prepare(self, sessions: Sequence[str]) -> None:
         """Makes the spool, and asks the remote once if it was never asked.
+
+        Of a pattern only the repositories of what is pushed now are asked: the others are
+        before anything is sent to them.
 
         Raises:
             TransferError: it cannot be reached.
@@ -204,10 +204,12 @@ class _SpoolRelay:
             self._gathering.configure(_way(repository, self._remote, self._route))
         if spool.listed() is None:
             limits = limits_of(self._workspace.settings.sharing)
-            there = remotes.advertised(
-                repository, self._remote, PREFIXES, limits=limits
-            )
-            spool.note_listed(there.refs)
+            source = sources.git_at(repository, self._remote, Patience(limits))
+            prefixes: Sequence[str] = PREFIXES
+            if shard_pattern.parse(self._remote) is not None:
+                keys = {key.ledger for key in chosen(self._workspace, sessions)}
+                prefixes = layout.prefixes_of(keys, source.named) if keys else ()
+            spool.note_listed(source.advertised(prefixes).refs if prefixes else {})
 
     def refs(self) -> Mapping[str, str]:
         """Returns the refs that the remote had, with what waits for it."""

@@ -2,17 +2,22 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
 
 from gitcp.errors import GitcpError, TransferError
 from gitcp.format import layout
-from gitcp.git import remote as remotes
+from gitcp.format.layout import LedgerKey, RefKey
+from gitcp.git import shard_pattern
 from gitcp.git.remote import REFUSED_THERE, Answer, Update
 from gitcp.git.transaction import transaction
 from gitcp.git.transport import Limits
+from gitcp.git.unreachable import NoRepositoryError
 from gitcp.project.workspace import open_workspace
+from gitcp.remotes import remote as sources
+from gitcp.remotes.remote import Patience, Remote
 from gitcp.spool.entries import Pending, Progress, Spool, now
 from gitcp.spool.intake import PREFIXES, take_noted
 from gitcp.sync.adopt import remember
@@ -56,8 +61,11 @@ def run_round(spool: Spool, owed: dict[str, str]) -> Sent:
         # asked for more: a pusher that is killed again and again would only ever ask.
         if spool.listed() is None or not spool.pending():
             _take_noted(spool)
-        there = _ask(spool, limits)
-        ready = _ready(spool, there)
+        source = sources.git_at(
+            spool.gathering().repository, route.address, Patience(limits)
+        )
+        there = _ask(spool, source)
+        ready = _ready(spool, there, source)
         chosen = _choose(ready, progress, owed)
         later = _waiting_for_ledgers(ready, chosen)
         owed.clear()
@@ -65,7 +73,7 @@ def run_round(spool: Spool, owed: dict[str, str]) -> Sent:
         # and one that is killed while it asks and takes in costs no interval.
         progress = msgspec.structs.replace(progress, last=now())
         spool.note_progress(progress)
-        answers = _send(spool, chosen, limits)
+        answers = _send(source, chosen)
     except TransferError as exc:
         spool.note_progress(_failed(progress, route.interval, exc.message))
         return Sent(0, len(spool.pending()))
@@ -74,7 +82,8 @@ def run_round(spool: Spool, owed: dict[str, str]) -> Sent:
         {ref: commit for ref, (commit, ledger) in later.items() if answers[ledger].done}
     )
     next_progress = _judge(progress, chosen, answers, route.interval)
-    spool.note_progress(next_progress)
+    reason = next(iter(source.silent()), next_progress.reason)
+    spool.note_progress(msgspec.structs.replace(next_progress, reason=reason))
     _take_noted(spool)
     spool.gathering().tidy()
     done = sum(answers[update.ref].done for update, _ in chosen.values())
@@ -107,13 +116,20 @@ def take_new(spool: Spool) -> None:
                 take_noted(spool, ident)
 
 
-def _ask(spool: Spool, limits: Limits) -> dict[str, str]:
+class _There(NamedTuple):
+    """The refs of a remote; `asked` are the sessions that it was asked for, None for all."""
+
+    refs: Mapping[str, str]
+    asked: frozenset[LedgerKey] | None = None
+
+
+def _ask(spool: Spool, source: Remote) -> _There:
     """Asks the remote for its refs; decides again what stands on a branch that is gone."""
     route = spool.route()
     assert route is not None
-    there = remotes.advertised(
-        spool.gathering().repository, route.address, PREFIXES, limits=limits
-    ).refs
+    if shard_pattern.parse(route.address) is not None:
+        return _ask_shards(spool, source)
+    there = source.advertised(PREFIXES).refs
     with spool.locked():
         before = spool.listed() or {}
         spool.note_listed(there)
@@ -122,7 +138,33 @@ def _ask(spool: Spool, limits: Limits) -> dict[str, str]:
             # What that branch held was not looked through: the remote had it.
             for one in spool.pending().values():
                 _decide_again(spool, one, _REMOVED)
-    return there
+    return _There(there)
+
+
+def _ask_shards(spool: Spool, source: Remote) -> _There:
+    """Asks the repositories that something is to go to now."""
+    moment = now()
+    asked = frozenset(
+        key.ledger
+        for ref, one in spool.pending().items()
+        if one.due <= moment and (key := layout.ref_key(ref)) is not None
+    )
+    if not asked:
+        return _There({}, asked)
+    there: Mapping[str, str] = {}
+    # Of each that fails `why_not` tells: those that work must not wait for them.
+    with suppress(TransferError):
+        there = source.advertised(layout.prefixes_of(asked, source.named)).refs
+    with spool.locked():
+        kept = {
+            ref: oid
+            for ref, oid in (spool.listed() or {}).items()
+            if source.why_not(ref) is not None
+            or (key := layout.ref_key(ref)) is None
+            or key.ledger not in asked
+        }
+        spool.note_listed({**kept, **there})
+    return _There(there, asked)
 
 
 def _decide_again(spool: Spool, one: Pending, reason: str) -> None:
@@ -149,14 +191,19 @@ def _is_there(directory: str) -> bool:
     return True
 
 
-def _ready(spool: Spool, there: Mapping[str, str]) -> list[tuple[Update, Pending]]:
+def _ready(spool: Spool, there: _There, source: Remote) -> list[tuple[Update, Pending]]:
     """Returns the updates to send: what the remote has is below each of them."""
     gathering = spool.gathering()
     found = []
     arrived: dict[str, dict[str, str]] = {}
     with spool.locked():
         for one in spool.pending().values():
-            old = there.get(one.ref)
+            if there.asked is not None and _key_of(one.ref).ledger not in there.asked:
+                continue
+            if (why_not := source.why_not(one.ref)) is not None:
+                _postpone(spool, one, why_not)
+                continue
+            old = there.refs.get(one.ref)
             if old == one.new:
                 # A pusher was killed before it could note the answer.
                 spool.remove(one.ref)
@@ -170,6 +217,24 @@ def _ready(spool: Spool, there: Mapping[str, str]) -> list[tuple[Update, Pending
     for ident, tips in arrived.items():
         _tell(spool, ident, tips)
     return found
+
+
+def _postpone(spool: Spool, one: Pending, why_not: TransferError) -> None:
+    """Tries a ref again later, as its repository does not answer, or is not there."""
+    route = spool.route()
+    assert route is not None
+    missing = isinstance(why_not, NoRepositoryError)
+    longest = _REFUSED_LONGEST if missing else max(_LONGEST, route.interval)
+    pause = min(route.interval * 2 ** min(one.tries + 1, 20), longest)
+    spool.put(
+        msgspec.structs.replace(
+            one,
+            tries=one.tries + 1,
+            due=now() + pause,
+            # One that is only away is waited for.
+            reason=why_not.message if missing else "",
+        )
+    )
 
 
 def _choose(
@@ -205,22 +270,21 @@ def _waiting_for_ledgers(
 
 
 def _ledger_of(ref: str) -> str:
+    return _key_of(ref).ledger.ref
+
+
+def _key_of(ref: str) -> RefKey:
     key = layout.ref_key(ref)
     assert key is not None
-    return key.ledger.ref
+    return key
 
 
 def _send(
-    spool: Spool, chosen: Mapping[str, tuple[Update, Pending]], limits: Limits
+    source: Remote, chosen: Mapping[str, tuple[Update, Pending]]
 ) -> dict[str, Answer]:
     if not chosen:
         return {}
-    route = spool.route()
-    assert route is not None
-    updates = [update for update, _ in chosen.values()]
-    answers = remotes.send(
-        spool.gathering().repository, route.address, updates, limits=limits
-    )
+    answers = source.send([update for update, _ in chosen.values()])
     return {ref: answers.get(ref, Answer("!", "no answer")) for ref in chosen}
 
 
