@@ -88,6 +88,7 @@ _PAGES = re.compile(
     rb"(?i)\b(?:next|prev(?:ious)?|page|continuation|pagination|public)[ \t]\Z"
 )
 _CALLED = frozenset({b"(", b"["})
+_QUOTES = frozenset({b'"', b"'"})
 _GOES_ON = frozenset({b",", b";", b")", b"}", b"|", b"<", b">"})
 _CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
 
@@ -178,7 +179,7 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
         loose = False
     if names.repeats(name, rest, value) or _public(data, match):
         return None
-    if (not quoted and _computed(data, start, value)) or _in_row(data, start, value):
+    if _of_program(data, match, value, start):
         return None
     name = names.whole(name, rest)
     # As in an environment, where nothing has to be quoted: `DB_PASSWORD=two-words`.
@@ -201,6 +202,25 @@ def _computed(data: bytes, start: int, value: bytes) -> bool:
     return (
         _VARIABLE.fullmatch(value) is not None
         and _OPERATOR.match(data, start + len(value)) is not None
+        and not heuristics.irregular(value)
+    )
+
+
+def _of_program(data: bytes, match: re.Match[bytes], value: bytes, start: int) -> bool:
+    """Whether a value is a name in a program, or one in a row of names."""
+    if _in_row(data, start, value):
+        return True
+    bare = match["quoted"] is None
+    return bare and (_computed(data, start, value) or _named_in_map(match, value))
+
+
+def _named_in_map(match: re.Match[bytes], value: bytes) -> bool:
+    """Whether a value in a map is a name of a program: beside a string it has no quotes."""
+    data, end = match.string, match.end("bare")
+    return (
+        data[match.end("rest") : match.end("rest") + 1] in _QUOTES
+        and data[end : end + 1] in _GOES_ON
+        and _VARIABLE.fullmatch(value) is not None
         and not heuristics.irregular(value)
     )
 

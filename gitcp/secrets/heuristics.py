@@ -16,8 +16,9 @@ _PLACEHOLDER = re.compile(
     rb"|x{4,}|\*{3,}|\.{3,}|0{7,}|([1-9])\1{7}|12345678|abcdefgh|deadbeef|abcdef0?123|undefined|%\(|%s|lorem"
 )
 _REFERENCE = re.compile(
-    rb"\$[({]|\$[0-9a-f]{4,32}\$[a-z]+\$[A-Za-z_]\w*\Z|\$[A-Za-z_]\w*(?:\Z|[/\"':{.-])"
-    rb"|%[A-Za-z_]\w*%|%\(|%[sdr]\Z|<[A-Za-z/!?_| -]|\{\{|\{\$?[A-Za-z_]*\}|\{[A-Za-z_.]+[}\[]"
+    rb"\$[({]|\$[A-Za-z_]\w*(?:\Z|[/\"':{.-])|%[A-Za-z_]\w*%"
+    rb"|\$(?=[A-Za-z]{0,30}\d)\w{5,32}\$(?:[a-z]+\$)?[A-Za-z][A-Za-z_]{2,60}\d{0,2}\Z"
+    rb"|%\(|%[sdr]\Z|<[A-Za-z/!?_| -]|\{\{|\{\$?[A-Za-z_]*\}|\{[A-Za-z_.]+[}\[]"
     rb"|@@?[A-Za-z_-]+\Z|\$\$|(?:\.{1,2}|~)/|[A-Za-z]:\\|(?:self|this|os|env"
     rb"|process|config|settings|args|secrets|vars|params|req|request)[.\[]|//[a-z]"
     rb"|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\(|\[[a-z-]{1,30}[~|^$*]?=[^\]]{0,60}\]\Z"
@@ -44,7 +45,7 @@ _ROOTED = re.compile(
     rb"/(?:tmp|usr|etc|home|var|opt|root|Users|mnt|bin|lib|dev|proc|run|srv|app|data)/"
 )
 _CONSTANT = re.compile(
-    rb"[*&]?_{0,2}(?:[a-z][a-z0-9]{1,5}_)?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:\$\d{1,3}|(?<=_[A-Z]{2})_[a-z][a-z0-9]{1,12})?"
+    rb"[*&]?_{0,2}(?:[a-z][a-z0-9]{1,5}_)?[A-Z][A-Z0-9]*(?:__?[A-Z0-9]+)+(?:\$\d{1,3}|(?<=_[A-Z]{2})_[a-z][a-z0-9]{1,12})?"
 )
 _SPELT = re.compile(rb"_[A-Z]{5,}(?:_|\Z)")
 _PATH = re.compile(rb"/(?:[\w.@-]+(?:/|\Z))*")
@@ -346,7 +347,7 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
         or _NUMBER.fullmatch(value)
     ):
         return False
-    if len(value) >= _RANDOM_LENGTH and not _encodes(value):
+    if len(value) >= _IRREGULAR and not _encodes(value):
         return False
     plain = value.strip(b"-:@_.")
     if _foreign(plain) or _IDENTIFIER.fullmatch(plain) or _WORDS.fullmatch(plain):

@@ -100,11 +100,10 @@ _MORE = re.compile(rb"(?i)key|token|secret")
 _LEAST_WEAK = 20
 # One of several of the same name, as `pw_512`.
 _NUMBERED = re.compile(rb"(?i)(?:pw|pwd|pass|password|token|secret|key)_\d{1,4}")
-# A salt is stored beside what it is for; a short seed is a test's.
-_ALONE = frozenset({b"salt", b"seed"})
 _REPEATED = 5
 _HELD = 4
-_HEX = re.compile(rb"(?i)[0-9a-f]+")
+_HEX = re.compile(rb"(?i)(?:0x)?[0-9a-f]+")
+# The digits of 32 bytes are those of a seed that is a key.
 _LONG = 64
 _QUERIES = frozenset({b"?", b"&"})
 _IN_QUERY = frozenset({b"code", b"sig", b"signature"})
@@ -183,7 +182,9 @@ def holds(
         )
     if strength == WEAK:
         last = re.split(rb"[_.-]", name.lower())[-1]
-        if last in _ALONE and len(value) < _LONG and _HEX.fullmatch(value):
+        # A salt is stored beside what it is for; a short seed is a test's.
+        alone = last == b"salt" or (last == b"seed" and len(value) < _LONG)
+        if alone and _HEX.fullmatch(value):
             return False
         return not (loose and _ID.fullmatch(value)) and (
             len(value) >= _LEAST_WEAK

@@ -21,7 +21,7 @@ _SHAPE = re.compile(
 _DOTTED = re.compile(
     # Behind a dollar sign stands a part of the hash of a password, which is found as that.
     rb"(?<![A-Za-z0-9_/.=+$\\-])[A-Za-z0-9_-]{8,200}"
-    rb"(?:\.[A-Za-z0-9_-]{16,400}){1,3}(?![\w/(-])"
+    rb"(?:\.[A-Za-z0-9_-]{16,400}){1,3}(?![\w/-])"
 )
 # Parts of a prefix that say a secret follows.
 _SAYS = re.compile(
@@ -58,7 +58,7 @@ _ID_NAME = re.compile(
     rb"(?:(?i:ids?|etag|hash|digest|version|cursor|marker|checksum|uuid|fingerprint)"
     # The point of a public key, its number, and what it signed.
     rb"|(?<![A-Za-z0-9_])(?:[xyn]|signature|p256dh))"
-    rb"[\"']?[ \t]{0,4}[:=>][ \t]{0,4}[\"'`]?\Z"
+    rb"[\"']?[ \t]{0,4}[:=>][ \t]{0,4}\[?[\"'`]?\Z"
 )
 # What a program decodes is data.
 _DECODED = re.compile(rb"(?i)(?:decode|unpack|inflate|parse)\w{0,20}\([\"'`]\Z")
@@ -115,6 +115,9 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
     for match in _DOTTED.finditer(data, start, end):
         spend(_JUDGED)
         if _ID_NAME.search(data, max(0, match.start() - 60), match.start()):
+            continue
+        if data[match.end() : match.end() + 1] == b"(":
+            # A function of a module; the run ends before its bracket.
             continue
         parts = match[0].split(b".")
         if heuristics.repeats(match[0]):

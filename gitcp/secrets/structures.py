@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 
-from gitcp.secrets import heuristics, nothing, tokens
+from gitcp.secrets import heuristics, nothing, tokens, words
 from gitcp.secrets.runs import Spend, at_places
 from gitcp.secrets.text import Text, Words
 from gitcp.secrets.tokens import KEY, Token
@@ -283,7 +283,7 @@ def checked(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
             continue
         if _OPENS_ENTRY.search(before) and _ENDS_ENTRY.match(data, match.end()):
             continue
-        if nothing.is_digest(match[0]):
+        if nothing.is_digest(match[0]) or words.counts(match[0]):
             continue
         if _SAYS_SECRET.search(line) is not None and heuristics.irregular(match[0]):
             yield Token(KEY, match[0], match.start())

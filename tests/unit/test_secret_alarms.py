@@ -297,6 +297,19 @@ CLEAN = {
     "a salt for something": (
         f'"cipher_salt": "{random.Random(16).randbytes(16).hex()}"'
     ),
+    "a page in base64": '"page": {"token": "eyJwYWdlIjogMn0=", "size": 100}',
+    "constants with two lines": (
+        "export { ASSOCIATED_TOKEN_ERROR__INVALID_OWNER, TOKEN_2022_ERROR__ACCOUNT_FROZEN,"
+        " TOKEN_2022_ERROR__ALREADY_IN_USE, TOKEN_2022_ERROR__AUTHORITY_TYPE_NOT_SUPPORTED,"
+    ),
+    "a function in a map": "\t'msDS-ManagedPassword' : x2gmsa,\n",
+    "a salt of 32 bytes": f"salt: '0x{random.Random(18).randbytes(32).hex()}',",
+    "digits that count": f'TEST_SECRET = "{bytes(range(1, 33)).hex()}"',
+    "a name of a bundle, imported": 'import {Pass as $5Whe3$Pass1} from "postprocessing";',
+    "a function of a module": (
+        "_1_res = mosek_fusion_Expr.__outer_1_Lmosek_4fusion_4Variable_2I_3D_3IIZ(_a_0,"
+    ),
+    "the id of a key in a list": 'actor_ids=["apikey_01h8441jn5pcwrfhwh78jqt8hl"],',
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
@@ -323,6 +336,7 @@ ALIKE = {
     "a token in a list": "[secret_sample_ab85fc6f8d7638cf1c11da812da308d43][1]",
     "a hash, once": '("x", 12, b"$2a$12$esIAHiQAJNNBrsr5V13l7.RFWWJI2BZFtQlkFyiWXjou05GyuREZa")',
     "what holds a word for it": 'password = "password-31x"',
+    "a value in a map without commas": '"password": x2gmsa\n"user": b\n',
     "one with a number": "'a':b'Abcd589876',\npassword = 'Zyxw589914'",
     "what has a signature": f"token = '{SIGNED}.eyJzdWIiOiIxMjMifQ.{random_base64(30, 17)}'",
     "a key that a map holds": f'keys:{{private_key:"{random.Random(13).randbytes(32).hex()}"}}',
