@@ -33,7 +33,7 @@ _REFERENCE = re.compile(
 _EXPRESSION = re.compile(
     rb"\$\{|\{\{|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
     rb"|[*/+-]this\.|@[a-z_]{2,30}@|:\$[A-Za-z]\w{0,30}\Z|\w\*:|\[\^?a-f0-9\]|_ref\d{0,3}\$"
-    rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|\{[A-Z][A-Z0-9_]{2,30}\}|\{\d{1,2}\}|\{[a-z_][\w.]{0,40}\(|%d\Z|=;"
+    rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|\{[A-Z][A-Z0-9_]{2,30}\}|\{\d{1,2}\}|\{[a-z_][\w.]{0,40}\(|%d\Z|=;|\w\?\?\w"
     # What a signature in the way of AWS is for: a day, a region, a service.
     rb"|/\d{8}/[\w-]{1,40}/[\w-]{1,40}/\w{1,20}_request|(?:/|%2F)\d{8}(?:/|%2F)(?:#|[a-z]{2}-)"
     # The id of a commit, and the line behind it.

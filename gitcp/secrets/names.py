@@ -171,6 +171,8 @@ def holds(
         return False
     if strength != PASSWORD and words.worded(value):
         return False
+    if loose and _SETS.fullmatch(value):
+        return False
     bare = not quoted and (strength != PASSWORD or b"." in value)
     if bare and heuristics.code(name, value):
         return False
@@ -192,8 +194,6 @@ def holds(
             and heuristics.irregular(value)
         )
     if loose:
-        if _SETS.fullmatch(value):
-            return False
         # Beside a word that happens to say `pass` stands the id of a commit, say.
         return (
             heuristics.random(value)
@@ -214,6 +214,8 @@ def repeats(name: bytes, rest: bytes, value: bytes) -> bool:
     whole = name + rest
     own, other = (one.rpartition(b".")[2].lower().strip(b"_") for one in (whole, value))
     if len(other) >= _REPEATED and own.endswith(other):
+        return True
+    if own == other and b"." in value:
         return True
     own, held = own.replace(b"_", b""), value.lower().replace(b"_", b"")
     if len(own) < _HELD or own in {*_PEOPLE, b"pass"} or own not in held:

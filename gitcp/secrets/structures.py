@@ -20,6 +20,8 @@ _PRIVATE_KEY, _PRIVATE_LINES = Words(b"private key"), Words(b"private-lines")
 _JUDGED = 250
 _LONGEST_KEY = 20_000
 _SHORTEST_KEY = 40
+# The beginning of a key, with dots for the rest, as a manual shows what one looks like.
+_CUT_KEY = 200
 _PUTTY = re.compile(
     rb"Private-Lines: ?\d{1,4}\s{1,4}((?:[A-Za-z0-9+/=]{8,128}+\s{1,4}){2,200})"
 )
@@ -60,6 +62,7 @@ def keys(text: Text) -> Iterator[Token]:
             if (
                 len(body) >= _SHORTEST_KEY
                 and b"\\" not in body
+                and not (b"..." in body and len(body) < _CUT_KEY)
                 and heuristics.key_body(body)
             ):
                 yield Token(KEY, body, head.end())
@@ -152,12 +155,12 @@ _WIF = re.compile(rb"(?<![A-Za-z0-9])[5KLc9][1-9A-HJ-NP-Za-km-z]{50,51}(?![A-Za-
 _STELLAR = re.compile(rb"(?<![A-Za-z0-9])S[A-Z2-7]{55}(?![A-Za-z0-9])")
 _SECRET_HEX = re.compile(rb"(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
 _SAYS_SECRET = re.compile(
-    rb"(?i)priv(?!ileg|acy)|secret|wallet|signing|\bsk\b|seed"
+    rb"(?i)priv(?!ileg|acy|ate[ \t]+(?!key)[a-z])|secret|wallet|signing|\bsk\b|seed"
     rb"|(?<!pub)(?<!public)(?<!public[ _-])key[ \"'=:]{1,4}\Z"
 )
 # `walletTxId` names a transaction of a wallet.
 _NAMES_ID = re.compile(
-    rb"(?:Id|_id|Hash|_hash|Address|_address)[\"']?[ \t]{0,4}[:=][ \t\"'x0]*\Z"
+    rb"(?:Id|_id|Hash|_hash|HASH|Address|_address)[\"']?[ \t]{0,4}[:=][ \t\"'x0]*\Z"
 )
 # What a map finds something by.
 _OPENS_ENTRY = re.compile(rb"[{,][ \t\r\n]{0,40}[\"']?\Z")

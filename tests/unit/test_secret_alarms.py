@@ -310,6 +310,18 @@ CLEAN = {
         "_1_res = mosek_fusion_Expr.__outer_1_Lmosek_4fusion_4Variable_2I_3D_3IIZ(_a_0,"
     ),
     "the id of a key in a list": 'actor_ids=["apikey_01h8441jn5pcwrfhwh78jqt8hl"],',
+    "what a compiler calls its own": "claims = 1, jwt = _await$validateJwt$th2.jwt;",
+    "a variable or nothing": "{'PERSONAL_ACCESS_TOKEN':_0x2716c8??void 0x0}",
+    "a setting to pin": "Use framework='autogen' (v0.2) or pin AUTOGEN_VERSION=v0.2.",
+    "a constant that is private": (
+        f"bytes32 private constant SAFE_TX_TYPEHASH = 0x{random.Random(19).randbytes(32).hex()};\n"
+        f"bytes32 private constant DOMAIN = 0x{random.Random(20).randbytes(32).hex()};"
+    ),
+    "how a key begins": (
+        "-----BEGIN RSA PRIVATE KEY-----\n"
+        "MIICXgIBAAKBgQDHikastc8+I81zCg/qWW8dMr8mqvXQ3qbPAmu0RjxoZVI47tvs...\n"
+        "-----END RSA PRIVATE KEY-----"
+    ),
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
@@ -337,6 +349,7 @@ ALIKE = {
     "a hash, once": '("x", 12, b"$2a$12$esIAHiQAJNNBrsr5V13l7.RFWWJI2BZFtQlkFyiWXjou05GyuREZa")',
     "what holds a word for it": 'password = "password-31x"',
     "a value in a map without commas": '"password": x2gmsa\n"user": b\n',
+    "a key that is private": f"private key = 0x{random.Random(20).randbytes(32).hex()};",
     "one with a number": "'a':b'Abcd589876',\npassword = 'Zyxw589914'",
     "what has a signature": f"token = '{SIGNED}.eyJzdWIiOiIxMjMifQ.{random_base64(30, 17)}'",
     "a key that a map holds": f'keys:{{private_key:"{random.Random(13).randbytes(32).hex()}"}}',
