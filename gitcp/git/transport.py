@@ -43,6 +43,7 @@ _BOILERPLATE = (
 )
 _PROGRESS = re.compile(r"(remote: )?[A-Z][\w ]*: +\d+(%|, done|\b)")
 
+
 Told = Callable[[str], None]
 Look = Callable[[], int]
 

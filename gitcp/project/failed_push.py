@@ -2,6 +2,7 @@
 
 import datetime
 import os
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,8 @@ from gitcp import durable
 from gitcp.git.repository import Repository
 
 _NAME = "push-failed.json"
+# A password in a URL, or a token in place of a user.
+_SECRET = re.compile(r"(https?://)[^/@\s]*@|(://[^/@:\s]*:)[^/@\s]*@")
 
 
 class FailedPush(msgspec.Struct, frozen=True):
@@ -29,6 +32,7 @@ class FailedPush(msgspec.Struct, frozen=True):
 
 def note(repository: Repository, remote: str, output: str) -> None:
     """Notes a failure, by what the command printed. The same one is not told again."""
+    remote = _shown(remote)
     reason, hint = _error(output)
     before = read(repository)
     told = (
@@ -62,9 +66,14 @@ def untold(repository: Repository) -> FailedPush | None:
 def forget(repository: Repository, remote: str) -> None:
     """Notes that a push to a remote succeeded."""
     failed = read(repository)
-    if failed is not None and failed.remote == remote:
+    if failed is not None and failed.remote == _shown(remote):
         with suppress(OSError):
             os.unlink(Path(repository.store_dir) / _NAME)
+
+
+def _shown(remote: str) -> str:
+    """Returns a remote's name or URL without what is secret in it."""
+    return _SECRET.sub(r"\1\2…@", remote)
 
 
 def _write(repository: Repository, failed: FailedPush) -> None:

@@ -236,7 +236,10 @@ KNOWN = {
         "10s", _last(parse_seconds), "how long a hook may take before it gives up"
     ),
     "remote": Known(
-        "origin", _last(_text), "the remote that push and pull use where none is named"
+        "origin",
+        _last(_text),
+        "the remote that push and pull use where none is named: a name, a URL, or a"
+        " pattern over 16 (`{shard:x}`) or 256 (`{shard:02x}`) repositories",
     ),
     "autoPush": Known(
         "false",

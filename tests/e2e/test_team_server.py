@@ -122,7 +122,14 @@ def test_a_team_shares_sessions_loses_its_server_and_goes_on(team):
     assert "vat/main" in bob.run("gitcp pull origin vat")
     said = team.until("gitcp push")
     assert "the remote had rewound it" in said
+    listed = team.until("{shard:x}")
+    assert "created      vat/main" in listed
+    assert "same         vat/main" in listed
     assert team.is_done
+    ann.run("git config --unset gitcp.remote")
+    assert "refs/gitcp/s/vat/main" in server.run(
+        "git --git-dir=sessions-c.git for-each-ref"
+    )
     bob.run("gitcp switch vat --restore --yes && gitcp save -q -m on --allow-empty")
     assert "fast-forward vat/main" in bob.run("gitcp push")
     ann.run("gitcp pull && gitcp verify")

@@ -175,3 +175,16 @@ def test_a_server_that_is_away_is_not_a_repository_that_is_missing(ann, bob, sha
         assert results(bob, "pull") == {"vat/main": ("created", "main")}
     assert "cannot be reached" in fails(bob, 21, "pull")
     assert "cannot be reached" in fails(ann, 21, "push")
+
+
+def test_a_password_in_the_pattern_is_shown_nowhere(ann, shards, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(shards.parent / "state"))
+    git(ann, "config", "gitcp.remote", "https://ann:s3cret@h.invalid/{shard:x}.git")
+    git(ann, "config", "gitcp.autoPush", "save")
+    save(ann, a_py=b"one")
+    done = invoke(ann, "status")
+    assert b"may not hold a password" in done.stderr
+    assert b"s3cret" not in done.stdout + done.stderr
+    assert "s3cret" not in fails(ann, 2, "push")
+    assert b"s3cret" not in git(ann, "for-each-ref")
+    assert not (shards.parent / "state" / "gitcp" / "spool").exists()
