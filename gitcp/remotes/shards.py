@@ -7,7 +7,6 @@ remote; it asks those repositories only that the sessions it is about can be in.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gitcp.errors import TransferError
 from gitcp.format import layout
@@ -15,9 +14,7 @@ from gitcp.git.remote import Advertised, Answer, Update
 from gitcp.git.shard_pattern import ShardPattern
 from gitcp.git.transport import Limits, Look
 from gitcp.git.unreachable import NoRepositoryError
-
-if TYPE_CHECKING:
-    from gitcp.remotes.remote import Remote
+from gitcp.remotes.remote import Remote
 
 # What a pattern can name in one request, and how many repositories are asked at once.
 _NAMED = 5_000
@@ -28,7 +25,7 @@ _PUSHES = 4
 _ALL = (layout.SESSIONS, layout.EFFECTS)
 
 # Opens the repository at an address; the flag says whether a user may be asked something.
-Opener = Callable[[str, bool], "Remote"]
+Opener = Callable[[str, bool], Remote]
 
 
 class ShardedRemote:
@@ -193,7 +190,7 @@ class ShardedRemote:
                 objects, part, near=near, limits=limits, look=look
             )
 
-    def _open(self, number: int) -> "Remote":
+    def _open(self, number: int) -> Remote:
         return self._open_at(self._pattern.address(number), self._interactive)
 
     def _number(self, ref: str) -> int | None:

@@ -24,8 +24,8 @@ from gitcp.git import remote as remotes
 from gitcp.git.remote import Answer, Update
 from gitcp.git.repository import Repository
 from gitcp.project.workspace import Workspace, open_workspace
-from gitcp.remotes import remote as sources
-from gitcp.remotes.remote import Patience
+from gitcp.remotes import by_address as sources
+from gitcp.remotes.by_address import Patience
 from gitcp.secrets.policy import Gate
 from gitcp.spool.entries import (
     CloneNote,

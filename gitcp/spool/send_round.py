@@ -16,8 +16,9 @@ from gitcp.git.transaction import transaction
 from gitcp.git.transport import Limits
 from gitcp.git.unreachable import NoRepositoryError
 from gitcp.project.workspace import open_workspace
-from gitcp.remotes import remote as sources
-from gitcp.remotes.remote import Patience, Remote
+from gitcp.remotes import by_address as sources
+from gitcp.remotes.by_address import Patience
+from gitcp.remotes.remote import Remote
 from gitcp.spool.entries import Pending, Progress, Spool, now
 from gitcp.spool.intake import PREFIXES, take_noted
 from gitcp.sync.adopt import remember

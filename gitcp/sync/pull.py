@@ -17,8 +17,9 @@ from gitcp.git.transport import Limits, Told
 from gitcp.git.unreachable import NoRepositoryError
 from gitcp.names import decode
 from gitcp.project.workspace import Workspace
-from gitcp.remotes import remote as sources
-from gitcp.remotes.remote import Patience, Remote
+from gitcp.remotes import by_address as sources
+from gitcp.remotes.by_address import Patience
+from gitcp.remotes.remote import Remote
 from gitcp.store.numbering import note_pruned, number_all
 from gitcp.sync import ledgers
 from gitcp.sync.adopt import adopt, copy, fork, remember, suffix_of

@@ -13,8 +13,8 @@ from gitcp.format.layout import LedgerKey, RefKey
 from gitcp.git.remote import Answer, Update
 from gitcp.git.transport import Told
 from gitcp.project.workspace import Workspace
-from gitcp.remotes import remote as remotes
-from gitcp.remotes.remote import Patience
+from gitcp.remotes import by_address as remotes
+from gitcp.remotes.by_address import Patience
 from gitcp.secrets.policy import Gate
 from gitcp.sync.encrypting import PushEncryption
 from gitcp.sync.import_objects import limits_of

@@ -6,8 +6,8 @@ from gitcp.format.layout import LedgerKey
 from gitcp.git import remote as remotes
 from gitcp.names import decode
 from gitcp.project.workspace import Workspace
-from gitcp.remotes import remote as sources
-from gitcp.remotes.remote import Patience
+from gitcp.remotes import by_address as sources
+from gitcp.remotes.by_address import Patience
 from gitcp.sync import ledgers
 from gitcp.sync.encrypted_refs import EncryptedRefs
 from gitcp.sync.history import goes_back, is_pruned_form, was_pruned, was_purged

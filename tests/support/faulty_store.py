@@ -121,7 +121,7 @@ def main() -> None:
         return made[-1]
 
     made: list[FaultyStore] = []
-    with mock.patch("gitcp.remotes.remote.open_place", opened):
+    with mock.patch("gitcp.remotes.by_address.open_place", opened):
         for number in range(rounds):
             if session == "shared":
                 # All of them go on from what is there: one will be first.

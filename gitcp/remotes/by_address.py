@@ -1,0 +1,133 @@
+"""A remote by its address: a git repository, many of them, or an object store."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gitcp.git import remote as git_remote
+from gitcp.git import shard_pattern, store_address
+from gitcp.git.remote import Advertised, Answer, Update
+from gitcp.git.repository import Repository
+from gitcp.git.transport import Limits, Look, Told
+from gitcp.remotes.object_store import ObjectStore, open_place
+from gitcp.remotes.one_place import OnePlace
+from gitcp.remotes.remote import Remote
+from gitcp.remotes.shards import ShardedRemote
+
+
+class Patience(NamedTuple):
+    """How a transfer is carried out: its limits, who hears of it, who can be asked."""
+
+    limits: Limits
+    progress: Told | None = None
+    interactive: bool = False
+
+
+class GitRemote(OnePlace):
+    """A git repository, reached by git."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        name: str,
+        patience: Patience,
+        *,
+        asks: str,
+        sends: str,
+    ) -> None:
+        """Takes the remote's name, or its URL, whose refs it has, and where a push goes."""
+        self._repository = repository
+        self._name = name
+        self._patience = patience
+        self._asks = asks
+        self._sends = sends
+
+    def advertised(self, prefixes: Sequence[str]) -> Advertised:
+        """Asks git for the refs."""
+        return git_remote.advertised(
+            self._repository,
+            self._name,
+            prefixes,
+            address=self._asks,
+            limits=self._patience.limits,
+            interactive=self._patience.interactive,
+        )
+
+    def project(self, tips: Iterable[str]) -> frozenset[str]:
+        """Returns none: its own branches tell."""
+        del tips
+        return frozenset()
+
+    def send(
+        self, updates: Sequence[Update], *, replaces: bool = False
+    ) -> Mapping[str, Answer]:
+        """Has git push."""
+        return git_remote.send(
+            self._repository,
+            self._sends,
+            updates,
+            limits=self._patience.limits,
+            replaces=replaces,
+            progress=self._patience.progress,
+            interactive=self._patience.interactive,
+        )
+
+    def fetch_into(
+        self,
+        objects: Path,
+        wanted: Sequence[str],
+        *,
+        near: Sequence[str],
+        limits: Limits,
+        look: Look | None,
+    ) -> None:
+        """Has git fetch."""
+        git_remote.fetch_into(
+            self._repository,
+            objects,
+            self._name,
+            wanted,
+            near=near,
+            limits=limits,
+            progress=self._patience.progress,
+            look=look,
+            interactive=self._patience.interactive,
+        )
+
+
+def at(
+    repository: Repository,
+    name: str,
+    patience: Patience,
+    *,
+    address: str | None = None,
+    alone: bool = True,
+) -> Remote:
+    """Returns the remote of a name, or at a URL, to pull from; to push to with `address`.
+
+    What is asked is that address: a fetch may go elsewhere. `alone` says that a push by the
+    remote's name goes there and nowhere else.
+    """
+    if shard_pattern.parse(address or name) is not None:
+        return git_at(repository, address or name, patience)
+    url = git_remote.address_of(repository, address or name)
+    if store_address.is_store(url):
+        place = open_place(url, patience.limits)
+        return ObjectStore(repository, place, url, patience.progress)
+    asks = address or name
+    return GitRemote(
+        repository, name, patience, asks=asks, sends=name if alone else asks
+    )
+
+
+def git_at(repository: Repository, address: str, patience: Patience) -> Remote:
+    """Returns what git reaches at an address, or at those of a pattern."""
+    pattern = shard_pattern.parse(address)
+    if pattern is None:
+        return GitRemote(repository, address, patience, asks=address, sends=address)
+
+    def one(where: str, interactive: bool) -> Remote:  # noqa: FBT001  an Opener
+        patient = patience._replace(interactive=interactive)
+        return GitRemote(repository, where, patient, asks=where, sends=where)
+
+    return ShardedRemote(pattern, one, interactive=patience.interactive)
