@@ -51,7 +51,7 @@ class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
     seal: str = ""
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A ledger record, with its fields in the order on disk.
 
     `id` names the step, the same in all records about it. `call` tells the calls of

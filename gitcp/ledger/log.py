@@ -27,6 +27,7 @@ from gitcp.git.repository import Repository
 from gitcp.ledger.commits import new_page, read_pages, record_key
 from gitcp.ledger.group_commit import GroupCommit
 from gitcp.ledger.join import join
+from gitcp.ledger.page_cache import PageCache
 from gitcp.ledger.signing import RecordSigner
 from gitcp.wal.background import BackgroundDrainer
 from gitcp.wal.client import LogClient
@@ -51,6 +52,7 @@ class Ledger:
         self.session = session
         self.ref = layout.ledger_ref(session)
         self.signet = RecordSigner(repository)
+        self._cache = PageCache(repository, session, self.signet)
         self._drainer = drainer
         self._clock = clock
         # Held while the log is read or written.
@@ -147,14 +149,13 @@ class Ledger:
         if tip == self._tip:
             return
         if tip is not None:
-            new, met = self._read(tip, self._known)
+            new, met = self._read_on(tip)
             purged = any(self._tip in page.purged for page in new)
             if self._tip is None or self._tip in met or purged:
                 if purged:
                     # Every page after the first that was purged is another one.
                     new, _ = self._read(tip, set())
-                    self._pages.clear()
-                    self._known.clear()
+                    self._forget_pages()
                 self._take(new)
                 self._tip = tip
                 return
@@ -162,6 +163,24 @@ class Ledger:
             f"{self.ref} was moved back: {self._tip} is not in it any more",
             hint=f"git update-ref {self.ref} {self._tip} puts it right",
         )
+
+    def _read_on(self, tip: str) -> tuple[list[LedgerCommit], set[str]]:
+        """Returns the pages that are not known, as `_read` does, and reads kept ones."""
+        kept = self._cache.read() if self._tip is None else []
+        if not kept:
+            return self._read(tip, self._known)
+        new, met = self._read(tip, {page.oid for page in kept})
+        if kept[-1].oid in met:
+            return [*kept, *new], met
+        # They are of a ledger that was purged since, or of another one.
+        self._cache.forget()
+        return self._read(tip, self._known)
+
+    def _forget_pages(self) -> None:
+        self._pages.clear()
+        self._known.clear()
+        self._trees.clear()
+        self._cache.forget()
 
     def _read(
         self, tip: str, known: Collection[str]
@@ -226,6 +245,7 @@ class Ledger:
         with self._log.held(write=True, catch_up=True):
             with self._lock:
                 self._refresh()
+                self._cache.keep(self._pages)
                 self._current = True
             try:
                 return self._publish(records)
@@ -324,3 +344,11 @@ class Ledger:
         """
         with self._log.drained():
             yield
+
+    def drop_kept(self) -> None:
+        """Removes what is kept of its pages beside the store; for use within `drained`.
+
+        Raises:
+            StorageError: the disk refused.
+        """
+        self._cache.remove()

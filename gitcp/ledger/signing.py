@@ -46,6 +46,19 @@ class RecordSigner:
         given = record.undo.seal if record.undo is not None else ""
         return self._fits(given, undo_text(record))
 
+    def seal_file(self, text: bytes, *, create: bool = False) -> bytes | None:
+        """Returns the seal of a file beside the store; None where there is no key.
+
+        Raises:
+            StorageError: the key cannot be read or made.
+        """
+        if self._secret is None:
+            self._secret = self._read(create=create)
+        if self._secret is None:
+            return None
+        # No record and no undo begins like this.
+        return hmac.digest(self._secret, b"file\n" + text, hashlib.sha256)
+
     def _fits(self, given: str, text: bytes, digits: int | None = None) -> bool:
         """Whether a seal is ours, or that of a private store that was moved here."""
         if _same(given, self._of(text)[:digits]):

@@ -10,6 +10,7 @@ from gitcp.agents import bindings
 from gitcp.clients import acp_folder
 from gitcp.clients.acp_folder import SessionFolder
 from gitcp.git.drop_unreachable import git_directories
+from gitcp.ledger import page_cache
 from gitcp.project import hook_log
 from gitcp.project.workspace import Workspace
 from gitcp.purge.redact import Eraser
@@ -25,8 +26,9 @@ _NO_TEXT = frozenset({cache.DIRECTORY, "scan", "key"})
 def clear(workspace: Workspace, eraser: Eraser | None) -> None:
     """Takes values out of what gitcp keeps beside its checkpoints.
 
-    Those are decisions that wait, labels, prompts that hooks keep, hooks' logs, and what
-    `gitcp acp` wrote down of this project's sessions, where no agent is at one.
+    Those are decisions that wait, labels, prompts that hooks keep, hooks' logs, pages of
+    ledgers, which are removed, and what `gitcp acp` wrote down of this project's sessions,
+    where no agent is at one.
 
     Raises:
         BusyError: a turn of a session is being added for ten seconds.
@@ -34,6 +36,7 @@ def clear(workspace: Workspace, eraser: Eraser | None) -> None:
     """
     if eraser is None:
         return
+    page_cache.remove_all(workspace.repository)
     for path in _cleared(workspace):
         _clear(path, eraser)
     for folder in _sessions(workspace):
@@ -68,7 +71,9 @@ def left(
     for directory in _directories(workspace):
         for path in sorted(directory.rglob("*")):
             inner = path.relative_to(directory).parts[0]
-            if path not in mine and inner not in _NO_TEXT and _holds(path, eraser):
+            if inner in _NO_TEXT or (dry_run and inner == page_cache.DIRECTORY):
+                continue
+            if path not in mine and _holds(path, eraser):
                 yield f"gitcp's own file {path}"
     said: set[Path] = set()
     for folder in _sessions(workspace):

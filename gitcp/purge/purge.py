@@ -226,6 +226,7 @@ class _Steps:
             done = clean(txn, ledger.signet, key.session, pages, eraser)
             if done.pages and not dry_run:
                 new = bytes.fromhex(done.pages[tip])
+                ledger.drop_kept()
                 txn.publish(key.ref, expect=tip, new=new)
         if done.records:
             self.changed.append(session)
