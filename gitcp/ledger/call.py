@@ -138,31 +138,38 @@ def after(call: Call | None, record: Record) -> Call | None:
         if call is None:
             slot = StepSlot(record.scope, record.step, record.call)
             return Call(record.id, slot, record, record.n, told=(record,))
-        call = call._replace(
+        return call._replace(
             intent=record,
             n=record.n,
             state=OPEN,
             attempts=call.attempts + 1,
             result=None,
             error="",
+            told=(*call.told, record),
         )
-    elif call is None:
+    if call is None:
         return None
-    elif record.kind == KEPT:
-        call = call._replace(kept=True)
-    elif record.kind == UNKNOWN:
-        call = call._replace(n=record.n, error=record.error)
-    elif record.kind == ANSWER:
+    told = (*call.told, record)
+    if record.kind == KEPT:
+        return call._replace(kept=True, told=told)
+    if record.kind == UNKNOWN:
+        return call._replace(n=record.n, error=record.error, told=told)
+    if record.kind == ANSWER:
         state = AGAIN if record.answer == RUN_AGAIN else FAILED
-        call = call._replace(n=record.n, state=state, error=record.error)
-    else:
-        call = call._replace(
-            n=record.n,
-            state=_AFTER[record.kind],
-            result=record if record.kind == RESULT else call.result,
-            error=record.error,
-        )
-    return call._replace(told=(*call.told, record))
+        return call._replace(n=record.n, state=state, error=record.error, told=told)
+    # Most records are of these: this takes half as long as `_replace`.
+    return Call(
+        call.id,
+        call.slot,
+        call.intent,
+        record.n,
+        _AFTER[record.kind],
+        call.attempts,
+        record if record.kind == RESULT else call.result,
+        record.error,
+        call.kept,
+        told,
+    )
 
 
 def show_call(call: Call) -> str:

@@ -174,6 +174,7 @@ class _LineState:
 
     def __init__(self) -> None:
         self.last = 0
+        self.joined = False
         self.calls: dict[str, Call] = {}
         self.live: StepsByBranch = {}
         self.then: dict[int, StepsByBranch] = {0: {}}
@@ -181,6 +182,7 @@ class _LineState:
     def copy(self) -> "_LineState":
         copy = _LineState()
         copy.last = self.last
+        copy.joined = self.joined
         copy.calls = dict(self.calls)
         copy.live = self.snapshot()
         copy.then = dict(self.then)
@@ -203,6 +205,10 @@ class _LineState:
             # Files of a fork lie elsewhere; the outside world is one for all.
             if not call.outside and branch != record.branch:
                 continue
+            if not self.joined and steps.get(call.slot) is known:
+                # Only a join puts a step beside its place.
+                steps[call.slot] = call
+                continue
             for slot in places(call):
                 same = steps.get(slot)
                 if same is not None and same.id == call.id:
@@ -210,6 +216,7 @@ class _LineState:
 
     def join(self, other: "_LineState") -> None:
         """Joins another ledger: a step that is finished in either does not run again."""
+        self.joined = True
         for ident, call in other.calls.items():
             mine = self.calls.get(ident)
             self.calls[ident] = call if mine is None else merged(mine, call)
