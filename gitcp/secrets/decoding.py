@@ -285,7 +285,7 @@ def _joined(data: bytes, spend: Spend) -> Iterator[tuple[int, bytes]]:
             yield begun, b"".join([*parts, _begun(data, at)])
             parts = []
         if not parts:
-            begun = max(at, low - _AROUND)
+            begun = _near(data, at, low)
         part = data[begun:low] if not parts else data[at:low]
         seam = _SEAM.search(part, max(0, len(part) - 3))
         opens = _OPENS.match(data, high) if seam is not None else None
@@ -297,6 +297,13 @@ def _joined(data: bytes, spend: Spend) -> Iterator[tuple[int, bytes]]:
         at = high
     if parts:
         yield begun, b"".join([*parts, _begun(data, at)])
+
+
+def _near(data: bytes, at: int, low: int) -> int:
+    """Returns where to begin before a place: at no half of a word, if there is another."""
+    begun = max(at, low - _AROUND)
+    word = _WORD_REST.match(data, begun, low)
+    return word.end() if begun > at and word and word.end() < low else begun
 
 
 def _begun(data: bytes, at: int) -> bytes:

@@ -17,7 +17,9 @@ _SNAKE = re.compile(
     rb"|\d{1,4}_[a-z]{3,}(?:_(?:[a-z]{3,}|\d{1,8})){1,12}",
     re.IGNORECASE,
 )
-_TYPE = re.compile(rb"[A-Za-z]+\d{0,2}(?:[:/][A-Za-z]+\d{0,2}){2,}")
+_TYPE = re.compile(
+    rb"[A-Za-z]+\d{0,2}(?:[:/][A-Za-z]+\d{0,2}){2,}(?:[A-Z][a-z]{2,}){0,4}"
+)
 # A list that a program takes apart: `20/m/ip,5/m/key`, `app:OKP:HKDF:Ed25519`.
 _ELEMENT = rb"(?:\d{1,4}[a-z]{0,2}|(?:[A-Z]?[a-z]{1,20}|[A-Z]{2,20})\d{0,6})"
 _LISTED = re.compile(_ELEMENT + rb"(?:[/,:;]" + _ELEMENT + rb"){2,20}")

@@ -322,6 +322,11 @@ CLEAN = {
         "MIICXgIBAAKBgQDHikastc8+I81zCg/qWW8dMr8mqvXQ3qbPAmu0RjxoZVI47tvs...\n"
         "-----END RSA PRIVATE KEY-----"
     ),
+    "a digest that a view begins in": (
+        f'"x": "sha512-{random_base64(66, 21).replace("+", "a").replace("/", "b")}==",\n'
+        f"{' ' * 81}'aB3dE5gH7jK9mN1p' +\n'qR2sT4uV6wX8yZ0a'\n"
+    ),
+    "a type with a number within": 'type_token("awsx:ecs:EC2Service")',
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
