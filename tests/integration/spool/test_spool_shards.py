@@ -94,5 +94,8 @@ def test_one_that_does_not_answer_is_tried_again_and_named(ann, shards):
     (spool,) = entries.every_spool()
     (one,) = spool.pending().values()
     assert (one.tries, one.reason) == (1, "")
+    # Nor is the whole pattern put off where all that is asked is away.
+    assert run_round() == (0, 1)
+    assert spool.progress().failures == 0
     (shards / "s-d.git" / "config").write_bytes(sound)
     assert run_round() == (1, 0)

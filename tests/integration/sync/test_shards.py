@@ -89,8 +89,10 @@ def test_a_missing_repository_keeps_its_own_sessions_only(ann, bob, shards):
     save(ann, "-s", "main", a_py=b"one")
     save(ann, "-s", "vat", a_py=b"two")
     shutil.rmtree(of(shards, "vat"))
+    foretold = partly(ann, "push", "--dry-run")["branches"]
     done = partly(ann, "push")
-    told = {one["session"]: one["result"] for one in done["branches"]}
+    assert done["branches"] == foretold
+    told = {one["session"]: one["result"] for one in foretold}
     assert told == {"main": "created", "vat": "rejected"}
     assert "s-c.git" in done["branches"][1]["reason"]
     assert "s-c.git" in fails(ann, 3, "push")
@@ -115,6 +117,9 @@ def test_one_that_does_not_answer_is_named_after_the_others_were_taken(
     assert done["gone"] == []
     assert "s-c.git" in fails(bob, 3, "pull")
     assert "s-c.git" in fails(bob, 3, "remote-sessions")
+    # It is asked only for a session that it can have, and may have.
+    assert results(bob, "pull", pattern(shards), "main")
+    assert "s-c.git" in fails(bob, 21, "pull", pattern(shards), "vat")
 
 
 def test_a_session_in_a_repository_of_another_name_is_left_alone(ann, bob, shards):
