@@ -23,7 +23,7 @@ _REFERENCE = re.compile(
     rb"|process|config|settings|args|secrets|vars|params|req|request)[.\[]|//[a-z]"
     rb"|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\(|\[[a-z-]{1,30}[~|^$*]?=[^\]]{0,60}\]\Z"
     rb"|--[a-z][a-z0-9-]{1,40}(?:=|\Z)|\[[a-z]\S*-"
-    rb"|\[[A-Za-z_ -][A-Za-z0-9_ -]*\]\Z|\([A-Za-z_ -]+\)\Z|__[\w-]+__\Z"
+    rb"|&[a-z][\w.-]{0,60};\Z|\[[A-Za-z_ -][A-Za-z0-9_ -]*\]\Z|\([A-Za-z_ -]+\)\Z|__[\w-]+__\Z"
     rb"|\(\?|\^|arn:aws:|urn:[a-z]|(?:sha|md)\d{1,3}[-:=]|\?"
     rb"|/\^|\((?:[&|!]\()?[A-Za-z]{1,20}=%|%\{|https?%3A|\*{1,2}_?[a-z][a-z0-9]*_\w*\Z"
     rb"|(?:\.[a-z]{2,20}){3}|\d{1,4}(?:\.\d{1,6}){2}[\w.-]{0,20}@"
@@ -70,8 +70,8 @@ _STANDARD = re.compile(
     rb"|[A-Z](?:\.\d{1,3}){2,4}|[A-Za-z-]{2,30}=\d{1,3}(?:\.\d{1,3}){3}"
     rb"|[A-Z]{2,6}-\d{1,5}(?:-\d{1,4})?|(?:RFC|ISO|IEC|IEEE|FIPS|ANSI)\d{1,5}|[A-Za-z]{2,12}\d{2,4}[krtv]\d"
     rb"|(?:Big)?(?:Uint|Int|Float)\d{1,3}(?:Clamped)?Array|[A-Za-z]{2,20}\[[A-Za-z_][\w.]{0,60}\]"
-    # A protocol and its version.
-    rb"|[A-Za-z]{3,12}[ /_-]?v?\d{1,2}\.\d{1,2}"
+    # A protocol and its version; what counts the visits of a page.
+    rb"|[A-Za-z]{3,12}[ /_-]?v?\d{1,2}\.\d{1,2}|(?:G|GTM|AW)-[A-Z0-9]{6,11}"
     # A list of ciphers with signs before them; a number in the registry of Windows.
     rb"|[-+!%]?[A-Z][A-Z0-9.-]{0,40}(?::[-+!%][A-Z][A-Z0-9.-]{0,40}){1,30}"
     rb"|dword:[0-9a-f]{8}|[A-Za-z]\w{1,40}(?:\$\d{1,2}){2,3}"
@@ -277,7 +277,7 @@ def proof(value: bytes) -> bool:
     if plain is None:
         return not placeholder(value) and not words.worded(value)
     # A name and a password in base64: as it would be judged in a URL.
-    return password(plain.partition(b":")[2] or plain)
+    return password(plain.partition(b":")[2] or plain.rstrip(b":"))
 
 
 def spoken(value: bytes) -> bool:

@@ -103,6 +103,8 @@ _NUMBERED = re.compile(rb"(?i)(?:pw|pwd|pass|password|token|secret|key)_\d{1,4}"
 _REPEATED = 5
 _HELD = 4
 _HEX = re.compile(rb"(?i)(?:0x)?[0-9a-f]+")
+# Sixteen bytes in base64.
+_SALT = re.compile(rb"[A-Za-z0-9+/_-]{22}(?:==)?")
 # The digits of 32 bytes are those of a seed that is a key.
 _LONG = 64
 _QUERIES = frozenset({b"?", b"&"})
@@ -186,7 +188,7 @@ def holds(
         last = re.split(rb"[_.-]", name.lower())[-1]
         # A salt is stored beside what it is for; a short seed is a test's.
         alone = last == b"salt" or (last == b"seed" and len(value) < _LONG)
-        if alone and _HEX.fullmatch(value):
+        if alone and (_HEX.fullmatch(value) or _SALT.fullmatch(value)):
             return False
         return not (loose and _ID.fullmatch(value)) and (
             len(value) >= _LEAST_WEAK

@@ -120,7 +120,7 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
             # A function of a module; the run ends before its bracket.
             continue
         parts = match[0].split(b".")
-        if heuristics.repeats(match[0]):
+        if heuristics.repeats(match[0]) or words.unsigned(match[0]):
             continue
         long = [part for part in parts if len(part) >= _LONG_NAMED]
         random = all(

@@ -327,6 +327,13 @@ CLEAN = {
         f"{' ' * 81}'aB3dE5gH7jK9mN1p' +\n'qR2sT4uV6wX8yZ0a'\n"
     ),
     "a type with a number within": 'type_token("awsx:ecs:EC2Service")',
+    "what has no signature, unnamed": (
+        f'expected = "{UNSIGNED}.eyJzdWIiOiJmdWJhciIsImlhdCI6MS4wMDAsImV4cCI6MzYwMS4wMDB9"'
+    ),
+    "a user without a password": "expected = 'Basic Z2xvYmFsbWdyOg=='",
+    "what counts visits": '"type": "GA-V4", "token": "G-6LYSMYK8DE",',
+    "an entity": '<input type="hidden" name="password" value="&dtml-password;" />',
+    "a salt in base64": '"iterations":100000,"salt":"FMRUPiyrN4Xf_8Hoh6YRXQ"}}',
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
