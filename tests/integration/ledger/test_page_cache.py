@@ -181,6 +181,13 @@ def test_joined_lines_are_kept_whole(repo, read):
     read.clear()
     fresh(repo)
     assert len(read) < 5
+    # A file does not end where a line is open that the other may be without.
+    for path in files(repo):
+        path.unlink()
+    add(opened(repo), 4)
+    git(repo, "update-ref", REF, theirs)
+    assert len(fresh(repo)) == 9
+    assert fresh(repo) == from_git(repo)
 
 
 def test_a_value_that_cannot_be_kept_is_read_from_git(repo, read):
