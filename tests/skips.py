@@ -53,6 +53,7 @@ def _always(_: str) -> bool:
 # The reason of a skip, and whether this machine gives cause for it.
 ACCEPTED: list[tuple[str, Callable[[str], bool]]] = [
     # Clients and frameworks that npm installs; .ci/run tries to, and tells.
+    (r"there is no cline.*", _no("cline")),
     (r"there is no codex.*", _no("codex")),
     (r"there is no copilot.*", _no("copilot")),
     (r"there is no gemini.*", _no("gemini")),

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from gitcp.agents import bindings, resume
 from gitcp.agents.install import settings_text
-from gitcp.clients import hook_settings, registry
+from gitcp.clients import registry, script_files
 from gitcp.clients.client import SCOPES, Client, ClientPlaces
 from gitcp.clients.permission import permission
+from gitcp.clients.script_files import HookFile, hook_files, is_executable
 from gitcp.errors import UsageError
 from gitcp.project import hook_log
 from gitcp.project.workspace import Workspace
@@ -116,15 +117,31 @@ def _scopes(client: Client, places: ClientPlaces) -> Iterator[_ScopeHealth]:
     for scope in SCOPES:
         with suppress(UsageError):
             path = client.settings(scope, places)
-            text = _read(path)
-            if client.installed(text):
+            files = [(one, one.settings(scope, places)) for one in hook_files(client)]
+            texts = [(file, own, _read(own)) for file, own in files]
+            if any(file.installed(text) for file, _, text in texts):
                 allowed = permission(client, path, places, _read)
+                called = [
+                    command
+                    for file, _, text in texts
+                    for command in script_files.commands(file, text)
+                ]
                 yield _ScopeHealth(
                     scope,
-                    _missing(hook_settings.commands(text, client.name), places),
+                    _idle(texts) or _missing(called, places),
                     allowed.granted,
                     allowed.reason,
                 )
+
+
+def _idle(texts: list[tuple[HookFile, Path, bytes]]) -> str | None:
+    """Returns the first script that is not there, or that its client cannot run."""
+    for file, path, text in texts:
+        if is_executable(file) and not (
+            file.installed(text) and os.access(path, os.X_OK)
+        ):
+            return str(path)
+    return None
 
 
 def _read(path: Path) -> bytes:

@@ -6,12 +6,13 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from gitcp.agents import install
-from gitcp.clients import hook_settings, registry, triggers
+from gitcp.clients import registry, script_files, triggers
 from gitcp.clients.client import SCOPES, Client, ClientPlaces
 from gitcp.errors import UsageError
 from gitcp.git.process import finish, start, start_program
@@ -48,9 +49,7 @@ def try_hook(agent: str, places: ClientPlaces) -> HookTrial:
     problem = f"it has no hooks here: run `gitcp install {agent}`"
     for scope in SCOPES:
         with suppress(UsageError):
-            path = client.settings(scope, places)
-            text = install.settings_text(path) or b""
-            for command in hook_settings.commands(text, agent):
+            for command in _commands(client, scope, places):
                 hook = _hook_in(client, command)
                 if hook is None:
                     continue
@@ -62,6 +61,12 @@ def try_hook(agent: str, places: ClientPlaces) -> HookTrial:
                     continue
                 return _fired(agent, scope, hook, command)
     return HookTrial(agent, None, None, 0.0, problem)
+
+
+def _commands(client: Client, scope: str, places: ClientPlaces) -> Iterator[str]:
+    for file in script_files.hook_files(client):
+        text = install.settings_text(file.settings(scope, places)) or b""
+        yield from script_files.commands(file, text)
 
 
 def _hook_in(client: Client, command: str) -> str | None:
@@ -84,6 +89,8 @@ def _payload(hook: str, directory: Path) -> dict[str, object]:
         **dict.fromkeys(hooks, hook),
         **dict.fromkeys(places, str(directory)),
         "workspace_roots": [str(directory)],
+        "workspaceRoots": [str(directory)],
+        "sessionContext": {"rootSessionId": _SESSION},
         "prompt": "gitcp doctor --test",
         "message": "gitcp doctor --test",
     }

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,6 +23,7 @@ from gitcp import durable
 from gitcp.agents import skill_files
 from gitcp.clients import registry
 from gitcp.clients.client import SCOPES, Client, ClientPlaces
+from gitcp.clients.script_files import HookFile, hook_files, is_executable
 from gitcp.errors import UsageError
 from gitcp.git.area import state_directory
 from gitcp.git.repository import Repository
@@ -48,13 +50,49 @@ def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
         StorageError: the settings cannot be written.
     """
     client = registry.client(agent)
-    path = _settings(client, places, scope or SCOPES[0])
+    where = scope or SCOPES[0]
+    command = command_of(client, where)
+    # All of them are worked out before the first is written.
+    planned = [
+        plan
+        for plan in (
+            _planned(file, _settings(file, places, where), command, places)
+            for file in hook_files(client)
+        )
+        if plan is not None
+    ]
+    path = _settings(client, places, where)
+    notes = (*client.notes(where), *_path_note(scope))
+    if not planned:
+        return Done(agent, where, str(path), changed=False, notes=notes)
+    for plan in planned:
+        _write(plan, places)
+    notes = (*notes, *_reasons_note(client), *_next_notes(agent, places))
+    return Done(agent, where, str(path), changed=True, notes=notes)
+
+
+class _Plan(NamedTuple):
+    """A file that is to be written: what it was without us, and what it will be."""
+
+    path: Path
+    base: bytes | None
+    merged: bytes
+    directories: tuple[str, ...]
+    executable: bool
+
+
+def _planned(
+    file: HookFile,
+    path: Path,
+    command: Callable[[str], str],
+    places: ClientPlaces,
+) -> _Plan | None:
+    """Returns what is to be written; None where our hooks are there."""
     text = settings_text(path)
-    command = command_of(client, scope or SCOPES[0])
-    notes = (*client.notes(scope or SCOPES[0]), *_path_note(scope))
-    present = _understood(client, path, lambda: client.merge(text, command))
-    if present == text:
-        return Done(agent, scope or SCOPES[0], str(path), changed=False, notes=notes)
+    executable = is_executable(file)
+    merged = _understood(file, path, lambda: file.merge(text, command))
+    if merged == text and (not executable or os.access(path, os.X_OK)):
+        return None
     record = _record(places, path)
     base: bytes | None = text
     directories: tuple[str, ...] = ()
@@ -64,22 +102,25 @@ def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
     elif record is not None and record.after == _digest(text or b""):
         base = _before(record)
         directories = record.directories
-    elif text is not None and client.installed(text):
-        base = _understood(client, path, lambda: client.unmerge(text))
-    merged = _understood(client, path, lambda: client.merge(base, command))
+    elif text is not None and file.installed(text):
+        base = _understood(file, path, lambda: file.unmerge(text))
+    merged = _understood(file, path, lambda: file.merge(base, command))
     assert merged is not None
+    return _Plan(path, base, merged, directories, executable)
+
+
+def _write(plan: _Plan, places: ClientPlaces) -> None:
+    path, base = plan.path, plan.base
     with durable.storage(f"writing {path}"):
         durable.clear_temporaries(path.parent, path.name)
-        created_directories = directories or _missing(path.parent)
+        made = plan.directories or _missing(path.parent)
         before = None if base is None else base64.b64encode(base).decode()
-        _keep(
-            places,
-            _InstallRecord(str(path), before, _digest(merged), created_directories),
-        )
+        _keep(places, _InstallRecord(str(path), before, _digest(plan.merged), made))
         durable.make_directories(path.parent)
-        durable.replace(path, merged, mode=durable.usual_mode(path))
-    notes = (*notes, *_reasons_note(client), *_next_notes(agent, places))
-    return Done(agent, scope or SCOPES[0], str(path), changed=True, notes=notes)
+        mode = durable.usual_mode(path)
+        # Each user who may read a script may run it.
+        runs = (mode & 0o444) >> 2 if plan.executable else 0
+        durable.replace(path, plan.merged, mode=mode | runs)
 
 
 def _reasons_note(client: Client) -> tuple[str, ...]:
@@ -115,10 +156,13 @@ def uninstall(agent: str, places: ClientPlaces, scope: str | None) -> list[Done]
         if scope is None and one != SCOPES[0] and places.top is None:
             continue
         with suppress(_NoScopeError):
-            path = _settings(client, places, one, fixed=scope is not None)
-            done.append(
-                Done(agent, one, str(path), changed=_take_out(client, places, path))
-            )
+            files = [
+                (file, _settings(file, places, one, fixed=scope is not None))
+                for file in hook_files(client)
+            ]
+            # The first goes last: with it go the directories that were made for all.
+            changed = [_take_out(*each, places) for each in reversed(files)]
+            done.append(Done(agent, one, str(files[0][1]), changed=any(changed)))
     return done
 
 
@@ -130,10 +174,19 @@ def installed(agent: str, places: ClientPlaces, repository: Repository) -> list[
     for scope in SCOPES:
         with suppress(UsageError, OSError):
             path = client.settings(scope, places)
-            text = settings_text(path)
-            if text is not None and client.installed(text):
+            if any(has_hooks(file, scope, places) for file in hook_files(client)):
                 installations.append(Done(agent, scope, str(path), changed=False))
     return installations
+
+
+def has_hooks(file: HookFile, scope: str, places: ClientPlaces) -> bool:
+    """Whether a file of a client's has hooks of ours.
+
+    Raises:
+        UsageError: there is no such scope, or the file cannot be read.
+    """
+    text = settings_text(file.settings(scope, places))
+    return text is not None and file.installed(text)
 
 
 class _NoScopeError(Exception):
@@ -141,10 +194,10 @@ class _NoScopeError(Exception):
 
 
 def _settings(
-    client: Client, places: ClientPlaces, scope: str, *, fixed: bool = True
+    file: HookFile, places: ClientPlaces, scope: str, *, fixed: bool = True
 ) -> Path:
     try:
-        path = client.settings(scope, places)
+        path = file.settings(scope, places)
     except UsageError:
         if fixed:
             raise
@@ -161,10 +214,10 @@ def _settings(
     return target if path.is_symlink() else path
 
 
-def _take_out(client: Client, places: ClientPlaces, path: Path) -> bool:
+def _take_out(file: HookFile, path: Path, places: ClientPlaces) -> bool:
     text = settings_text(path)
     record = _record(places, path)
-    if text is None or not client.installed(text):
+    if text is None or not file.installed(text):
         if record is not None:
             _forget(places, path, record, absent=text is None)
         return False
@@ -172,7 +225,7 @@ def _take_out(client: Client, places: ClientPlaces, path: Path) -> bool:
     after = (
         _before(record)
         if record is not None and ours
-        else _understood(client, path, lambda: client.unmerge(text))
+        else _understood(file, path, lambda: file.unmerge(text))
     )
     if after is None and record is not None and record.before is not None:
         after = b"{}\n"
@@ -204,7 +257,7 @@ def _forget(
 
 
 def _understood(
-    client: Client, path: Path, work: Callable[[], bytes | None]
+    client: HookFile, path: Path, work: Callable[[], bytes | None]
 ) -> bytes | None:
     try:
         return work()

@@ -12,6 +12,8 @@ from typing import Any
 _NOTED = re.compile(
     r"(session|hook|assistant|tool|system|permission|subagent|model)\.\w+$|abort$"
 )
+# How Cline CLI keeps what a user said.
+_CLINE_SAID = re.compile(r"\s*<user_input[^<>]*>(.*)</user_input>\s*", re.DOTALL)
 
 
 def common(value: Any) -> Any:
@@ -20,7 +22,7 @@ def common(value: Any) -> Any:
         return value
     kind = value.get("type")
     if not isinstance(kind, str):
-        return _of_pydantic(value)
+        return _of_cline(value) if "ts" in value else _of_pydantic(value)
     if kind in _ITEMS:
         return {"type": "response_item", "payload": value}
     data = value.get("data")
@@ -97,6 +99,20 @@ def _of_copilot(value: dict[str, Any], kind: str, data: dict[str, Any]) -> Any:
         )
         return _spoken(value, "user", [block], "id")
     return value
+
+
+def _of_cline(value: dict[str, Any]) -> Any:
+    """Takes the tag off what a user said."""
+    content = value.get("content")
+    if not isinstance(content, list):
+        return value
+    return {**value, "content": [_untagged(block) for block in content]}
+
+
+def _untagged(block: Any) -> Any:
+    text = block.get("text") if isinstance(block, dict) else None
+    match = _CLINE_SAID.fullmatch(text) if isinstance(text, str) else None
+    return {**block, "text": match[1]} if match else block
 
 
 def _of_qwen(value: dict[str, Any], message: dict[str, Any]) -> Any:

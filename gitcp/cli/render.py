@@ -20,6 +20,7 @@ SIGNS = {status: sign for status, (sign, _) in _SIGN.items()}
 _TITLES = {
     "acp": "the agent in the editor",
     "claude-code": "Claude Code",
+    "cline": "Cline CLI",
     "codex": "Codex",
     "copilot": "Copilot CLI",
     "cursor": "Cursor",

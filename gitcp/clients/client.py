@@ -258,8 +258,7 @@ def event_in_common_fields(
     session = records.text(payload, "session_id")
     if what is None or session is None:
         return None
-    given = payload.get("tool_input")
-    command = records.text(given, "command") if isinstance(given, dict) else None
+    command = _command(payload.get("tool_input"))
     if what == BEFORE_COMMAND and command is None:
         return None
     tool = records.text(payload, "tool_name")
@@ -275,6 +274,17 @@ def event_in_common_fields(
         command=command if what == BEFORE_COMMAND else None,
         start_reason=records.text(payload, "source") if starts else None,
     )
+
+
+def _command(given: Any) -> str | None:
+    """Returns what a shell is to run: one command, or the lines of several."""
+    if not isinstance(given, dict):
+        return None
+    several = given.get("commands")
+    if isinstance(several, list):
+        lines = [one for one in several if isinstance(one, str)]
+        return "\n".join(lines) or None
+    return records.text(given, "command")
 
 
 def context(hook: str, text: str, *, quietly: bool = False) -> bytes:

@@ -16,6 +16,7 @@ from gitcp.errors import UsageError
 # name -> module; each has a `find`. The others keep nothing that another program could read.
 _MODULES = {
     "claude-code": "gitcp.clients.claude_code_history",
+    "cline": "gitcp.clients.cline_history",
     "codex": "gitcp.clients.codex_history",
     "copilot": "gitcp.clients.copilot_history",
     "gemini": "gitcp.clients.gemini_history",
@@ -79,13 +80,13 @@ def files(
                 leave(str(path), "not a regular file")
 
 
-def head(path: Path) -> bytes:
+def head(path: Path, size: int = _HEAD) -> bytes:
     """Returns the beginning of a regular file; nothing where it cannot be read."""
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:
             if stat.S_ISREG(os.fstat(fd).st_mode):
-                return file.read(_HEAD)
+                return file.read(size)
     return b""
 
 

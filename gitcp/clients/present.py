@@ -6,6 +6,7 @@ from collections.abc import Mapping
 # name -> its program
 _PROGRAMS = {
     "claude-code": "claude",
+    "cline": "cline",
     "codex": "codex",
     "copilot": "copilot",
     "cursor": "cursor",

@@ -99,6 +99,21 @@ def content_text(content: Any) -> str:
     )
 
 
+def field(payload: Mapping[str, Any], name: str) -> Any:
+    """Returns what a hook sent under a name such as `context.roots.0`, or None."""
+    value: Any = payload
+    for part in name.split("."):
+        if isinstance(value, list):
+            value = (
+                value[int(part)]
+                if part.isdecimal() and int(part) < len(value)
+                else None
+            )
+        else:
+            value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
 def text(payload: Mapping[str, Any], name: str) -> str | None:
     """Returns a text that a hook sent; None where it sent none."""
     value = payload.get(name)

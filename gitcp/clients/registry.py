@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # name -> module; each has a `CLIENT`, or this client in its `TABLE`
 _MODULES = {
     "claude-code": "gitcp.clients.claude_code",
+    "cline": "gitcp.clients.rows",
     "codex": "gitcp.clients.codex",
     "copilot": "gitcp.clients.rows",
     "cursor": "gitcp.clients.cursor",

@@ -2,12 +2,14 @@
 
 from gitcp.clients import triggers
 from gitcp.clients.plugin_file import PluginFile
+from gitcp.clients.script_files import ScriptFiles
 from gitcp.clients.table import (
     Row,
     TableClient,
     flat_context,
     plain_text,
     told_with_a_prompt,
+    untold,
 )
 
 # Claude Code's events, which most clients have by now.
@@ -79,6 +81,33 @@ PI = Row(
     conversations="gitcp.clients.pi_sessions",
     resuming=("pi", "--session"),
     told=plain_text,
+)
+
+CLINE = Row(
+    name="cline",
+    title="Cline CLI",
+    # It has no event as a session begins or ends, or before it sums one up.
+    meanings={
+        "TaskStart": triggers.TURN_START,
+        "TaskResume": triggers.TURN_START,
+        "PreToolUse": triggers.BEFORE_COMMAND,
+        "PostToolUse": triggers.TOOL,
+        "TaskComplete": triggers.TURN_END,
+        "TaskCancel": triggers.TURN_END,
+        "TaskError": triggers.TURN_END,
+    },
+    folder=".cline",
+    folder_variable="CLINE_DIR",
+    files={"user": "hooks/TaskStart.sh"},
+    conversations="gitcp.clients.cline_sessions",
+    resuming=("cline", "--id"),
+    session="sessionContext.rootSessionId",
+    cwd="workspaceRoots.0",
+    tool="postToolUse.toolName",
+    given="tool_call.input",
+    final_text="turn.outputText",
+    required=("sessionContext", "workspaceRoots"),
+    told=untold,
 )
 
 DROID = Row(
@@ -154,7 +183,14 @@ class Pi(PluginFile, TableClient):
     source = "pi_extension.js"
 
 
+class Cline(ScriptFiles, TableClient):
+    """Cline CLI, which calls a script for each event."""
+
+    suffix = ".sh"
+
+
 TABLE: dict[str, TableClient] = {
     **{row.name: TableClient(row) for row in (COPILOT, DROID, OPENHANDS, QWEN, VSCODE)},
+    "cline": Cline(CLINE),
     "pi": Pi(PI),
 }

@@ -36,9 +36,10 @@ class Row(NamedTuple):
     before a command is called for the tools that match `shell_tool`. `head` is what the settings
     need besides.
 
-    `session`, `cwd`, `prompt`, `final_text` and `required` are fields of what a hook is sent:
-    the conversation's id, where the agent works, the first and the last words of a turn,
-    and those without which it came from another client.
+    `session`, `cwd`, `prompt`, `tool`, `given`, `final_text` and `required` are fields of what a
+    hook is sent: the conversation's id, where the agent works, the first words of a turn, a
+    tool's name and arguments, the last words, and those without which it came from another
+    client. A name with dots leads into a field: `turn.text`.
     `told` makes what a hook answers, so that the model reads a text (None: nothing does).
     """
 
@@ -59,6 +60,8 @@ class Row(NamedTuple):
     session: str = "session_id"
     cwd: str = "cwd"
     prompt: str = "prompt"
+    tool: str = "tool_name"
+    given: str = "tool_input"
     final_text: str = "last_assistant_message"
     required: tuple[str, ...] = ()
     project_variable: str | None = None
@@ -90,10 +93,11 @@ class TableClient(HooksInJson):
     ) -> Event | None:
         """Returns what a hook call means; None where it came from another client."""
         row = self.row
-        if any(payload.get(name) is None for name in row.required):
+        if any(records.field(payload, name) is None for name in row.required):
             return None
         common = {"session_id": row.session, "cwd": row.cwd, "prompt": row.prompt}
-        named = {name: payload.get(other) for name, other in common.items()}
+        common |= {"tool_name": row.tool, "tool_input": row.given}
+        named = {name: records.field(payload, each) for name, each in common.items()}
         event = words.event_in_common_fields(row.meanings, hook, {**payload, **named})
         if event is None:
             return None
@@ -102,7 +106,8 @@ class TableClient(HooksInJson):
             environment.get(row.project_variable) if row.project_variable else None
         )
         event = event._replace(
-            final_text=records.text(payload, row.final_text), project=project
+            final_text=records.text({"": records.field(payload, row.final_text)}, ""),
+            project=project,
         )
         return self.conversations.completed(event, hook, payload, environment, place)
 
@@ -223,6 +228,12 @@ def told_with_a_prompt(hook: str, text: str, *, quietly: bool = False) -> bytes 
     if hook != "UserPromptSubmit":
         return None
     return flat_context(hook, text, quietly=quietly)
+
+
+def untold(hook: str, text: str, *, quietly: bool = False) -> bytes | None:
+    """Returns None: nothing reads what the hooks answer as a turn begins."""
+    del hook, text, quietly
+    return None
 
 
 def _places(environment: Mapping[str, str]) -> ClientPlaces:

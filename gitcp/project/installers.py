@@ -12,6 +12,7 @@ THINGS = {
     "skill": "gitcp.agents.skill_files",
     "git-hooks": "gitcp.githooks.install",
     "claude-code": "gitcp.agents.install",
+    "cline": "gitcp.agents.install",
     "codex": "gitcp.agents.install",
     "copilot": "gitcp.agents.install",
     "cursor": "gitcp.agents.install",

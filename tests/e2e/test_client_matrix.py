@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.client_matrix import COLUMNS, PAGE, ROWS, page
 from tests.support.gitrepo import make_repo, tree_bytes
-from tests.support.real_clients import KILO, running
+from tests.support.real_clients import CLINE, KILO, running
 from tests.support.stand_in import say
 
 pytestmark = pytest.mark.timeout(600)
@@ -56,9 +56,10 @@ class Story:
         self.ends = [first, second]
 
 
-# Each start of Kilo takes several seconds.
+# Each start of Kilo takes several seconds; a turn of Cline CLI that goes on as well.
+SLOW = (KILO, CLINE)
 PARAMS = [
-    pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one is KILO else [])
+    pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one in SLOW else [])
     for one in ROWS
 ]
 

@@ -20,7 +20,9 @@ def extra(tmp_path):
     return {"HOME": str(home)}
 
 
-@pytest.mark.parametrize("name", ["codex", "copilot", "cursor", "pi", "vscode"])
+@pytest.mark.parametrize(
+    "name", ["cline", "codex", "copilot", "cursor", "pi", "vscode"]
+)
 def test_a_hook_that_is_installed_makes_a_checkpoint(repo, extra, name):
     assert run_gitcp(repo, "install", name, env=extra).returncode == 0
     done = run_gitcp(repo, "doctor", "--test", name, "--json", env=extra)

@@ -238,6 +238,36 @@ ROWS: dict[str, list[dict[str, Any]]] = {
             **_PLACED,
         },
     ],
+    "cline": [
+        {
+            "id": "a",
+            "role": "user",
+            "content": [{"type": "text", "text": "hi"}],
+            "ts": 9,
+        },
+        {
+            "id": "b",
+            "role": "assistant",
+            "content": [
+                {"type": "tool_use", "id": "t", "name": "ls", "input": {"a": 1}},
+            ],
+            "ts": 9,
+        },
+        {
+            "id": "c",
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t",
+                    "name": "ls",
+                    "content": [{"query": "ls", "result": "a"}],
+                    "is_error": False,
+                }
+            ],
+            "ts": 9,
+        },
+    ],
     "qwen": [
         {
             "uuid": "a",

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -39,12 +40,18 @@ def _no_environment(url: str, home: Path) -> dict[str, str]:
     return {}
 
 
+def _alone(home: Path, prompt: str, session: str | None) -> list[str]:
+    del home, prompt, session
+    return []
+
+
 class RealClient(NamedTuple):
     """How to run a client without a person or a network.
 
     `words` are the arguments of a turn, and of one that continues a session; `shell` is a
     call of its shell. `prepare` writes what its user has set, `environment` is what only this
-    client is told; `settings` is the file that `gitcp install` writes, below the home.
+    client is told; `settings` is the file that `gitcp install` writes, or the directory of
+    several, below the home. `before` stands before the program where it needs a terminal.
     `compacts` lets it sum up a session, where it can be told to without a terminal.
     """
 
@@ -59,6 +66,7 @@ class RealClient(NamedTuple):
     server: Callable[[Script], Server] = ModelServer
     resumes: bool = True
     compacts: Callable[[Project, str], None] | None = None
+    before: Callable[[Path, str, str | None], list[str]] = _alone
 
     @property
     def found(self) -> str | None:
@@ -348,7 +356,55 @@ def _open_client(name: str, package: str) -> RealClient:
 OPENCODE = _open_client("opencode", "opencode-ai")
 KILO = _open_client("kilo", "@kilocode/cli-linux-x64")
 
-CLIENTS = (CLAUDE, CODEX, COPILOT, GEMINI, QWEN, PI, OPENCODE, KILO)
+# --- Cline CLI ------------------------------------------------------------------------
+
+
+def _cline_settings(home: Path, url: str) -> None:
+    name = "openai-native"
+    settings = {
+        "provider": name,
+        "apiKey": "x",
+        "model": "gpt-5.5",
+        "baseUrl": f"{url}/v1",
+    }
+    entry = {
+        "settings": settings,
+        "updatedAt": "2026-11-24T08:00:00.000Z",
+        "tokenSource": "manual",
+    }
+    document = {"version": 1, "lastUsedProvider": name, "providers": {name: entry}}
+    _write(home / ".cline" / "data" / "settings" / "providers.json", document)
+    own = home / ".cline" / "hooks" / "TaskComplete"
+    own.parent.mkdir()
+    own.write_text("#!/bin/sh\ncat >/dev/null \n\n")
+    own.chmod(0o755)
+
+
+def _cline_at_a_terminal(home: Path, prompt: str, session: str | None) -> list[str]:
+    if session is None:
+        return []
+    script = Path(__file__).with_name("cline_terminal.py")
+    folder = home / ".cline" / "data" / "sessions" / session
+    document = folder / f"{session}.messages.json"
+    return [sys.executable, "-P", str(script), prompt, str(document)]
+
+
+CLINE = RealClient(
+    "cline",
+    "cline",
+    "cline",
+    # One word is a command to it.
+    words=lambda prompt, session: ["--id", session] if session else [f"{prompt} "],
+    shell=lambda command: use("run_commands", commands=[command]),
+    settings=".cline/hooks",
+    prepare=_cline_settings,
+    # Otherwise it leaves a process behind that serves sessions.
+    environment=lambda url, home: {"CLINE_SESSION_BACKEND_MODE": "local"},
+    compacts=lambda project, session: project.run("/compact", session),
+    before=_cline_at_a_terminal,
+)
+
+CLIENTS = (CLAUDE, CODEX, COPILOT, GEMINI, QWEN, PI, OPENCODE, KILO, CLINE)
 
 
 class Project:
@@ -367,7 +423,9 @@ class Project:
         self.own = self._settings()
         self.environment = gitcp_environment(self.extra)
 
-    def _settings(self) -> bytes | None:
+    def _settings(self) -> bytes | Mapping[str, bytes] | None:
+        if self.settings.is_dir():
+            return {one.name: one.read_bytes() for one in self.settings.iterdir()}
         return self.settings.read_bytes() if self.settings.exists() else None
 
     @property
@@ -385,8 +443,10 @@ class Project:
         """Begins a turn."""
         program = self.client.found
         assert program is not None
+        before = self.client.before(self.home, prompt, session)
+        words = [*before, program, *self.client.words(prompt, session)]
         return subprocess.Popen(
-            [*self._gate.prefix, program, *self.client.words(prompt, session)],
+            [*self._gate.prefix, *words],
             cwd=self.top,
             # OpenCode and Kilo believe this one rather than the system.
             env={**self.environment, "PWD": str(self.top)},

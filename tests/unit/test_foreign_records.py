@@ -10,6 +10,7 @@ import pytest
 
 from gitcp.clients import (
     claude_code_foreign,
+    cline_foreign,
     codex_foreign,
     copilot_foreign,
     gemini_foreign,
@@ -27,12 +28,22 @@ RAWS = values(Path("/canary"))
 
 
 _ROWS = {
+    "cline": cline_foreign.rebuilt,
     "copilot": copilot_foreign.rebuilt,
     "pi": pi_foreign.rebuilt,
     "qwen": qwen_foreign.rebuilt,
 }
 _RECORDS = {**CLIENTS, **ROWS}
-_KINDS = ["claude-code", "codex", "copilot", "gemini", "opencode", "pi", "qwen"]
+_KINDS = [
+    "claude-code",
+    "cline",
+    "codex",
+    "copilot",
+    "gemini",
+    "opencode",
+    "pi",
+    "qwen",
+]
 
 
 def rebuilt(kind: str, content: bytes, described: bytes) -> object:

@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from gitcp.agents import resume
-from gitcp.agents.install import settings_text
+from gitcp.agents.install import has_hooks
 from gitcp.cli.emit import Output, safe_path
 from gitcp.cli.options import command, yes_option
 from gitcp.clients import registry
 from gitcp.clients.client import SCOPES, ClientPlaces
 from gitcp.clients.present import present
+from gitcp.clients.script_files import hook_files
 from gitcp.errors import GitcpError, NotARepositoryError, UnsureFolderError, UsageError
 from gitcp.git.discover import discover
 from gitcp.project import installers
@@ -114,8 +115,7 @@ def _has_hooks(name: str, place: ClientPlaces) -> bool:
     client = registry.client(name)
     for scope in SCOPES:
         with suppress(UsageError, OSError):
-            text = settings_text(client.settings(scope, place))
-            if text is not None and client.installed(text):
+            if any(has_hooks(file, scope, place) for file in hook_files(client)):
                 return True
     return False
 

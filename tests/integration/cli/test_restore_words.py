@@ -315,7 +315,7 @@ def test_a_fork_is_not_named_like_a_checkpoint(repo):
 def test_an_agent_that_is_not_known_is_told_from_one_without_turns(repo, command):
     ok(repo, "save", "-m", "one")
     said = invoke(repo, *command, "--agent", "claude").stderr.decode()
-    assert "claude: claude-code, codex, copilot, cursor, droid, " in said
+    assert "claude: claude-code, cline, codex, copilot, cursor, droid, " in said
     assert (
         "claude-code," not in invoke(repo, *command, "--agent", "codex").stderr.decode()
     )
