@@ -6,9 +6,11 @@ obstore's own cannot replace a file conditionally, and does not sync what it wro
 import hashlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from gitcp import durable
 from gitcp.errors import TransferError
@@ -16,6 +18,7 @@ from gitcp.remotes.place import Entry, Version
 
 _LOCK = ".gitcp-lock"
 _PIECE = 1024 * 1024
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class Directory:
@@ -43,11 +46,10 @@ class Directory:
     def read(self, path: str, at_most: int) -> tuple[bytes, Version] | None:
         """Returns what is in a file; None if it is not there."""
         with durable.storage("reading the object store"):
-            try:
-                fd = os.open(self._top / path, os.O_RDONLY | os.O_NOFOLLOW)
-            except (FileNotFoundError, NotADirectoryError):
+            file = self._open(path)
+            if file is None:
                 return None
-            with open(fd, "rb") as file:
+            with file:
                 raw = file.read(at_most + 1)
         if len(raw) > at_most:
             raise TransferError(f"{path} has more than {at_most:,} bytes")
@@ -56,15 +58,29 @@ class Directory:
     def download(self, path: str, size: int, file: Path) -> bool:
         """Copies a file; False if it is not there."""
         with durable.storage("reading the object store"):
-            try:
-                fd = os.open(self._top / path, os.O_RDONLY | os.O_NOFOLLOW)
-            except (FileNotFoundError, NotADirectoryError):
+            source = self._open(path)
+            if source is None:
                 return False
             left = size
-            with open(fd, "rb") as source, file.open("xb") as target:
+            with source, file.open("xb") as target:
                 while piece := source.read(min(_PIECE, left)):
                     left -= target.write(piece)
         return True
+
+    def _open(self, path: str) -> BinaryIO | None:
+        """Opens a file for reading; None if it is not there.
+
+        Another user who can write to the directory may have put a pipe there.
+        """
+        try:
+            fd = os.open(self._top / path, _READ)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        file = os.fdopen(fd, "rb")
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            file.close()
+            raise TransferError(f"{path} is not a regular file")
+        return file
 
     def upload(self, path: str, file: Path) -> None:
         """Copies a file to a new one."""

@@ -274,6 +274,17 @@ def test_a_document_is_replaced_only_if_it_is_as_expected(tmp_path):
     assert place.read("sessions/b.json", 10) is None
 
 
+def test_a_pipe_in_the_store_is_refused_and_not_waited_for(ann, bob, store):
+    save(ann)
+    ok(ann, "push", store)
+    document = document_of(store)
+    document.unlink()
+    os.mkfifo(document)
+    refused = invoke(bob, "pull", store)
+    assert refused.returncode == 21
+    assert b"main.json is not a regular file" in refused.stderr
+
+
 def test_a_bucket_without_its_library_says_how_to_get_it(ann, monkeypatch):
     monkeypatch.setitem(sys.modules, "obstore", None)
     save(ann)
