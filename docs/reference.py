@@ -22,79 +22,77 @@ HERE = Path(__file__).parent
 ABOUT = """\
 `gitcp [-C DIR] [-q] [-v] [--color auto|always|never] [--no-pager] COMMAND …`
 
-Results go to stdout, everything else to stderr. Nothing asks without a terminal: give
-`--yes` in scripts. `NO_COLOR` is honoured. Control characters in file names or
-conversations never reach the terminal. With `--json` a command prints one JSON document,
-and an error is one JSON document on stderr. Exit codes: [exit-codes.md](exit-codes.md).
+Results go to stdout, everything else to stderr. Without a terminal no command asks a
+question; give `--yes` in scripts. gitcp honours `NO_COLOR`. It never sends control
+characters of file names or conversations to the terminal. With `--json` a command prints
+one JSON document on stdout, and an error is one JSON document on stderr. Exit codes:
+[exit-codes.md](exit-codes.md).
 """
 
 COMMON = """\
-Every command takes `-h, --help`, `-q, --quiet` and `--json`. `gitcp help COMMAND` shows at
-the terminal what follows here, `gitcp help selectors` how to name a checkpoint.
+Every command takes `-h, --help`, `-q, --quiet` and `--json`. At a terminal, `gitcp help
+COMMAND` explains a command and `gitcp help selectors` explains how to name a checkpoint.
 """
 
 SETTINGS = """\
-Settings are git configuration, section `gitcp`. A variable `GITCP_…` in the environment
-wins, for instance `GITCP_MAX_FILE_SIZE=1g`.
+Settings are git configuration in the section `gitcp`. An environment variable `GITCP_…`
+overrides a setting, for instance `GITCP_MAX_FILE_SIZE=1g`.
 """
 
 # What the help of a command has no room for.
 MORE = {
     "save": """\
-Works at once, without any set-up. Untracked files are captured, ignored ones are not
-(see `gitcp.include`). Where neither files nor conversation nor decisions changed, nothing
-is saved and the command says so; `--allow-empty` saves all the same. `-s` also makes that
-session and branch the current ones.
+No set-up is needed. gitcp captures untracked files, but not ignored ones (see
+`gitcp.include`). If files, conversation and decisions are unchanged, it saves nothing and
+says so; `--allow-empty` saves anyway. `-s` also makes that session and branch the current
+ones.
 
 `--messages` takes the whole conversation: a JSON array of messages, JSON lines, or an
-object with `messages` and `metadata`. Only what is new is stored. `--append` takes only
+object with `messages` and `metadata`. gitcp stores only what is new. `--append` takes only
 the new messages. `--transcript` takes an agent's own file and stores it byte for byte;
-the kinds `claude-code`, `codex` and `gemini` are recognised, any other is kept as well.
-One of the three at a time.
+gitcp recognises the kinds `claude-code`, `codex` and `gemini`, and stores any other as
+well. Use one of the three at a time.
 
-The trigger is any word; `manual`, `turn-start`, `turn-end`, `before-refactor` and
-`test-failure` are usual.""",
+The trigger is any word. Common ones are `manual`, `turn-start`, `turn-end`,
+`before-refactor` and `test-failure`.""",
     "log": """\
-The columns: number, id, time (UTC), files added `+`, modified `~` and deleted `-` since
-the checkpoint before, messages in the conversation, trigger, label, note.""",
+The columns: the number, the age, the trigger in brackets if it is not a turn's, the prompt
+or the note, the tools that ran, and the counts of files.""",
     "messages": """\
-As Markdown, or into a file (`-o`) as JSON lines, unless `--format` says
-otherwise. `jsonl` is the stored bytes: for a transcript the file exactly as it was.""",
+The default format is Markdown, or JSON lines with `-o`. `jsonl` is the stored bytes: for a
+transcript, the file exactly as it was.""",
     "cat": """\
-The bytes as they are, without any conversion.""",
+It prints the exact bytes, without any conversion.""",
     "context": """\
-Case facts, the current task, decisions, dead ends, bugs, notes, next steps, active files
-and position. Nothing is summarised or cut. Tokens are estimated at four bytes each.""",
+The briefing has case facts, the current task, decisions, dead ends, bugs, notes, next
+steps, active files and position. gitcp neither summarises nor cuts it. It estimates tokens
+at four bytes each.""",
     "restore": """\
-Shows the plan and asks; the answer `d` shows the diff and asks again; `--yes` does not ask.
-The present state is saved first, unless the
-newest checkpoint has it already. The restore itself is a new checkpoint: history is only
-added to. HEAD, branches and index stay as they are.
+The command shows the plan and asks; the answer `d` shows the diff and asks again. It saves
+the present state first, unless the newest checkpoint already has it. The restore itself
+becomes a new checkpoint, so history only grows. HEAD, branches and index stay as they are.
 
-What no checkpoint holds is never overwritten or deleted. If it is in the way the restore
-is refused (exit code 18) and nothing is changed. With PATH only these files come back,
-and no conversation. `--to` writes the files elsewhere and changes nothing here.
+If content that no checkpoint holds is in the way, gitcp refuses the restore (exit code 18)
+and changes nothing. With PATH it restores only these files, and no conversation. `--to`
+writes the files elsewhere and changes nothing here.
 
-A restore that was killed is found by the next command (exit code 25). `--continue`
-finishes it, `--abort` takes it back; each may be repeated.""",
-    "undo": """\
-Goes back to what the last restore in this branch replaced. Undoing twice brings the
-restore back.""",
+If a restore was killed, the next command reports it (exit code 25). `--continue` finishes
+it, `--abort` undoes it; you may repeat either.""",
     "rollback": """\
-Takes back what changed since the last checkpoint.""",
+This takes back everything that changed since the last checkpoint.""",
     "fork": """\
-Where SEL is not the present state its files and conversation are restored, as `restore`
-does, with the same question. `--no-switch` only makes the branch. `--worktree` puts it
-into a new git worktree with a detached HEAD, and does not touch this one.""",
+If SEL is not the present state, gitcp restores its files and conversation and asks first,
+as `restore` does. `--no-switch` only creates the branch. `--worktree` puts it into a new
+git work tree with a detached HEAD, and does not touch this one.""",
     "switch": """\
-Without BRANCH it is `main`.""",
+The default BRANCH is `main`.""",
     "decide": """\
-Waits in the git directory and goes into the next save of this work tree.""",
+The entry waits in the git directory until the next save of this work tree.""",
     "diff": """\
-A and B are selectors. A name that is not a selector is taken as a path.""",
+A and B are selectors. A word that is not a selector is taken as a path.""",
     "run": """\
-What it prints is shown as it comes. A checkpoint is made before it, so that a command
-that destroys something can be undone.""",
+gitcp shows the command's output as it appears. It makes a checkpoint before the command,
+so that you can undo what the command destroys.""",
     "export": """\
 See [moving a session](how-to/move-a-session.md).""",
 }

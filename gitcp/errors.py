@@ -24,21 +24,21 @@ class GitcpError(Exception):
 
 
 class NothingToDoError(GitcpError):
-    """Something was required and there was nothing to do, or the answer was no."""
+    """There was nothing to do where something was required, or the answer was no."""
 
     code = "nothing-to-do"
     exit_status = 1
 
 
 class UsageError(GitcpError):
-    """The request makes no sense as it stands."""
+    """The command or call is not valid."""
 
     code = "usage"
     exit_status = 2
 
 
 class PartialError(GitcpError):
-    """Done, but something was left out; `left` lists it."""
+    """Done in part; `left` lists what was left out."""
 
     code = "partial"
     exit_status = 3
@@ -97,26 +97,26 @@ class NotFoundError(GitcpError):
 
 
 class ProgramNotFoundError(NotFoundError):
-    """There is no program of a name; the exit status is a shell's."""
+    """There is no such program; the exit status is the one a shell gives."""
 
     exit_status = 127
 
 
 class ProgramNotRunnableError(NotFoundError):
-    """A program is there and cannot be executed; the exit status is a shell's."""
+    """The program cannot be executed; the exit status is the one a shell gives."""
 
     exit_status = 126
 
 
 class AmbiguousError(GitcpError):
-    """A selector fits more than one checkpoint, or a name more than one step."""
+    """A selector matches more than one checkpoint, or a name more than one step."""
 
     code = "ambiguous"
     exit_status = 14
 
 
 class CorruptError(GitcpError):
-    """Stored data is missing or is not what its id says."""
+    """Stored data is missing or does not match its id."""
 
     code = "corrupt"
     exit_status = 15
@@ -130,7 +130,7 @@ class FormatTooNewError(GitcpError):
 
 
 class UnsupportedRepositoryError(GitcpError):
-    """A kind of repository gitcp cannot keep its promises in."""
+    """A kind of repository that gitcp does not support."""
 
     code = "unsupported"
     exit_status = 17
@@ -148,7 +148,7 @@ class WouldOverwriteError(GitcpError):
 
 
 class UnsafePathError(GitcpError):
-    """A path that must not be written."""
+    """A path must not be written."""
 
     code = "unsafe-path"
     exit_status = 19
@@ -162,11 +162,11 @@ class GitFailedError(GitcpError):
 
 
 class GitTimeoutError(GitFailedError):
-    """The git executable took longer than it was given, and was killed."""
+    """The git executable exceeded its time limit and was killed."""
 
 
 class GitStoppedError(GitTimeoutError):
-    """The git executable was killed, as another process asked for what it used."""
+    """The git executable was killed because another process needed what it used."""
 
 
 class StorageError(GitcpError):
@@ -184,11 +184,11 @@ class TransferError(GitcpError):
 
 
 class SpoolFullError(TransferError):
-    """What waits for a remote takes as much as it may."""
+    """What is queued for a remote has reached its size limit."""
 
 
 class AgentRecordError(GitcpError):
-    """Messages or a transcript that cannot be read."""
+    """Messages or a transcript cannot be read."""
 
     code = "agent-record"
     exit_status = 22
@@ -202,7 +202,7 @@ class ConfirmationError(GitcpError):
 
 
 class EffectsStandError(ConfirmationError):
-    """Steps reached beyond the project since the checkpoint; the user has to decide."""
+    """Steps reached outside the project since the checkpoint; the user has to decide."""
 
     code = "effects-stand"
 
@@ -212,9 +212,9 @@ class EffectsStandError(ConfirmationError):
 
 
 class StepUnknownError(ConfirmationError):
-    """A step was interrupted: whether it took effect is unknown until the user says.
+    """A step was interrupted, and the user has to say whether it took effect.
 
-    `slot` is the step's scope, name and call, where one answer settles it.
+    `slot` is the step's scope, name and call, if one answer resolves it.
     """
 
     code = "step-unknown"
@@ -231,25 +231,25 @@ class StepUnknownError(ConfirmationError):
 
 
 class StepChangedError(UsageError):
-    """A step was called again with other arguments than the recorded ones."""
+    """A step was called again with arguments that differ from the recorded ones."""
 
     code = "step-changed"
 
 
 class StepLoopError(UsageError):
-    """The same step with the same arguments began too often."""
+    """The same step was started too often with the same arguments."""
 
     code = "step-loop"
 
 
 class StepTimeoutError(BusyError, TimeoutError):
-    """A step took longer than it may."""
+    """A step exceeded its time limit."""
 
     code = "step-timeout"
 
 
 class CompensationError(PartialError):
-    """A step cannot be undone; those after it are, those before it are not."""
+    """A step cannot be undone; later steps were undone, earlier ones were not."""
 
     code = "compensation"
 
@@ -268,26 +268,26 @@ class SecretsFoundError(GitcpError):
 
 
 class RestoreInterruptedError(GitcpError):
-    """An earlier restore was interrupted, and has to be finished or taken back first."""
+    """An earlier restore was interrupted and has to be finished or aborted first."""
 
     code = "restore-interrupted"
     exit_status = 25
 
 
 class EncryptionError(GitcpError):
-    """Encrypting or decrypting what is shared cannot be done as asked."""
+    """Something cannot be encrypted or decrypted."""
 
     code = "encryption"
     exit_status = 26
 
 
 class NoKeyError(EncryptionError):
-    """None of the keys here opens what is encrypted."""
+    """None of the keys here decrypts it."""
 
     code = "no-key"
 
 
 class PlaintextError(EncryptionError):
-    """There is plaintext, or would be, where there has to be ciphertext."""
+    """Something is or would be plaintext where ciphertext is required."""
 
     code = "plaintext"

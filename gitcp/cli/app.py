@@ -161,10 +161,10 @@ class _Lazy(click.Group):
     "directory",
     metavar="DIR",
     default=None,
-    help="Work as if started in DIR",
+    help="Run as if gitcp was started in DIR",
 )
 @click.option(
-    "-q", "--quiet", is_flag=True, help="Print errors only, and what was asked for"
+    "-q", "--quiet", is_flag=True, help="Print only errors and the requested output"
 )
 @click.option("-v", "--verbose", is_flag=True, help="Print more details")
 @click.option(
@@ -186,7 +186,7 @@ def _root(
     color: str,
     no_pager: bool,
 ) -> None:
-    """Save and restore files, conversation and decisions together, in your git repository."""
+    """Save and restore files, conversation and decisions in your git repository."""
     out: Output = ctx.obj
     out.quiet = quiet
     out.verbose = verbose

@@ -44,7 +44,7 @@ quiet_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=_set_quiet,
-    help="Print errors only, and what was asked for",
+    help="Print only errors and the requested output",
 )
 
 
@@ -61,18 +61,20 @@ verbose_option = click.option(
     callback=_set_verbose,
     help="Print more details",
 )
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask")
+yes_option = click.option(
+    "-y", "--yes", is_flag=True, help="Do not ask for confirmation"
+)
 session_option = click.option(
     "-s",
     "--session",
     "where",
     metavar="SESSION[/BRANCH]",
-    help="Of one session only",
+    help="Use one session only",
 )
 trust_option = click.option(
     "--trust",
     is_flag=True,
-    help="Allow what a pulled checkpoint may not do unasked",
+    help="Trust a checkpoint that was pulled",
 )
 
 

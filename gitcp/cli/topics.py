@@ -15,11 +15,11 @@ gitcp saves files, conversation and decisions together, in your git repository.
 
   gitcp install claude-code   save before each prompt and after each turn
   gitcp save -m "it works"    save now
-  gitcp log                   see what was saved, newest first
+  gitcp log                   list what was saved, newest first
   gitcp show 3                look at one checkpoint
-  gitcp diff 3                see what has changed since
+  gitcp diff 3                see what changed since then
   gitcp restore 3             go back to it: files and conversation
-  gitcp undo                  take the last restore back
+  gitcp undo                  undo the last restore
   gitcp status                see where you are
 
 `gitcp help` lists all commands, `gitcp help restore` explains one of them."""
@@ -27,92 +27,96 @@ gitcp saves files, conversation and decisions together, in your git repository.
 _SELECTORS = """\
 How to name a checkpoint.
 
-Wherever the usage of a command shows SEL, A or B, each of these will do:
+Where a command's usage shows SEL, A or B, you can give any of these:
 
   47, '#47'         the checkpoint with that number in this repository; a number
-                    never comes to mean another checkpoint (quote the #: to a
-                    shell it begins a comment)
-  last              the newest checkpoint; what a command takes without SEL
+                    always means the same checkpoint (quote the #, because it
+                    starts a comment in a shell)
+  last              the newest checkpoint; the default where SEL is optional
   last~2, ~2        two before the newest
-  80cf1dba132b      an id, or its first digits, four or more
-  before-refactor   a label (`save --label`, `gitcp label`); label=NAME where
-                    NAME reads as something else
-  HEAD~2, v1.2      a git commit: the checkpoint made at it, also if the commit
-                    was amended, rebased or squashed since; without one, the
-                    last that was made before it
+  80cf1dba132b      an id, or at least its first four digits
+  before-refactor   a label (`save --label`, `gitcp label`); label=NAME if NAME
+                    could mean something else
+  HEAD~2, v1.2      a git commit: the checkpoint made at it, even if the commit
+                    was amended, rebased or squashed since; if there is none,
+                    the last one made before it
   MESSAGE-ID        a prompt or message of the conversation: the state before it
   '2 hours ago', 'yesterday 12:00', '@{2026-11-21 18:00}'
                     a time: the newest checkpoint at or before it
 
-By the branch that it is on:
+With a session and branch:
 
   main:3            the third checkpoint of the session main
-  main/try:3        the third of its branch try
-  main:last         the newest of it; ~N, ids, labels and the rest go there too
+  main/try:3        the third checkpoint of its branch try
+  main:last         its newest checkpoint; ~N, ids, labels and all other forms
+                    work after the colon too
   'main:2 hours ago', 'main@{yesterday 12:00}'
-                    the newest of it at or before a time
+                    its newest checkpoint at or before a time
 
-`gitcp diff` takes two of them, or A..B.
+`gitcp diff` takes two selectors, or A..B.
 
-A number wins over the digits of an id. What fits more than one checkpoint is
-refused, and the candidates are listed. `gitcp log` shows numbers and labels,
-`gitcp sessions` the names of sessions.
+A number takes precedence over the digits of an id. If a selector matches more
+than one checkpoint, gitcp refuses it and lists the candidates. `gitcp log`
+shows numbers and labels, `gitcp sessions` shows the names of sessions.
 
-`-s` takes the name of a session, the beginning or end of it, `#47` for the
-session of that checkpoint, or what it began with: `-s "add VAT"`."""
+`-s` takes the name of a session, the start or end of the name, `#47` for the
+session of that checkpoint, or the session's first prompt: `-s "add VAT"`."""
 
 _ENVIRONMENT = """\
 Environment variables that gitcp reads.
 
-  GITCP_DISABLE=1     every hook does nothing, at once and silently
-  GITCP_SETTING       a setting for one command; it wins over git's
+  GITCP_DISABLE=1     makes every hook exit at once, without doing anything
+  GITCP_SETTING       a setting for one command; it overrides git's
                       configuration. GITCP_MAX_FILE_SIZE is gitcp.maxFileSize;
                       `gitcp help settings` lists them
-  GIT_PAGER, PAGER    what log, show, diff, messages, decisions and context are
-                      read with at a terminal, and core.pager of git's
-                      configuration between the two; the default is less, an
-                      empty one or cat is none, and so is --no-pager
+  GIT_PAGER, PAGER    the pager for log, show, diff, messages, decisions and
+                      context at a terminal. gitcp tries GIT_PAGER, git's
+                      core.pager, PAGER, then less. An empty value, cat or
+                      --no-pager means no pager
   NO_COLOR, FORCE_COLOR, TERM=dumb
-                      whether to colour; --color wins over them
+                      whether to colour the output; --color overrides them
   HOME, XDG_CONFIG_HOME, XDG_DATA_HOME, XDG_STATE_HOME
                       where your own settings, and those of clients, are
   CLAUDE_CONFIG_DIR, CODEX_HOME
                       where these clients keep settings and conversations
   CLAUDE_CODE_SESSION_ID, CODEX_THREAD_ID, GITCP_OPENCODE_SESSION, GEMINI_CLI
-                      set in the shells of agents: whose `gitcp decide` it is
+                      set in an agent's shell: they tell `gitcp decide` which
+                      conversation calls it
 
-gitcp runs git, which reads its own: GIT_CONFIG_GLOBAL, GIT_SSH_COMMAND, ..."""
+gitcp runs git, which reads its own variables: GIT_CONFIG_GLOBAL,
+GIT_SSH_COMMAND, ..."""
 
 _FILES = """\
 Where gitcp keeps things.
 
-  refs/gitcp/*        the checkpoints: ordinary git objects below refs that are
+  refs/gitcp/*        the checkpoints: ordinary git objects, under refs that are
                       neither branches nor tags
-  .git/gitcp/         locks, keys, the state of a restore under way, caches
+  .git/gitcp/         locks, keys, caches, and the state of a running restore
   .git/gitcp/hooks.log
-                      what hooks did and could not do
-  .git/config         settings, section gitcp; yours for all projects are in
-                      ~/.gitconfig
+                      what hooks did, and what failed
+  .git/config         settings, in section gitcp; your settings for all projects
+                      are in ~/.gitconfig
   ~/.local/state/gitcp/
-                      what client settings were before `gitcp install`
+                      copies of client settings from before `gitcp install`
 
-Nothing is written into the work tree except by a restore, or by `gitcp install`
-with --scope project or local. `gitcp uninstall --everything` removes all of it."""
+Only a restore, and `gitcp install` with --scope project or local, write into
+the work tree. `gitcp uninstall --everything` removes all of these."""
 
 _JSON = """\
 JSON for programs.
 
-With --json, every command prints one document on stdout; a command that keeps
-running (watch) prints one on each line. A document names its form:
-{"schema": "gitcp.save/1", ...}. Fields may be added; none is renamed or
-removed.
+With --json, every command prints one document on stdout. A command that keeps
+running (watch) prints one document a line. A document names its schema:
+{"schema": "gitcp.save/1", ...}. New versions may add fields, but do not rename
+or remove any.
 
 An error is one document on stderr:
 {"error": {"code": ..., "message": ..., "hint": ..., "exit": ...}}
 `gitcp help exit-codes` lists the codes.
 
-Times are RFC 3339, in UTC. A path that is not UTF-8 comes as `path`, escaped,
-and as `path_b64`. Nothing asks: give --yes where a command would."""
+Times are RFC 3339, in UTC. A path that is not UTF-8 is given twice: escaped as
+`path`, and exactly as `path_b64`. With --json no command asks a question: give
+--yes where it would."""
 
 
 class Topic(NamedTuple):
@@ -158,7 +162,7 @@ def _settings() -> str:
     lines = [
         "Settings: git configuration, section gitcp.",
         "",
-        "`gitcp config` shows those in force here, `gitcp config KEY VALUE` sets one",
+        "`gitcp config` shows the values used here. `gitcp config KEY VALUE` sets one",
         "for this repository, `git config --global gitcp.KEY VALUE` for all of yours.",
     ]
     for name, known in KNOWN.items():

@@ -186,14 +186,14 @@ KNOWN = {
     "chunkAbove": Known(
         "16m",
         _last(parse_size),
-        "larger files are stored in chunks: each save pays for what changed (0: never)",
+        "larger files are stored in chunks, so a save stores only what changed (0: never)",
     ),
     "include": _many(_globs, "globs of ignored paths to capture"),
     "exclude": _many(_globs, "globs of paths never to capture"),
     "lockTimeout": Known(
         "10s",
         _last(parse_seconds),
-        "how long to wait for another gitcp, and for a lock of git's",
+        "how long to wait for another gitcp process, or for a lock of git",
     ),
     "autoCheckpoint": Known(
         "true", _last(parse_flag), "whether hooks make checkpoints"
@@ -201,23 +201,23 @@ KNOWN = {
     "maxCheckpoints": Known(
         "0",
         _last(parse_count),
-        "checkpoints to keep of a branch, besides labelled ones and forks (0: all)",
+        "checkpoints to keep on a branch, besides labelled ones and forks (0: all)",
     ),
     "maxSize": Known(
         "5g",
         _last(parse_size),
-        "beyond it old automatic checkpoints go; where gitcp was in use before this setting"
-        " and it is not set, it only warns (0: no limit)",
+        "if gitcp uses more, it removes old automatic checkpoints; if the setting is unset in"
+        " a repository that is older than the setting, it only warns (0: no limit)",
     ),
     "background": Known(
         "true",
         _last(parse_flag),
-        "whether packs are merged and old checkpoints go in the background after a save",
+        "whether to merge packs and remove old checkpoints in the background after a save",
     ),
     "frequency": Known(
         "turn",
         _one_of("turn", "tool", "manual"),
-        "how often an agent's hooks make checkpoints: turn, tool (each batch), manual",
+        "how often an agent's hooks make checkpoints: turn, tool (each batch) or manual",
     ),
     "triggers": _many(_words, "the only triggers an agent's hooks act on"),
     "intervalMinutes": Known(
@@ -229,8 +229,8 @@ KNOWN = {
     "injectContext": Known(
         "compact",
         _one_of("off", "compact", "always"),
-        "when hooks give an agent the reasons of the work tree: off, compact (a new"
-        " conversation, or after a compaction), always (a resumed one, too)",
+        "when hooks give an agent the reasons of the work tree: off, compact (in a new"
+        " conversation and after a compaction), always (in a resumed one, too)",
     ),
     "hookTimeout": Known(
         "10s", _last(parse_seconds), "how long a hook may take before it gives up"
@@ -238,35 +238,35 @@ KNOWN = {
     "remote": Known(
         "origin",
         _last(_text),
-        "the remote that push and pull use where none is named: a name, a URL, or a"
-        " pattern over 16 (`{shard:x}`) or 256 (`{shard:02x}`) repositories",
+        "the default remote of push and pull: a name, a URL, or a pattern over 16"
+        " (`{shard:x}`) or 256 (`{shard:02x}`) repositories",
     ),
     "autoPush": Known(
         "false",
         _auto_push,
-        "true: the pre-push hook pushes sessions, too; save: each checkpoint is sent soon,"
-        " with those of other clones",
+        "true: the pre-push hook also pushes sessions; save: gitcp sends each checkpoint"
+        " soon, together with those of other clones",
     ),
     "pushInterval": Known(
         "10s",
         _last(parse_seconds),
-        "what waits for a remote leaves in one push, at most so often",
+        "the shortest time between two pushes of what is queued for a remote",
     ),
     "spoolMaxSize": Known(
         "2g",
         _last(parse_size),
-        "what waits for a remote on this machine takes no more; the rest waits in its clone",
+        "limit for what is queued for a remote on this machine; the rest waits in its clone",
     ),
     "secrets": Known(
         "block",
         _one_of("block", "warn", "off"),
-        "what push does about secrets: block, warn, off",
+        "what push does if it finds secrets: block, warn or off",
     ),
     "allowSecrets": _many(_set_of_words, "fingerprints of secrets that may be pushed"),
     "secretsLibrary": Known(
         "true",
         _last(parse_flag),
-        "whether the scanner library looks, too, where `gitcp[secrets]` is installed",
+        "whether to scan with the library of `gitcp[secrets]` as well, if it is installed",
     ),
     "transferTimeout": Known(
         "60s", _last(parse_seconds), "how long a remote may be silent"
@@ -277,26 +277,26 @@ KNOWN = {
     "pullMaxSize": Known(
         "4g",
         _last(parse_size),
-        "a pull that brings more, unpacked, is refused; so are checkpoints from elsewhere",
+        "a larger pull (unpacked) is refused, and so are larger checkpoints from elsewhere",
     ),
     "pullMaxFile": Known(
-        "500m", _last(parse_size), "a pull that brings a larger file is refused"
+        "500m", _last(parse_size), "a pull with a larger file is refused"
     ),
     "pullMaxObjects": Known(
         "500k",
         _last(parse_size),
-        "a pull that brings more objects is refused; so are checkpoints from elsewhere",
+        "a pull with more objects is refused, and so are larger checkpoints from elsewhere",
     ),
     "encryptTo": _many(
-        _stripped, "whom to encrypt to: age or ssh keys, files of them; off"
+        _stripped, "recipients to encrypt to: age or ssh keys, or files of them; or off"
     ),
     "identity": _many(
-        _stripped, "files of the age or ssh keys that open what is pulled"
+        _stripped, "files with the age or ssh keys that decrypt what is pulled"
     ),
     "commitTrailer": Known(
         "false",
         _last(parse_flag),
-        "whether git's hooks name the checkpoint in a commit's message",
+        "whether git's hooks add the checkpoint to a commit's message",
     ),
 }
 # name -> the variable of the environment that overrides it

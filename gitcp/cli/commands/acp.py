@@ -14,9 +14,9 @@ def acp_command(out: Output, words: tuple[str, ...]) -> int:
     """Run an agent for an editor, with a checkpoint around each prompt.
 
     Speaks the Agent Client Protocol on stdin and stdout: have your editor start this
-    command instead of the agent. All messages pass unchanged; each prompt waits until the
-    turn before it is saved. After a restore, a new thread in the editor goes on from there.
-    The exit status is the agent's.
+    command instead of the agent. gitcp passes all messages on unchanged. Each prompt
+    waits until the previous turn is saved. After a restore, a new thread in the editor
+    continues from the restored checkpoint. The exit status is the agent's.
     """
     from gitcp.acp.proxy import Proxy
     from gitcp.clients import acp_folder

@@ -25,11 +25,11 @@ _SHOWN = 20
 def adopt_command(out: Output, store: str | None, yes: bool) -> None:
     """Move the checkpoints of a folder without git into its new repository.
 
-    For a folder that had a private store before `git init`. Sessions, numbers, keys and
-    settings come along, and the store is removed. Numbers stay as they are, unless the
-    repository has given some already: then each new one is listed, and `gitcp log` has
-    them below what was saved since. STORE names the private
-    store of another folder, as `gitcp folders` lists it.
+    Use this if the folder had a private store before `git init`. gitcp moves sessions,
+    numbers, keys and settings into the repository, and removes the store. Checkpoints
+    keep their numbers, unless the repository already uses some of them: then gitcp lists
+    the new numbers, and `gitcp log` shows the moved checkpoints below those saved since.
+    STORE is the private store of another folder, as `gitcp folders` lists it.
     """
     workspace = writer(out)
     chosen = _chosen(out, workspace, store, yes=yes)

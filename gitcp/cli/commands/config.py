@@ -13,16 +13,18 @@ from gitcp.project.settings import KNOWN
 @command("config")
 @click.argument("key", required=False, metavar="[KEY")
 @click.argument("value", required=False, metavar="[VALUE]]")
-@click.option("--add", is_flag=True, help="Add a value to a setting that may have many")
+@click.option(
+    "--add", is_flag=True, help="Add a value to a setting that can have several"
+)
 @click.option("--unset", is_flag=True, help="Go back to the default")
 def config_command(
     out: Output, key: str | None, value: str | None, add: bool, unset: bool
 ) -> None:
     """List, read or change settings.
 
-    They are those of git, in the section `gitcp`.
-    A `GITCP_*` variable in the environment, as GITCP_MAX_FILE_SIZE, wins over them.
-    Values are written to the repository's own configuration; for all of yours use
+    Settings are git configuration in the section `gitcp`. An environment variable such
+    as GITCP_MAX_FILE_SIZE overrides the setting of that name. This command writes to the
+    repository's own configuration. To change a setting for all your repositories, use
     `git config --global gitcp.KEY VALUE`.
     """
     # Not the whole workspace: a setting that makes no sense has to be mendable.

@@ -31,18 +31,20 @@ def _briefing(
 @command("context")
 @click.argument("selector", metavar="[SEL]", required=False)
 @session_option
-@click.option("--window", type=click.IntRange(min=1), help="Warn above N tokens")
+@click.option(
+    "--window", type=click.IntRange(min=1), help="Warn if it takes more than N tokens"
+)
 def context_command(
     out: Output, selector: str | None, where: str | None, window: int | None
 ) -> None:
     """Print a briefing for the next conversation.
 
-    Without SEL it has the reasons of this work tree: what any conversation here decided,
-    tried and left to do, as far as it led to the present state. With `-s` those of the newest
-    checkpoint of one session.
+    Without SEL it covers this work tree: what any conversation here decided, tried and
+    left to do on the way to the present state. With `-s` it covers the newest checkpoint
+    of one session.
 
-    Hooks give it to a new conversation of a coding agent by themselves, and after a
-    compaction: `gitcp config injectContext` says when. There is no need to paste it.
+    You do not need to paste it. An agent's hooks add it to a new conversation, and after
+    a compaction; `gitcp config injectContext` controls when.
     """
     refuse_both(selector, where)
     workspace = reader(out, paged=True)

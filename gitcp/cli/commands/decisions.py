@@ -35,15 +35,19 @@ from gitcp.project.workspace import Workspace
 @command("decide")
 @click.argument("text")
 @click.option("--why", metavar="T", help="The reason")
-@click.option("--kind", type=click.Choice(KINDS), default="decision", help="What it is")
-@click.option("--path", "paths", multiple=True, metavar="P", help="What it is about")
+@click.option(
+    "--kind", type=click.Choice(KINDS), default="decision", help="The kind of entry"
+)
+@click.option(
+    "--path", "paths", multiple=True, metavar="P", help="A path that it is about"
+)
 def decide_command(
     out: Output, text: str, why: str | None, kind: str, paths: tuple[str, ...]
 ) -> None:
-    """Add to the decision log; it goes into the next save.
+    """Record a decision for the next save.
 
-    In the shell of an agent whose hooks save here, it goes into the next checkpoint of that
-    agent's conversation.
+    In the shell of an agent whose hooks save here, the entry goes into the next
+    checkpoint of that agent's conversation.
     """
     workspace = writer(out)
     entry = Decision(
@@ -130,9 +134,11 @@ def _about(
 @command("decisions")
 @click.argument("selector", metavar="[SEL]", required=False)
 @session_option
-@click.option("--kind", metavar="K", help="Of one kind only")
-@click.option("--path", metavar="P", help="About a path, or of a turn that changed it")
-@click.option("--grep", metavar="RE", help="Whose text or reason matches")
+@click.option("--kind", metavar="K", help="Only entries of one kind")
+@click.option(
+    "--path", metavar="P", help="Only entries about a path, or of turns that changed it"
+)
+@click.option("--grep", metavar="RE", help="Only entries whose text or reason matches")
 def decisions_command(
     out: Output,
     selector: str | None,
@@ -143,10 +149,10 @@ def decisions_command(
 ) -> None:
     """Print what was decided, tried and found.
 
-    Without SEL by any conversation in this work tree, newest first, as far as it led to the
-    present state; with `-s` in one session, newest first; with SEL the decision log of a
-    checkpoint, oldest first. A decision is taken back where all that its turn changed is as
-    it was before.
+    Without SEL it lists the entries of all conversations in this work tree that led to
+    the present state, newest first. With `-s` it lists those of one session, newest
+    first. With SEL it prints the decision log of a checkpoint, oldest first. A decision
+    counts as taken back if all files that its turn changed are as they were before it.
     """
     refuse_both(selector, where)
     pattern = _pattern(grep or "")

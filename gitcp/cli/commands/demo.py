@@ -13,12 +13,12 @@ from gitcp.cli.options import command
 
 
 @command("demo")
-@click.option("--keep", is_flag=True, help="Leave the project there to look at")
+@click.option("--keep", is_flag=True, help="Keep the project, to look at it")
 def demo_command(out: Output, keep: bool) -> int:
-    """Show what gitcp does, on a throw-away project.
+    """Show what gitcp does, in a temporary project.
 
-    Nothing of yours is read or written: project, home and git configuration are
-    temporary. Each step is checked; exits with 1 if a check fails.
+    The demo neither reads nor writes your files: its project, home and git configuration
+    are temporary. It checks each step, and exits with 1 if a check fails.
     """
     started = time.monotonic()
     checks: list[DemoCheck] = []

@@ -41,9 +41,9 @@ def diff_command(
 ) -> None:
     """Show what changed between checkpoints, or since one.
 
-    Without B, files are compared with the working tree, conversation and decisions
-    with the newest checkpoint. `A..B` is the same as `A B`; an end that is left out is
-    the newest checkpoint.
+    Without B, files are compared with the work tree, and conversation and decisions with
+    the newest checkpoint. `A..B` is the same as `A B`; if one end is missing, it is the
+    newest checkpoint.
     """
     if files + conversation + decisions > 1:
         raise UsageError(

@@ -26,18 +26,18 @@ _HINT = 15
     "tried",
     metavar="CLIENT",
     type=click.Choice(registry.NAMES),
-    help="Fire this client's hook in a project that is thrown away",
+    help="Run this client's hook in a temporary project",
 )
 def doctor_command(out: Output, tried: str | None) -> int:
-    """Look for anything that keeps gitcp from working here.
+    """Check for anything that keeps gitcp from working here.
 
-    For each coding agent it says whether hooks are installed, whether the program that
-    they call is there, whether the agent trusts them, and when the last one ran. Exits
-    with 1 if something is not well. Nothing is changed, except that what killed
-    processes left is cleared away.
+    For each coding agent it shows whether hooks are installed, whether the program that
+    they call exists, whether the agent trusts them, and when the last hook ran. Exits
+    with 1 if it finds a problem. It changes nothing, except that it removes what killed
+    processes left behind.
 
-    With --test nothing else is looked at: the command that stands in the client's settings
-    is run as the client would run it before a prompt, in a repository of its own.
+    With --test it checks one client only: it runs the command from the client's settings
+    in a temporary repository, as the client would run it before a prompt.
     """
     if tried is not None:
         return _try(out, tried)

@@ -14,11 +14,12 @@ from gitcp.maintenance.disk_usage import Usage, usage
 
 @command("du")
 def du_command(out: Output) -> int:
-    """Show what gitcp takes on disk.
+    """Show how much disk space gitcp uses.
 
-    What sessions hold, what the newest turns added, which paths take most, and which of
-    them to leave out: those that git does not track. What is removed from the work tree, or
-    excluded now, is held by older checkpoints until `gitcp prune` removes these.
+    It lists the size of each session, what the newest turns added, the paths that take
+    most space, and which of them you could exclude because git does not track them. A
+    file that you remove or exclude now stays in older checkpoints until `gitcp prune`
+    removes those.
     """
     workspace = reader(out)
     used = usage(workspace)

@@ -14,9 +14,9 @@ from gitcp.project.folders import PrivateFolder
 
 
 @command("folders")
-@click.option("--use", metavar="STORE", help="Take this store for the present folder")
+@click.option("--use", metavar="STORE", help="Use this store for the current folder")
 @click.option(
-    "--remove", metavar="STORE", help="Remove this store, checkpoints and all"
+    "--remove", metavar="STORE", help="Remove this store with all its checkpoints"
 )
 @yes_option
 def folders_command(
@@ -24,9 +24,9 @@ def folders_command(
 ) -> None:
     """List folders without git that have checkpoints.
 
-    `gitcp save --init` in such a folder makes a private store for it. A folder that was
-    moved, restored from a backup or made again gets its checkpoints back by --use. A store
-    stays when its folder is gone, until --remove.
+    `gitcp save --init` in such a folder creates a private store for it. If you moved the
+    folder, restored it from a backup or created it again, --use connects it to its
+    checkpoints. If the folder is gone, its store stays until you --remove it.
     """
     if use is not None and remove is not None:
         raise UsageError(

@@ -14,8 +14,8 @@ from gitcp.names import check_typed
 
 @command("fork")
 @click.argument("arguments", metavar="[SEL] NAME", nargs=-1, required=True)
-@click.option("--worktree", metavar="DIR", help="Into a new git worktree")
-@click.option("--no-switch", is_flag=True, help="Only make the branch")
+@click.option("--worktree", metavar="DIR", help="Fork into a new git work tree")
+@click.option("--no-switch", is_flag=True, help="Only create the branch")
 @trust_option
 @yes_option
 def fork_command(

@@ -19,17 +19,17 @@ from gitcp.project.workspace import Workspace, open_workspace
 @click.option(
     "--drop-lost",
     is_flag=True,
-    help="Also remove, for good, checkpoints whose branch has lost its ref",
+    help="Also delete checkpoints whose branch has lost its ref",
 )
 @click.option(
     "--auto",
     is_flag=True,
-    help="Do only what is due, as gitcp does in the background after a save",
+    help="Do only what is due, as after a save in the background",
 )
 @click.option(
     "--remote",
     metavar="REMOTE",
-    help="Collect at an object store instead: packs that no branch there needs",
+    help="Remove packs that no branch needs from an object store instead",
 )
 @click.option(
     "--dry-run", is_flag=True, help="With --remote, show what would be removed"
@@ -45,15 +45,16 @@ def gc_command(
 ) -> None:
     """Free the disk space of pruned checkpoints.
 
-    gitcp's packs become one. No checkpoint is removed, and nothing that git itself
-    can reach; `gitcp verify --lost` lists what --drop-lost removes. What killed processes
-    left is cleared away.
+    Merges gitcp's packs into one. It removes no checkpoint, and nothing that git itself
+    can reach. `gitcp verify --lost` lists what --drop-lost would remove. It also removes
+    what killed processes left behind.
 
-    With --auto packs are merged only where there are too many, for two minutes at most, and
-    old automatic checkpoints go if gitcp takes more than gitcp.maxSize.
+    With --auto it merges packs only if there are too many, for two minutes at most, and
+    removes old automatic checkpoints if gitcp uses more than gitcp.maxSize.
 
-    With --remote nothing is done here. At that object store packs go that no branch names
-    and that are a day old: what pushes that broke off left, and what was put together.
+    With --remote it changes nothing here. In that object store it removes packs that no
+    branch names and that are at least a day old: those that interrupted pushes left, and
+    those that were merged into others.
     """
     given = [
         name

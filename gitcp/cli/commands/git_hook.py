@@ -30,9 +30,9 @@ _FOR_FILES = 0.5
 def git_hook_command(out: Output, name: str, arguments: tuple[str, ...]) -> None:
     """Do gitcp's part in a git hook.
 
-    NAME is the hook's, ARGUMENTS are those git gives it, and its input is what git says
-    on the hook's. The exit status is always 0, and nothing is printed:
-    `.git/gitcp/hooks.log` tells what was done.
+    NAME is the name of the hook. Pass it the arguments and the input that git gives the
+    hook. It prints nothing and always exits with 0; `.git/gitcp/hooks.log` records what
+    it did.
     """
     directory = out.directory if out.directory != "." else here()
     guarded(

@@ -10,12 +10,12 @@ from gitcp.cli.options import command
 @click.argument("agent", metavar="AGENT")
 @click.argument("event", metavar="EVENT")
 def hook_command(out: Output, agent: str, event: str) -> None:
-    """Do what a coding agent's hook asks for.
+    """Handle an event of a coding agent's hook.
 
-    Called by the client. Reads the event as JSON from stdin. Always exits with 0, and
-    ends within `gitcp.hookTimeout`; what went wrong is in `.git/gitcp/hooks.log`. It
-    prints nothing but, as a turn begins, that a restore is open and nothing is saved, in
-    the form that the client shows.
+    The client runs this command, which reads the event as JSON from stdin. It always
+    exits with 0, within `gitcp.hookTimeout`; errors are in `.git/gitcp/hooks.log`. It
+    prints nothing, with one exception: if a restore is unfinished when a turn begins, it
+    tells the client that nothing is being saved.
     """
     from gitcp.cli.agent_hook import run
 

@@ -13,19 +13,19 @@ from gitcp.errors import PartialError
 
 @command("import-history")
 @click.argument("agents", metavar="[AGENT]...", nargs=-1)
-@click.option("--since", metavar="TIME", help="Only what was spoken since then")
+@click.option("--since", metavar="TIME", help="Only messages since then")
 def import_history_command(
     out: Output, agents: tuple[str, ...], since: str | None
 ) -> None:
-    """Take in what agents have on disk of conversations in this project.
+    """Import the conversations that agents have on disk for this project.
 
-    Each becomes a session without files: `gitcp search` finds it, `gitcp log --imported`
-    lists it, `gitcp view` shows its turns, and `gitcp resume` continues it. Restoring it
-    touches no file. Running it again takes in what is new since. AGENT is claude-code,
-    codex, copilot, gemini or opencode; without it all of them are looked at. What hooks
-    have saved is left to them.
+    Each conversation becomes a session without files: `gitcp search` finds it, `gitcp log
+    --imported` lists it, `gitcp view` shows its turns, and `gitcp resume` continues it.
+    Restoring it changes no file. Run the command again to import what is new since then.
+    AGENT is claude-code, codex, copilot, gemini or opencode; the default is all of them.
+    Conversations that hooks already save are skipped.
 
-    Nothing leaves the machine: a push sends what was taken in only if it is named.
+    Nothing leaves the machine: a push sends imported sessions only if you name them.
     """
     from gitcp.agents.import_history import import_history
     from gitcp.checkpoints.times import when

@@ -126,10 +126,10 @@ def _has_hooks(name: str, place: ClientPlaces) -> bool:
 def install_command(out: Output, what: tuple[str, ...], scope: str | None) -> None:
     """Let coding agents and git save checkpoints automatically.
 
-    Hooks are added to the settings that are there; again, and nothing changes. They
-    never fail, block or delay what calls them: GITCP_DISABLE=1 turns them off at once,
-    `gitcp config autoCheckpoint false` for one project. Without WHAT it offers, at a
-    terminal, the clients that it finds on PATH and that have no hooks yet.
+    Adds hooks to the existing settings. Running it again changes nothing. The hooks never
+    make the agent or git fail, and never hold them up. GITCP_DISABLE=1 turns all hooks
+    off; `gitcp config autoCheckpoint false` turns them off for one project. Without WHAT,
+    at a terminal, it offers the clients on PATH that have no hooks yet.
     """
     place, note = _place(out)
     what = what or _chosen(out, place, scope)
@@ -169,13 +169,13 @@ def uninstall_command(
 ) -> None:
     """Remove what `gitcp install` added, or all of gitcp.
 
-    In every scope, unless --scope names one. A file that has not changed since is put
-    back byte for byte.
+    Removes it from every scope, unless --scope names one. A settings file that has not
+    changed since the installation is restored byte for byte.
 
-    With --everything, all that gitcp has made for this project goes: hooks, skills,
-    settings, restored conversations that were not continued, and .git/gitcp. Hooks in
-    your own settings, which other projects use, and the checkpoints have a question of
-    their own; --scope project leaves your own settings alone.
+    With --everything it removes all that gitcp created for this project: hooks, skills,
+    settings, restored conversations that were not continued, and .git/gitcp. It asks
+    separately about the checkpoints, and about hooks in your own settings, which other
+    projects use. With --scope project it leaves your own settings alone.
     """
     if everything:
         if what:

@@ -15,14 +15,14 @@ from gitcp.project.workspace import open_workspace
 @command("label")
 @click.argument("sel")
 @click.argument("name", required=False)
-@click.option("--remove", is_flag=True, help="Take the label from the checkpoint")
+@click.option("--remove", is_flag=True, help="Remove the label")
 def label_command(out: Output, sel: str, name: str | None, remove: bool) -> None:
-    """Name a checkpoint, to select it by and to keep it when others are pruned.
+    """Name a checkpoint, to select it by name and keep it from being pruned.
 
-    A checkpoint has one label, and in a session a label names one checkpoint: given again,
-    it moves. Number, id and commit stay as they are, so that a branch that was pushed does
-    not change. Labels given this way stay in this repository; those of `save --label` are
-    part of the checkpoint, and are pushed with it.
+    A checkpoint has one label. Within a session a label names one checkpoint; if you give
+    it to another checkpoint, it moves there. The checkpoint's number, id and commit stay
+    the same, so a pushed branch does not change. Labels of this command stay in this
+    repository; labels of `save --label` are part of the checkpoint and are pushed with it.
     """
     if (name is None) != remove:
         raise UsageError(

@@ -138,17 +138,25 @@ def _opened(out: Output) -> Workspace:
     "-n", "--count", "count", type=click.IntRange(min=1), help="Show at most N rows"
 )
 @session_option
-@click.option("--all", "everything", is_flag=True, help="Of the whole repository")
-@click.option("--imported", is_flag=True, help="Also what was imported, by its time")
-@click.option("--full", is_flag=True, help="Also what was saved inside of turns")
-@click.option("--graph", is_flag=True, help="Draw the branches")
-@click.option("--since", metavar="TIME", help="Not older than a time")
-@click.option("--until", metavar="TIME", help="Not younger than a time")
-@click.option("--grep", metavar="RE", help="Whose note, prompt or reasons match")
+@click.option("--all", "everything", is_flag=True, help="Cover the whole repository")
 @click.option(
-    "-S", "--text", "text", metavar="TEXT", help="That added or removed a text in files"
+    "--imported", is_flag=True, help="Include imported conversations, by their time"
 )
-@click.option("--agent", metavar="NAME", help="Of one agent only")
+@click.option("--full", is_flag=True, help="Include checkpoints made during turns")
+@click.option("--graph", is_flag=True, help="Draw the branches")
+@click.option("--since", metavar="TIME", help="Only rows since then")
+@click.option("--until", metavar="TIME", help="Only rows until then")
+@click.option(
+    "--grep", metavar="RE", help="Only rows whose note, prompt or reasons match"
+)
+@click.option(
+    "-S",
+    "--text",
+    "text",
+    metavar="TEXT",
+    help="Only rows that added or removed a text in files",
+)
+@click.option("--agent", metavar="NAME", help="Only rows of one agent")
 @click.argument("paths", metavar="[-- PATH...]", nargs=-1)
 def log_command(
     out: Output,
@@ -167,12 +175,12 @@ def log_command(
 ) -> int:
     """List what happened here, newest first.
 
-    One row is one turn of an agent, or a checkpoint of its own; `[by hand]` is what had
-    changed when a turn began. All sessions and clients that worked in this work tree are
-    listed. `+1 ~2 -3` counts the files that a row added,
-    changed and deleted here; of a single PATH it is A, M or D. `inside #45` is what was saved
-    in a turn before one of its commands. `beside #47` is a turn of another agent at the same
-    time, and `~1?` a file that either of them may have changed.
+    Each row is one turn of an agent, or a single checkpoint. It covers all sessions and
+    clients that worked in this work tree. `[by hand]` marks changes that were there when a
+    turn began. `+1 ~2 -3` counts the files that were added, modified and deleted; with a
+    single PATH it is A, M or D. `inside #45` was saved during that turn, before one of its
+    commands. `beside #47` marks a turn that ran at the same time as #47, by another agent;
+    `~1?` is a file that either of them may have changed.
     """
     workspace = _opened(out)
     unreadable: list[str] = []

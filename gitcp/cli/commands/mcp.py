@@ -12,8 +12,8 @@ def mcp_command(out: Output) -> None:
     """Serve checkpoints to a client of the Model Context Protocol.
 
     For agents without a shell: the client starts this command in the project and talks to
-    it on stdin and stdout. A restore takes two tools: one shows the plan, the other carries
-    out exactly that, as long as no file changed since.
+    it on stdin and stdout. A restore takes two tool calls: the first shows the plan, the
+    second carries out exactly that plan, unless a file has changed since.
     """
     if importlib.util.find_spec("mcp") is None:
         raise UsageError(

@@ -24,13 +24,15 @@ _ONLY_END = "only the end of this long conversation is laid out; `--format jsonl
 
 @command("messages")
 @click.argument("selector", metavar="[SEL]", required=False)
-@click.option("--all", "everything", is_flag=True, help="Every record, not only turns")
+@click.option(
+    "--all", "everything", is_flag=True, help="Print every record, not only turns"
+)
 @click.option("-o", "--output", "file", metavar="FILE", help="Write to a file")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["jsonl", "json", "markdown"]),
-    help="jsonl: the stored bytes; json: an array; markdown: to read",
+    help="jsonl: the stored bytes; json: an array; markdown: text to read",
 )
 def messages_command(
     out: Output,
@@ -42,7 +44,7 @@ def messages_command(
     """Print the conversation, turn by turn.
 
     A turn is a prompt, a line for each tool that ran, and the answer. Turns that were taken
-    back in the client are left out. `--all`, and each `--format`, has every record.
+    back in the client are left out, except with `--all` or `--format`.
     """
     workspace = reader(out, paged=file is None)
     checkpoint = select(workspace, selector)

@@ -35,7 +35,7 @@ from gitcp.store.retention import RetentionRules
 @click.option(
     "--max-size",
     metavar="SIZE",
-    help="Remove the oldest until the rest takes at most SIZE",
+    help="Remove the oldest until the rest uses at most SIZE",
 )
 @click.option(
     "-s",
@@ -43,7 +43,7 @@ from gitcp.store.retention import RetentionRules
     "sessions",
     multiple=True,
     metavar="SESSION[/BRANCH]",
-    help="Only these (repeatable)",
+    help="Prune only this session (repeatable)",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be removed")
 @yes_option
@@ -59,9 +59,9 @@ def prune_command(
 ) -> int:
     """Remove old checkpoints; the others keep ids and numbers.
 
-    The ids and numbers of the others stay. Always kept: the newest of each branch,
-    where forks start, and what the last restore left behind; and a branch as a whole
-    where damage hides what that is. `gitcp gc` then gives the disk space back.
+    gitcp always keeps the newest checkpoint of each branch, the checkpoints where forks
+    start, and the state that the last restore replaced. If damage hides which these are, it
+    keeps the whole branch. Run `gitcp gc` afterwards to free the disk space.
     """
     within = None if keep_within is None else parse_seconds(keep_within, "the time")
     limit = None if max_size is None else parse_size(max_size, "the size")

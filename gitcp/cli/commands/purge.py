@@ -24,19 +24,19 @@ _SHOWN = 40
     "--value-from-stdin",
     "stdin",
     is_flag=True,
-    help="Purge the text on stdin, without its last line end",
+    help="Purge the text on stdin, without the final newline",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would change")
 @yes_option
 def purge_command(
     out: Output, what: tuple[str, ...], stdin: bool, dry_run: bool, yes: bool
 ) -> None:
-    """Take a secret, or files, out of all checkpoints.
+    """Remove a secret, or files, from all checkpoints.
 
-    A secret is named by the fingerprint that `gitcp scan` or a refused push gives it; in
-    its place stands a marker. Ids and numbers of checkpoints stay, their commits change.
-    This cannot be undone. Your files are left as they are, and what has been pushed is
-    there until `gitcp push --pruned`: a secret that has left is to be revoked.
+    Name a secret by its fingerprint, which `gitcp scan` or a refused push shows. gitcp
+    replaces it by a marker. Checkpoints keep their ids and numbers, but get new commits.
+    You cannot undo this. Your own files stay as they are. Pushed copies stay on the remote
+    until `gitcp push --pruned`, so revoke a secret that has been pushed.
     """
     import sys
 

@@ -9,10 +9,11 @@ from gitcp.cli.options import command
 @command("pusher")
 @click.argument("spool", metavar="SPOOL")
 def pusher_command(out: Output, spool: str) -> None:
-    """Send what waits for a remote until nothing does.
+    """Send what is queued for a remote until the queue is empty.
 
-    gitcp starts this in the background, once for each remote on a machine; SPOOL is the
-    name of a directory in gitcp's state directory. Where one is at work this ends at once.
+    gitcp starts this in the background, once for each remote on a machine. SPOOL is the
+    name of a directory in gitcp's state directory. If another process is already sending,
+    the command exits at once.
     """
     from gitcp.errors import NotFoundError
     from gitcp.spool import entries, pusher

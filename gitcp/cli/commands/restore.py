@@ -49,19 +49,26 @@ from gitcp.worktree.plan import FilePlan
 @click.argument("paths", metavar="[PATH]...", nargs=-1)
 @click.option("--files", is_flag=True, help="Restore the files only")
 @click.option("--conversation", is_flag=True, help="Restore the conversation only")
-@click.option("--dry-run", is_flag=True, help="Show what would be done")
-@click.option("--to", "directory", metavar="DIR", help="Write into an empty directory")
-@click.option("--agent", metavar="NAME", help="Client that the conversation must be of")
+@click.option("--dry-run", is_flag=True, help="Show what would change")
+@click.option(
+    "--to",
+    "directory",
+    metavar="DIR",
+    help="Write the files into an empty directory instead",
+)
+@click.option(
+    "--agent", metavar="NAME", help="Require the conversation to be of this client"
+)
 @trust_option
 @click.option("--continue", "go_on", is_flag=True, help="Finish an interrupted restore")
-@click.option("--abort", is_flag=True, help="Take back an interrupted restore")
+@click.option("--abort", is_flag=True, help="Undo an interrupted restore")
 @click.option(
     "--replay",
     is_flag=True,
-    help="Keep later steps that reached outside as done, with their results",
+    help="Keep the results of later steps that reached outside the project",
 )
 @click.option(
-    "--force", is_flag=True, help="Replace databases that another process has open, too"
+    "--force", is_flag=True, help="Also replace databases that another process has open"
 )
 @yes_option
 def restore_command(
@@ -82,15 +89,15 @@ def restore_command(
 ) -> None:
     """Restore files and conversation from a checkpoint.
 
-    Without SEL, at a terminal, it shows the turns to choose from (`gitcp ui`). What is
-    there now is saved first; `gitcp undo` brings it back. Files that no checkpoint holds
-    are never overwritten or deleted. If other files change while it asks, it shows which
-    and asks again. The conversation of a coding agent is written where its client looks
-    for it, under a new id, and the command that resumes it is printed.
+    Without SEL, at a terminal, it lets you choose a turn (`gitcp ui`). It saves the present
+    state first; `gitcp undo` brings that back. It never overwrites or deletes files that no
+    checkpoint holds. If other files change while it asks, it shows them and asks again. It
+    writes an agent's conversation to where the client looks for it, under a new id, and
+    prints the command that resumes it.
 
-    A checkpoint that was pulled does not bring files that tools execute by themselves
-    or links that lead outside, and its conversation does not go where a client would
-    find it, unless --trust is given.
+    From a pulled checkpoint it does not restore files that tools execute by themselves,
+    links that lead outside the project, or the client's conversation, unless you give
+    --trust.
     """
     looks = dry_run or directory is not None
     plain = not (dry_run or conversation or agent or go_on or abort)

@@ -33,20 +33,20 @@ _HOW = {
 
 @command("resume")
 @click.argument("selector", metavar="[SEL]", required=False)
-@click.option("--with", "agent", metavar="AGENT", help="Continue it in another client")
+@click.option("--with", "agent", metavar="AGENT", help="The client to continue it in")
 @trust_option
 def resume_command(
     out: Output, selector: str | None, agent: str | None, trust: bool
 ) -> None:
-    """Continue a conversation, if wanted in another client.
+    """Continue a conversation, in its own client or another one.
 
-    Without SEL it is the newest one of this work tree. No file of yours changes: `gitcp
-    restore` brings files. Between Claude Code and Codex each message keeps its role, text,
-    tool calls and results; a client that cannot take that over is given the talk and its
-    reasons to read. What was left out is named. At a terminal it asks before it starts the
-    client; else it prints the command.
+    Without SEL it continues the newest conversation of this work tree. It changes none of
+    your files; `gitcp restore` does that. Between Claude Code and Codex, each message keeps
+    its role, text, tool calls and results. Other clients get the conversation and its
+    reasons as text to read. gitcp lists what it left out. At a terminal it asks before it
+    starts the client; otherwise it prints the command.
 
-    A conversation that was pulled goes to no client unless --trust is given.
+    A conversation that was pulled needs --trust.
     """
     workspace = writer(out)
     chosen = select(workspace, selector) if selector else _newest(workspace)

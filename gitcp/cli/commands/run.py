@@ -19,11 +19,11 @@ from gitcp.project.workspace import Workspace, open_workspace
 
 
 @command("run", context_settings={"ignore_unknown_options": True})
-@click.option("-m", "--message", "note", metavar="NOTE", help="What is being tried")
+@click.option("-m", "--message", "note", metavar="NOTE", help="What you are trying")
 @click.option(
     "--rollback-on-failure",
     is_flag=True,
-    help="If it fails, put the files back as they were before",
+    help="Restore the files if it fails",
 )
 @click.option("--step", metavar="NAME", help="Run it only once, as a durable step")
 @click.option("--undo", metavar="CMD", help="Shell command that undoes the step")
@@ -32,13 +32,17 @@ from gitcp.project.workspace import Workspace, open_workspace
     type=click.Choice(["none", "local", "reversible", "irreversible"]),
     help="What the step changes (with --undo reversible, else irreversible)",
 )
-@click.option("--key", metavar="KEY", help="Scope in which it runs once, e.g. a date")
+@click.option(
+    "--key", metavar="KEY", help="Scope in which it runs only once, for instance a date"
+)
 @click.option("--retry", type=click.IntRange(1), metavar="N", help="Try up to N times")
-@click.option("--timeout", metavar="TIME", help="Stop it after this time, e.g. 5m")
+@click.option(
+    "--timeout", metavar="TIME", help="Stop it after this time, for instance 5m"
+)
 @click.option(
     "--unknown",
     type=click.Choice(["retry", "ask", "fail"]),
-    help="What to do if an earlier run of the step was interrupted",
+    help="What to do if an earlier run was interrupted",
 )
 @click.option(
     "--reads",
@@ -50,11 +54,20 @@ from gitcp.project.workspace import Workspace, open_workspace
     "--writes",
     multiple=True,
     metavar="PATH",
-    help="Declare that it writes PATH, and no other",
+    help="Declare that the step writes only PATH",
 )
-@click.option("--after", multiple=True, metavar="NAME", help="It depends on this step")
 @click.option(
-    "-s", "--session", "session", metavar="SESSION[/BRANCH]", help="Of which session"
+    "--after",
+    multiple=True,
+    metavar="NAME",
+    help="Name a step that this one depends on",
+)
+@click.option(
+    "-s",
+    "--session",
+    "session",
+    metavar="SESSION[/BRANCH]",
+    help="The session that it belongs to",
 )
 @click.argument("words", nargs=-1, required=True, metavar="-- CMD [ARG]...")
 def run_command(
@@ -72,8 +85,9 @@ def run_command(
     exit status is the command's; 127 if there is no such program, 126 if it cannot be
     executed.
 
-    With --step the command is run once: where the ledger says that it is done, it is not
-    run again, and the exit status is 0. It finds an idempotency key in `GITCP_STEP_KEY`.
+    With --step the command runs only once: if the ledger records that it is done, gitcp
+    does not run it again and exits with 0. The command finds an idempotency key in
+    `GITCP_STEP_KEY`.
     """
     workspace = open_workspace(out.directory, lasting=True)
     sys.stdout.flush()

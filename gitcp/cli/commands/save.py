@@ -175,15 +175,23 @@ def json_value(text: str, what: str) -> msgspec.Raw:
 
 
 @command("save", cls=_Ordered)
-@click.option("-m", "--message", "note", metavar="NOTE", help="What this state is")
-@click.option("--label", metavar="NAME", help="A name to select it by")
 @click.option(
-    "-s", "--session", "where", metavar="SESSION[/BRANCH]", help="Where to save"
+    "-m", "--message", "note", metavar="NOTE", help="A note that describes this state"
 )
-@click.option("--messages", metavar="FILE", help="The whole conversation, or -")
-@click.option("--append", metavar="FILE", help="New messages as JSON lines, or -")
+@click.option("--label", metavar="NAME", help="A name to select the checkpoint by")
+@click.option(
+    "-s",
+    "--session",
+    "where",
+    metavar="SESSION[/BRANCH]",
+    help="The session and branch to save to",
+)
+@click.option("--messages", metavar="FILE", help="The whole conversation; - for stdin")
+@click.option(
+    "--append", metavar="FILE", help="Only the new messages, as JSON lines; - for stdin"
+)
 @click.option("--transcript", metavar="FILE", help="An agent's own transcript file")
-@click.option("--agent", metavar="NAME", help="The kind of the transcript")
+@click.option("--agent", metavar="NAME", help="The agent that wrote the transcript")
 @click.option("--decision", multiple=True, metavar="T", help="A decision (repeatable)")
 @click.option("--tried", multiple=True, metavar="T", help="A dead end (repeatable)")
 @click.option("--fact", multiple=True, metavar="T", help="A case fact (repeatable)")
@@ -194,13 +202,17 @@ def json_value(text: str, what: str) -> msgspec.Raw:
     "--note", "log_note", multiple=True, metavar="T", help="A remark (repeatable)"
 )
 @click.option("--bug", multiple=True, metavar="T", help="A bug found (repeatable)")
-@click.option("--why", multiple=True, metavar="T", help="Explains the entry before it")
+@click.option(
+    "--why", multiple=True, metavar="T", help="The reason for the entry before it"
+)
 @click.option("--task", metavar="T", help="The current task")
 @click.option(
     _ACTIVE, multiple=True, metavar="PATH…", help="Files being worked on (repeatable)"
 )
-@click.option("--position", metavar="JSON", help="Where a pipeline stands")
-@click.option("--trigger", metavar="NAME", default="manual", help="What caused it")
+@click.option("--position", metavar="JSON", help="The position of a pipeline")
+@click.option(
+    "--trigger", metavar="NAME", default="manual", help="What caused the checkpoint"
+)
 @click.option("--allow-empty", is_flag=True, help="Save even if nothing changed")
 @click.option(
     "--include", multiple=True, metavar="GLOB", help="Also capture these ignored paths"
@@ -208,14 +220,14 @@ def json_value(text: str, what: str) -> msgspec.Raw:
 @click.option(
     "--init",
     is_flag=True,
-    help="In a folder without git: keep its checkpoints outside of it",
+    help="In a folder without git: create a private store without asking",
 )
 @click.pass_context
 def save_command(ctx: click.Context, out: Output, /, **given: Any) -> None:
     """Make a checkpoint of files, conversation and decisions.
 
-    In a folder without git it asks for a private store first, which lies in your state
-    directory: nothing is put into the folder. --init makes one without a question.
+    In a folder without git, it first asks whether to create a private store. The store is
+    in your state directory; gitcp puts nothing into the folder.
     """
     if given["label"] is not None:
         from gitcp.checkpoints.labels import check_typed_label

@@ -12,11 +12,11 @@ from gitcp.errors import GitcpError, PartialError, SecretsFoundError
 @command("scan")
 @click.argument("sessions", metavar="[SESSION[/BRANCH]]...", nargs=-1)
 def scan_command(out: Output, sessions: tuple[str, ...]) -> int:
-    """Look for secrets in checkpoints, as push does.
+    """Scan checkpoints for secrets, as push does.
 
-    Files, conversations, decision logs, names and messages of all sessions, or of
-    those named; what a remote has already is not looked at again. Exits with 24 where
-    there is one, else with 3 where something could not be read.
+    Scans files, conversations, decision logs, names and messages of all sessions, or of
+    those that you name. It skips what a remote already has. Exits with 24 if it finds a
+    secret, otherwise with 3 if it could not read something.
     """
     from gitcp.secrets import policy as ops
     from gitcp.secrets.outgoing import ANY

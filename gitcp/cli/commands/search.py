@@ -43,11 +43,11 @@ def _place(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> set
     callback=_place,
     multiple=True,
     metavar="WHERE",
-    help=f"Only in one of: {', '.join(_PLACES)}; can be repeated",
+    help=f"Search only {', '.join(_PLACES[:-1])} or {_PLACES[-1]} (repeatable)",
 )
-@click.option("--since", metavar="TIME", help="Not older than a time")
-@click.option("--agent", metavar="NAME", help="Of one agent only")
-@click.option("--all", "everything", is_flag=True, help="Of the whole repository")
+@click.option("--since", metavar="TIME", help="Only hits since then")
+@click.option("--agent", metavar="NAME", help="Only hits of one agent")
+@click.option("--all", "everything", is_flag=True, help="Search the whole repository")
 def search_command(
     out: Output,
     words: tuple[str, ...],
@@ -59,11 +59,12 @@ def search_command(
 ) -> int:
     """Find words in conversations, reasons, notes, paths and files.
 
-    What has all the words is found, the best first; where they stand in a row comes before.
-    A phrase in double quotes ('"race in sessions"') has to be there as it is. Case and accents
-    do not count. WHERE is prompts, talk (what agents said), tools (their calls and output),
-    reasons, notes (and labels), paths, or files (what they hold). The first search here builds
-    an index, which takes a while after long conversations; later ones add what is new.
+    Finds passages that have all the words, best match first; passages with the words in a
+    row rank higher. A phrase in double quotes ('"race in sessions"') must match exactly.
+    Case and accents do not matter. WHERE is prompts, talk (the agents' answers), tools
+    (calls and their output), reasons, notes (and labels), paths, or files (their content).
+    The first search builds an index, which takes a while if there are long conversations;
+    later searches add what is new.
     """
     from gitcp.checkpoints.times import when
     from gitcp.search.hits import Filters

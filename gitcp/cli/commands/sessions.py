@@ -112,11 +112,11 @@ def sessions_command(out: Output) -> int:
 
 @command("branches")
 @click.argument("session", metavar="[SESSION]", required=False)
-@click.option("-s", "--session", "name", metavar="SESSION", help="Of which session")
+@click.option("-s", "--session", "name", metavar="SESSION", help="The session to list")
 def branches_command(out: Output, session: str | None, name: str | None) -> int:
     """List the branches of a session.
 
-    Without SESSION it is the one that your own saves go to.
+    Without SESSION it lists those of the session that your own saves go to.
     """
     if session is not None and name is not None:
         raise UsageError("SESSION and -s mean the same", hint="drop one of them")
@@ -149,15 +149,15 @@ def branches_command(out: Output, session: str | None, name: str | None) -> int:
 
 @command("switch")
 @click.argument("where", metavar="SESSION[/BRANCH]")
-@click.option("--restore", "bring", is_flag=True, help="Bring its files, too")
+@click.option("--restore", "bring", is_flag=True, help="Also restore its files")
 @trust_option
 @yes_option
 def switch_command(
     out: Output, where: str, bring: bool, trust: bool, yes: bool
 ) -> None:
-    """Make a branch the current one; the files stay.
+    """Make a branch the current one, without changing files.
 
-    They change only with --restore.
+    Your own saves then go to that branch. With --restore its files are restored, too.
     """
     workspace = writer(out)
     place = workspace.current().named(where)

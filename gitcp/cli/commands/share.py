@@ -58,23 +58,21 @@ def _remote(workspace: Workspace, given: str | None) -> str:
 @click.option(
     "--pruned",
     is_flag=True,
-    help="Also remove there the checkpoints that were pruned here",
+    help="Also remove checkpoints from the remote that were pruned here",
 )
 @click.option(
     "--re-encrypt",
     is_flag=True,
     help="Encrypt everything again, to the recipients in gitcp.encryptTo",
 )
-@click.option(
-    "--fork", is_flag=True, help="Send what has diverged as a branch of its own"
-)
+@click.option("--fork", is_flag=True, help="Send diverged branches under new names")
 @click.option(
     "--spool",
     is_flag=True,
-    help="Hand it to the process that sends what all clones here have",
+    help="Queue it for the process that pushes for all clones here",
 )
 @click.option(
-    "--wait", is_flag=True, help="The same, and wait until all of it is there"
+    "--wait", is_flag=True, help="The same, and wait until the remote has all of it"
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be sent")
 def push_command(
@@ -91,17 +89,17 @@ def push_command(
 ) -> None:
     """Push sessions to a remote (default: all but imported ones).
 
-    A branch there only moves forward. Where it went on there, too, it is left alone;
-    with --fork yours goes there under a name of its own, and you continue on that.
+    A push only fast-forwards branches on the remote, and skips those that have diverged.
+    With --fork gitcp sends yours under new names, and you continue on these.
 
-    What would be sent is looked through for secrets first. Where there is one, nothing
-    is sent: each is named by its place and a fingerprint, never by its value.
+    gitcp first scans what it would send for secrets. If it finds one, it sends nothing and
+    shows where each secret is and its fingerprint, never its value.
 
-    With the setting encryptTo the conversation, the log, notes, labels and what steps did
-    are encrypted on the way out. Files of the project, and names of sessions, are not.
+    With the setting encryptTo, gitcp encrypts conversations, decision logs, notes, labels
+    and step ledgers, but not the project's files and the names of sessions.
 
-    With --spool all of that is done now, but what leaves waits for the next push of this
-    machine, at most one each gitcp.pushInterval; `gitcp status` says what has not left.
+    With --spool gitcp only queues the result, for the next push of this machine; there is
+    at most one push per gitcp.pushInterval. `gitcp status` shows what is not sent yet.
     """
     from gitcp.cli import findings
     from gitcp.cli.spooling import hand_over
@@ -196,8 +194,8 @@ def _print_pushed(
 def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> None:
     """Pull sessions from a remote (default: all).
 
-    Everything is checked before anything is taken. Files do not change: `gitcp
-    restore` brings them. Where a branch grew on both sides, theirs becomes a fork.
+    gitcp checks everything before it accepts anything. Your files do not change; `gitcp
+    restore` changes them. If a branch has diverged, theirs becomes a fork.
     """
     from gitcp.cli import documents
     from gitcp.cli.render import withheld_lines
@@ -306,10 +304,10 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: "Pulled") -> N
 def remote_sessions_command(out: Output, remote: str | None) -> None:
     """List the sessions that a remote has.
 
-    Each branch with how it stands to what is here, and so what a session's steps did:
-    same, behind (a pull brings more), ahead (a push would send more), forked (both
-    grew), new (not here), pruned (here, not there), taken-back (it had more). Of steps
-    also not-there, and different, where only a pull can tell.
+    It shows how each branch and each step ledger compares with yours: same, behind (a pull
+    would fetch more), ahead (a push would send more), forked (they diverged), new (not
+    here), pruned (here, but not there), taken-back (the remote had more before). A step
+    ledger may also be not-there, or different if only a pull can tell.
     """
     from gitcp.sync.pulled import refuse_silent
     from gitcp.sync.remote_sessions import remote_sessions

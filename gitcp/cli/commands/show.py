@@ -118,9 +118,9 @@ def show_command(
 ) -> None:
     """Show one checkpoint, or a whole turn.
 
-    Of a turn that is what was asked, the tools that ran, the end of the answer, and what
-    it changed and decided. What was not captured is listed, too. SEL may be a commit of the
-    project: then it is what lies behind it.
+    For a turn it shows the prompt, the tools that ran, the end of the answer, the changed
+    files and the decisions. It also lists what was not captured. If SEL is a commit of the
+    project, it shows the checkpoints that led to that commit.
     """
     workspace = reader(out, paged=True)
     shown = _looked_up(out, workspace, selector, words)

@@ -37,9 +37,9 @@ _AGENTS = 5
 def status_command(out: Output, where: str | None) -> None:
     """Show where you are, and what a save would add.
 
-    With `-s` files are compared with the newest checkpoint of one session. With
-    `-v` also every changed file, and for each agent whether its hooks run and when the
-    last one did.
+    With `-s` it compares files with the newest checkpoint of one session. With `-v` it also
+    lists every changed file, and shows for each agent whether its hooks run and when one
+    last did.
     """
     workspace = reader(out)
     state = status(workspace, where)

@@ -115,12 +115,19 @@ def ask_at_terminal(out: Output) -> Callable[[Call], str] | None:
 @command("steps")
 @click.argument("words", nargs=-1, metavar="[list|show|answer|affected|repair] [NAME]")
 @click.option(
-    "-s", "--session", "session", metavar="SESSION[/BRANCH]", help="Of which session"
+    "-s", "--session", "session", metavar="SESSION[/BRANCH]", help="The session to use"
 )
-@click.option("--call", "which", metavar="N|KEY", help="Which call of the name")
-@click.option("--result", metavar="JSON", help="With `answer NAME done`: its result")
 @click.option(
-    "--trust", is_flag=True, help="With `repair`: also act on what was pulled"
+    "--call",
+    "which",
+    metavar="N|KEY",
+    help="The call to use, if the step was called several times",
+)
+@click.option(
+    "--result", metavar="JSON", help="With `answer NAME done`: the step's result"
+)
+@click.option(
+    "--trust", is_flag=True, help="With `repair`: also undo steps that were pulled"
 )
 @yes_option
 def steps_command(
@@ -132,12 +139,12 @@ def steps_command(
     trust: bool,
     yes: bool,
 ) -> int:
-    """List durable steps; show, settle or repair one.
+    """List durable steps; show, resolve or repair one.
 
-    `list` (or nothing) shows the steps of the branch. `show NAME` shows one with its
-    result and its records. `answer NAME done|failed|again` says what became of a step
-    that was interrupted. `affected NAME` shows what depends on a step; `repair NAME` takes
-    that back, and runs it again where the steps are commands.
+    `list` (the default) lists the steps of the branch. `show NAME` shows a step with its
+    result and its records. `answer NAME done|failed|again` records what became of an
+    interrupted step. `affected NAME` lists the steps that depend on a step. `repair NAME`
+    undoes those, and runs them again if they are commands.
     """
     workspace = open_workspace(out.directory)
     engine = Engine(workspace, place_of(workspace, session))

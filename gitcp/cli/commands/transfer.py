@@ -32,11 +32,11 @@ def export_command(
 ) -> None:
     """Write the session of a checkpoint to one file.
 
-    All its branches are in it. The file is a git bundle that stands by itself. It
-    holds files, conversations and the project's history below them.
+    The file is a self-contained git bundle. It holds all branches of the session, with
+    their files and conversations, and the project's history below them.
 
-    What no remote has yet is looked through for secrets first, as push does it. Where
-    there is one, nothing is written: each is named by its place and a fingerprint.
+    As push does, gitcp first scans what no remote has yet for secrets. If it finds one, it
+    writes nothing and shows where each secret is and its fingerprint.
     """
     from gitcp.cli import findings
     from gitcp.secrets.policy import Gate
@@ -70,14 +70,14 @@ def export_command(
 @command("import")
 @click.argument("file", metavar="FILE")
 def import_command(out: Output, file: str) -> None:
-    """Take in what `export` wrote, or a `.session` directory.
+    """Import a file that `export` wrote, or a `.session` directory.
 
-    Everything is checked before anything is taken. Files do not change: `gitcp
-    restore` brings them. Where a branch grew on both sides, theirs becomes a fork. From
-    a repository whose ids are made by another hash (SHA-1, SHA-256) it is converted.
+    gitcp checks everything before it accepts anything. Your files do not change; `gitcp
+    restore` changes them. If a branch has diverged, theirs becomes a fork. A session from
+    a repository with the other hash (SHA-1 or SHA-256) is converted.
 
-    Of a directory with checkpoints that other tools wrote as markdown, the decision
-    log and the files themselves come into the session `old-session`.
+    A `.session` directory holds checkpoints that other tools wrote as markdown. gitcp
+    imports the decision log and the files themselves into the session `old-session`.
     """
     workspace = open_workspace(out.directory)
     path = Path(out.directory, file)

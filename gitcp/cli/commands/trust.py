@@ -11,12 +11,12 @@ from gitcp.errors import UsageError
 @click.argument("remote", metavar="[REMOTE]", required=False)
 @click.option("--remove", is_flag=True, help="Stop trusting it")
 def trust_command(out: Output, remote: str | None, remove: bool) -> None:
-    """Trust what is pulled from a remote, once for all.
+    """Trust everything that is pulled from a remote.
 
-    Without REMOTE it lists the addresses that you trust. Trust is kept in your own git
-    configuration (gitcp.trust), by address, and holds in all your repositories. It means
-    everyone who may push there: their files that tools execute come with a restore, and
-    their conversations go to where your agents find them.
+    Without REMOTE it lists the addresses that you trust. They are in your own git
+    configuration (gitcp.trust) and apply to all your repositories. You trust everyone who
+    can push to that address: a restore then writes their files even if tools execute them,
+    and puts their conversations where your agents find them.
     """
     from gitcp.trust import trusted_remotes as trust
 

@@ -12,10 +12,11 @@ _INSTALL = "install it: `pip install 'gitcp[ui]'`"
 
 @command("ui")
 def ui_command(out: Output) -> None:
-    """Look at what happened, and choose what to go back to.
+    """Browse what happened, and choose a state to go back to.
 
-    Turns on the left; what changed, what was said, the reasons and what was not captured on
-    the right. `r` shows what a restore would change, and `y` does it. `?` lists the keys.
+    The left side lists the turns. The right side shows changes, conversation, reasons and
+    what was not captured. `r` shows what a restore would change, and `y` carries it out.
+    `?` lists the keys.
     """
     if not at_terminal(out):
         raise ConfirmationError(

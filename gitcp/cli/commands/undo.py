@@ -29,17 +29,19 @@ def rollback_command(out: Output, trust: bool, yes: bool) -> None:
 @click.option(
     "--effects", is_flag=True, help="Undo the effects of steps instead of a restore"
 )
-@click.option("--to", "to", metavar="SEL", help="With --effects: since a checkpoint")
+@click.option(
+    "--to", "to", metavar="SEL", help="With --effects: undo back to this checkpoint"
+)
 @click.option(
     "--keep",
     multiple=True,
     metavar="NAME",
-    help="With --effects: leave a step as it is",
+    help="With --effects: do not undo this step",
 )
-@click.option("--trust", is_flag=True, help="Also act on what was pulled")
-@click.option("--dry-run", is_flag=True, help="Show what would be done")
+@click.option("--trust", is_flag=True, help="Also undo steps that were pulled")
+@click.option("--dry-run", is_flag=True, help="Show what would change")
 @click.option(
-    "--force", is_flag=True, help="Replace databases that another process has open, too"
+    "--force", is_flag=True, help="Also replace databases that another process has open"
 )
 @yes_option
 def undo_command(
@@ -52,12 +54,12 @@ def undo_command(
     force: bool,
     yes: bool,
 ) -> None:
-    """Go back to what the last restore replaced.
+    """Undo the last restore.
 
-    Again, and the restore is back.
+    A second undo redoes the restore.
 
-    With --effects it undoes what durable steps did since a checkpoint (the newest, or
-    --to), newest first, and stops where one cannot be undone.
+    With --effects it undoes the effects of durable steps since a checkpoint (the newest,
+    or --to), newest first. It stops at a step that cannot be undone.
     """
     workspace = writer(out)
     workspace.refuse_if_interrupted()

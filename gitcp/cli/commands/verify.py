@@ -27,21 +27,21 @@ _SHOWN = 20
     "--repair",
     "mend",
     is_flag=True,
-    help="Put back objects of which the work tree or git has a good copy",
+    help="Replace damaged objects of which the work tree or git has a good copy",
 )
 @click.option(
     "--lost",
     is_flag=True,
-    help="List branches, and ledgers of steps, whose refs have gone; with --repair, put"
-    " them back",
+    help="List branches and step ledgers that have lost their refs; with --repair,"
+    " restore the refs",
 )
 def verify_command(
     out: Output, branches: tuple[str, ...], mend: bool, lost: bool
 ) -> int:
-    """Read everything that is stored, and check it.
+    """Read and check everything that is stored.
 
-    Exits with 15 if something is wrong. Checkpoints that an older gitcp may have made
-    wrong are named; they are not a reason for another exit status.
+    Exits with 15 if something is damaged. It also lists checkpoints that a bug in an older
+    gitcp may have made wrong; these do not change the exit status.
     """
     workspace = reader(out)
     if lost:

@@ -28,17 +28,19 @@ _OWN = b"<!doctype html>\n<!-- A page of gitcp:"
 @command("view")
 @click.argument("selector", metavar="[SEL|SESSION]", required=False)
 @click.option("-o", "--output", "file", metavar="FILE", help="Write the page to FILE")
-@click.option("--redact", is_flag=True, help="Put fingerprints in the place of secrets")
+@click.option("--redact", is_flag=True, help="Replace secrets by their fingerprints")
 @click.option(
     "--allow",
     multiple=True,
     metavar="FINGERPRINT",
     help="Let this secret pass this once (repeatable)",
 )
-@click.option("--prompts-only", is_flag=True, help="Neither answers, files nor reasons")
-@click.option("--no-files", is_flag=True, help="Without what changed in files")
 @click.option(
-    "--serve", is_flag=True, help="Show it live on this machine, until Ctrl-C"
+    "--prompts-only", is_flag=True, help="Leave out answers, files and reasons"
+)
+@click.option("--no-files", is_flag=True, help="Leave out changes to files")
+@click.option(
+    "--serve", is_flag=True, help="Serve the page live to this machine, until Ctrl-C"
 )
 def view_command(
     out: Output,
@@ -50,12 +52,12 @@ def view_command(
     no_files: bool,
     serve: bool,
 ) -> int:
-    """Look at a session in a browser: talk, files and reasons, turn by turn.
+    """Show a session in a browser: conversation, files and reasons by turn.
 
     The page is one file that needs no network. Without SEL it shows the session of the
-    newest checkpoint. Without -o it is written to the temporary directory, for you alone.
-    The page is looked through for secrets first, as an export is; what `--serve` shows is
-    not: it does not leave this machine.
+    newest checkpoint. Without -o gitcp writes it to the temporary directory, readable for
+    you only. As with an export, gitcp first scans the page for secrets. It does not scan
+    what `--serve` shows, because that does not leave this machine.
     """
     from gitcp.view.chosen import choose
     from gitcp.view.rows import Wanted

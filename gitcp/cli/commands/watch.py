@@ -11,12 +11,14 @@ from gitcp.project.workspace import open_workspace
 
 
 @command("watch")
-@click.option("--minutes", metavar="N", help="Instead of gitcp.intervalMinutes")
+@click.option(
+    "--minutes", metavar="N", help="Use this interval instead of gitcp.intervalMinutes"
+)
 def watch_command(out: Output, minutes: str | None) -> None:
     """Save at an interval, until interrupted.
 
-    The interval is `gitcp.intervalMinutes`. Only where something changed. With
-    --json, one line for each checkpoint.
+    The interval is `gitcp.intervalMinutes`. It saves only if something changed. With
+    --json it prints one line for each checkpoint.
     """
     from gitcp.checkpoints.watch import watch
     from gitcp.cli import documents

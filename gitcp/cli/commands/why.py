@@ -30,9 +30,10 @@ _NOWHERE = "-"
 def why_command(out: Output, target: str) -> None:
     """Show which turn wrote a line, and why.
 
-    Each line of FILE is shown with the number of the checkpoint in which it first appeared,
-    then for each of these who wrote it, the prompt, what was decided meanwhile, and the
-    commit, if there is one. Restores and renames are followed.
+    It prints each line of FILE with the number of the checkpoint in which the line first
+    appeared. For each of these checkpoints it then shows the author, the prompt, the
+    decisions made meanwhile, and the commit, if there is one. It follows restores and
+    renames.
     """
     from gitcp.checkpoints.why import why
 
